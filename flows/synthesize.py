@@ -54,7 +54,10 @@ def synthesize(
                     if plan.folder.read_manifest() is None:
                         shards = submit_stage(plan, config.runtime.concurrency, config.runtime.shard_rows)
                         seal_planned(plan, shards, assembly.corpus_entry)
-            return [str(release.path) for release in finish_run(assembly, planned, chosen)[0]]
+            releases, _, nothing = finish_run(assembly, planned, chosen)
+    if nothing:
+        raise GateNotMet(nothing)
+    return [str(release.path) for release in releases]
 
 
 def submit_stage(plan: PlannedStage, concurrency: int, shard_rows: int) -> int:

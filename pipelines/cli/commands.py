@@ -63,6 +63,17 @@ class RunDocument:
     published: bool
     """Whether releases were written in this run, and not only found."""
     seconds: float
+    nothing: str
+    """What each stage took, when all ran and nothing is released; empty otherwise."""
+
+    def check_released(self) -> None:
+        """Raise an error unless something is released or was not to be.
+
+        Raises:
+            GateNotMet: with what each stage took.
+        """
+        if self.nothing:
+            raise GateNotMet(self.nothing)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the document of ``synth run --json`` (DESIGN section 7)."""
@@ -97,9 +108,6 @@ class RunDocument:
         lines = [f"{report.stage} rejected: {report.describe_reasons()}" for report in self.stages if report.rejected]
         lines += [f'{r.stage} failed: {r.failed:,}; see `synth sql "from failures"`' for r in self.stages if r.failed]
         lines += [f"{r.dataset} {r.version}: {r.rows:,} rows in {r.path}" for r in self.releases]
-        last = self.stages[-1]
-        if last.stage == "releases" and not self.releases:
-            lines.append("Nothing was released: no row came through; the funnel says where they went.")
         ran = [report.stage for report in self.stages if report.ran] + ["publishing"] * self.published
         if not ran:
             lines.append(f"Nothing to do: all {len(self.stages)} stages were complete ({self.seconds:.1f} s).")
@@ -183,8 +191,8 @@ def run_recipe(
     with timing() as spent, workspace.claim():
         if fresh:
             renew(workspace.replies, fresh)
-        reports, (releases, published) = _run_claimed(config, workspace, until, only, reporter)
-    return RunDocument(config.recipe, workspace.root, tuple(reports), tuple(releases), published, spent[0])
+        reports, (releases, published, nothing) = _run_claimed(config, workspace, until, only, reporter)
+    return RunDocument(config.recipe, workspace.root, tuple(reports), tuple(releases), published, spent[0], nothing)
 
 
 def _find_last(config: RunConfig, until: str, only: Sequence[str]) -> str:
@@ -194,7 +202,7 @@ def _find_last(config: RunConfig, until: str, only: Sequence[str]) -> str:
 
 def _run_claimed(
     config: RunConfig, workspace: Workspace, until: str, only: Sequence[str], reporter: Reporter
-) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool]]:
+) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool, str]]:
     find_dump(config.corpus, workspace, reporter)  # a world that is generated here is no part of the corpus's time
     with timing() as spent:
         corpus, built = ensure_corpus(config.corpus, workspace, reporter, config.runtime.workers)
@@ -253,14 +261,11 @@ def plan_by_sample(config: RunConfig, root: Path, seeds: int) -> RunEstimate:
 
 def finish_run(
     assembly: Assembly, planned: Sequence[PlannedStage], chosen: Sequence[PlannedStage]
-) -> tuple[list[PublishedRelease], bool]:
+) -> tuple[list[PublishedRelease], bool, str]:
     """Note what the run used, publish its releases when it got that far, and write the catalogue of views.
 
     Returns:
-        The releases, and whether they were written now.
-
-    Raises:
-        GateNotMet: if all stages ran and nothing is released, with what each of them took.
+        The releases, whether they were written now, and, if all stages ran and nothing is released, what each took.
     """
     workspace = assembly.workspace
     complete = {plan.name: plan.key for plan in planned if plan.folder.read_manifest() is not None}
@@ -270,9 +275,8 @@ def finish_run(
     used = {"corpus": assembly.corpus.folder.name, **complete}
     workspace.note_latest({**used, **_list_later(workspace, planned, used), **published})
     write_catalogue(workspace.root)
-    if last and not any(release.rows for release in releases):
-        raise GateNotMet(f"nothing was released: {'; '.join(map(_describe_loss, planned))}")
-    return releases, written
+    empty = last and not any(release.rows for release in releases)
+    return releases, written, f"nothing was released: {'; '.join(map(_describe_loss, planned))}" if empty else ""
 
 
 def _describe_loss(plan: PlannedStage) -> str:

@@ -52,6 +52,7 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     else:
         emit_table(document.make_table())
         emit(document.summarise())
+    document.check_released()
 
 
 @app.command("stages")

@@ -450,6 +450,9 @@ class QuestionsConfig(Section):
         description="what a sentence of the answer's page must say beside the infobox: required (the same), "
         "uncontradicted (nothing else) or off",
     )
+    read_pages: bool = Field(
+        True, description="let the evaluator read the prose for the answer and for second values of the hops"
+    )
     volatile: bool = Field(False, description="allow answers that change with time: populations, office holders, ranks")
     other_corpus: str = Field(
         "",

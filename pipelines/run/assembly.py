@@ -494,8 +494,10 @@ class Assembly:
         return make_evaluator(self.ground, self.roles)
 
     @cached_property
-    def pages(self) -> ProseReader:
-        """The evaluator as a reader of pages: of answers' prose, and for second values of hops."""
+    def pages(self) -> ProseReader | None:
+        """The evaluator as a reader of pages, unless pages are not to be read."""
+        if not self.config.questions.read_pages:
+            return None
         return ProseReader(self.ground, self.roles.ask("evaluator", "read_page"))
 
     def close(self) -> None:

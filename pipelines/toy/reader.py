@@ -10,7 +10,7 @@ shorter phrase.
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -41,6 +41,10 @@ _SLOTS = {
 }
 
 
+_QUOTE = re.compile(r"“([^“”]+)”")
+_NUMBER = re.compile(r"“(\d+)”")
+_END = re.compile(r"(?<=[^.]\.)(?<!\b[A-Z]\.)(?<!\b[DS]r\.)(?<!\bSt\.)(?<!\bSgt\.) (?=[A-Z])")
+"""Where a sentence ends; not behind an initial or a title."""
 _CLAUSE = frozenset(
     "as at before after by born died during has had if in is that this was were when where which who with".split()
 )
@@ -109,6 +113,12 @@ class _Chain:
     names: dict[str, int] = field(default_factory=dict)
     steps: list[ReadStep] = field(default_factory=list)
     conditions: list[ReadCondition] = field(default_factory=list)
+    quotes: tuple[str, ...] = ()
+    """Lines that the text quotes. While it is read a number stands for each: what they say is no part of a sentence."""
+
+    def quote(self, text: str) -> str:
+        """Return a text with the lines it quotes."""
+        return _NUMBER.sub(lambda number: f"“{self.quotes[int(number[1])]}”", text)
 
     def add(self, noun: str) -> int:
         self.nouns.append(noun)
@@ -126,14 +136,16 @@ def read_question(inputs: ReadQuestionInputs) -> ReadingReply:
     try:
         return _read_text(" ".join(inputs.text.split()), chain)
     except _Unread as left:
-        return ReadingReply.model_validate({**empty, "unsure": str(left)})
+        return ReadingReply.model_validate({**empty, "unsure": chain.quote(str(left))})
 
 
 def _read_text(text: str, chain: _Chain) -> ReadingReply:
     tables = _load()
     if text.count("?") != 1 or not text.endswith("?"):
         raise _Unread(f"not one question: {text!r}")
-    *steps, last = re.split(r"(?<=[^.]\.) (?=[A-Z])", text)
+    chain.quotes = tuple(_QUOTE.findall(text))
+    numbers = iter(range(len(chain.quotes)))
+    *steps, last = _END.split(_QUOTE.sub(lambda _: f"“{next(numbers)}”", text))
     for sentence in steps:
         _read_step(sentence, chain)
     for pattern in tables.frames:
@@ -149,17 +161,25 @@ def _read_text(text: str, chain: _Chain) -> ReadingReply:
 
 def _ask(match: re.Match[str], entry: dict[str, Any], chain: _Chain) -> ReadingReply:
     tables, said = _load(), match.groupdict()
-    about = entry.get("about") or said.get("event") or ""
-    statements = tables.attributes.get(about)
-    if statements is None:
+    about = (
+        entry.get("about")
+        or said.get("event")
+        or said.get("field")
+        or chain.quote(said.get("quoted") or "").strip("“”")
+    )
+    # The words of a field name it, where nothing else is known of them.
+    statements = tables.attributes.get(about) or [about for _ in [about] if ("value", about) in chain.offered]
+    if not statements:
         raise _Unread(f"no attribute that is known: {about!r}")
     asked = _choose("value", statements, chain, chain.nouns[chain.last])
+    steps = tuple(step.model_copy(update={"words": chain.quote(step.words)}) for step in chain.steps)
+    conditions = (each.model_copy(update={"words": chain.quote(each.words)}) for each in chain.conditions)
     return ReadingReply(
-        steps=tuple(chain.steps),
+        steps=steps,
         asked=asked,
         form=entry.get("form", "none"),
         unit=said.get("unit") or entry.get("unit", "none"),
-        conditions=tuple(chain.conditions),
+        conditions=tuple(conditions),
         questions=1,
     )
 
@@ -231,9 +251,9 @@ def _point_back(noun: str, chain: _Chain) -> int:
 
 
 def _is_name(text: str) -> bool:
-    """Say whether a text may be a name: it has capitals, no figure, and no word that begins a clause."""
-    clause = text.startswith("the ") or any(word in _CLAUSE for word in text.split())
-    return any(map(str.isupper, text)) and not any(map(str.isdigit, text)) and not clause
+    """Say whether a text may be a name: it has capitals, and no word that begins a clause."""
+    clause = "“" in text or text.startswith("the ") or any(word in _CLAUSE for word in text.split())
+    return any(map(str.isupper, text)) and not clause
 
 
 def _read_relation(phrase: str, chain: _Chain) -> int | None:
@@ -252,7 +272,13 @@ def _read_relation(phrase: str, chain: _Chain) -> int | None:
     if not readings:
         return _read_condition(phrase, chain)
     for (inner, noun), entries in sorted(readings.items(), key=lambda item: len(item[0][0])):
-        tried = _Chain(chain.offered, [*chain.nouns], dict(chain.names), [*chain.steps], [*chain.conditions])
+        tried = replace(
+            chain,
+            nouns=[*chain.nouns],
+            names=dict(chain.names),
+            steps=[*chain.steps],
+            conditions=[*chain.conditions],
+        )
         try:
             source = _read_phrase(inner, tried)
         except _Unread:
@@ -270,12 +296,18 @@ def _read_relation(phrase: str, chain: _Chain) -> int | None:
     return _read_condition(phrase, chain)
 
 
-def _find_clause(quoted: str, chain: _Chain) -> list[str]:
-    """Return the offered sentences that hold a quotation; one that was cut short begins or ends with dots."""
-    words = quoted.strip("… .")
-    offered = [statement for kind, statement in chain.offered if kind == "entity" and words in statement]
-    whole = [statement for statement in offered if statement.strip(". ") == words]
-    return whole or (offered if "…" in quoted else [])
+def _find_clause(number: str, chain: _Chain) -> list[str]:
+    """Return the offered sentences that hold a quoted line; where words of it were left out, dots stand."""
+    parts = [_list_words(part).strip() for part in chain.quotes[int(number)].split("…")]
+    words = re.compile(" {} ".format(" (?:.* )?".join(re.escape(part) for part in parts if part)))
+    offered = {statement: _list_words(statement) for kind, statement in chain.offered if kind == "entity"}
+    found = [statement for statement, said in offered.items() if words.search(said)]
+    return [statement for statement in found if words.fullmatch(offered[statement])] or found
+
+
+def _list_words(line: str) -> str:
+    """Return a line's words and blanks, each between spaces."""
+    return " ".join(["", *re.findall(r"[^_\W]+|_+", line.casefold()), ""])
 
 
 def _lead_on(phrase: str, noun: str, entries: Sequence[dict[str, Any]], chain: _Chain) -> None:

@@ -173,8 +173,9 @@ def test_tables_are_not_cut_when_stdout_is_no_terminal(own: Path, capsys: Captur
 
 def test_a_run_that_releases_nothing_ends_with_1_and_says_which_stage_took_what(own: Path, capsys: Capture) -> None:
     strict = ("--set", "groundings.min_answers=1000000")
-    nothing = call_here(capsys, "run", "--workspace", own, *list_settings(SMALL), "--limit", 60, *strict)
-    assert nothing.code == 1
+    nothing = call_here(capsys, "run", "--workspace", own, *list_settings(SMALL), "--limit", 60, *strict, "--json")
+    assert (nothing.code, nothing.document["releases"]) == (1, [])
+    assert nothing.document["stages"][-1]["stage"] == "releases"
     assert "nothing was released: " in nothing.err
     assert re.search(r"(paths|groundings) kept 0 of \d+ \([a-z-]+ \d+", nothing.err)
 
