@@ -199,6 +199,17 @@ class Reading(Nested):
     unsure: str
 
 
+class OtherEntity(Nested):
+    """An entity that a search for the words of a step found beside the proof's (OpenSearch-VL, section 3.1)."""
+
+    node: int
+    """Index of the hidden node it competes for."""
+    page_id: int
+    title: str
+    sentences: str
+    """sha256 of the sentences of its page that were shown: those that name the entity the step begins at."""
+
+
 class Screening(Nested):
     """What a reader who knew the hidden names and the answer found wrong with a text: nothing, if it passed."""
 
@@ -210,6 +221,10 @@ class Screening(Nested):
     """The names and the answer that it was shown."""
     leaks: tuple[str, ...]
     """Hidden things that the text gives away, each with the words that do."""
+    others: tuple[OtherEntity, ...]
+    """Entities that were shown as ones the steps may lead to."""
+    fitting: tuple[str, ...]
+    """Titles of those that a step leads to as well, each with the words of its page that say so."""
     several: str
     """Why the text has no answer or several; empty if it has one."""
     unsure: str

@@ -16,15 +16,15 @@ QuestionReason = Literal[
 RewriteReason = Literal[
     "alias-leak", "demonym-leak", "answer-leak", "not-unique", "multi-valued", "near-miss", "too-many-near-misses",
     "no-injection", "picture-not-needed", "volatile", "entity-not-in-question", "answer-changed", "stands-alone",
-    "shorter-path", "answer-on-earlier-page", "no-descriptor", "descriptor-lost", "attribute-unasked",
+    "shorter-path", "answer-on-earlier-page", "no-descriptor", "descriptor-lost",
     "reading-differs", "unread",
 ]  # fmt: skip
 GroundingReason = Literal[
     "no-picture", "picture-too-small", "picture-unusable", "picture-not-free", "picture-of-another",
     "picture-ambiguous", "picture-duplicate", "picture-too-simple", "picture-readable", "reference-missing",
-    "reference-narrower", "alias-leak", "demonym-leak", "file-leak", "answer-leak", "attribute-unasked",
+    "reference-narrower", "alias-leak", "demonym-leak", "file-leak", "answer-leak",
     "precision-unasked", "volatile", "one-retrieval", "descriptor-lost", "fact-unproved", "picture-not-needed",
-    "reading-differs", "unread", "given-away", "several-answers",
+    "reading-differs", "unread", "given-away", "second-entity", "several-answers",
 ]  # fmt: skip
 DifficultyReason = Literal[
     "solved-without-tools", "solved-by-one-text-search", "solved-by-one-image-search", "solved-by-one-search",

@@ -383,11 +383,37 @@ class HiddenThing(Nested):
     text: str
 
 
+class FoundEntity(Nested):
+    """An entity found by a search for a step's words, with what its page says of where the step begins."""
+
+    id: str
+    """``e1``, ``e2``, ...: counted over all steps of a question."""
+    name: str
+    type: str
+    sentences: tuple[str, ...]
+
+
+class SearchedStep(Nested):
+    """A step as it was read back, and others that it may lead to."""
+
+    words: str
+    """Those of the question."""
+    statement: str
+    """The relation that they were read as: words of an infobox key, or a sentence with a blank, ``____``."""
+    backward: bool
+    """Whether the entity reached has the relation to the one the step begins at, and not the other way round."""
+    source: str
+    """Name of the entity it begins at."""
+    entities: tuple[FoundEntity, ...]
+
+
 class ScreenQuestionInputs(Nested):
-    """A finished question, and what it hides."""
+    """A finished question, what it hides, and other entities that its steps may lead to."""
 
     text: str
     hidden: tuple[HiddenThing, ...]
+    steps: tuple[SearchedStep, ...] = ()
+    """Steps for which a search found others."""
 
 
 class Leak(Nested):
@@ -399,10 +425,20 @@ class Leak(Nested):
     """As they stand in the text."""
 
 
+class FittingEntity(Nested):
+    """Another entity that a step leads to as well, by its sentences."""
+
+    entity: str
+    """Its id."""
+    words: str
+    """Those of its sentences that say so."""
+
+
 class ScreeningReply(Nested):
     """What a question gives away, and whether it has one answer."""
 
     leaks: tuple[Leak, ...]
+    fits: tuple[FittingEntity, ...] = ()
     several: str = "none"
     """Why it has no answer or several; ``none`` if it has one."""
     unsure: str = "none"

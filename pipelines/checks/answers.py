@@ -5,22 +5,15 @@ references to the anchor. Names that a rewording must keep are compared word for
 """
 
 import re
-import tomllib
-from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
-from importlib import resources
+from collections.abc import Iterable
 
 from pipelines.checks.leakage import split_words
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.graph.answers import count_tokens, covers_date, type_answer
-from pipelines.graph.cues import GENERIC, WORD, fold_word, name_cues, stem_word
-from pipelines.graph.facts import split_key
 from pipelines.graph.prose import MASK, mask_names
-from pipelines.graph.query import Indexes
 from pipelines.graph.values import KNOWN_UNITS, parse_unit
 from pipelines.names import compile_phrase, fold_name
-from schemas.proofs import Answer, Proof
-from schemas.tasks import SUBJECT
+from schemas.proofs import Answer
 
 _DAY = re.compile(
     r"\b(?:(?:what|which) (?:exact |full |calendar )?(?:date|day)|(?:full|exact|calendar) date"
@@ -100,74 +93,6 @@ def _names_unit(question: str) -> bool:
     words = _UNIT_WORD.findall(question)
     # A unit of one or two letters may be any word.
     return any(len(word) > 2 and parse_unit(word) in KNOWN_UNITS for word in words)
-
-
-_LEFT_OUT = " \x00 "
-"""Put where a part was taken out, so that what stood around it does not become one sentence or word."""
-_SENTENCES = re.compile(r"(?<=[.!?])[\"'”’)]*\s+")
-_ANCHOR = r"(?:in|from|of|by) (?:the|this) (?:image|picture|photo|photograph)"
-_BEFORE = r"(?:the|this|that|a|an)(?: (?:last|latter|former|second|third|fourth|same))?"
-
-_TIME_WORDS = frozenset("when date dates day month year years time".split())
-
-
-@lru_cache(maxsize=1)
-def _load_wordings() -> dict[str, tuple[str, ...]]:
-    """Return how questions ask for what a word of a key names, by the word's stem."""
-    table = tomllib.loads(resources.files("pipelines.checks").joinpath("data/wordings.toml").read_text("utf-8"))
-    index: dict[str, tuple[str, ...]] = {}
-    for head, phrases in table.items():
-        index[stem_word(head)] = (*index.get(stem_word(head), ()), *phrases.split(", "))
-    return index
-
-
-def check_asked(ground: Indexes, text: str, proof: Proof) -> CheckResult:
-    """UNKNOWN (``attribute-unasked``) when no word of a question asks for the attribute that its proof answers."""
-    words, relation = list(_list_asking_words(text, proof)), proof.answer_relation
-    stems, spoken = set(map(stem_word, words)), f" {' '.join(words)} "
-    cues, phrases = _list_asking_phrases(relation)
-    if not stems.isdisjoint(cues) or any(f" {phrase} " in spoken for phrase in phrases):
-        return PASSED
-    if not stems.isdisjoint(ground.cues.words(relation)):
-        return PASSED
-    return CheckResult("UNKNOWN", "attribute-unasked", f"no word of {text!r} asks for {relation}")
-
-
-@lru_cache(maxsize=4096)
-def _list_asking_phrases(relation: str) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return stems and phrases that ask for a relation in any corpus: words of its key, their kin, and wordings."""
-    words = split_key(relation)
-    telling = [word for word in words if word not in GENERIC] or list(words)
-    phrases = [phrase for word in telling for phrase in _load_wordings().get(stem_word(word), ())]
-    # "date" and "year" tell nothing beside "birth", and everything where they are all there is.
-    bare = _TIME_WORDS if _TIME_WORDS & set(words) and set(telling) <= GENERIC else frozenset[str]()
-    return name_cues(relation) | frozenset(map(stem_word, {*telling, *bare})), tuple(phrases)
-
-
-def _list_asking_words(text: str, proof: Proof) -> Iterable[str]:
-    """Return the folded words of the sentences that ask, without what describes or stands for an entity."""
-    pieces = [piece.strip() for descriptor in proof.descriptors for piece in descriptor.split(SUBJECT)]
-    left = _cut_out(text, [*pieces, *(hop.clause for hop in proof.hops), *(node.title for node in proof.nodes)])
-    for node in proof.nodes:
-        if node.type:
-            left = _compile_kind(node.type).sub(_LEFT_OUT, left)
-    left = re.sub(_ANCHOR, _LEFT_OUT, left, flags=re.IGNORECASE)
-    sentences = _SENTENCES.split(left)
-    asking = [sentence for sentence in sentences if sentence.rstrip(" \"'”’)\x00").endswith("?")]
-    return [fold_word(word) for sentence in asking or sentences for word in WORD.findall(sentence)]
-
-
-@cache
-def _compile_kind(kind: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w){_BEFORE} {re.escape(kind)}(?!\w)", re.IGNORECASE)
-
-
-def _cut_out(text: str, parts: Sequence[str]) -> str:
-    """Return a text without some parts, the longest first; case and white space aside."""
-    left = " ".join(text.split())
-    for part in sorted({" ".join(part.split()) for part in parts} - {""}, key=lambda part: (-len(part), part)):
-        left = compile_phrase(part, re.IGNORECASE).sub(_LEFT_OUT, left)
-    return left
 
 
 _NOT_FIRST = re.compile(r"(?<=[^\s.!?])\s+[\"'“‘(]*(?=\w)")

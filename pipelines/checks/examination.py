@@ -17,7 +17,7 @@ from pipelines.checks.agreement import (
     check_volatility,
     find_corroboration,
 )
-from pipelines.checks.answers import check_asked, check_form, check_kept, check_named, check_not_bridge, check_precision
+from pipelines.checks.answers import check_form, check_kept, check_named, check_not_bridge, check_precision
 from pipelines.checks.descriptors import check_counted, check_facts, check_spoken, check_told
 from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, list_type_words
 from pipelines.checks.shortcuts import check_earlier_pages, check_guessable, check_path_length, check_retrieval
@@ -156,7 +156,6 @@ def list_text_checks(
         yield partial(check_timeless, text)
     yield partial(check_spoken, text, proof.descriptors)
     yield partial(check_told, ground.corpus, numbers, text, proof)
-    yield partial(check_asked, ground, text, proof)
     clauses = tuple(piece.strip() for each in proof.descriptors for piece in each.split(SUBJECT) if piece.strip())
     yield partial(check_retrieval, ground.corpus, text, numbers[-1], proof.thresholds.retrieval_rank, clauses)
 
@@ -253,7 +252,6 @@ def list_rewording_checks(ground: Indexes, this: Round, before: str, after: str,
     yield partial(check_answer, after, this.answer, this.type_words)
     yield partial(check_spoken, after, proof.descriptors)
     yield partial(check_kept, before, after, this.proof.nodes[1].title)
-    yield partial(check_asked, ground, after, proof)
     if not proof.thresholds.volatile:
         yield partial(check_timeless, after)
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 from pipelines.checks.descriptors import compile_decade, fold_spaces
 from pipelines.checks.leakage import find_numbers, find_value
@@ -19,6 +20,8 @@ from pipelines.errors import RecordFailed
 from pipelines.graph.cues import name_cues
 from pipelines.graph.facts import (
     draw_nodes,
+    fold_names,
+    holds_phrase,
     is_layout,
     read_attributes,
     read_relations,
@@ -27,21 +30,23 @@ from pipelines.graph.facts import (
     type_value,
 )
 from pipelines.graph.proofs import flatten_names, list_names
-from pipelines.graph.prose import BLANK, list_sentences, mask_names
+from pipelines.graph.prose import BLANK, list_prose, list_sentences, mask_names
 from pipelines.graph.query import TYPE, Indexes, locate_nodes
 from pipelines.graph.values import parse_unit
 from pipelines.ids import digest_value, draw_unit
 from pipelines.names import fold_name
 from pipelines.services.prompting import RoleClient, ask_model
 from schemas.manifest import ModelEntry
-from schemas.proofs import Answer, Constraint, Hop, Proof, ReadFact, ReadHop, Reading, Screening
+from schemas.proofs import Answer, Constraint, Hop, OtherEntity, Proof, ReadFact, ReadHop, Reading, Screening
 from schemas.tasks import (
+    FoundEntity,
     HiddenThing,
     OfferedRelation,
     ReadingReply,
     ReadQuestionInputs,
     ScreeningReply,
     ScreenQuestionInputs,
+    SearchedStep,
 )
 
 VERSION = 1
@@ -52,6 +57,14 @@ CLAUSES = 3
 """Other sentences of a page offered beside one that is a hop, at most."""
 SAMPLED = 40
 """Pages of a type whose fields are offered."""
+SEARCHED = 20
+"""Passages of a search for a step's words in which other entities are looked for."""
+SHOWN = 3
+"""Other entities shown for a step, at most."""
+NAMING = 2
+"""Sentences shown of each, at most."""
+MAX_PROSE = 400
+"""Sentences of a page that are looked through."""
 SYMMETRIC = frozenset(
     {"spouse", "spouses", "partner", "partners", "twin", "twins", "twin towns", "sister cities", "sibling", "siblings"}
 )
@@ -83,7 +96,9 @@ class Evaluator:
     @property
     def identity(self) -> str:
         """Digest of everything that decides a reading."""
-        return digest_value([VERSION, OTHERS, CLAUSES, SAMPLED, self.asking.identity, self.screening.identity])
+        return digest_value(
+            [VERSION, OTHERS, CLAUSES, SAMPLED, SEARCHED, SHOWN, NAMING, self.asking.identity, self.screening.identity]
+        )
 
     def prompts(self) -> dict[str, str]:
         """The prompts."""
@@ -116,32 +131,43 @@ class Evaluator:
     def _sign(self) -> str:
         return f"{self.asking.model.name}:{self.identity[:16]}"
 
-    async def screen(self, text: str, proof: Proof, answer: Answer) -> tuple[Screening | None, CheckResult]:
-        """Return what a finished text gives away of its names and its answer, and whether it passes.
+    async def screen(
+        self, text: str, reading: Reading, proof: Proof, answer: Answer
+    ) -> tuple[Screening | None, CheckResult]:
+        """Return what a finished text gives away and which other entities its steps lead to, and whether it passes.
+
+        Args:
+            text: the question.
+            reading: of this text, the same as its proof.
+            proof: of the question.
+            answer: of the question.
 
         Raises:
             ServiceError: if the model is unavailable.
         """
-        hidden = list_hidden(proof, answer)
+        hidden, found = list_hidden(proof, answer), list(find_others(self.ground, reading, proof))
         things = tuple(
             HiddenThing(id=f"h{number}", kind="answer" if number == len(hidden) else "name", text=thing)
             for number, thing in enumerate(hidden, 1)
         )
-        inputs = ScreenQuestionInputs(text=text, hidden=things)
+        inputs = ScreenQuestionInputs(text=text, hidden=things, steps=_show_others(reading, proof, found))
         try:
             reply = await ask_model(self.screening, inputs, ScreeningReply)
         except RecordFailed as error:
             return None, CheckResult("UNKNOWN", UNREAD, str(error))
         said = {thing.id: thing.text for thing in things}
+        shown = {entity.id: entity.name for step in inputs.steps for entity in step.entities}
         screening = Screening(
             reader=self._sign(),
             text=digest_text(text),
             hidden=hidden,
             leaks=tuple(f"{said.get(leak.hidden, leak.hidden)}: {leak.words}" for leak in reply.leaks),
+            others=tuple(each.entity for each in found),
+            fitting=tuple(f"{shown.get(fit.entity, fit.entity)}: {fit.words}" for fit in reply.fits),
             several=_fill(reply.several),
             unsure=_fill(reply.unsure),
         )
-        return screening, judge_screening(text, screening, proof, answer)
+        return screening, judge_screening(self.ground, text, reading, screening, proof, answer)
 
 
 def digest_text(text: str) -> str:
@@ -154,17 +180,87 @@ def list_hidden(proof: Proof, answer: Answer) -> tuple[str, ...]:
     return (*(node.title for node in proof.nodes), answer.surface)
 
 
-def judge_screening(text: str, screening: Screening, proof: Proof, answer: Answer) -> CheckResult:
-    """FAIL (``given-away``, ``several-answers``) when a reader found a leak or no single answer; UNKNOWN if unsure."""
+def judge_screening(
+    ground: Indexes, text: str, reading: Reading, screening: Screening, proof: Proof, answer: Answer
+) -> CheckResult:
+    """FAIL when a reader found a leak, another entity at a step, or no single answer; UNKNOWN if unsure.
+
+    The codes are ``given-away``, ``second-entity``, ``several-answers`` and ``unread``. Needs no model.
+    """
     if screening.text != digest_text(text) or screening.hidden != list_hidden(proof, answer):
         return CheckResult("FAIL", "given-away", "another text or other names were screened")
+    if screening.others != tuple(each.entity for each in find_others(ground, reading, proof)):
+        return CheckResult("FAIL", "second-entity", "other entities were shown than a search finds")
     if screening.leaks:
         return CheckResult("FAIL", "given-away", "; ".join(screening.leaks))
+    if screening.fitting:
+        return CheckResult("FAIL", "second-entity", "; ".join(screening.fitting))
     if screening.several:
         return CheckResult("FAIL", "several-answers", screening.several)
     if screening.unsure:
         return CheckResult("UNKNOWN", UNREAD, f"{screening.reader} is unsure: {screening.unsure}")
     return PASSED
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An entity that a step may lead to as well, with the sentences that name the entity it begins at."""
+
+    entity: OtherEntity
+    type: str
+    sentences: tuple[str, ...]
+
+
+def find_others(ground: Indexes, reading: Reading, proof: Proof) -> Iterator[Found]:
+    """Yield, for each step as it was read, the best entities of one search whose pages name where it begins.
+
+    The search is for the words of the step and the name of that entity, which is what an agent would look up.
+    """
+    corpus = ground.corpus
+    numbers = locate_nodes(corpus, proof.nodes)
+    for index, (read, source, reached) in enumerate(zip(reading.hops, numbers, numbers[1:], strict=False), 1):
+        ranked = corpus.search(f"{read.words} {corpus.page(source).title}", SEARCHED)
+        nodes = [node for node in dict.fromkeys(passage.node for passage in ranked) if node not in (source, reached)]
+        named = ((node, _list_naming(corpus, node, source)) for node in nodes)
+        for node, sentences in islice(((node, said) for node, said in named if said), SHOWN):
+            page, digest = corpus.page(node), digest_text("\n".join(sentences))
+            entity = OtherEntity(node=index, page_id=page.page_id, title=page.title, sentences=digest)
+            yield Found(entity, page.type, sentences)
+
+
+def _list_naming(corpus: Corpus, node: int, other: int) -> tuple[str, ...]:
+    """Return the first sentences of a page that name or link to another entity; none of a page of another sort."""
+    page, names = corpus.page(node), fold_names(corpus, other)
+    if page.is_list or page.is_disambiguation:
+        return ()
+    links = [link.start for link in corpus.links(node) if corpus.find(link.target.partition("#")[0].strip()) == other]
+    naming = (
+        sentence.text
+        for sentence in list_prose(corpus, node)[:MAX_PROSE]
+        if any(sentence.start <= at < sentence.end for at in links)
+        or any(holds_phrase(fold_name(sentence.text), name) for name in names)
+    )
+    return tuple(islice(naming, NAMING))
+
+
+def _show_others(reading: Reading, proof: Proof, found: Sequence[Found]) -> tuple[SearchedStep, ...]:
+    """Return the steps that others were found for, as a reader sees them."""
+    ids = {id(each): f"e{number}" for number, each in enumerate(found, 1)}
+    return tuple(
+        SearchedStep(
+            words=read.words,
+            statement=read.statement,
+            backward=read.backward,
+            source=proof.nodes[index - 1].title,
+            entities=tuple(
+                FoundEntity(id=ids[id(each)], name=each.entity.title, type=each.type, sentences=each.sentences)
+                for each in found
+                if each.entity.node == index
+            ),
+        )
+        for index, read in enumerate(reading.hops, 1)
+        if any(each.entity.node == index for each in found)
+    )
 
 
 def _fill(words: str) -> str:

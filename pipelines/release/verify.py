@@ -338,7 +338,7 @@ def find_question_problems(ground: Indexes, proof: ProofRow) -> list[str]:
         problems.append(f"domain: {page.title} is of {page.domain}, the proof says {proof.domain}")
     problems += find_picture_problems(ground, anchor, proof)
     read = compare_reading(corpus, proof.text, proof.reading, proof.proof, proof.answer)
-    screened = judge_screening(proof.text, proof.screening, proof.proof, proof.answer)
+    screened = judge_screening(ground, proof.text, proof.reading, proof.screening, proof.proof, proof.answer)
     for what, result in (("reading", read), ("screening", screened)):
         if not result.passed:
             problems.append(f"{what}: {result.detail}")
@@ -538,9 +538,9 @@ async def read_anew(report: VerifyReport, folder: Path, evaluator: Evaluator, mo
 
 
 async def _read_row(evaluator: Evaluator, row: ProofRow) -> Problem | None:
-    _, result = await evaluator.check(row.text, row.proof, row.answer)
-    if result.passed:
-        _, result = await evaluator.screen(row.text, row.proof, row.answer)
+    reading, result = await evaluator.check(row.text, row.proof, row.answer)
+    if reading is not None and result.passed:
+        _, result = await evaluator.screen(row.text, reading, row.proof, row.answer)
     return None if result.passed else Problem(row.record_id, f"reading: {result.code}: {result.detail}")
 
 

@@ -39,7 +39,7 @@ class Groundings:
     """Reads the final text back; what it did not read is refused."""
     audit: bool = False
     name: str = "groundings"
-    version: int = 6
+    version: int = 7
     input: ClassVar[type[Record]] = Rewrite
     output: ClassVar[type[Record]] = Grounding
 
@@ -83,8 +83,8 @@ class Groundings:
         if self.audit or not refused:
             reading, read = await self.reader.check(text, proof, record.answer)
             refused += () if read.passed else (read,)
-        if self.audit or not refused:
-            screening, screened = await self.reader.screen(text, proof, record.answer)
+        if reading is not None and (self.audit or not refused):
+            screening, screened = await self.reader.screen(text, reading, proof, record.answer)
             refused += () if screened.passed else (screened,)
         if refused:
             return refuse(record.record_id, refused, REASONS)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import ClassVar, get_args
 
 from pipelines.checks.agreement import check_timeless, find_corroboration
-from pipelines.checks.answers import check_asked, check_named, check_precision
+from pipelines.checks.answers import check_named, check_precision
 from pipelines.checks.descriptors import check_told
 from pipelines.checks.examination import list_answer_checks
 from pipelines.checks.leakage import check_answer, list_type_words
@@ -189,7 +189,6 @@ class Initials:
         masked = mask_names(text, [node.title])
         yield partial(check_named, text, node.title)
         yield partial(_check_sentence, masked)
-        yield partial(check_asked, self.ground, text, chosen.proof)
         yield lambda: check_answer(masked, answer, list_type_words([node]))
         yield partial(check_precision, text, answer)
         yield partial(check_told, self.ground.corpus, [number], masked, chosen.proof)

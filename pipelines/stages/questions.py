@@ -6,7 +6,7 @@ from functools import partial
 from typing import ClassVar, get_args
 
 from pipelines.checks.agreement import check_lasting_hop, find_corroboration
-from pipelines.checks.answers import check_asked, check_named, check_not_bridge
+from pipelines.checks.answers import check_named, check_not_bridge
 from pipelines.checks.examination import list_answer_checks
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
@@ -114,15 +114,12 @@ class Questions:
 
         Raises:
             RecordFailed: ``unusable-question`` when neither of two replies is a question that names anchor and bridges
-                and asks for the attribute.
+                and is read as its proof.
         """
         problem, misread = "", PASSED
         for sample in range(SAMPLES):
             text = (await ask_model(self.asking, view_proof(proof, answer), QuestionReply, sample=sample)).question
-            refused = run_checks((
-                *(partial(check_named, text, node.title) for node in record.nodes[:-1]),
-                partial(check_asked, self.ground, text, proof),
-            ))  # fmt: skip
+            refused = run_checks(partial(check_named, text, node.title) for node in record.nodes[:-1])
             if refused or not text.rstrip().endswith("?"):
                 problem = refused[0].detail if refused else f"{text!r} is no question"
                 continue

@@ -11,7 +11,6 @@ from functools import partial
 from itertools import chain
 from typing import ClassVar, cast, get_args
 
-from pipelines.checks.answers import check_asked
 from pipelines.checks.descriptors import (
     check_counted,
     check_facts,
@@ -259,8 +258,6 @@ class Rewrites:
         yield lambda: check_names(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
         yield lambda: check_demonyms(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
         yield partial(check_answer, draft.text, record.answer, draft.type_words)
-        proof = record.proof.model_copy(update={"descriptors": draft.descriptors})
-        yield partial(check_asked, self.ground, draft.text, proof)
 
     def _complete_proof(self, record: Question, draft: Draft, counts: Sequence[Count]) -> Proof:
         rules = self.settings

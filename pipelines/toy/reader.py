@@ -20,6 +20,8 @@ from pipelines.ids import canonical_json, digest_value
 from pipelines.services.protocols import ChatReply, ChatRequest
 from pipelines.toy.page_reader import digest_patterns, read_page
 from schemas.tasks import (
+    FittingEntity,
+    FoundEntity,
     Leak,
     ReadCondition,
     ReadingReply,
@@ -28,6 +30,7 @@ from schemas.tasks import (
     ReadStep,
     ScreeningReply,
     ScreenQuestionInputs,
+    StatedValue,
 )
 
 VERSION: Final = 1
@@ -73,6 +76,8 @@ class _Tables:
     back: tuple[re.Pattern[str], ...]
     attributes: dict[str, Any]
     classes: dict[str, list[str]]
+    symmetric: frozenset[str]
+    """Relations that go both ways."""
     digest: str
 
 
@@ -98,6 +103,7 @@ def _load() -> _Tables:
         back=tuple(map(_compile, doc["back"])),
         attributes=doc["attributes"],
         classes=doc["classes"],
+        symmetric=frozenset(doc["symmetric"]),
         digest=digest_value(raw),
     )
 
@@ -346,10 +352,27 @@ def _read_condition(phrase: str, chain: _Chain) -> int | None:
 
 
 def screen_question(inputs: ScreenQuestionInputs) -> ScreeningReply:
-    """Return which hidden things stand in a text word for word: invented names have no other form."""
+    """Return which hidden things stand in a text word for word, and which other entities a page's sentence makes fit.
+
+    Invented names have no other form. Only a step that goes against a relation, or by one that goes both ways, can lead
+    to an entity whose own page says so.
+    """
     text = _fold(inputs.text)
     told = [thing for thing in inputs.hidden if _fold(thing.text).strip() and _fold(thing.text) in text]
-    return ScreeningReply(leaks=tuple(Leak(hidden=thing.id, words=thing.text) for thing in told))
+    fits = [
+        FittingEntity(entity=entity.id, words=said.words)
+        for step in inputs.steps
+        if step.backward or step.statement in _load().symmetric
+        for entity in step.entities
+        for said in _read_entity(entity, step.statement)
+        if _fold(said.value) == _fold(step.source)
+    ]
+    return ScreeningReply(leaks=tuple(Leak(hidden=thing.id, words=thing.text) for thing in told), fits=tuple(fits))
+
+
+def _read_entity(entity: FoundEntity, field: str) -> tuple[StatedValue, ...]:
+    page = ReadPageInputs(name=entity.name, type=entity.type, field=field, kind="entity", sentences=entity.sentences)
+    return read_page(page).propositions
 
 
 def _fold(text: str) -> str:

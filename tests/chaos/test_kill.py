@@ -122,12 +122,12 @@ def measure_phases(workspace: Path, settings: tuple[str, ...]) -> tuple[dict[str
 def draw_moments(seconds: dict[str, float], shards: dict[str, int], rng: random.Random) -> list[Moment]:
     """Draw one moment from each of equal slices of the run's own time, so that every late stage has its share.
 
-    The first is in the world's making, however short that is beside the rest.
+    The first is in the world's making and the second in the corpus's, however short these are beside the rest.
     """
-    whole = sum(seconds.values())
+    whole, world, corpus = sum(seconds.values()), seconds["world"], seconds["corpus"]
+    early = [rng.uniform(0.0, 0.7) * world, world + rng.uniform(0.0, 0.7) * corpus]
     moments = []
-    for slice_ in range(KILLS):
-        at = (slice_ + rng.random()) * whole / KILLS if slice_ else rng.random() * seconds["world"]
+    for at in [*early, *((slice_ + rng.random()) * whole / KILLS for slice_ in range(len(early), KILLS))]:
         for phase in PHASES:
             if at < seconds[phase] or phase == PHASES[-1]:
                 count = shards[phase] if shards[phase] > 1 else 1

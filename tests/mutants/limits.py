@@ -46,7 +46,6 @@ def list_limit_sets(corpora: Corpora) -> dict[str, Judge]:
         "years at the ends of a decade": partial(_judge_periods, corpora.painters),
         "a mention that may state it": partial(_judge_unclear, corpora.painters),
         "steps at their limit": partial(_judge_steps, corpora.toy),
-        "an attribute that is not asked for": partial(_judge_unasked, corpora),
         "a constraint left out of a count": partial(_judge_uncounted, corpora),
         "an answer that is a bridge": partial(_judge_bridge, corpora),
         "a declared fact alone": _judge_fact,
@@ -228,16 +227,6 @@ def _judge_plural() -> list[Pair]:
     names = (("Kelm Bridge",), ("Mira Tolland",))
     clean, bad = (leakage.check_names(f"the bridge of the {family}", names) for family in ("Marns", "Kelms"))
     return [Pair("Kelms", clean, bad, ("alias-leak",))]
-
-
-def _judge_unasked(corpora: Corpora) -> list[Pair]:
-    """A question as it was accepted, and one that asks for nothing beside its descriptors."""
-    ground, found = corpora.pool.ground, []
-    for case in corpora.cases[:SCENES]:
-        texts = (case.claim.text, f"Blah blah {'; '.join(case.claim.proof.descriptors)}?")
-        results = (answers.check_asked(ground, text, case.claim.proof) for text in texts)
-        found.append(Pair(texts[1], *results, ("attribute-unasked",)))
-    return found
 
 
 def _judge_uncounted(corpora: Corpora) -> list[Pair]:

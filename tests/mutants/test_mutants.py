@@ -39,7 +39,6 @@ KILLERS = {
     "check_alternative": ("alternative-answer", "another answer that fits"),
     "check_answer": ("answer-leak", "D05 answer in another form"),
     "check_answer_unchanged": ("answer-changed", "an answer that does not follow"),
-    "check_asked": ("attribute-unasked", "an attribute that is not asked for"),
     "check_claims": ("unseen-claim", "D22 name seen nowhere", "D22 number seen nowhere"),
     "check_contamination": ("contaminated", "D22 question, id or protocol on a page", "D22 flagged by a tool"),
     "check_copies": ("picture-duplicate", "D13 another entity of the type", "D13 copy of another article's picture"),

@@ -34,13 +34,13 @@ from pipelines.graph.answers import derive_answer, type_answer
 from pipelines.graph.facts import read_attributes, read_relations
 from pipelines.graph.proofs import cite_fact, cite_sentence, flatten_names, list_names, make_node
 from pipelines.graph.prose import make_clause
-from pipelines.graph.query import Indexes, locate_nodes
+from pipelines.graph.query import TYPE, Indexes, locate_nodes
 from pipelines.ids import digest_value
 from pipelines.names import digest_aliases
 from pipelines.services.clients.chat import OpenAIChat
 from pipelines.services.prompting import RoleClient, ask_model, load_prompt
 from pipelines.services.protocols import ChatModel, ChatReply, ChatRequest
-from schemas.proofs import UNCOUNTED, Answer, Hop, PathNode, Proof, Role
+from schemas.proofs import UNCOUNTED, Answer, Constraint, Hop, PathNode, Proof, Role
 from schemas.tasks import HiddenThing, ScreeningReply, ScreenQuestionInputs
 from tests.toy import box, build_toy_corpus
 
@@ -94,17 +94,20 @@ def load_authors(folder: Path = FOLDER) -> list[Author]:
 def build_wiki(folder: Path, authors: Sequence[Author]) -> Corpus:
     """Build the corpus that holds the pages of all cases."""
     pages: dict[str, str] = {}
+    linked: set[str] = set()
     for author in authors:
         for case in author.cases.values():
             for node in case["nodes"]:
                 fields = [f"{key} = {value}" for key, value in node["fields"].items()]
                 lead = f"'''{node['title']}''' is a {node['type']}. {node.get('prose', '')}".strip()
                 pages[node["title"]] = box(node["type"], lead, *fields)
+                linked |= {name for text in (*fields, lead) for name in _LINK.findall(text)}
         for line in author.prose:
             lead = f"'''{line['title']}''' is a {line['type']}. {line['sentence']}"
             pages[line["title"]] = box(line["type"], lead, f"{line['field']} = {line['value']}")
-            for name in _LINK.findall(line["value"] + line["sentence"]):
-                pages.setdefault(name, box("article", f"'''{name}''' is an article."))
+            linked |= set(_LINK.findall(line["value"] + line["sentence"]))
+    for name in sorted(linked):
+        pages.setdefault(name, box("article", f"'''{name}''' is an article."))
     return build_toy_corpus(folder, pages, {})
 
 
@@ -135,7 +138,11 @@ def prove_case(corpus: Corpus, case: Mapping[str, Any]) -> tuple[Proof, Answer]:
         hops=hops,
         answer_relation=key,
         answer_evidence=cite_fact(corpus, fact),
-        constraints=(),
+        constraints=tuple(
+            Constraint(node=place, relation=TYPE, value=corpus.page(number).type)
+            for place, number in enumerate(numbers)
+            if place
+        ),
         counts=(),
         alias_digest=digest_aliases(flatten_names(list_names(corpus, nodes))),
         thresholds=UNCOUNTED,

@@ -76,7 +76,6 @@ def test_audit_mode_names_every_fault_and_the_other_the_first(painters, injected
         "volatile",
         "descriptor-lost",
         "fact-unproved",
-        "attribute-unasked",
     ]
     assert list_codes(ground, worse, audit=False) == codes[:1]
 

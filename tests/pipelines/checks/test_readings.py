@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 
@@ -13,14 +14,18 @@ from pipelines.checks.readings import (
     UNREAD,
     Evaluator,
     compare_reading,
+    find_others,
+    judge_screening,
     list_offers,
     state_hop,
     state_relation,
 )
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply, ChatRequest
+from pipelines.toy.reader import screen_question
 from schemas.datasets import Grounding
 from schemas.proofs import ReadFact, ReadHop, Reading
+from schemas.tasks import FoundEntity, HiddenThing, ScreenQuestionInputs, SearchedStep
 
 TEXT = "the text that was read"
 
@@ -201,3 +206,70 @@ def test_an_id_that_was_not_offered_is_no_relation(demo_ground, questions):
 
     _, _, result = evaluate(demo_ground, questions[0], reply)
     assert "none of the attributes offered" in result.detail
+
+
+def name_nodes(ground, question):
+    return [ground.corpus.find(node.title) for node in question.proof.nodes]
+
+
+def test_others_are_entities_whose_pages_name_where_the_step_begins(demo_ground, questions):
+    shown = 0
+    for question in questions[:40]:
+        nodes = name_nodes(demo_ground, question)
+        for found in find_others(demo_ground, question.reading, question.proof):
+            source, reached = (demo_ground.corpus.page(nodes[found.entity.node + step]) for step in (-1, 0))
+            assert found.entity.page_id not in (source.page_id, reached.page_id)
+            assert found.sentences
+            assert found.entity.title not in (source.title, reached.title)
+            shown += 1
+    assert shown >= 40
+
+
+def screen(ground, question, reply):
+    model = FakeEvaluator(reply)
+    reader = Evaluator(ground, *(RoleClient(model, load_prompt(name)) for name in ("read_question", "screen_question")))
+    asked = reader.screen(question.text, question.reading, question.proof, question.answer)
+    return model, *asyncio.run(asked)
+
+
+def test_another_entity_that_a_step_leads_to_refuses(demo_ground, questions):
+    question = next(each for each in questions if each.screening.others)
+
+    def reply(inputs):
+        entity = inputs.steps[0].entities[0]
+        fits = [{"entity": entity.id, "words": entity.sentences[0]}]
+        return json.dumps({"leaks": [], "fits": fits})
+
+    model, screening, result = screen(demo_ground, question, reply)
+    assert (result.outcome, result.code) == ("FAIL", "second-entity")
+    assert screening.others[0].title in result.detail
+    shown = "\n".join(message.text for message in model.requests[0].messages)
+    assert all(other.title in shown for other in screening.others)
+
+
+def test_others_that_a_search_does_not_find_are_no_screening(demo_ground, questions):
+    question = next(each for each in questions if each.screening.others)
+    judge = partial(judge_screening, demo_ground, question.text, question.reading)
+    assert judge(question.screening, question.proof, question.answer).passed
+    for others in ((), question.screening.others[1:]):
+        told = question.screening.model_copy(update={"others": others})
+        assert judge(told, question.proof, question.answer).code == "second-entity"
+
+
+def test_a_page_that_says_a_step_leads_to_it_fits_for_the_grammar():
+    def say(backward, source):
+        entity = FoundEntity(
+            id="e1", name="Kelm Tower", type="tower", sentences=("Mira Tolland drew the plans for Kelm Tower.",)
+        )
+        step = SearchedStep(
+            words="its tower",
+            statement="architect",
+            backward=backward,
+            source=source,
+            entities=(entity,),
+        )
+        hidden = (HiddenThing(id="h1", kind="answer", text="1871"),)
+        return screen_question(ScreenQuestionInputs(text="When?", hidden=hidden, steps=(step,))).fits
+
+    assert [fit.entity for fit in say(backward=True, source="Mira Tolland")] == ["e1"]
+    assert say(backward=False, source="Mira Tolland") == say(backward=True, source="Jon Vask") == ()

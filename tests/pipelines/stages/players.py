@@ -10,7 +10,7 @@ from pipelines.checks.verdicts import PASSED
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply, ChatRequest
 from schemas.manifest import ModelEntry
-from schemas.proofs import Answer, Proof, ReadFact, ReadHop, Reading, Screening
+from schemas.proofs import Answer, OtherEntity, Proof, ReadFact, ReadHop, Reading, Screening
 
 
 def read_rightly(text: str, proof: Proof, answer: Answer, **changes) -> Reading:
@@ -39,13 +39,15 @@ def read_rightly(text: str, proof: Proof, answer: Answer, **changes) -> Reading:
     return reading.model_copy(update=changes)
 
 
-def screen_rightly(text: str, proof: Proof, answer: Answer) -> Screening:
+def screen_rightly(text: str, proof: Proof, answer: Answer, others: tuple[OtherEntity, ...] = ()) -> Screening:
     """Return the screening of a text that gives nothing away."""
     return Screening(
         reader="trusting:1",
         text=digest_text(text),
         hidden=list_hidden(proof, answer),
         leaks=(),
+        others=others,
+        fitting=(),
         several="",
         unsure="",
     )
@@ -65,7 +67,7 @@ class TrustingReader:
     async def check(self, text, proof, answer):
         return read_rightly(text, proof, answer), PASSED
 
-    async def screen(self, text, proof, answer):
+    async def screen(self, text, reading, proof, answer):
         return screen_rightly(text, proof, answer), PASSED
 
 

@@ -162,7 +162,6 @@ def test_volatile_facts_are_not_offered(tmp_path):
         ("movement", "What movement, Tonalism or another, was Edda Marn of?"),
         ("birth_date", "On what date was the Tonalism painter Edda Marn born?"),
         ("birth_date", "On what date was Edda Marn born"),
-        ("movement", "Where did Edda Marn paint?"),
         ("birth_date", "On what date was Edda Marn born? Ostrel was the place."),
         ("birth_date", "Edda Marn was a painter. On what date was Edda Marn born?"),
         ("birth_date", "When? On what date was Edda Marn born?"),

@@ -405,15 +405,6 @@ def test_a_rewording_that_depends_on_the_day_is_refused_as_long_as_answers_must_
     assert (refused.reason, "current" in refused.detail) == ("volatile", True)
 
 
-def test_a_rewording_that_asks_for_something_else_is_refused(wiki):
-    def ask_otherwise(inputs):
-        said = inputs.descriptor.replace("[subject]", inputs.path.anchor_name)
-        return QuestionReply(question=f"Under whom did {said} study?")
-
-    refused = inject(wiki, players={"inject_fact": ask_otherwise}, audit=True)
-    assert "attribute-unasked" in refused.codes
-
-
 def test_no_descriptor_at_all_is_refused(wiki):
     assert inject(wiki, players={"propose_descriptors": say()}).reason == "no-descriptor"
 
