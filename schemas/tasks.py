@@ -322,6 +322,8 @@ class OfferedRelation(Nested):
     """What it leads to: another entity, or a literal value."""
     statement: str
     """Words of an infobox key, or a sentence with a blank, ``____``."""
+    gloss: str = ""
+    """What the field's value is to the page's subject; empty where no gloss is known."""
 
 
 class ReadQuestionInputs(Nested):
@@ -452,6 +454,8 @@ class ReadPageInputs(Nested):
     type: str
     field: str
     """The words of the infobox key."""
+    gloss: str = ""
+    """What the field's value is to the subject; empty where no gloss is known."""
     kind: Literal["date", "number", "words", "entity"]
     """What the field holds; ``entity`` leads to an article."""
     sentences: tuple[str, ...]

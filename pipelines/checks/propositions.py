@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal
 
-from pipelines.checks.readings import state_relation
+from pipelines.checks.readings import digest_glosses, find_gloss, state_relation
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.kinds import BUILDING, LOCATION
 from pipelines.corpus.store import Corpus
@@ -96,7 +96,7 @@ class ProseReader:
     @property
     def identity(self) -> str:
         """Digest of everything that decides what is read."""
-        return digest_value([VERSION, MAX_PROSE, MAX_READ, self.asking.identity])
+        return digest_value([VERSION, MAX_PROSE, MAX_READ, digest_glosses(), self.asking.identity])
 
     def prompts(self) -> dict[str, str]:
         """The prompt."""
@@ -146,6 +146,7 @@ class ProseReader:
             name=page.title,
             type=page.type,
             field=state_relation(claim.relation),
+            gloss=find_gloss(state_relation(claim.relation)),
             kind=claim.kind,
             sentences=tuple(sentence.text for sentence in chosen.sentences),
         )

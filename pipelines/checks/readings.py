@@ -7,10 +7,12 @@ text of the row. A difference fails; a reading that is unsure, or that no rule c
 
 import hashlib
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
+from pathlib import Path
 
 from pipelines.checks.descriptors import compile_decade, fold_spaces
 from pipelines.checks.leakage import find_numbers, find_value
@@ -70,6 +72,7 @@ SYMMETRIC = frozenset(
 )
 """Relations that say the same in both directions."""
 DIFFERS, UNREAD = "reading-differs", "unread"
+_GLOSSES = Path(__file__).with_name("data") / "glosses.toml"
 _LEFT_OUT = re.compile(r"\.{3}|…")
 _NONE = "none"
 """What a reply says in place of nothing: blank texts are taken for bad replies."""
@@ -78,6 +81,22 @@ _NONE = "none"
 def state_relation(key: str) -> str:
     """Return an infobox key in words."""
     return " ".join(split_key(key))
+
+
+@cache
+def _load_glosses() -> dict[str, str]:
+    tables = tomllib.loads(_GLOSSES.read_text("utf-8"))
+    return {statement: gloss for table in tables.values() for statement, gloss in table.items()}
+
+
+def digest_glosses() -> str:
+    """Return the digest of the glosses: part of a reader's identity."""
+    return digest_value(_load_glosses())
+
+
+def find_gloss(statement: str) -> str:
+    """Return what the value of a field, given by the words of its key, is to its page; empty if none is known."""
+    return _load_glosses().get(statement, "")
 
 
 def state_hop(hop: Hop) -> str:
@@ -96,9 +115,8 @@ class Evaluator:
     @property
     def identity(self) -> str:
         """Digest of everything that decides a reading."""
-        return digest_value(
-            [VERSION, OTHERS, CLAUSES, SAMPLED, SEARCHED, SHOWN, NAMING, self.asking.identity, self.screening.identity]
-        )
+        limits = [OTHERS, CLAUSES, SAMPLED, SEARCHED, SHOWN, NAMING, MAX_PROSE]
+        return digest_value([VERSION, *limits, digest_glosses(), self.asking.identity, self.screening.identity])
 
     def prompts(self) -> dict[str, str]:
         """The prompts."""
@@ -285,7 +303,9 @@ def list_offers(corpus: Corpus, text: str, proof: Proof) -> tuple[OfferedRelatio
         offered += [(kind, statement) for statement in dict.fromkeys([*statements, *others[:OTHERS]])]
     offered.sort(key=lambda offer: draw_unit(text, "order", *offer))
     return tuple(
-        OfferedRelation.model_validate({"id": f"r{number}", "kind": kind, "statement": statement})
+        OfferedRelation.model_validate(
+            {"id": f"r{number}", "kind": kind, "statement": statement, "gloss": find_gloss(statement)}
+        )
         for number, (kind, statement) in enumerate(offered, 1)
     )
 

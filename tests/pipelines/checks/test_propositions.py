@@ -173,9 +173,8 @@ def test_a_reply_that_cannot_be_used_is_unknown(read, reply):
 def test_the_reader_sees_the_field_and_the_sentences_and_nothing_of_the_infobox(read):
     _, _, (request,) = read("spouse", say_nothing)
     shown = request.inputs.model_dump()
-    assert (shown.pop("field"), shown.pop("kind"), shown.pop("name"), shown.pop("type")) == (
-        "spouse", "entity", "Tol Marn", "artist",
-    )  # fmt: skip
+    told = [shown.pop(key) for key in ("field", "gloss", "kind", "name", "type")]
+    assert told == ["spouse", "person married to the subject", "entity", "Tol Marn", "artist"]
     assert list(shown) == ["sentences"]
     assert len(shown["sentences"]) == 7
     _, _, (dated,) = read("birth_date", say_nothing)

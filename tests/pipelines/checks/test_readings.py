@@ -14,6 +14,7 @@ from pipelines.checks.readings import (
     UNREAD,
     Evaluator,
     compare_reading,
+    find_gloss,
     find_others,
     judge_screening,
     list_offers,
@@ -273,3 +274,13 @@ def test_a_page_that_says_a_step_leads_to_it_fits_for_the_grammar():
 
     assert [fit.entity for fit in say(backward=True, source="Mira Tolland")] == ["e1"]
     assert say(backward=False, source="Mira Tolland") == say(backward=True, source="Jon Vask") == ()
+
+
+def test_readers_see_what_a_field_means(demo_ground, questions):
+    model, _, _ = evaluate(demo_ground, questions[0], say_rightly(questions[0]))
+    (request,) = model.requests
+    shown = "\n".join(message.text for message in request.messages)
+    glossed = [offer for offer in request.inputs.relations if offer.gloss]
+    assert len(glossed) >= len(request.inputs.relations) / 2
+    assert all(f"{offer.statement} = {offer.gloss}" in shown for offer in glossed)
+    assert not find_gloss("words that are no field")
