@@ -33,7 +33,7 @@ from pipelines.errors import ConfigError, GateNotMet, Unavailable
 from pipelines.graph.query import Indexes
 from pipelines.release.manifest import PublishedRelease, read_release_manifest
 from pipelines.release.verify import VerifyReport, read_anew, verify_release
-from pipelines.run.assembly import SOURCES, Assembly, list_missing_roles, make_evaluator
+from pipelines.run.assembly import SOURCES, Assembly, list_missing_roles, make_evaluator, make_page_reader
 from pipelines.run.corpora import ensure_corpus, find_dump
 from pipelines.run.models import JUDGES, Roles, check_renewable
 from pipelines.run.progress import Reporter, make_reporter, timing
@@ -400,7 +400,8 @@ def verify_releases(
             report = verify_release(folder, place, reporter.advance)
             if reading is not None and roles is not None:
                 evaluator = make_evaluator(place, roles, reading.role)
-                report = asyncio.run(read_anew(report, folder, evaluator, reading.sample))
+                pages = make_page_reader(place, roles, reading.role)
+                report = asyncio.run(read_anew(report, folder, evaluator, pages, reading.sample))
             reporter.finish(f"{folder}: {report.verified:,} of {report.rows:,} rows hold")
             reports.append(report)
         return reports

@@ -423,6 +423,11 @@ def make_evaluator(ground: Indexes, roles: Roles, role: str = "evaluator") -> Ev
     return Evaluator(ground, roles.ask(role, "read_question"), roles.ask(role, "screen_question"))
 
 
+def make_page_reader(ground: Indexes, roles: Roles, role: str = "evaluator") -> ProseReader:
+    """Return what reads pages, with the model of a role."""
+    return ProseReader(ground, roles.ask(role, "read_page"))
+
+
 @dataclass
 class Assembly:
     """Everything of one run that is built from its configuration, each part once and only when needed."""
@@ -496,9 +501,7 @@ class Assembly:
     @cached_property
     def pages(self) -> ProseReader | None:
         """The evaluator as a reader of pages, unless pages are not to be read."""
-        if not self.config.questions.read_pages:
-            return None
-        return ProseReader(self.ground, self.roles.ask("evaluator", "read_page"))
+        return make_page_reader(self.ground, self.roles) if self.config.questions.read_pages else None
 
     def close(self) -> None:
         """Close models and pictures; a second call does nothing."""

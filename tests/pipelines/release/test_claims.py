@@ -1,14 +1,21 @@
 """Each single value of a proof is compared with something: changed alone, it is a problem, and never a traceback."""
 
+import asyncio
 import copy
 
 import pytest
 from pydantic import ValidationError
 
+from pipelines.checks.propositions import ProseReader
+from pipelines.checks.readings import Evaluator
 from pipelines.graph.proofs import make_question_id
 from pipelines.release.rows import ROW_TYPES, BridgeRow, ProofRow
-from pipelines.release.verify import find_question_problems, find_row_problems
+from pipelines.release.verify import find_question_problems, find_row_problems, read_anew, verify_release
+from pipelines.services.prompting import RoleClient, load_prompt
+from pipelines.toy.reader import GrammarReader
+from schemas.tasks import ReadPageReply, StatedValue
 from tests.pipelines.release.tampering import read_rows
+from tests.pipelines.stages.players import FakeModel
 
 HOSTILE = (None, -1, 99, 2**62, "", "\x00", "[[A]]", "9" * 400, "[subject]", True)
 LIMITS = {("proof", "thresholds", name) for name in ("near_misses", "answer_share", "retrieval_rank")}
@@ -202,3 +209,20 @@ def claim_text(proof, text):
     return proof.model_copy(
         update={"text": text, "record_id": make_question_id(text, sha256, proof.answer, proof.proof)}
     )
+
+
+def deny(inputs):
+    """Say of the first sentence that it gives another value."""
+    stated = StatedValue(sentence=1, words=inputs.sentences[0], value="not that")
+    return ReadPageReply(propositions=(stated,))
+
+
+@pytest.mark.parametrize(("pages", "named"), [(GrammarReader(), 0), (FakeModel(deny), 2)])
+def test_a_page_that_is_read_otherwise_by_a_second_reader_is_named(demo, demo_ground, pages, named):
+    folder = demo.release("bridgevqa")
+    report = verify_release(folder, demo_ground)
+    grammar = [RoleClient(GrammarReader(), load_prompt(name)) for name in ("read_question", "screen_question")]
+    reader = ProseReader(demo_ground, RoleClient(pages, load_prompt("read_page")))
+    again = asyncio.run(read_anew(report, folder, Evaluator(demo_ground, *grammar), reader, 2))
+    assert len(again.problems) == named
+    assert again.claims[-1] == f"{2 - named} of 2 questions read anew by grammar as proved"
