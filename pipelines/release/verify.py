@@ -588,7 +588,8 @@ def describe_claim(row: ProofRow) -> str:
             "one entity fits every hidden node given the chain",
             f"at least {least.alone_first} the first and {least.alone} the others without it",
             *(demanded if holds else dropped for holds, demanded, dropped in choices),
-            f"words read back by {row.reading.reader.partition(':')[0]}",
+            f"words read back by {_name_reader(row.reading.reader)}",
+            f"what they give away, and what else a search finds for a step, by {_name_reader(row.screening.reader)}",
         )
     )
 
@@ -701,3 +702,7 @@ def _check_splits(proofs: Mapping[str, ProofRow]) -> Iterator[Problem]:
     for same in asked.values():
         if len(same) > 1:
             yield Problem(same[-1], f"rows: it asks the same of the same anchor as {same[0]}")
+
+
+def _name_reader(identity: str) -> str:
+    return identity.partition(":")[0]
