@@ -7,7 +7,7 @@ from random import Random
 
 from pipelines.errors import ConfigError
 from schemas.reasons import TrajectoryReason
-from tests.planted import corpus_plants, picture_plants, rollout_plants, scenes, text_plants
+from tests.planted import corpus_plants, picture_plants, reading_plants, rollout_plants, scenes, text_plants
 from tests.planted.rollout_plants import Operator as Editor
 from tests.planted.rollout_plants import plant_edits
 from tests.planted.scenes import TRIES, Case, Pool, Twins, draw_case, make_pair
@@ -36,7 +36,9 @@ DEMANDS: dict[str, Demand] = {
     "D22-R2": Demand(1.0, 0.02), "D22-R3": Demand(0.95, 0.02), "D22-R4": Demand(0.95, 0.02),
     "D22-R5": Demand(0.95, 0.02), "D22-R6": Demand(0.95, 0.02), "D22-R7": Demand(0.95, 0.02),
     "D22-R8": Demand(1.0, 0.02), "D22-R9": Demand(1.0, 0.02), "D22-R10": Demand(0.95, 0.02), "D24": Demand(1.0, 0.0),
-    "I5": Demand(0.0, 1.0), "L4": Demand(0.0, 1.0),
+    "D25": Demand(0.95, 0.05), "D26": Demand(0.95, 0.05), "D27": Demand(0.95, 0.05), "D28": Demand(0.95, 0.05),
+    "D29": Demand(0.95, 0.05), "D30": Demand(0.95, 0.05), "D31": Demand(0.95, 0.05), "D32": Demand(0.95, 0.05),
+    "D33": Demand(0.95, 0.05), "I5": Demand(0.0, 1.0), "L4": Demand(0.0, 1.0),
 }  # fmt: skip
 """D20 and D21 belong to later datasets; D23 is planted in judges (``synth bench judge``). I5 (a picture that a search
 finds at once) and L4 (names that are ordinary words) are measured and printed, without a demand."""
@@ -83,6 +85,7 @@ _JUDGED: tuple[tuple[str, str, Attempt], ...] = (
     ("D17", "known by heart", corpus_plants.plant_parametric),
     ("D19", "repeats, one template", corpus_plants.plant_repeat),
     ("D24", "tampered proof", scenes.plant_tampering),
+    *reading_plants.DEFECTS,
 )
 _TRAJECTORIES: tuple[tuple[str, str, TrajectoryReason, Editor], ...] = (
     ("D22-R1", "turn that is none", "format", rollout_plants.plant_bad_turn),

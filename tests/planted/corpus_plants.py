@@ -475,7 +475,7 @@ def plant_gold(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
 
 def _claim_other(case: Case, rng: Random) -> Twins | None:
     """Return twins of which one claims a near or a sibling's value; both pages write the true value in another form."""
-    wrong = _draw_wrong(case, rng)
+    wrong = draw_wrong(case, rng)
     if wrong is None:
         return None
     node = case.numbers[-1]
@@ -491,7 +491,7 @@ def _edit_infobox(case: Case, rng: Random) -> Twins | None:
     """Return twins of which one has another value in infobox and gold than in prose."""
     node, key = case.numbers[-1], case.question.proof.answer_relation
     facts = find_facts(case.corpus, node, key)
-    wrong = _draw_wrong(case, rng)
+    wrong = draw_wrong(case, rng)
     if len(facts) != 1 or wrong is None or case.question.proof.derivation:
         return None
     text = case.corpus.text(node)
@@ -510,7 +510,7 @@ def _write_alike(fact: Fact, answer: Answer) -> str:
     return f"{fact.text}<!-- checked -->"
 
 
-def _draw_wrong(case: Case, rng: Random) -> Answer | None:
+def draw_wrong(case: Case, rng: Random) -> Answer | None:
     """Return a wrong answer of the same type: a near date, or the value of a sibling."""
     answer, key = case.question.answer, case.question.proof.answer_relation
     if answer.type == "date" and rng.random() < 0.7:
@@ -541,7 +541,7 @@ def plant_volatile(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
 def _change_later(case: Case, rng: Random) -> Twins | None:
     """Return twins with another dump each: the asked fact has changed in one, another fact in the other."""
     node, key = case.numbers[-1], case.question.proof.answer_relation
-    wrong = _draw_wrong(case, rng)
+    wrong = draw_wrong(case, rng)
     facts = find_facts(case.corpus, node, key)
     others = [fact for fact in case.corpus.facts(node) if fact.key != key and fact.target < 0 and fact.value_count == 1]
     if wrong is None or len(facts) != 1 or not others or case.question.proof.derivation:

@@ -12,7 +12,7 @@ from pipelines.graph.facts import read_attributes
 from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
-from tests.planted import corpus_plants, scenes
+from tests.planted import corpus_plants, reading_plants, scenes
 from tests.planted.disguises import draw_sentence, find_statements, state_fact
 from tests.planted.scenes import (
     Case,
@@ -39,7 +39,12 @@ OPERATORS = (
     corpus_plants.plant_volatile,
     corpus_plants.plant_searchable,
 )
-JUDGED = (corpus_plants.plant_parametric, corpus_plants.plant_repeat, scenes.plant_tampering)
+JUDGED = (
+    corpus_plants.plant_parametric,
+    corpus_plants.plant_repeat,
+    scenes.plant_tampering,
+    *(operator for _, _, operator in reading_plants.DEFECTS),
+)
 PROSE = (corpus_plants.plant_hidden_twin, corpus_plants.plant_hidden_value)
 
 
@@ -81,7 +86,7 @@ def test_the_checks_tell_the_twins_apart_and_the_clean_one_is_edited_too(pool, o
 
 
 @pytest.mark.parametrize("operator", JUDGED, ids=get_name)
-def test_the_stages_and_the_verifier_tell_the_twins_apart(pool, operator):
+def test_the_stages_the_verifier_and_the_reader_tell_the_twins_apart(pool, operator):
     for _, pair in plant_some(pool, operator, 5):
         assert pair.clean.passed, (pair.plant, pair.clean)
         assert pair.defective.code in pair.codes, (pair.plant, pair.defective)

@@ -15,7 +15,8 @@ from tests.planted.words import Pair
 
 TEXTS = ("D01", "D02", "D03", "D04", "D05", "D13", "D16")
 ROLLOUTS = [f"D22-R{number}" for number in range(1, 11)]
-PLANTED = [*(f"D{number:02}" for number in range(1, 20)), *ROLLOUTS, "D24", "I5", "L4"]
+READ_BACK = [f"D{number}" for number in range(25, 34)]
+PLANTED = [*(f"D{number:02}" for number in range(1, 20)), *ROLLOUTS, "D24", *READ_BACK, "I5", "L4"]
 LEAK = CheckResult("FAIL", "alias-leak")
 OTHER = CheckResult("FAIL", "answer-leak")
 UNSURE = CheckResult("UNKNOWN", "undecided")
