@@ -1,7 +1,7 @@
 """The form of an answer, and whether the question asks for it (research/quality.md A1, A4).
 
-A cue of the answer's attribute must stand in what the question asks, without its descriptors, quoted sentences and
-references to the anchor. Names that a rewording must keep are compared word for word.
+Which attribute a question asks for is for the evaluator to read. Names that a rewording must keep are compared word for
+word.
 """
 
 import re
@@ -58,13 +58,14 @@ def check_form(text: str, answer: Answer, max_tokens: int) -> CheckResult:
 def check_precision(question: str, answer: Answer) -> CheckResult:
     """FAIL (``precision-unasked``) when the question does not ask for as much as the answer gives.
 
-    A date must be asked for at its precision: ``when`` asks for a day. A measure without a unit must be asked for in
+    A date must not be asked for at another precision than it has: ``when`` asks for a day. Whether words that none of
+    the patterns knows ask for it is for the evaluator to read. A measure without a unit must be asked for in
     one (``How many metres``), because 320 is no length.
     """
     if answer.type == "date":
         asked = _find_precision(question)
-        if asked != answer.precision:
-            detail = f"the answer is a {answer.precision}, asked is {asked or 'no date'}"
+        if asked and asked != answer.precision:
+            detail = f"the answer is a {answer.precision}, asked is a {asked if asked != 'less' else 'span'}"
             return CheckResult("FAIL", "precision-unasked", detail)
     if answer.type == "number" and not answer.unit and _MEASURE.search(question) and not _names_unit(question):
         return CheckResult("FAIL", "precision-unasked", f"{answer.surface!r} has no unit, and none is asked for")
