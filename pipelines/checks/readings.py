@@ -17,6 +17,7 @@ from pathlib import Path
 from pipelines.checks.descriptors import compile_decade, fold_spaces
 from pipelines.checks.leakage import find_numbers, find_value
 from pipelines.checks.verdicts import PASSED, CheckResult
+from pipelines.corpus.dump import normalise_spaces
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
 from pipelines.graph.cues import name_cues
@@ -246,12 +247,14 @@ def find_others(ground: Indexes, reading: Reading, proof: Proof) -> Iterator[Fou
             yield Found(entity, page.type, sentences)
 
 
+@lru_cache(maxsize=1 << 14)
 def _list_naming(corpus: Corpus, node: int, other: int) -> tuple[str, ...]:
     """Return the first sentences of a page that name or link to another entity; none of a page of another sort."""
     page, names = corpus.page(node), fold_names(corpus, other)
     if page.is_list or page.is_disambiguation:
         return ()
-    links = [link.start for link in corpus.links(node) if corpus.find(link.target.partition("#")[0].strip()) == other]
+    titles = set(corpus.aliases(other))
+    links = [link.start for link in corpus.links(node) if normalise_spaces(link.target.partition("#")[0]) in titles]
     naming = (
         sentence.text
         for sentence in list_prose(corpus, node)[:MAX_PROSE]
