@@ -8,6 +8,7 @@ from tests.mutants.doors import list_stage_sets
 from tests.mutants.limits import list_limit_sets
 from tests.mutants.picturing import list_picture_sets
 from tests.mutants.planted import list_scene_sets, list_text_sets
+from tests.mutants.read_back import list_reading_sets
 from tests.mutants.trajectories import list_trajectory_sets
 
 
@@ -19,5 +20,6 @@ def make_sets(corpora: Corpora) -> dict[str, Judge]:
         **list_scene_sets(corpora),
         **list_limit_sets(corpora),
         **list_stage_sets(corpora),
+        **list_reading_sets(corpora),
         **list_trajectory_sets(corpora),
     }
