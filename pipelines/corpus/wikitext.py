@@ -1,7 +1,7 @@
 """Wikitext as synth reads it: spans that are not running text, sentences, readable text, and links.
 
-Templates are never expanded. Offsets are characters of the page's text as stored, so a span found here can be cut out
-of the page again. Every scan takes time linear in the text.
+Templates are not expanded; what the usual ones show is known. Offsets are characters of the page's text as stored, so a
+span found here can be cut out of the page again. Every scan takes time linear in the text.
 """
 
 import html
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from pipelines.corpus.data import read_data
 from pipelines.corpus.dump import NO_ARTICLE, TitleRules, hash_article
+from pipelines.corpus.templates import show_template, shows_block
 
 _IGNORED_TAGS = (
     "nowiki|pre|math|chem|ce|syntaxhighlight|source|gallery|timeline|score|hiero|graph|mapframe|templatedata"
@@ -255,14 +256,15 @@ _LEAD_LINES = 12
 def plain_text(wikitext: str) -> str:
     """Turn wikitext into text for reading and searching.
 
-    Templates, tables, references, files, categories and tags go; links leave their anchors; entities are decoded. Lines
-    stay lines and paragraphs stay apart by one empty line. Unbalanced brackets stay as literal text.
+    Tables, references, files, categories, tags and templates that stand alone go; templates in running text leave what
+    they show, links their anchors; entities are decoded. Lines stay lines and paragraphs stay apart by one empty line.
+    Unbalanced brackets stay as literal text.
     """
     text = blank_spans(wikitext, find_ignored(wikitext), "") if "<" in wikitext else wikitext
     if "<" in text:
         text = blank_spans(text, find_references(text), "")
     if "{" in text:
-        text = blank_spans(text, find_braces(text), "")
+        text = _show_templates(text)
     was_cut = len(text) != len(wikitext)
     text = _flatten_links(text)
     if "<" in text:
@@ -274,6 +276,30 @@ def plain_text(wikitext: str) -> str:
     if was_cut:
         text = _BEFORE_MARK.sub(r"\1", _HOLLOW_START.sub("(", _HOLLOW.sub("", text)))
     return _tidy_lines(text)
+
+
+def _show_templates(text: str) -> str:
+    parts, position = [], 0
+    for start, end in find_braces(text):
+        raw = text[start:end]
+        is_shown = raw[1] == "{" and (shows_block(raw) or not is_block(text, start, end))
+        parts += [text[position:start], show_template(raw) if is_shown else ""]
+        position = end
+    return "".join([*parts, text[position:]]) if parts else text
+
+
+_MAX_LINE = 2000
+"""Characters before and after a template in which the ends of its line are looked for."""
+
+
+def is_block(text: str, start: int, end: int) -> bool:
+    """Say whether a template or table is a block: alone on its line, or over several lines."""
+    before = text.rfind("\n", max(0, start - _MAX_LINE), start) + 1
+    after = text.find("\n", end, end + _MAX_LINE)
+    if (not before and start > _MAX_LINE) or (after < 0 and end + _MAX_LINE < len(text)):
+        return "\n" in text[start:end]
+    alone = not text[before:start].strip(" :*#") and not text[end : len(text) if after < 0 else after].strip()
+    return alone or "\n" in text[start:end]
 
 
 def clean_anchor(anchor: str) -> str:

@@ -5,15 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pipelines.corpus.infobox import render_value
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.wikitext import (
     WikiLink,
     blank_ignored,
     blank_spans,
     find_braces,
-    find_references,
     find_sentence,
+    is_block,
     plain_text,
     split_sentences,
 )
@@ -21,8 +20,6 @@ from pipelines.corpus.wikitext import (
 KEPT_PAGES = 2048
 MAX_SPAN = 2000
 """Longest sentence in characters of wikitext; longer ones are tables."""
-MAX_TEMPLATES = 12
-"""Inline templates rendered per sentence; a sentence with more is a table."""
 _NO_PROSE = re.compile(r"[*#:;=|!{}]|\[\[\s*(?:file|image|category|datei|fichier|archivo)\s*:", re.IGNORECASE)
 
 
@@ -31,7 +28,7 @@ class Sentence:
     """A sentence of an article's prose."""
 
     text: str
-    """Plain text; templates of dates, measures and the like are rendered, others left out."""
+    """Plain text, as :func:`pipelines.corpus.wikitext.plain_text` shows it."""
     start: int
     """Span in the page's wikitext."""
     end: int
@@ -48,7 +45,7 @@ def list_prose(corpus: Corpus, node: int) -> tuple[Sentence, ...]:
 def read_prose(page: str) -> tuple[Sentence, ...]:
     """Return the sentences of a page's wikitext."""
     visible = blank_ignored(page)
-    visible = blank_spans(visible, (span for span in find_braces(visible) if _is_block(visible, *span)))
+    visible = blank_spans(visible, (span for span in find_braces(visible) if is_block(visible, *span)))
     found: list[Sentence] = []
     for start, end in split_sentences(visible):
         if end - start > MAX_SPAN or _NO_PROSE.match(visible, start):
@@ -65,34 +62,8 @@ def _is_lead(before: list[Sentence]) -> bool:
 
 
 def show_sentence(wikitext: str) -> str:
-    """Return a sentence as plain text on one line, without unknown templates."""
-    if "<" in wikitext:
-        wikitext = blank_spans(wikitext, find_references(wikitext), "")
-    if "{{" in wikitext:
-        wikitext = _render_templates(wikitext)
+    """Return a sentence as plain text on one line."""
     return " ".join(plain_text(wikitext).split())
-
-
-def _is_block(text: str, start: int, end: int) -> bool:
-    """Say whether a template or table is a block: alone on its line, or over several lines."""
-    before = text.rfind("\n", max(0, start - MAX_SPAN), start) + 1
-    after = text.find("\n", end, end + MAX_SPAN)
-    if (not before and start > MAX_SPAN) or (after < 0 and end + MAX_SPAN < len(text)):
-        return "\n" in text[start:end]
-    alone = not text[before:start].strip(" :*#") and not text[end : len(text) if after < 0 else after].strip()
-    return alone or "\n" in text[start:end]
-
-
-def _render_templates(wikitext: str) -> str:
-    spans = list(find_braces(wikitext))
-    if len(spans) > MAX_TEMPLATES:
-        return wikitext
-    parts, position = [], 0
-    for start, end in spans:
-        rendered = render_value(wikitext[start:end])
-        parts += [wikitext[position:start], rendered.text if rendered else ""]
-        position = end
-    return "".join([*parts, wikitext[position:]])
 
 
 BLANK = "____"

@@ -18,8 +18,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
-from pipelines.corpus.infobox import render_value
 from pipelines.corpus.store import Corpus
+from pipelines.corpus.templates import render_value
 from pipelines.corpus.wikitext import find_sentence, plain_text
 from pipelines.graph.cues import EVERYWHERE, WORD, fold_word, stem_word
 from pipelines.graph.facts import Match, Wanted, fold_names, holds_phrase, list_periods, read_wanted
