@@ -11,7 +11,7 @@ from pipelines.corpus.store import Corpus, Passage
 from pipelines.corpus.wikitext import lead_paragraph, plain_text
 from pipelines.services.protocols import PageNotFound, PageText, TextHit
 
-VERSION = 1
+VERSION = 2
 MEDIA_FILE = re.compile(r"\.(?:jpe?g|png|svg|gif|webp|tiff?|ogg|oga|webm)$", re.IGNORECASE)
 """A fact that is a file name says where the picture is, nothing about the subject."""
 SAFE = ":/(),!*;@$-._~'"

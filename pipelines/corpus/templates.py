@@ -417,6 +417,8 @@ def _show_rest(name: str, words: Sequence[str]) -> str:
     """Return the readable arguments; of a measure the number and unit that it starts from."""
     if name in ("convert", "cvt", "conv"):
         return " ".join(itertools.takewhile(_MEASURED.match, words))
+    if name.startswith("formatnum:"):
+        return name.removeprefix("formatnum:").strip()
     kept = (word for word in words if any(map(str.isalnum, word)) and not _NOT_READ.search(word))
     return " ".join(kept)
 

@@ -13,6 +13,9 @@ import pytest
 from pipelines.checks.examination import Claim
 from pipelines.checks.proofs import find_problems
 from pipelines.corpus.store import Corpus
+from pipelines.corpus.templates import LEFT_OUT, show_template, shows_nothing
+from pipelines.corpus.wikitext import blank_ignored, blank_spans, find_braces, find_references
+from pipelines.graph.prose import list_prose
 from pipelines.graph.query import Indexes
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace
@@ -106,3 +109,17 @@ def test_text_only_questions_go_through_without_pictures(opened: Slice, rewritte
     verified = call_synth("verify", "--workspace", opened.space.root)
     passed, _, rows_released = verified.out.splitlines()[-1].partition("/")
     assert (verified.code, passed) == (0, rows_released), verified.out[-2000:]
+
+
+def test_templates_leave_a_hole_in_at_most_five_of_a_thousand_sentences(opened: Slice) -> None:
+    corpus, sentences, holed = opened.ground.corpus, 0, []
+    for node in corpus.article_nodes():
+        text = blank_ignored(corpus.text(node)) if "{{" in corpus.text(node) else ""
+        for sentence in list_prose(corpus, node) if text else ():
+            sentences += 1
+            said = text[sentence.start : sentence.end]
+            said = blank_spans(said, find_references(said), "")
+            shown = [said[start:end] for start, end in find_braces(said) if not shows_nothing(said[start:end])]
+            holed += [each for each in shown if show_template(each) in ("", LEFT_OUT)]
+    assert sentences > 20_000
+    assert len(holed) <= 0.005 * sentences, holed

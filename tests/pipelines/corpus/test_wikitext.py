@@ -216,7 +216,7 @@ def test_plain_text_drops_what_is_not_prose():
         "\n\n== Life ==\n* born [http://x there]\n"
         "[[Category:Poets]]"
     )
-    assert plain_text(text) == "Ada (born 1815) was a writer of note.\n\nLife\nborn there"
+    assert plain_text(text) == "Ada (x; born 1815) was a writer of note.\n\nLife\nborn there"
 
 
 def test_unbalanced_braces_lose_nothing():

@@ -29,7 +29,7 @@ def test_sentences_are_those_outside_infobox_tables_lists_headings_and_captions(
         "Kelm Bridge (April 2, 1880) is a road bridge.",
         "It is 320 m long.",
         "It was opened in 1931.",
-        "It cost pounds.",
+        "It cost 9 pounds.",
     ]
 
 
