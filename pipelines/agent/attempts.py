@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from pipelines.agent.agreement import wilson_interval
 from pipelines.agent.judging import Jury
-from pipelines.agent.observations import cut_text
+from pipelines.agent.observations import cut_match
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.graph.answers import compare_answers, is_no_answer
 from pipelines.graph.proofs import make_query
@@ -125,13 +125,13 @@ _PROPOSERS: dict[str, Callable[[Answer], Iterator[str]]] = {
 }
 
 
-VERSION = 1
+VERSION = 2
 """Version of queries and layout; part of an attempt's identity."""
 BY_PICTURE = ("image-search", "both")
 BY_WORDS = ("text-search", "both")
 """Tools of a condition, after its plus, that search by picture and by words."""
 SNIPPET = 1000
-"""Characters kept of each result."""
+"""Characters kept of each result after its title, twice as many where the question's words are spread."""
 GUESSES = 3
 """Wrong answers that a guessing scripted solver chooses from, beside the right one."""
 NOTHING_FOUND = "(nothing found)"
@@ -222,14 +222,14 @@ def make_answer_inputs(record: Grounding, exhibit: Exhibit) -> AnswerQuestionInp
         question=record.text,
         condition=exhibit.condition,
         pictured=exhibit.picture is not None,
-        image_results=_number_hits(exhibit.image_hits) if tools in BY_PICTURE else "",
-        search_results=_number_hits(exhibit.text_hits) if tools in BY_WORDS else "",
+        image_results=_number_hits(exhibit.image_hits, record.text) if tools in BY_PICTURE else "",
+        search_results=_number_hits(exhibit.text_hits, record.text) if tools in BY_WORDS else "",
         oracle=make_oracle(record, exhibit.image_hits),
     )
 
 
-def _number_hits(hits: Sequence[ImageHit | TextHit]) -> str:
-    lines = (cut_text(" ".join(f"{hit.title}: {hit.snippet}".split()), SNIPPET) for hit in hits)
+def _number_hits(hits: Sequence[ImageHit | TextHit], query: str) -> str:
+    lines = (" ".join(f"{hit.title}: {cut_match(hit.snippet, query, SNIPPET)}".split()) for hit in hits)
     return "\n".join(f"{rank}. {line}" for rank, line in enumerate(lines, start=1)) or NOTHING_FOUND
 
 

@@ -9,6 +9,7 @@ number or a name that the page lacks. Otherwise the best passages of the page ar
 """
 
 import io
+import itertools
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ from typing import Protocol
 
 from pipelines.agent.transcript import neutralise_markup
 from pipelines.errors import RecordFailed, Unavailable
+from pipelines.graph.cues import EVERYWHERE
 from pipelines.ids import digest_value
 from pipelines.pictures import MAX_BYTES, PictureSource, open_pixels
 from pipelines.services.prompting import RoleClient, render_messages
@@ -199,6 +201,46 @@ def cut_text(text: str, limit: int) -> str:
     kept = text[: limit - 1]
     space = max(kept.rfind(" "), kept.rfind("\n"))
     return (kept[:space] if space > limit // 2 else kept).rstrip() + "…"
+
+
+_WORD = re.compile(r"\w+")
+_SENTENCE_START = re.compile(r"(?:^|(?<=[.!?])[\"'”’)]* +)(?=\S)")
+
+
+def cut_match(text: str, query: str, limit: int) -> str:
+    """Return the part of a text that holds most of a query's words, from the start of a sentence, on one line.
+
+    At most ``limit`` characters, or twice as many where the words are further apart than that. What is left out before
+    and after is an ellipsis each.
+    """
+    flat = _flatten(text)
+    if len(flat) <= limit:
+        return flat
+    wanted = set(_WORD.findall(query.casefold())) - EVERYWHERE
+    places = [(match.start(), match.group().casefold()) for match in _WORD.finditer(flat)]
+    places = [(start, word) for start, word in places if word in wanted]
+    shown = _find_window(flat, places, limit)
+    if len(_list_found(places, shown, limit)) < len({word for _, word in places}):
+        limit *= 2
+        shown = _find_window(flat, places, limit)
+    return f"{'…' if shown else ''}{cut_text(flat[shown:], limit - bool(shown))}"
+
+
+def _find_window(text: str, places: Sequence[tuple[int, str]], limit: int) -> int:
+    """Return the start of the sentence from which a window holds most of the words, then most pairs of neighbours."""
+    if len(text) <= limit:
+        return 0
+    best, chosen = (-1, -1), 0
+    for match in _SENTENCE_START.finditer(text):
+        found = _list_found(places, match.end(), limit)
+        score = (len(set(found)), len(set(itertools.pairwise(found))))
+        if score > best:
+            best, chosen = score, match.end()
+    return chosen
+
+
+def _list_found(places: Sequence[tuple[int, str]], start: int, limit: int) -> list[str]:
+    return [word for at, word in places if start <= at and at + len(word) <= start + limit - 2]
 
 
 def _name(title: str) -> str:

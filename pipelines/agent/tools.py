@@ -46,6 +46,7 @@ from pipelines.agent.observations import (
     ToolOutcome,
     choose_passages,
     credit_picture,
+    cut_match,
     cut_text,
     keep_result,
     keep_results,
@@ -159,7 +160,7 @@ NO_WEIGHTS = "no-weights"
 NO_QUADRILATERAL = "no-quadrilateral"
 
 
-VERSION = 4
+VERSION = 5
 """Raised when a tool's behaviour changes, so that rollouts are made again."""
 
 
@@ -172,7 +173,7 @@ class ToolBox:
         ocr: engine behind layout_parsing; without one there is no such tool.
         upscaler: network behind super_resolution; without one it warns.
         opencv: whether OpenCV is installed; without it neither super_resolution nor perspective_correct is offered.
-        snippet_limit: characters of a hit's snippet.
+        snippet_limit: characters of a hit's snippet; twice as many where the query's words are spread.
         page_limit: characters of a visited page, or of the text in a picture.
         summariser: sums up pages that are searched for or visited; without one passages are shown.
         snapshot: date of the corpus that is searched; empty for live tools.
@@ -271,13 +272,13 @@ class ToolBox:
         """Return pages found by words; with a summariser the best ones are read and summed up."""
         found = await self.text_search.search_text(arguments.query, arguments.top_k)
         hits = self._leave_out(found)
-        reads = [Read(cut_text(" ".join(hit.snippet.split()), self.snippet_limit)) for hit in hits]
+        reads = [Read(cut_match(hit.snippet, arguments.query, self.snippet_limit)) for hit in hits]
         if self.summariser is not None:
             best = zip(hits[: self.settings.pages_read], reads, strict=False)
             summed = await asyncio.gather(*(self._sum_up(hit, read, arguments.query) for hit, read in best))
             reads[: len(summed)] = summed
         shown = [Shown(hit.url, hit.title, read.text) for hit, read in zip(hits, reads, strict=True)]
-        text = render_hits(shown, max(self.snippet_limit, LONGEST)) or "No page was found for these words."
+        text = render_hits(shown, max(2 * self.snippet_limit, LONGEST)) or "No page was found for these words."
         warning = "" if all(read.whole for read in reads) else NO_SUMMARY
         outcome = show_results(text, keep_results(hits), (), warning)
         raw = "\n".join((text, *(read.source for read in reads)))

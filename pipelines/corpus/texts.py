@@ -167,8 +167,11 @@ class Passage:
     """BM25 with the sign turned: higher is better."""
 
 
+_SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]* +(?=[^\W\d_a-z]|[\"'“‘(\d])")
+
+
 def split_passages(text: str, words: int = PASSAGE_WORDS) -> Iterator[str]:
-    """Yield pieces of about this many words: whole paragraphs together, a long paragraph cut between words."""
+    """Yield pieces of about this many words: whole paragraphs, a long one cut between sentences, else words."""
     held: list[str] = []
     count = 0
     for paragraph in text.split("\n"):
@@ -179,13 +182,34 @@ def split_passages(text: str, words: int = PASSAGE_WORDS) -> Iterator[str]:
             yield "\n".join(held)
             held, count = [], 0
         if size > words + words // 2:
-            pieces = paragraph.split(" ")
-            yield from (" ".join(pieces[start : start + words]) for start in range(0, len(pieces), words))
+            yield from _cut_paragraph(paragraph, words)
             continue
         held.append(paragraph)
         count += size
     if held:
         yield "\n".join(held)
+
+
+def _cut_paragraph(paragraph: str, words: int) -> Iterator[str]:
+    start = count = 0
+    ends = [match.end() for match in _SENTENCE.finditer(paragraph)] + [len(paragraph)]
+    previous = 0
+    for end in ends:
+        size = paragraph.count(" ", previous, end)
+        if previous > start and count + size > words:
+            yield from _cut_words(paragraph[start:previous].strip(), words)
+            start, count = previous, 0
+        count, previous = count + size, end
+    yield from _cut_words(paragraph[start:].strip(), words)
+
+
+def _cut_words(text: str, words: int) -> Iterator[str]:
+    """Yield a text, in pieces if it is far longer than this many words: a table, or a list in one line."""
+    pieces = text.split(" ")
+    if len(pieces) <= words + words // 2:
+        yield text
+    else:
+        yield from (" ".join(pieces[at : at + words]) for at in range(0, len(pieces), words))
 
 
 def write_passages(path: Path, passages: Iterable[tuple[int, str, str]]) -> int:
