@@ -349,8 +349,8 @@ class ReadCondition(Nested):
 
     step: int
     """0 for the thing in the picture, 1 for the entity that the first step reaches."""
-    words: str
-    """As they stand in the text."""
+    words: str = ""
+    """As they stand in the text; models that get no schema leave them out, and the condition counts all the same."""
     relation: str = "none"
     """Id of the offered relation; ``none`` for a type or when it is none of them."""
     value: str = "none"

@@ -409,7 +409,8 @@ def _list_differences(corpus: Corpus, text: str, reading: Reading, proof: Proof,
     if reading.instruction:
         yield f"holds an instruction: {reading.instruction!r}"
     folded = fold_spaces(text)
-    for words in (*(hop.words for hop in reading.hops), *(fact.words for fact in reading.facts)):
+    # A condition may be read without its words; it is held to the proof all the same.
+    for words in (*(hop.words for hop in reading.hops), *(fact.words for fact in reading.facts if fact.words)):
         if not words.strip() or any(fold_spaces(part) not in folded for part in _LEFT_OUT.split(words)):
             yield f"words that do not stand in the text were read: {words!r}"
     yield from _compare_hops(corpus, reading.hops, proof)
@@ -467,7 +468,7 @@ def _compare_facts(corpus: Corpus, facts: Iterable[ReadFact], proof: Proof) -> I
         if met is not None:
             left.remove(met)
         elif read.statement or not _is_noun(read, proof):
-            yield f"adds a condition on node {read.node}: {read.words!r}"
+            yield f"adds a condition on node {read.node}: {read.words or read.value!r}"
     for fact in left:
         yield f"lost the condition on node {fact.node}: {state_relation(fact.relation)} {fact.value}"
 

@@ -91,21 +91,20 @@ def load_authors(folder: Path = FOLDER) -> list[Author]:
     return authors
 
 
-def build_wiki(folder: Path, authors: Sequence[Author]) -> Corpus:
-    """Build the corpus that holds the pages of all cases."""
+def build_wiki(folder: Path, author: Author) -> Corpus:
+    """Build the corpus that holds the pages of an author's cases and prose."""
     pages: dict[str, str] = {}
     linked: set[str] = set()
-    for author in authors:
-        for case in author.cases.values():
-            for node in case["nodes"]:
-                fields = [f"{key} = {value}" for key, value in node["fields"].items()]
-                lead = f"'''{node['title']}''' is a {node['type']}. {node.get('prose', '')}".strip()
-                pages[node["title"]] = box(node["type"], lead, *fields)
-                linked |= {name for text in (*fields, lead) for name in _LINK.findall(text)}
-        for line in author.prose:
-            lead = f"'''{line['title']}''' is a {line['type']}. {line['sentence']}"
-            pages[line["title"]] = box(line["type"], lead, f"{line['field']} = {line['value']}")
-            linked |= set(_LINK.findall(line["value"] + line["sentence"]))
+    for case in author.cases.values():
+        for node in case["nodes"]:
+            fields = [f"{key} = {value}" for key, value in node["fields"].items()]
+            lead = f"'''{node['title']}''' is a {node['type']}. {node.get('prose', '')}".strip()
+            pages[node["title"]] = box(node["type"], lead, *fields)
+            linked |= {name for text in (*fields, lead) for name in _LINK.findall(text)}
+    for line in author.prose:
+        lead = f"'''{line['title']}''' is a {line['type']}. {line['sentence']}"
+        pages[line["title"]] = box(line["type"], lead, f"{line['field']} = {line['value']}")
+        linked |= set(_LINK.findall(line["value"] + line["sentence"]))
     for name in sorted(linked):
         pages.setdefault(name, box("article", f"'''{name}''' is an article."))
     return build_toy_corpus(folder, pages, {})
@@ -347,10 +346,11 @@ async def measure(model: Recorded, authors: Sequence[Author], most: int = 0) -> 
     texts: list[Found] = []
     leaks: list[Found] = []
     prose: list[Found] = []
-    with TemporaryDirectory() as folder:
-        corpus = build_wiki(Path(folder), authors)
-        evaluator = make_evaluator(corpus, model)
-        for author in authors:
+    # A wiki an author: the relations that a reader is offered do not change with what others wrote.
+    for author in authors:
+        with TemporaryDirectory() as folder:
+            corpus = build_wiki(Path(folder), author)
+            evaluator = make_evaluator(corpus, model)
             texts += await read_wordings(corpus, evaluator, author, author.wordings[: most or None])
             leaks += await read_leaks(evaluator, author, author.leaks[: most or None])
             reader = ProseReader(evaluator.ground, RoleClient(model, load_prompt("read_page")))

@@ -1,4 +1,4 @@
-""" """
+"""Agreement of two judges: intervals and kappa."""
 
 import random
 from random import Random

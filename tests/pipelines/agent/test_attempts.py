@@ -1,4 +1,4 @@
-""" """
+"""Which attempts a difficulty preset makes, and what they decide."""
 
 from functools import cache
 from typing import get_args

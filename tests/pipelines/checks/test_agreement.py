@@ -1,4 +1,4 @@
-""" """
+"""Whether the prose of a page agrees with its infobox."""
 
 from collections import Counter
 from random import Random

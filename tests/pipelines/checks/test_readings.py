@@ -128,6 +128,14 @@ def test_a_condition_of_the_proof_that_was_not_read_is_lost(demo_corpus, questio
         assert "lost the condition" in compare(demo_corpus, question, facts=()).detail
 
 
+def test_a_condition_read_without_its_words_counts_as_one_read_with_them(demo_corpus, questions):
+    for question in questions:
+        facts = tuple(fact.model_copy(update={"words": ""}) for fact in read_rightly(question).facts)
+        assert compare(demo_corpus, question, facts=facts).passed
+        added = compare(demo_corpus, question, facts=(*facts, ADDED.model_copy(update={"words": ""})))
+        assert "adds a condition on node 1: '2019'" in added.detail
+
+
 def test_a_reader_that_is_unsure_refuses(demo_corpus, questions):
     result = compare(demo_corpus, questions[0], unsure="which bridge is meant")
     assert (result.outcome, result.code) == ("UNKNOWN", UNREAD)

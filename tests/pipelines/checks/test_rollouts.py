@@ -1,4 +1,4 @@
-""" """
+"""What the rejection cascade finds in a rollout."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-""" """
+"""Shorter ways to an answer than the question's."""
 
 import pytest
 

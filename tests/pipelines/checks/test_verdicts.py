@@ -1,4 +1,4 @@
-""" """
+"""How results of checks become one verdict."""
 
 import pytest
 from hypothesis import given
