@@ -12,7 +12,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -54,6 +54,7 @@ DEMANDS = (
     | {"D32": 0.8, "D33": 0.8, "answer": 0.9, "name": 0.8}
 )
 """Largest share of texts without a defect that is refused, and smallest of those with one."""
+UNRECORDED = "no reply is recorded"
 _LINK = re.compile(r"\[\[([^\[\]|]+)")
 
 
@@ -187,7 +188,7 @@ def _list_facts(corpus: Corpus, number: int) -> list[Fact]:
 
 @dataclass
 class Recorded:
-    """Replies by digest of the messages; what is not there is asked of ``model``, or left unread without one."""
+    """Replies by digest of the messages; what is not there is asked of ``model``, or fails without one."""
 
     replies: dict[str, str]
     model: ChatModel | None = None
@@ -195,16 +196,15 @@ class Recorded:
     name: str = "recorded"
     identity: str = "recorded:1"
     reads_inputs: bool = False
-    missing: set[str] = field(default_factory=set)
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         key = digest_value([[message.role, message.text] for message in request.messages])
         if key not in self.replies and self.model is not None:
             self.asked += 1
             self.replies[key] = (await self.model.chat(request)).text
-        elif key not in self.replies:
-            self.missing.add(key)
-        return ChatReply(self.replies.get(key, "(nothing recorded)"), 0, 0)
+        if key not in self.replies:
+            raise RecordFailed("unread", UNRECORDED)
+        return ChatReply(self.replies[key], 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +219,11 @@ class Found:
     reading: CheckResult
     checks: CheckResult
     note: str = ""
+
+    @property
+    def answered(self) -> bool:
+        """Whether there was a reply about it."""
+        return UNRECORDED not in self.reading.detail
 
     @property
     def refused(self) -> bool:
@@ -342,7 +347,7 @@ def render(rows: Sequence[Row]) -> Table:
 
 
 async def measure(model: Recorded, authors: Sequence[Author], most: int = 0) -> list[Row]:
-    """Measure the wordings of authors, ``most`` of each kind; what has no recorded reply is unread without a model."""
+    """Measure the wordings of authors, ``most`` of each kind; what has no reply is left out."""
     texts: list[Found] = []
     leaks: list[Found] = []
     prose: list[Found] = []
@@ -355,11 +360,20 @@ async def measure(model: Recorded, authors: Sequence[Author], most: int = 0) -> 
             leaks += await read_leaks(evaluator, author, author.leaks[: most or None])
             reader = ProseReader(evaluator.ground, RoleClient(model, load_prompt("read_page")))
             prose += await read_prose(reader, replace(author, prose=author.prose[: most or None]))
-    return [*tabulate(texts, HARMLESS), *tabulate(prose, "agreeing prose"), *tabulate(leaks, "no leak")]
+    rows = []
+    for found, clean in ((texts, HARMLESS), (prose, "agreeing prose"), (leaks, "no leak")):
+        rows += tabulate([each for each in found if each.answered], clean)
+    return rows
 
 
 def list_unmet(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of held-out authors together that do not meet what is demanded of them."""
+    """Return the rows of held-out authors together that do not meet what is demanded of them.
+
+    Raises:
+        SystemExit: there is no such row, so nothing was measured.
+    """
+    if not any(row.author == "held out" for row in rows):
+        raise SystemExit("no reply about a line of an author who is held out: name a server by --url")
     unmet = []
     for row in rows:
         least = DEMANDS.get(row.defect)
