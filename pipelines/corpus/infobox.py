@@ -2,11 +2,13 @@
 
 A value is cut so that it can be checked later: ``parse_value(text[value.start:value.end])`` gives the same value again.
 The verifier relies on that, so raw values are split until nothing splits further, and each piece is then parsed on its
-own. Separators are list templates, ``*`` lists, ``<br>``, and commas between links.
+own. Separators are list templates, ``*`` lists, ``<br>``, and commas between links. In a field that says where a thing
+is, what follows a comma is what the place lies in, and no value.
 """
 
 import re
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import mwparserfromhell
 from mwparserfromhell.nodes import Template
@@ -291,11 +293,34 @@ def _read_fields(template: Template, offset: int) -> tuple[Field, ...]:
         if not (parameter.showkey and key and stripped):
             continue
         start = value_start + raw.index(stripped)
-        values = tuple(_shift_value(value, start) for value in parse_value(stripped))
+        values = parse_value(stripped)
+        if _is_place_key(key):
+            values = _leave_out_containers(stripped, values)
+        values = tuple(_shift_value(value, start) for value in values)
         fields.pop(key, None)
         if values:
             fields[key] = Field(key, start, start + len(stripped), values)
     return tuple(fields.values())
+
+
+def _is_place_key(key: str) -> bool:
+    """Return whether a field says where something is: ``birth_place``, ``location2``, ``hq_location_city``."""
+    words = re.findall(r"[^\W\d_]+", key.lower())
+    return bool(words) and not read_names("templates", "place_words").isdisjoint((words[-1], "_".join(words)))
+
+
+def _leave_out_containers(raw: str, values: tuple[FieldValue, ...]) -> tuple[FieldValue, ...]:
+    """Return the places of a field without those that a comma puts around them: "[[Vienna]], [[Austria]]" is Vienna.
+
+    Line breaks and list templates separate places; a comma before a line break does not.
+    """
+    visible = _blank_notes(raw)
+    kept = list(values[:1])
+    for before, value in pairwise(values):
+        between = _BREAK.sub("", visible[before.start : value.start]).rstrip()
+        if not between.endswith(","):
+            kept.append(value)
+    return tuple(kept)
 
 
 def _shift_value(value: FieldValue, offset: int) -> FieldValue:

@@ -38,16 +38,22 @@ LAYOUT_WORDS = frozenset(
     note notes ref refs reference module embed pronunciation ipa wikidata isbn issn oclc postal zip code timezone utc
     mapsize ns ew format dateformat calling mesh omim medlineplus icd icd9 icd10 diseasesdb emedicine subdivision_type
     dst type title label labels cover screenshot video audio bgcolour bgcolor fetchwikidata onlysourced parameters
-    symbol
+    symbol prefix suffix imgwidth imageclass logosize mapcaption familycolor pattern glotto glottorefname
+    isni viaf doi isin satcat geocode postcode gnis imdb allmusic cianame
+    latitude longitude romaji romanized background
     """.split()
 )
 LAYOUT_KEYS = frozenset(
     """
     name names native_name full_name fullname birth_name birthname official_name other_name other_names nickname
     nicknames aka conventional_long_name common_name settlement_type binomial trinomial genus species taxon status
-    status_system
+    status_system subdivision_ranks area_magnitude unit_pref apsis alphanumber letter typedesc iso flaglink cancode
+    blank_name blank_info entity_adjective linking_name clubname trade_name trad_abbreviation abbreviation altname
+    document_name pseudonym statleague coa_res structure_res this_album cornish_name dewey congress nfl display_parents
     """.split()
 )
+IDENTIFIERS = ("emedicine", "diseasesdb", "medlineplus", "genereviews", "tennishof", "omim", "icd")
+"""Starts of the keys of catalogues, their words joined."""
 AUXILIARY = re.compile(
     r"(rank|_ref|_note|_footnotes?|_link|_lang|_as_of|_change|density|event\d*|_title\d*|_type\d*|_label\d*)$"
     r"|density|^(gdp|hdi|gini|population|area|ethnic|religion|elevation|distance).*(year|date|est|estimate|census)\d*$"
@@ -78,7 +84,10 @@ def stem_key(key: str) -> str:
 
 def is_layout(key: str) -> bool:
     """Say whether an infobox key is about layout or names, or has no letter: no question asks for it."""
-    if key.casefold() in LAYOUT_KEYS or AUXILIARY.search(key.casefold()) or not stem_key(key):
+    stem = stem_key(key)
+    if not stem or stem in LAYOUT_KEYS or key.casefold() in LAYOUT_KEYS or AUXILIARY.search(key.casefold()):
+        return True
+    if stem.replace("_", "").startswith(IDENTIFIERS):
         return True
     return any(word.casefold() in LAYOUT_WORDS for word in WORDS.findall(key))
 
@@ -120,9 +129,16 @@ def _type_attributes(corpus: Corpus, node: int) -> tuple[Attribute, ...]:
     return tuple(attributes)
 
 
+_LAYOUT_VALUE = re.compile(
+    r"\d+(?:\.\d+)?\s?(?:px|em)|\d+x\d+px|#[0-9a-fA-F]{3,8}"
+    r"|_\w+|[a-z]+(?:_[a-z]+)+|[A-Za-z]{2,}\d{4,}\w*|1 E\d+"
+)
+"""A value that sets out the box or names a record: a size, a colour, an option, a number in a catalogue."""
+
+
 def type_value(text: str, iso: str, key: str) -> Answer | None:
     """Return an unlinked value as a typed answer, or None when it answers nothing."""
-    if not text or fold_name(text) in HOLLOW_VALUES or is_list_title(text):
+    if not text or fold_name(text) in HOLLOW_VALUES or is_list_title(text) or _LAYOUT_VALUE.fullmatch(text):
         return None
     return type_answer(text, iso, key)
 

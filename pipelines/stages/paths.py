@@ -31,7 +31,7 @@ class Paths:
     """Checks of a path's answer; a walk whose attributes all fail is drawn again, as the paper does for other reasons
     (appendix D.1). None leaves these rejections to later stages."""
     name: str = "paths"
-    version: int = 3
+    version: int = 4
     drawn: dict[Order, Drawn] = field(default_factory=dict, init=False, repr=False, compare=False)
     """First walks of the records of a shard, drawn in one batch."""
     judged: dict[tuple[int, int], str] = field(default_factory=dict, init=False, repr=False, compare=False)

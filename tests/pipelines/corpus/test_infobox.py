@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -114,3 +115,30 @@ def test_each_value_parsed_alone_is_itself(pieces):
             link_start=value.link_start - value.start if value.link_start >= 0 else -1,
         )
         assert alone == (shifted,)
+
+
+@pytest.mark.parametrize(
+    ("field", "places"),
+    [
+        ("birth_place = [[Vienna]], [[Austria]]", ["Vienna"]),
+        ("birth_place = [[Toronto]], Canada", ["Toronto"]),
+        ("death_place = [[Bethesda, Maryland|Bethesda]], [[Maryland]], [[United States|U.S.]]", ["Bethesda"]),
+        ("ground = [[Stark's Park]],<br/>[[Kirkcaldy]], [[Scotland]]", ["Stark's Park"]),
+        ("location2 = [[Leeds]]<ref>a, b</ref>, [[England]]", ["Leeds"]),
+        (
+            "assembly = [[Longbridge]], [[England]]<br>[[Cowley, Oxfordshire|Cowley]], [[England]]",
+            ["Longbridge", "Cowley"],
+        ),
+        ("residence = {{plainlist|\n* [[Basra]], [[Iraq]]\n* [[Cairo]]\n}}", ["Basra", "Cairo"]),
+        ("headquarters = [[Paris]]<br>[[London]]", ["Paris", "London"]),
+        ("spouse = [[Ann Roe]], [[Eve Poe]]", ["Ann Roe", "Eve Poe"]),
+        ("region = [[Horn of Africa]], [[Sahel]]", ["Horn of Africa", "Sahel"]),
+    ],
+)
+def test_a_place_is_told_from_what_it_lies_in_and_lists_keep_their_values(field, places):
+    text = f"{{{{Infobox thing\n| {field}\n}}}}"
+    (found,) = read_infobox(text).fields
+    assert [value.text for value in found.values] == places
+    for value in found.values:
+        assert text[value.link_start :].startswith("[[")
+        assert parse_value(text[value.start : value.end])[0].text == value.text
