@@ -128,8 +128,11 @@ class CueIndex:
         return self._words[stem]
 
     def states(self, relation: str, sentence: str) -> bool:
-        """Say whether a plain sentence has a cue of a relation."""
-        return not self.words(relation).isdisjoint(list_stems(sentence))
+        """Say whether a plain sentence has a cue of a relation.
+
+        A stop word counts where it is one of the key's kin: "is about" states a subject.
+        """
+        return not self.words(relation).isdisjoint(stem_word(fold_word(word)) for word in WORD.findall(sentence))
 
     def _learn(self, stem: str) -> frozenset[str]:
         """Return words that are frequent near the values, and rare elsewhere on these and other pages."""

@@ -22,7 +22,7 @@ _MONTH_NUMBERS = {name.lower(): number for number, name in enumerate(MONTHS, 1)}
 _MONTH_NUMBERS |= {name[:3].lower(): number for number, name in enumerate(MONTHS, 1)} | {"sept": 9}
 # Letters fold as ASCII: otherwise a dotless i is an i here, and "Aprıl" a month that the table does not have.
 _MONTH = rf"(?P<month>(?a:{'|'.join(sorted(_MONTH_NUMBERS, key=len, reverse=True))}))\.?"
-_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?"
 _YEAR = r"(?P<early>AD |CE )?(?P<year>\d{1,4})(?P<era> ?(?:BCE|BC|CE|AD|B\.C\.E?\.?|A\.D\.|C\.E\.))?"
 
 _PATTERNS = tuple(
@@ -451,7 +451,7 @@ _SPOTTING_MONTH = (
 )
 _SPOTTING_YEAR = r"\d{3,4}(?: ?(?:BCE|BC|CE|AD)\b)?"
 _DATE = re.compile(
-    rf"(?<![\w.,/-])(?<!\d[ \u00a0])(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_SPOTTING_MONTH},? {_SPOTTING_YEAR}"
+    rf"(?<![\w.,/-])(?<!\d[ \u00a0])(?:\d{{1,2}}(?:st|nd|rd|th|\.)?(?: of)? {_SPOTTING_MONTH},? {_SPOTTING_YEAR}"
     rf"|{_SPOTTING_MONTH} (?:the )?\d{{1,2}}(?:st|nd|rd|th)?,? {_SPOTTING_YEAR}"
     rf"|{_SPOTTING_MONTH},?(?: of)? {_SPOTTING_YEAR}"
     r"|\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{4}"

@@ -24,6 +24,8 @@ def test_a_word_that_is_frequent_near_the_values_of_a_relation_alone_becomes_a_c
         ("architect", "It was designed by Mira Tolland."),
         ("opened", "The bridge was inaugurated in 1931."),
         ("elevation_m", "The town lies 300 m above the sea."),
+        ("subject", "The novel is about Tolland."),
+        ("predecessor", "Before Tolland the office was held by Odo Lumby."),
     ],
 )
 def test_the_words_of_a_key_and_their_kin_are_cues_in_a_corpus_that_teaches_nothing(toy, relation, sentence):
