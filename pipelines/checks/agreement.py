@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -18,13 +19,22 @@ from pipelines.checks.uniqueness import Ends, list_fitting_ends
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.answers import LONGEST_ANSWER, compare_answers, covers_date, derive_answer, is_hedged, make_answer
-from pipelines.graph.cues import WORD, fold_word, list_stems, stem_word
+from pipelines.graph.cues import EVERYWHERE, GENERIC, WORD, fold_word, list_stems, name_cues, stem_word
 from pipelines.graph.facts import fold_names, holds_phrase, read_attributes, read_relations, split_key, type_value
 from pipelines.graph.proofs import cite_sentence, make_query
 from pipelines.graph.prose import Sentence, list_prose
 from pipelines.graph.query import MENTIONS, Indexes, ShownField, locate_nodes, read_field
 from pipelines.graph.statements import Statement, fold_forms, read_sentence
-from pipelines.graph.values import KNOWN_UNITS, Number, compare_measures, parse_date, parse_number
+from pipelines.graph.values import (
+    KNOWN_UNITS,
+    MONTHS,
+    Number,
+    compare_measures,
+    find_dates,
+    find_measures,
+    parse_date,
+    parse_number,
+)
 from pipelines.names import fold_name
 from schemas.proofs import Agreement, Answer, Derivation, Evidence, Hop, Proof
 
@@ -40,12 +50,25 @@ INTRODUCTIONS = 3
 """Pieces of a sentence, cut at commas, of which one may begin with its subject."""
 OPENING = 3
 """Words of such a piece that are read."""
+MOST_NUMBERS = 2
+"""Numbers in a sentence that says one thing: a measure and its conversion."""
+LIKE_SIZE = 10
+"""Ratio of two numbers that may be said of the same."""
+_HEADING = re.compile(r"^==", re.MULTILINE)
 _PRONOUNS = frozenset(["he", "she", "it", "they"])
 _POSSESSIVES = frozenset(["his", "her", "its", "their"])
+_OWNS = re.compile(r"[^\W\d_ ]*['’]s?\b|['’]")
+_NAME = re.compile(r"\b[^\W\d_a-z]\w+")
+_BOUND = re.compile(
+    r"\b(?:about|around|approximately|nearly|almost|over|under|some|roughly|more than|less than|at least|up to|from|to"
+    r"|between|an estimated)[ -]$",
+    re.IGNORECASE,
+)
 
 
-Outcome = Literal["agrees", "mixed", "disputes", "silent"]
-"""``mixed``: one sentence states the answer, and another one about the same subject states another value."""
+Outcome = Literal["agrees", "mixed", "disputes", "open", "silent"]
+"""``mixed``: one sentence states the answer, and another one about the same subject states another value. ``open``: a
+sentence with a cue has another value, and no rule can say whose or of what it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +86,7 @@ def find_corroboration(ground: Indexes, node: int, relation: str, answer: Answer
     """Return whether sentences of a page agree with its relation's value or dispute it; the infobox is not read.
 
     A sentence agrees when a cue of the relation states the answer in it; it disputes when a cue states another value of
-    the same type. Beside a sentence that agrees, another disputes only if its words show that it is about the page's
-    subject (:func:`is_about_subject`).
+    the same type, and its words show that it says it of the page's subject (:func:`_speaks_of_subject`).
     """
     page = ground.corpus.page(node)
     # "The painting" is what the page is about, not that it was painted.
@@ -73,31 +95,34 @@ def find_corroboration(ground: Indexes, node: int, relation: str, answer: Answer
     repeated = _is_repeated(ground.corpus, node, relation, answer)
     agreeing: tuple[int, Sentence, Statement] | None = None
     disputing: tuple[Sentence, Statement] | None = None
-    opposing: tuple[Sentence, Statement] | None = None
+    doubtful: tuple[Sentence, Statement] | None = None
     for sentence in list_prose(ground.corpus, node)[:MAX_SENTENCES]:
         for reading in read_sentence(sentence, answer, cues, others):
             rank = _rank_agreement(reading, sentence, answer, repeated)
             if rank and (agreeing is None or rank > agreeing[0]):
                 agreeing = rank, sentence, reading
             if reading.likeness == "other" and reading.strength == "stated":
-                disputing = disputing or (sentence, reading)
-                if opposing is None and is_about_subject(ground.corpus, node, sentence, cues):
-                    opposing = sentence, reading
-    return _conclude(ground.corpus, node, agreeing, disputing, opposing)
+                if disputing is None and _speaks_of_subject(
+                    ground.corpus, node, sentence, reading, (relation, answer, cues)
+                ):
+                    disputing = sentence, reading
+                doubtful = doubtful or (sentence, reading)
+    return _conclude(ground.corpus, node, agreeing, disputing, doubtful)
 
 
-def check_agreement(corroboration: Corroboration, mode: Agreement) -> CheckResult:
+def check_agreement(corroboration: Corroboration, mode: Agreement, read: bool = False) -> CheckResult:
     """FAIL (``answer-disputed``) when the prose says another value; UNKNOWN (``answer-unconfirmed``) when it is silent.
 
-    UNKNOWN (``answer-disputed``) when it says both the answer and another value.
+    UNKNOWN (``answer-disputed``) when it says both the answer and another value, or may say another one; the latter
+    passes where an evaluator reads the page (``read``), who can tell.
 
     Silence passes where the mode asks for no more than that nothing contradicts.
     """
-    if mode == "off" or corroboration.outcome == "agrees":
+    if mode == "off" or corroboration.outcome == "agrees" or (read and corroboration.outcome == "open"):
         return PASSED
     if corroboration.outcome == "disputes":
         return CheckResult("FAIL", "answer-disputed", corroboration.detail)
-    if corroboration.outcome == "mixed":
+    if corroboration.outcome in ("mixed", "open"):
         return CheckResult("UNKNOWN", "answer-disputed", corroboration.detail)
     if mode == "uncontradicted":
         return PASSED
@@ -111,20 +136,101 @@ def is_about_subject(corpus: Corpus, node: int, sentence: Sentence, cues: frozen
     cue: "Her movement was", unlike "Her son was". The words after the first comma count as well, since an introduction
     may end there: "Later, in Paris, her movement was".
     """
+    return _find_subject(corpus, node, sentence, cues) >= 0
+
+
+def _find_subject(corpus: Corpus, node: int, sentence: Sentence, cues: frozenset[str]) -> int:
+    """Return the offset after the word of a sentence that names the page's subject, or -1."""
     page = corpus.page(node)
     nouns = frozenset(list_stems(f"{page.type} {page.lead_type}"))
     names = _list_first_names(corpus, node)
+    start = 0
     for part in sentence.text.split(",")[:INTRODUCTIONS]:
-        words = [fold_word(word) for word in WORD.findall(part)[:OPENING]]
-        if not words:
-            continue
-        if words[0] in _PRONOUNS or words[0] in names or stem_word(words[0]) in cues:
-            return True
-        if words[0] in _POSSESSIVES and not cues.isdisjoint(map(stem_word, words[1:OPENING])):
-            return True
-        if words[0] in ("the", "this") and not nouns.isdisjoint(map(stem_word, words[1:2])):
-            return True
-    return False
+        spots = list(islice(WORD.finditer(part), OPENING))
+        words = [fold_word(spot.group()) for spot in spots]
+        # A cue that opens a later part says something of what stands before it: "Her son, born in 1846".
+        opens = words and not start and stem_word(words[0]) in cues
+        if opens or (words and _opens_with_subject(words, part[spots[0].end() :], names, nouns, cues)):
+            return start + spots[min(1, len(spots) - 1) if words[0] in ("the", "this") else 0].end()
+        start += len(part) + 1
+    return -1
+
+
+def _opens_with_subject(
+    words: list[str], rest: str, names: frozenset[str], nouns: frozenset[str], cues: frozenset[str]
+) -> bool:
+    owned = [word for word in words[1:] if word != "s"]
+    if words[0] in _POSSESSIVES or (words[0] in names and _OWNS.match(rest)):
+        return not cues.isdisjoint(map(stem_word, owned))
+    if words[0] in _PRONOUNS or words[0] in names:
+        return True
+    return words[0] in ("the", "this") and not nouns.isdisjoint(map(stem_word, owned[:1]))
+
+
+def _speaks_of_subject(
+    corpus: Corpus, node: int, sentence: Sentence, reading: Statement, asked: tuple[str, Answer, frozenset[str]]
+) -> bool:
+    """Say whether a sentence states a value of the page's subject, and of just the relation that is asked for.
+
+    The value follows the subject's name, and no other name stands between the two, or between the subject and the
+    last cue before the value: "She was born in 1880", unlike "She married Jon Vask, who was born in 1880". A pronoun is
+    the subject in the lead alone. Of a key with several telling words each has to be said: the total area denies no
+    water area. For numbers see :func:`_is_plain_number`.
+
+    Args:
+        corpus: the corpus.
+        node: the page.
+        sentence: of its prose.
+        reading: the value.
+        asked: the relation, its answer and the stems of its cue words.
+    """
+    if reading.role and sentence.lead:
+        return True
+    relation, answer, cues = asked
+    text, subject = sentence.text, _find_subject(corpus, node, sentence, cues)
+    if subject < 0 or reading.start < subject:
+        return False
+    if fold_word(text[:subject].split()[-1]) in _PRONOUNS | _POSSESSIVES and not _is_in_lead(corpus, node, sentence):
+        return False
+    cue_ends = [word.end() for word in WORD.finditer(text, subject, reading.start) if _is_cue(word.group(), cues)]
+    between = text[subject : max(cue_ends, default=reading.start)]
+    if _holds_other_name(corpus, node, between) or not _names_whole_relation(relation, text):
+        return False
+    return answer.type != "number" or _is_plain_number(sentence, reading, answer)
+
+
+def _is_in_lead(corpus: Corpus, node: int, sentence: Sentence) -> bool:
+    heading = _HEADING.search(corpus.text(node))
+    return heading is None or sentence.start < heading.start()
+
+
+def _is_plain_number(sentence: Sentence, reading: Statement, answer: Answer) -> bool:
+    """Say whether a number can deny another: of no date, no bound or range, no breakdown, and of like size."""
+    text = sentence.text
+    measures = find_measures(text)
+    if find_dates(text) or _BOUND.search(text[: reading.start]) or len(measures) > MOST_NUMBERS:
+        return False
+    said = next((spot.value for spot in measures if spot.start == reading.start), None)
+    if said is None:
+        return False
+    one, other = (abs(float(value)) for value in (answer.value, said.value))
+    return said.unit != answer.unit or LIKE_SIZE * min(one, other) >= max(one, other)
+
+
+def _is_cue(word: str, cues: frozenset[str]) -> bool:
+    return stem_word(fold_word(word)) in cues
+
+
+def _holds_other_name(corpus: Corpus, node: int, text: str) -> bool:
+    own = {word for name in fold_names(corpus, node) for word in name.split()}
+    return any(fold_name(match.group()) not in own for match in _NAME.finditer(text) if match.group() not in MONTHS)
+
+
+def _names_whole_relation(relation: str, text: str) -> bool:
+    """Say whether a text has a word for each of a key's telling words, if there are several."""
+    telling = [word for word in split_key(relation) if word not in GENERIC and word not in EVERYWHERE]
+    said = set(list_stems(text))
+    return len(telling) < 2 or all(not name_cues(word).isdisjoint(said) for word in telling)
 
 
 @lru_cache(maxsize=KEPT_ANSWERS)
@@ -168,14 +274,15 @@ def _conclude(
     node: int,
     agreeing: tuple[int, Sentence, Statement] | None,
     disputing: tuple[Sentence, Statement] | None,
-    opposing: tuple[Sentence, Statement] | None,
+    doubtful: tuple[Sentence, Statement] | None,
 ) -> Corroboration:
-    if disputing is not None and (agreeing is None or agreeing[0] < 2):
-        return _cite_reading(corpus, node, "disputes", *disputing)
+    if disputing is not None:
+        sure = agreeing is None or agreeing[0] < 2
+        return _cite_reading(corpus, node, "disputes" if sure else "mixed", *disputing)
+    if doubtful is not None and (agreeing is None or agreeing[0] < 2):
+        return _cite_reading(corpus, node, "open", *doubtful)
     if agreeing is None:
         return Corroboration("silent", None, f"no sentence of {corpus.page(node).title!r} says it")
-    if opposing is not None:
-        return _cite_reading(corpus, node, "mixed", *opposing)
     return _cite_reading(corpus, node, "agrees", *agreeing[1:])
 
 

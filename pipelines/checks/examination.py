@@ -98,7 +98,9 @@ def list_answer_checks(
     yield partial(check_form, answer.surface, answer, max_tokens)
     yield partial(check_volatility, ground, number, relation, answer, limits.volatile)
     yield partial(check_guessable, ground, relation, answer, limits.answer_share)
-    yield lambda: check_agreement(find_corroboration(ground, number, relation, answer), limits.agreement)
+    yield lambda: check_agreement(
+        find_corroboration(ground, number, relation, answer), limits.agreement, limits.read_pages
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,13 +24,23 @@ _LIST_MARKER = re.compile(
 )
 _HEAD = re.compile(r"\{\{\s*([^{}|<>\[\]]*?)\s*(?=\||\}\})")
 _NAMED = re.compile(r"\s*[\w -]+\s*=")
-_BREAK = re.compile(r"<br\s*/?\s*>|</?li\s*>", re.IGNORECASE)
+_BREAK = re.compile(r"<br\s*/?\s*>|</?li\s*>|\{\{\s*(?:break|br)\s*\}\}| / ", re.IGNORECASE)
 _BULLET = re.compile(r"^[ \t]*[*]+[ \t]*", re.MULTILINE)
+_LINE_END = re.compile(r"\n")
 _BRACKET = re.compile(r"\[\[|\{\{|\]\]|\}\}|[()]|,")
 _PURE_LINK = re.compile(r"'{0,5}\[\[[^\[\]{}|]+(?:\|[^\[\]{}]*)?\]\]'{0,5}(?:\s*\([^()]*\))?$")
 _PLAIN_PLACE = re.compile(r"[^\W\d_a-z][\w.'’ -]*$")
+_PLAIN_WORDS = re.compile(r"[^\W\d_][\w.'’& -]*$")
+_SMALL_LINE = re.compile(r"(?:\{\{\s*small(?:er)?\s*\|[^{}\[\]]*\}\}|<small>[^<>\[\]]*</small>)", re.IGNORECASE)
+_TRAIL = re.compile(r"[^\W\d_A-Z]+")
+_SERIAL = re.compile(r"-\d+|\s[A-Z]{1,4}-?\d+")
+"""What follows the name of a make: "[[Saturn V]] SA-506", "[[Apollo CSM]]-107"."""
 _QUALIFIER = re.compile(r"\s*\([^()]*\)")
-_MAX_PLAIN_WORDS = 4
+_MAX_PLAIN_WORDS = 5
+_SLASHED = re.compile(r"[^\W\d_a-z][^\W\d_]{3,}(?:/[^\W\d_a-z][^\W\d_]{3,})+")
+"""Words, each long enough to be no part of an abbreviation: Producer/Director."""
+_LABELLED = re.compile(r"[^\W\d_a-z][^\W\d_]*: ")
+"""A line below a value that names another field: "Rank: 66"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +70,7 @@ def parse_value(raw: str) -> tuple[FieldValue, ...]:
 
 def split_value(raw: str) -> list[tuple[int, int]]:
     """Return the spans of the single values of a field, without their list markers and outer blanks."""
-    if not any(mark in raw for mark in "[{<*"):
+    if not any(mark in raw for mark in "[{<*/"):
         return _trim(raw, 0, len(raw))
     visible = _LIST_MARKER.sub(lambda match: " " * len(match.group()), _blank_notes(raw))
     spans: list[tuple[int, int]] = []
@@ -136,14 +146,25 @@ def _find_arguments(template: str) -> list[tuple[int, int]]:
 def _find_marks(body: str) -> list[tuple[int, int]]:
     """Return the spans of the separators of a body: bullets, else line breaks, else commas between links."""
     outside = _find_outside(body)
-    for pattern in (_BULLET, _BREAK):
-        # A line that opens with a parenthesis qualifies the value above it: "[[A]]<br>(1861-65)" is one value.
-        marks = [match.span() for match in pattern.finditer(body) if outside[match.start()]]
-        marks = [(first, last) for first, last in marks if not first or body[last:].lstrip()[:1] != "("]
-        if marks:
-            return marks
+    bullets = [match.span() for match in _BULLET.finditer(body) if outside[match.start()]]
+    if bullets:
+        ends = [match.span() for match in _LINE_END.finditer(body, bullets[0][1]) if outside[match.start()]]
+        starts = {first for first, _ in bullets}
+        return sorted([*bullets, *((first, last) for first, last in ends if last not in starts)])
+    # A line that opens with a parenthesis qualifies the value above it: "[[A]]<br>(1861-65)" is one value.
+    breaks = [match.span() for match in _BREAK.finditer(body) if outside[match.start()] and _parts(match, outside)]
+    breaks = [(first, last) for first, last in breaks if not first or body[last:].lstrip()[:1] != "("]
+    if breaks:
+        return breaks
+    if _SLASHED.fullmatch(body):
+        return [match.span() for match in re.finditer("/", body)]
     commas = [match.span() for match in re.finditer(",", body) if outside[match.start()] == 1]
     return commas if commas and _is_link_list(body, commas) else []
+
+
+def _parts(mark: re.Match[str], outside: bytearray) -> bool:
+    """Say whether a break parts values: a slash within parentheses does not."""
+    return mark.group() != " / " or outside[mark.start()] == 1
 
 
 def _find_outside(body: str) -> bytearray:
@@ -167,13 +188,18 @@ def _find_outside(body: str) -> bytearray:
 
 
 def _is_link_list(body: str, commas: list[tuple[int, int]]) -> bool:
-    """Return whether commas separate values: links, the first one at least, and short names written without a link."""
+    """Return whether commas separate values: links, one at least, and short names written without a link.
+
+    Of two pieces the first is a link, and the other a link or a name: "[[Ann Roe]], a painter" is one value.
+    """
     pieces = [body[first:last].strip() for first, last in _cut(body, commas)]
-    if not _PURE_LINK.match(pieces[0]):
+    linked = [bool(_PURE_LINK.match(piece)) for piece in pieces]
+    plain = _PLAIN_WORDS if len(pieces) > 2 else _PLAIN_PLACE
+    if not any(linked) or (len(pieces) == 2 and not linked[0]):
         return False
     return all(
-        _PURE_LINK.match(piece) or (_PLAIN_PLACE.match(piece) and len(piece.split()) <= _MAX_PLAIN_WORDS)
-        for piece in pieces[1:]
+        link or (plain.match(piece) and len(piece.split()) <= _MAX_PLAIN_WORDS)
+        for link, piece in zip(linked, pieces, strict=True)
     )
 
 
@@ -196,7 +222,7 @@ def _read_piece(raw: str, start: int, end: int) -> FieldValue:
         return FieldValue(rendered.text, start, end, None, -1, iso)
     offset = _blank_notes(piece).find("[[" + link.target)
     return FieldValue(
-        text=link.text,
+        text=_keep_trail(rendered.text, link.text),
         start=start,
         end=end,
         link=link.target.strip() if offset >= 0 else None,
@@ -205,16 +231,25 @@ def _read_piece(raw: str, start: int, end: int) -> FieldValue:
     )
 
 
+def _keep_trail(text: str, name: str) -> str:
+    """Return the text of a link with the letters that follow it: "[[Russian Jew]]ish"."""
+    trail = _TRAIL.match(text.removeprefix(name)) if text.startswith(name) else None
+    return name + trail.group() if trail else name
+
+
 def _unqualify(text: str) -> str:
     return _QUALIFIER.sub("", text).strip()
 
 
 def _find_only_link(text: str, links: tuple[RenderedLink, ...]) -> RenderedLink | None:
     for link in links:
-        if link.text and link.text in (text, _unqualify(text)):
-            rest = text.replace(link.text, "", 1)
-            if not _unqualify(rest).strip(" ,;"):
-                return link
+        # "Tyler (TX) Chapel Hill" may be a link's own text, and "(PML-N)" the whole of a value.
+        bare = text if text.startswith(link.text) else text.strip(" ()")
+        if not link.text or not bare.startswith(link.text):
+            continue
+        rest = _QUALIFIER.sub("", bare[len(link.text) :])
+        if not rest.strip(" ,;") or _SERIAL.fullmatch(rest) or _TRAIL.fullmatch(rest):
+            return link
     return None
 
 
@@ -293,9 +328,13 @@ def _read_fields(template: Template, offset: int) -> tuple[Field, ...]:
         if not (parameter.showkey and key and stripped):
             continue
         start = value_start + raw.index(stripped)
-        values = parse_value(stripped)
-        if _is_place_key(key):
-            values = _leave_out_containers(stripped, values)
+        values = _leave_out_remarks(stripped, parse_value(stripped))
+        if _ends_with(key, "place_words"):
+            values = _leave_out_containers(stripped, values, linked=True)
+        elif _ends_with(key, "institution_words"):
+            values = _leave_out_containers(stripped, values, linked=False)
+        if key.lower() in read_names("templates", "unlinked_words"):
+            values = tuple(replace(value, link=None, link_start=-1) for value in values)
         values = tuple(_shift_value(value, start) for value in values)
         fields.pop(key, None)
         if values:
@@ -303,22 +342,42 @@ def _read_fields(template: Template, offset: int) -> tuple[Field, ...]:
     return tuple(fields.values())
 
 
-def _is_place_key(key: str) -> bool:
-    """Return whether a field says where something is: ``birth_place``, ``location2``, ``hq_location_city``."""
+def _leave_out_remarks(raw: str, values: tuple[FieldValue, ...]) -> tuple[FieldValue, ...]:
+    """Return the values of a field without lines that are none: coordinates, files, and small print below a value.
+
+    Beside a date, what is no date tells where it was.
+    """
+    if len(values) < 2:
+        return values
+    pieces = [(value, raw[value.start : value.end]) for value in values]
+    kept = [
+        value
+        for place, (value, piece) in enumerate(pieces)
+        if value.text or (rendered := render_value(piece)) is None or rendered.text
+        if not (place and (_SMALL_LINE.fullmatch(piece) or _LABELLED.match(piece)))
+    ]
+    if kept and kept[0].iso and not any(value.iso for value in kept[1:]):
+        return (kept[0],)
+    return tuple(kept) or values[:1]
+
+
+def _ends_with(key: str, table: str) -> bool:
+    """Return whether a key or its last word is in a table: ``birth_place``, ``location2``, ``hq_location_city``."""
     words = re.findall(r"[^\W\d_]+", key.lower())
-    return bool(words) and not read_names("templates", "place_words").isdisjoint((words[-1], "_".join(words)))
+    return bool(words) and not read_names("templates", table).isdisjoint((words[-1], "_".join(words)))
 
 
-def _leave_out_containers(raw: str, values: tuple[FieldValue, ...]) -> tuple[FieldValue, ...]:
+def _leave_out_containers(raw: str, values: tuple[FieldValue, ...], linked: bool) -> tuple[FieldValue, ...]:
     """Return the places of a field without those that a comma puts around them: "[[Vienna]], [[Austria]]" is Vienna.
 
-    Line breaks and list templates separate places; a comma before a line break does not.
+    Line breaks and list templates separate places; a comma before a line break does not. Without ``linked``, a value
+    with a link is none: "[[Yale]], [[Oxford]]" are two, "[[Yale]], Connecticut" is one.
     """
     visible = _blank_notes(raw)
     kept = list(values[:1])
     for before, value in pairwise(values):
         between = _BREAK.sub("", visible[before.start : value.start]).rstrip()
-        if not between.endswith(","):
+        if not between.endswith(",") or (value.link is not None and not linked):
             kept.append(value)
     return tuple(kept)
 

@@ -48,14 +48,22 @@ LAYOUT_KEYS = frozenset(
     name names native_name full_name fullname birth_name birthname official_name other_name other_names nickname
     nicknames aka conventional_long_name common_name settlement_type binomial trinomial genus species taxon status
     status_system subdivision_ranks area_magnitude unit_pref apsis alphanumber letter typedesc iso flaglink cancode
-    blank_name blank_info entity_adjective linking_name clubname trade_name trad_abbreviation abbreviation altname
+    entity_adjective debutleague finalleague linking_name clubname trade_name trad_abbreviation abbreviation altname
     document_name pseudonym statleague coa_res structure_res this_album cornish_name dewey congress nfl display_parents
     """.split()
 )
+_ENDS_LAYOUT = re.compile(r"\w+(?:label|caption|colou?r|width|image|logo)")
+"""Words written together: ``statlabel``."""
+RELATIONS = frozenset(
+    """
+    label record_label rank government_type orbit_reference timezone time_zone timezone_dst time_zone_dst utc_offset
+    """.split()
+)
+"""Whole keys that ask for something, though one of their words elsewhere sets out a box: a soldier's rank."""
 IDENTIFIERS = ("emedicine", "diseasesdb", "medlineplus", "genereviews", "tennishof", "omim", "icd")
 """Starts of the keys of catalogues, their words joined."""
 AUXILIARY = re.compile(
-    r"(rank|_ref|_note|_footnotes?|_link|_lang|_as_of|_change|density|event\d*|_title\d*|_type\d*|_label\d*)$"
+    r"^blank\d*_?(name|info)|(rank|_ref|_note|_footnotes?|_link|_lang|_as_of|_change|density|event\d*|_title\d*|_type\d*|_label\d*)$"
     r"|density|^(gdp|hdi|gini|population|area|ethnic|religion|elevation|distance).*(year|date|est|estimate|census)\d*$"
 )
 """Fields that qualify another field: year or rank of a figure, heading of a date."""
@@ -85,11 +93,14 @@ def stem_key(key: str) -> str:
 def is_layout(key: str) -> bool:
     """Say whether an infobox key is about layout or names, or has no letter: no question asks for it."""
     stem = stem_key(key)
+    if key.casefold() in RELATIONS:
+        return False
     if not stem or stem in LAYOUT_KEYS or key.casefold() in LAYOUT_KEYS or AUXILIARY.search(key.casefold()):
         return True
     if stem.replace("_", "").startswith(IDENTIFIERS):
         return True
-    return any(word.casefold() in LAYOUT_WORDS for word in WORDS.findall(key))
+    words = [word.casefold() for word in WORDS.findall(key)]
+    return any(word in LAYOUT_WORDS or _ENDS_LAYOUT.fullmatch(word) for word in words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +142,7 @@ def _type_attributes(corpus: Corpus, node: int) -> tuple[Attribute, ...]:
 
 _LAYOUT_VALUE = re.compile(
     r"\d+(?:\.\d+)?\s?(?:px|em)|\d+x\d+px|#[0-9a-fA-F]{3,8}"
-    r"|_\w+|[a-z]+(?:_[a-z]+)+|[A-Za-z]{2,}\d{4,}\w*|1 E\d+"
+    r"|(?=\d*[A-F])[0-9A-F]{6}|_\w+|[a-z]+(?:_[a-z]+)+|[A-Za-z]{2,}\d{4,}\w*|1 E\d+"
 )
 """A value that sets out the box or names a record: a size, a colour, an option, a number in a catalogue."""
 

@@ -74,6 +74,10 @@ _MAX_PHRASE = 6
 _MAX_CANDIDATES = 40
 """Values read per sentence; a sentence with more is a table."""
 _ROUNDED = 0.1
+_ROUND_STEP = 100
+"""Two zeros at the end tell a rounded number from one that happens to end in a zero."""
+_ROUNDED_ALIKE = Decimal("0.005")
+"""Share of a number by which a rounding of it may differ and still say the same, as between systems of units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +88,15 @@ class Statement:
     strength: Strength
     text: str
     """As in the sentence."""
-    elsewhere: bool = False
-    """Whether its position shows another relation: the death in a life span."""
+    start: int = 0
+    """Offset in the sentence's text."""
+    role: str = ""
+    """``birth`` or ``death`` in a life span."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether its place shows another relation: the death in a life span."""
+        return bool(self.role) and self.strength == "held"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +132,8 @@ def read_sentence(
     for candidate, strength in zip(candidates, strengths, strict=True):
         if candidate.role:
             strength = "stated" if candidate.role in cues else "held"
-        elsewhere = bool(candidate.role) and strength == "held"
-        readings.append(Statement(candidate.likeness, strength, text[candidate.start : candidate.end], elsewhere))
+        shown = text[candidate.start : candidate.end]
+        readings.append(Statement(candidate.likeness, strength, shown, candidate.start, candidate.role))
     return tuple(readings)
 
 
@@ -180,9 +191,23 @@ def _compare_numbers(expected: Number, found: Number) -> Likeness | None:
         # A number without a unit may be the value of a field with a unit, but does not deny it.
         return "same" if unit and found.value == expected.value else None
     likeness = compare_measures(Number(expected.value, unit), found)
+    if likeness == "other" and expected.unit == found.unit:
+        likeness = _compare_rounded(Decimal(expected.value), Decimal(found.value))
     if likeness == "other" and _drops_decimals(expected, found):
         return "close"
     return None if likeness == "apart" else likeness
+
+
+def _compare_rounded(expected: Decimal, found: Decimal) -> Likeness:
+    """Compare the intervals of two numbers of one unit: one that ends in zeros may be rounded or cut there.
+
+    The same if one is the other rounded, and so near that nobody would tell them apart; 242,500 is 242,495.
+    """
+    steps = [Decimal(1).scaleb(int(value.normalize().as_tuple().exponent)) for value in (expected, found)]
+    gap, step = abs(expected - found), max(steps)
+    if steps[0] == steps[1] or gap >= step or step < _ROUND_STEP:
+        return "other"
+    return "same" if gap <= _ROUNDED_ALIKE * abs(expected) else "other"
 
 
 def _is_rounding(expected: Number, found: Number) -> bool:
@@ -223,7 +248,9 @@ def _list_phrases(text: str, answer: Answer, values: frozenset[str]) -> Iterator
         for count in range(len(run), 0, -1):
             phrase = " ".join(part for _, _, part in run[:count])
             if phrase in forms or phrase in values:
-                yield _Mention("same" if phrase in forms else "other", start, run[count - 1][1])
+                # "Democratic" may be the beginning of "Democratic Union": a part of the answer denies nothing.
+                part = any(holds_phrase(form, phrase) for form in forms)
+                yield _Mention("same" if phrase in forms else "close" if part else "other", start, run[count - 1][1])
                 done = place + count
                 break
 

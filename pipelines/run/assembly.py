@@ -473,7 +473,12 @@ class Assembly:
     def answer_limits(self) -> Thresholds:
         """Thresholds that every answer must meet."""
         own = self.config.questions
-        demanded = {"agreement": own.agreement, "volatile": own.volatile, "answer_share": own.max_answer_share}
+        demanded = {
+            "agreement": own.agreement,
+            "volatile": own.volatile,
+            "answer_share": own.max_answer_share,
+            "read_pages": own.read_pages,
+        }
         return UNCOUNTED.model_copy(update=demanded)
 
     @cached_property

@@ -217,7 +217,7 @@ class Initials:
             constraints=(),
             counts=(),
             alias_digest=digest_aliases(flatten_names(list_names(corpus, [node]))),
-            thresholds=self.limits.model_copy(update={"read_pages": self.pages is not None}),
+            thresholds=self.limits,
             compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
         )
 

@@ -171,7 +171,7 @@ class Questions:
             constraints=(),
             counts=(),
             alias_digest=digest_aliases(flatten_names(list_names(corpus, record.nodes))),
-            thresholds=self.limits.model_copy(update={"read_pages": self.pages is not None}),
+            thresholds=self.limits,
             derivation=derivation,
             compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
         )

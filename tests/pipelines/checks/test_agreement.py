@@ -127,6 +127,50 @@ def test_another_value_of_the_same_subject_beside_the_answer_leaves_it_open(tmp_
     assert check_agreement(found, "off").passed
 
 
+OF_OTHERS = [
+    # Sentences as they stand on pages of Wikipedia; each was once taken for a denial of the field beside it.
+    (
+        "Abraham Lincoln",
+        "person",
+        "birth_date = February 12, 1809",
+        "Edward Baker Lincoln (Eddie), born in 1846, died February 1, 1850, probably of tuberculosis.",
+    ),
+    (
+        "Angela Merkel",
+        "person",
+        "birth_date = 17 July 1954",
+        "In 1977, at the age of 23, Merkel, then Angela Kasner, "
+        "married physics student Ulrich Merkel (born 1953) and took his surname.",
+    ),
+    ("Aldous Huxley", "writer", "death_date = 22 November 1963", "Huxley's mother died in 1908 when he was 14."),
+    ("Alabama", "state", "area_land_km2 = 131,426", "The factory opened in September, covering 53 acres of grassland."),
+    ("Alabama", "state", "area_water_km2 = 4,338", "Alabama is the thirtieth-largest state with 135,765 km2 of area."),
+    ("Alabama", "state", "elevation_m = 150", "The state ranges in elevation from sea level to more than 610 m."),
+    ("Berlin", "city", "population_urban = 4473101", "Berlin has a population of 3.7 million inhabitants."),
+    ("Berlin", "city", "area_km2 = 891.7", "Tiergarten is a park. It covers an area of 210 hectares."),
+    ("Toronto", "city", "population_total = 2,615,060", "In 2012 Toronto published a population of 2,791,140."),
+    ("Aruba", "country", "GDP_PPP_per_capita = $25,300", "The GDP per capita for Aruba was $28,924 in 2014."),
+    ("Alaska", "state", "Length = 2,285", "The cost of goods has long been higher than in the other 48 states."),
+]
+
+
+@pytest.mark.parametrize(("title", "kind", "field", "sentence"), OF_OTHERS)
+def test_a_sentence_that_may_be_about_something_else_is_left_to_a_reader(tmp_path, title, kind, field, sentence):
+    key, value = field.split(" = ")
+    page = box(kind, f"'''{title}''' is a {kind}.\n\n== More ==\n{sentence}", field)
+    found = corroborate(Indexes(build_toy_corpus(tmp_path, {title: page}, {})), title, key, value)
+    assert found.outcome in ("open", "silent")
+    assert check_agreement(found, "uncontradicted", read=True).passed
+    assert not check_agreement(found, "required").passed
+
+
+def test_a_rounding_says_the_same(tmp_path):
+    page = box("country", "'''Odland''' is a country. With an area of 242,500 km2, it is large.", "area_km2 = 242495")
+    ground = Indexes(build_toy_corpus(tmp_path, {"Odland": page}, {}))
+    assert corroborate(ground, "Odland", "area_km2", "242495").outcome == "agrees"
+    assert corroborate(ground, "Odland", "area_km2", "252495").outcome != "agrees"
+
+
 @pytest.mark.parametrize(
     ("value", "mode", "outcome", "code"),
     [

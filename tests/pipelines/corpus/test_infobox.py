@@ -79,6 +79,21 @@ READ = [
     ("''[[The Star]]''", [("The Star", "The Star", "")]),
     ("AT&amp;T&nbsp;Inc<!-- no -->", [("AT&T Inc", None, "")]),
     ("[[File:x.jpg|20px]] [[A]]", [("A", "A", "")]),
+    ("[[A]]{{Collapsed infobox section end}}", [("A", "A", "")]),
+    ("[[Russian Jew]]ish", [("Russian Jewish", "Russian Jew", "")]),
+    ("[[A|a]] SA-506<br>[[B]]-107", [("a", "A", ""), ("B", "B", "")]),
+    ("([[A party|AP]])", [("AP", "A party", "")]),
+    ("[[Hill High|Tyler (TX) Hill]]", [("Tyler (TX) Hill", "Hill High", "")]),
+    ("[[cannabis (drug)|Cannabis]] legalisation", [("Cannabis legalisation", None, "")]),
+    ("[[A]] (R){{break}}[[B]] (R)", [("A", "A", ""), ("B", "B", "")]),
+    ("Self-released / [[B]]", [("Self-released", None, ""), ("B", "B", "")]),
+    ("[[A]] (x / y)", [("A", "A", "")]),
+    ("Producer/Director", [("Producer", None, ""), ("Director", None, "")]),
+    ("AC/DC", [("AC/DC", None, "")]),
+    ("[[A]]\n* [[B]]\n* [[C]]\n[[D]]", [("A", "A", ""), ("B", "B", ""), ("C", "C", ""), ("D", "D", "")]),
+    ("{{grid list|\n* [[A]]\n* [[B]]}}", [("A", "A", ""), ("B", "B", "")]),
+    ("ads, [[A]], paper", [("ads", None, ""), ("A", "A", ""), ("paper", None, "")]),
+    ("[[A]], a painter", [("A, a painter", None, "")]),
 ]
 
 
@@ -133,6 +148,11 @@ def test_each_value_parsed_alone_is_itself(pieces):
         ("headquarters = [[Paris]]<br>[[London]]", ["Paris", "London"]),
         ("spouse = [[Ann Roe]], [[Eve Poe]]", ["Ann Roe", "Eve Poe"]),
         ("region = [[Horn of Africa]], [[Sahel]]", ["Horn of Africa", "Sahel"]),
+        ("alma_mater = [[Yale]], Connecticut", ["Yale"]),
+        ("alma_mater = [[Yale]], [[Oxford]]", ["Yale", "Oxford"]),
+        ("anthem = ''[[The Song]]''<br>{{small|A translation}}<br>[[File:x.ogg]]", ["The Song"]),
+        ("site = [[The Sea]]<br>{{Coord|1|2}}", ["The Sea"]),
+        ("gdp = [[Much]]<br>Rank: 66", ["Much"]),
     ],
 )
 def test_a_place_is_told_from_what_it_lies_in_and_lists_keep_their_values(field, places):
@@ -142,3 +162,13 @@ def test_a_place_is_told_from_what_it_lies_in_and_lists_keep_their_values(field,
     for value in found.values:
         assert text[value.link_start :].startswith("[[")
         assert parse_value(text[value.start : value.end])[0].text == value.text
+
+
+def test_what_stands_below_a_date_is_no_second_value():
+    (field,) = read_infobox("{{Infobox x\n| founded = {{start date|1911|6|16}}<br>[[Endicott]], U.S.}}").fields
+    assert [value.iso for value in field.values] == ["1911-06-16"]
+
+
+def test_the_link_of_a_field_that_names_a_case_of_something_is_no_value():
+    (field,) = read_infobox("{{Infobox x\n| drives_on = [[Right- and left-hand traffic|right]]}}").fields
+    assert [(value.text, value.link) for value in field.values] == [("right", None)]
