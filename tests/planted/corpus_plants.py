@@ -499,7 +499,8 @@ def _edit_infobox(case: Case, rng: Random) -> Twins | None:
     written = set_field(text, facts[0], _write_alike(facts[0], case.question.answer))
     claim = replace(case.claim, answer=wrong)
     plant = f"infobox says {wrong.surface}"
-    return Twins(plant, Scene(case.claim, {node: written}), Scene(claim, {node: bad}), ("answer-disputed",))
+    clean, defective = Scene(case.claim, {node: written}), Scene(claim, {node: bad})
+    return Twins(plant, clean, defective, ("answer-disputed",), read=True)
 
 
 def _write_alike(fact: Fact, answer: Answer) -> str:

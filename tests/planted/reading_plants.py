@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from random import Random
 
-from pipelines.checks.propositions import Claim, ProseReader, list_claims
+from pipelines.checks.propositions import Claim, list_claims
 from pipelines.checks.readings import DIFFERS, SYMMETRIC, UNREAD, Evaluator, state_relation
 from pipelines.checks.verdicts import CheckResult
 from pipelines.graph.answers import derive_answer
@@ -24,7 +24,7 @@ from schemas.proofs import Answer, Derivation
 from schemas.tasks import HopView, ReferToAnchorInputs, WriteQuestionInputs
 from tests.planted.corpus_plants import draw_wrong
 from tests.planted.disguises import draw_sentence, link
-from tests.planted.scenes import Case, Pool, Scene, add_sentence, edit_elsewhere, lay
+from tests.planted.scenes import Case, Pool, Scene, add_sentence, edit_elsewhere, lay, read_page
 from tests.planted.words import Pair, Vocabulary
 
 Query = tuple[WriteQuestionInputs, tuple[str, ...]]
@@ -227,8 +227,7 @@ def _plant_said(case: Case, claims: Sequence[Claim], said: str, codes: tuple[str
 
 def _read_page(case: Case, scene: Scene, claim: Claim) -> CheckResult:
     with lay(case.pool, scene) as ground:
-        reader = ProseReader(ground, RoleClient(GrammarReader(), load_prompt("read_page")))
-        return asyncio.run(reader.check_claim(claim, case.question.proof.thresholds.agreement))[1]
+        return read_page(ground, claim, case.question.proof)
 
 
 DEFECTS = (

@@ -8,6 +8,7 @@
   (seed, split, attempts, difficulty, source of the picture) are left alone.
 """
 
+import asyncio
 import math
 import re
 import shutil
@@ -31,6 +32,8 @@ from pydantic import BaseModel
 
 from pipelines.checks.examination import Claim, examine
 from pipelines.checks.proofs import find_problems
+from pipelines.checks.propositions import Claim as PageClaim
+from pipelines.checks.propositions import ProseReader, list_claims
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.corpus.build import build_corpus
@@ -54,7 +57,9 @@ from pipelines.run.progress import SilentReporter
 from pipelines.run.runner import StageReport, run_stage, select_stages
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace
+from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.toy.publishing import write_world
+from pipelines.toy.reader import GrammarReader
 from pipelines.toy.world import WorldConfig
 from schemas.corpus import Fact, Page
 from schemas.datasets import Grounding
@@ -606,6 +611,8 @@ class Twins:
     clean: Scene
     defective: Scene
     codes: tuple[str, ...]
+    read: bool = False
+    """Whether the evaluator reads the answer's page anew, as a run does: what cue words leave open is for it to say."""
 
 
 def draw_case(pools: Sequence[Pool], rng: Random) -> Case:
@@ -625,11 +632,20 @@ def draw_case(pools: Sequence[Pool], rng: Random) -> Case:
     return Case(pool, question, tuple(locate_nodes(pool.corpus, question.proof.nodes)))
 
 
-def judge(pool: Pool, scene: Scene) -> tuple[CheckResult, ...]:
-    """Return all findings of the checks in a scene; none when they accept it."""
+def judge(pool: Pool, scene: Scene, read: bool = False) -> tuple[CheckResult, ...]:
+    """Return all findings of the checks in a scene, and of a new reading of the answer's page; none when accepted."""
     with lay(pool, scene) as ground:
         claim = replace(scene.claim, proof=relocate(scene.claim.proof, ground.corpus))
-        return examine(ground, claim, MAX_TOKENS, audit=True)
+        found = examine(ground, claim, MAX_TOKENS, audit=True)
+        asked = next((each for each in list_claims(ground.corpus, claim.proof, claim.answer) if read), None)
+        result = PASSED if asked is None else read_page(ground, asked, claim.proof)
+        return found if result.passed else (*found, result)
+
+
+def read_page(ground: Indexes, claim: PageClaim, proof: Proof) -> CheckResult:
+    """Return what the grammar's reading of a page says of one claim."""
+    reader = ProseReader(ground, RoleClient(GrammarReader(), load_prompt("read_page")))
+    return asyncio.run(reader.check_claim(claim, proof.thresholds.agreement))[1]
 
 
 @contextmanager
@@ -647,7 +663,7 @@ def lay(pool: Pool, scene: Scene) -> Iterator[Indexes]:
 
 def make_pair(pool: Pool, twins: Twins) -> Pair:
     """Judge both twins."""
-    clean, defective = judge(pool, twins.clean), judge(pool, twins.defective)
+    clean, defective = (judge(pool, scene, twins.read) for scene in (twins.clean, twins.defective))
     returned = tuple(result.code for result in defective)
     return Pair(twins.plant, pick_result(clean, ()), pick_result(defective, twins.codes), twins.codes, returned)
 
