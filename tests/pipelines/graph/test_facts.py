@@ -134,8 +134,8 @@ def test_what_sets_out_a_box_or_names_a_record_is_no_attribute(painters):
         | postcode_district = PL31 | glotto = aust1305 | background = group_or_band | imgwidth = 180px | width = 270px
         | pattern_so = _top_on_black | structure_res = 300px | subdivision_ranks = Subspecies | credit = NBK1442
         | statlabel2 = Yards | leftarm = FFAA00 | blank_name_sec1 = GRP"""
-    facts = """rank = Captain | label = Pell Records | utc_offset = +4 | height = 180 cm | eye_color = Green | display = 6 in
-        | debut_year = 1974 | model = A320"""
+    facts = """rank = Captain | label = Pell Records | utc_offset = +4 | height = 180 cm | eye_color = Green
+        | display = 6 in | debut_year = 1974 | model = A320"""
     corpus = add_pages(painters, Vera_Wick=paint("Vera Wick", *layout.split(" | "), *facts.split(" | ")))
     asked = {attribute.fact.key for attribute in read_attributes(corpus, corpus.find("Vera Wick"))}
     assert {"rank", "label", "utc_offset", "height", "eye_color", "display", "debut_year", "model"} <= asked
