@@ -1,12 +1,13 @@
 """Ways to answer with fewer hops: an earlier page, a shorter link path, one search, or a guess (research: S4, S7)."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus
+from pipelines.graph.facts import fold_names
 from pipelines.graph.query import Indexes, find_shortcut
 from pipelines.graph.statements import fold_page, fold_text, show_page
 from pipelines.graph.values import (
@@ -28,6 +29,12 @@ LONGEST_SEARCH = 4
 """Links that a shorter path is looked for along: longer paths are held to no more than this. It is the longest path of
 the published recipes that walk, and the frontier of one more link would be most of a large wiki."""
 
+BESIDE = 200
+"""Characters on each side of a mention in which a name stands beside it."""
+LEAST_COMMON = 40
+COMMON_SHARE = 100
+"""Words are common if more than one of so many articles holds them."""
+PASSAGES_A_PAGE = 10
 LARGEST_COUNT = 12
 """Larger numbers that a page spells are the answer, whatever they count."""
 _WORD = re.compile(r"[a-z]+")
@@ -55,16 +62,43 @@ def check_earlier_pages(corpus: Corpus, nodes: Sequence[int], answer: Answer) ->
     """FAIL when a page before the answer node's says the answer: prose, infobox, tables, and templates as they show.
 
     Looked for are the answer's forms as whole words; of a date also other writings of it and days within it; of a
-    number also words, and measures in other units that are the same as written (``compare_measures``).
+    number also words, and measures in other units that are the same as written (``compare_measures``). Words that very
+    many articles hold ("Greek") say the answer only near a name of the answer node.
     """
-    forms = sorted({fold_text(form) for form in (answer.surface, answer.value, *answer.aliases)} - {""})
-    pattern = re.compile(r"(?<!\w)(?:" + "|".join(re.escape(form) for form in forms) + r")(?!\w)")
+    forms = {fold_text(form) for form in (answer.surface, answer.value, *answer.aliases)} - {""}
+    pattern = _compile_words(forms)
+    names = _compile_words(_list_names_beside(corpus, nodes[-1], answer, pattern))
     for node in nodes[:-1]:
-        found = pattern.search(fold_page(corpus, node))
+        page = fold_page(corpus, node)
+        found = next((match for match in pattern.finditer(page) if names.search(_cut_around(page, match))), None)
         said = found[0] if found is not None else next(_find_values(corpus, node, answer), "")
         if said:
             return CheckResult("FAIL", "answer-on-earlier-page", f"{said!r} on {corpus.page(node).title}")
     return PASSED
+
+
+def _compile_words(forms: Iterable[str]) -> re.Pattern[str]:
+    return re.compile(r"(?<!\w)(?:" + "|".join(re.escape(form) for form in sorted(forms)) + r")(?!\w)")
+
+
+def _cut_around(page: str, found: re.Match[str]) -> str:
+    """Return what stands around a match, without it."""
+    return f"{page[max(0, found.start() - BESIDE) : found.start()]} ; {page[found.end() : found.end() + BESIDE]}"
+
+
+def _list_names_beside(corpus: Corpus, node: int, answer: Answer, pattern: re.Pattern[str]) -> Iterable[str]:
+    """Return folded names, one of which must stand beside a mention of the answer; else a mark that always does."""
+    if answer.type not in ("name", "string") or not _is_common(corpus, answer.surface):
+        return (";",)
+    return [name for name in fold_names(corpus, node) if not pattern.search(name)] or (";",)
+
+
+@lru_cache(maxsize=KEPT_PAGES)
+def _is_common(corpus: Corpus, words: str) -> bool:
+    """Say whether so many articles hold some words that their mention says nothing."""
+    least = max(LEAST_COMMON, len(corpus.article_nodes()) // COMMON_SHARE)
+    found = corpus.find_phrases([words], least * PASSAGES_A_PAGE)
+    return found is None or len(found) > least
 
 
 def _find_values(corpus: Corpus, node: int, answer: Answer) -> Iterator[str]:

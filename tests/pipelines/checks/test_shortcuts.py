@@ -49,6 +49,33 @@ def test_dates_and_measures_on_an_earlier_page_are_found_in_any_writing(tmp_path
 @pytest.mark.parametrize(
     ("told", "found"),
     [
+        # As on pages of Wikipedia: an etymology tells nobody which language is official in Ostrel.
+        ("The word bridge comes from the Greek for a way.", False),
+        ("In Ostrel, Greek is spoken.", True),
+        (
+            "Greek is spoken in many towns. "
+            + "Nothing is known. " * 20
+            + "Ostrel is near. "
+            + "Nothing is known. " * 20,
+            False,
+        ),
+    ],
+)
+def test_words_that_very_many_articles_hold_say_the_answer_only_beside_its_entity(tmp_path, told, found):
+    many = {f"Mill {number}": f"'''Mill {number}''' is a mill with a Greek name." for number in range(50)}
+    corpus = build_toy_corpus(tmp_path, PAGES | many | {"Kelm Bridge": f"'''Kelm Bridge''' is a bridge. {told}"})
+    answer = type_answer("Greek", "", "official_language")
+    result = check_earlier_pages(corpus, locate(corpus, "Kelm Bridge", "Mira Tolland", "Ostrel"), answer)
+    assert result.outcome == ("FAIL" if found else "PASS")
+    rare = type_answer("Etruscan", "", "official_language")
+    other = PAGES | {"Kelm Bridge": f"'''Kelm Bridge''' is a bridge. {told.replace('Greek', 'Etruscan')}"}
+    corpus = build_toy_corpus(tmp_path / "rare", other)
+    assert not check_earlier_pages(corpus, locate(corpus, "Kelm Bridge", "Mira Tolland", "Ostrel"), rare).passed
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
         ("It was founded in 1204.", True), ("It has the number 12045.", False), ("It cost 1204.50 crowns.", False),
         ("It cost 1,204 crowns.", False), ("Nothing is known.", False),
     ],
