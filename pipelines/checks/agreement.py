@@ -493,7 +493,7 @@ _LIST = Path(__file__).with_name("data") / "volatile.toml"
 _QUOTED = re.compile(r"[“\"«][^”\"»]{0,200}[”\"»]")
 _DATED = re.compile(
     r"\b(?:current(?:ly)?|latest|newest|most recent(?:ly)?|recent(?:ly)?|as of|so far|to date(?! (?:from|back))"
-    r"|today(?:['’]s)?|now(?:adays)?|at present|present[ -]day|presently|at the moment|still|upcoming|ongoing|incumbent"
+    r"|today(?:['’]s)?|now(?:adays)?(?!-)|at present|present[ -]day|presently|at the moment|still(?! lifes?\b)|upcoming|ongoing|incumbent"
     r"|until now|up to now|up[ -]to[ -]date|(?:as|not) yet|th(?:is|ese) (?:year|month|week|season|decade|days)"
     r"|in recent years"
     r"|(?:last|next) (?:year|month|week|season)|largest|biggest|busiest|most populous|most visited|richest|reigning)\b",

@@ -829,6 +829,8 @@ _CAMELS = (
 )
 """Word boundaries in ``AustraliaZoo``, ``BBCTower`` and ``oldKELMORview``; the last two are ambiguous."""
 _ADDRESS = re.compile(r"[/?=&+_#:.,;\s-]+")
+_HOST = re.compile(r"\b(?:https?:)?//[^/\s]+")
+"""The host of an address names the archive, not what a picture shows: commons.wikimedia.org is no House of Commons."""
 _STORE = re.compile(
     r"/[0-9a-f]/[0-9a-f]{2}/|(?<![^\W_])\d{1,5}px(?![^\W_])|\b[0-9a-f]{12,}\b|\.[A-Za-z]{3,4}(?=$|[/?#])"
 )
@@ -978,7 +980,7 @@ def _index_answer(forms: tuple[str, ...], type_: str, common_tokens: frozenset[s
 
 def _read_file_name(name: str) -> tuple[str, ...]:
     """Return a file name, address or description as prose: unescaped, without the store's marks, camel case apart."""
-    plain = _STORE.sub(" ", unescape(name.replace("+", " ")))
+    plain = _STORE.sub(" ", _HOST.sub(" ", unescape(name.replace("+", " "))))
     if not plain.strip():
         return ()
     bare = _ADDRESS.sub(" ", plain)

@@ -256,6 +256,13 @@ def test_a_file_name_of_something_else_passes(name):
     assert check_file_names((name,), FILE_NODES, typed("granite")).outcome == "PASS"
 
 
+def test_the_host_of_a_picture_names_no_entity():
+    parliament = (("House of Commons", "Commons"),)
+    host, path = "https://commons.wikimedia.org/wiki/File:Old_view.jpg", "https://x.example/wiki/File:Commons_1900.jpg"
+    assert check_file_names((host,), parliament, typed("granite")).outcome == "PASS"
+    assert check_file_names((path,), parliament, typed("granite")).code == "file-leak"
+
+
 def test_words_of_the_anchor_and_type_words_are_known():
     names = (("Xan Tannery",),)
     assert check_file_names(("Tarn_Tannery.jpg",), names, typed("granite")).outcome == "FAIL"
