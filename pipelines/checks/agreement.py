@@ -490,10 +490,12 @@ def _is_single(field: ShownField) -> bool:
 
 
 _LIST = Path(__file__).with_name("data") / "volatile.toml"
+_YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 _QUOTED = re.compile(r"[“\"«][^”\"»]{0,200}[”\"»]")
 _DATED = re.compile(
     r"\b(?:current(?:ly)?|latest|newest|most recent(?:ly)?|recent(?:ly)?|as of|so far|to date(?! (?:from|back))"
-    r"|today(?:['’]s)?|now(?:adays)?(?!-)|at present|present[ -]day|presently|at the moment|still(?! lifes?\b)|upcoming|ongoing|incumbent"
+    r"|today(?:['’]s)?|now(?:adays)?(?!-)|at present|present[ -]day|presently|at the moment|still(?! lifes?\b)"
+    r"|upcoming|ongoing|incumbent"
     r"|until now|up to now|up[ -]to[ -]date|(?:as|not) yet|th(?:is|ese) (?:year|month|week|season|decade|days)"
     r"|in recent years"
     r"|(?:last|next) (?:year|month|week|season)|largest|biggest|busiest|most populous|most visited|richest|reigning)\b",
@@ -504,9 +506,12 @@ _DATED = re.compile(
 def is_volatile(relation: str) -> bool:
     """Say whether an infobox key names something that changes with time, by the class of its words.
 
-    A head or a word that tells of a moment that is over makes it last: ``record_label``, ``first_mayor``.
+    A head, a year, or a word that tells of a moment that is over makes it last: ``record_label``, ``first_mayor``,
+    ``2010Pop``.
     """
     table, words = _read_classes(), split_key(relation)
+    if _YEAR.search(relation):
+        return False
     if any(phrase <= frozenset(words) for phrase in table.phrases) or not table.moments.isdisjoint(words):
         return True
     return not table.volatile.isdisjoint(words) and words[-1] not in table.heads and table.fixed.isdisjoint(words)

@@ -35,6 +35,7 @@ LEAST_COMMON = 40
 COMMON_SHARE = 100
 """Words are common if more than one of so many articles holds them."""
 PASSAGES_A_PAGE = 10
+_CAPITALISED = re.compile(r"\b[^\W\d_a-z][^\W\d_]+")
 LARGEST_COUNT = 12
 """Larger numbers that a page spells are the answer, whatever they count."""
 _WORD = re.compile(r"[a-z]+")
@@ -206,7 +207,8 @@ def check_guessable(ground: Indexes, relation: str, answer: Answer, max_share: f
 
     Guessable are yes and no, continents and directions, and whole numbers up to twelve without a unit; and a value that
     more than ``max_share`` of the relation's other subjects have, however few they are. For a relation without other
-    subjects the result is UNKNOWN, unless the answer is a number or a full date, of which there are too many to guess.
+    subjects the result is UNKNOWN, unless the answer is a number, a date or a name of several words, of which there are
+    too many to guess.
 
     Args:
         ground: whose corpus the answers are counted in.
@@ -229,8 +231,10 @@ def check_guessable(ground: Indexes, relation: str, answer: Answer, max_share: f
 
 
 def _has_many(answer: Answer) -> bool:
-    """Say whether an answer is one of very many for any relation: a number, a day."""
-    return answer.type == "number" or (answer.type == "date" and answer.precision == "day")
+    """Say whether an answer is one of very many for any relation: a number, a date, a name of several words."""
+    if answer.type == "name":
+        return len(_CAPITALISED.findall(answer.surface)) > 1 and not any(map(str.isdigit, answer.surface))
+    return answer.type in ("number", "date")
 
 
 def _is_guessed(answer: Answer) -> bool:
