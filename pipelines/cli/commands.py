@@ -17,6 +17,7 @@ from rich.table import Table
 
 from pipelines.cli.doctor import look_at_judges
 from pipelines.cli.plan import RunEstimate, estimate_run, make_sample_config
+from pipelines.cli.warn import Warner
 from pipelines.config.loading import (
     apply_setting,
     choose_players,
@@ -65,6 +66,7 @@ class RunDocument:
     seconds: float
     nothing: str
     """What each stage took, when all ran and nothing is released; empty otherwise."""
+    warnings: tuple[str, ...]
 
     def check_released(self) -> None:
         """Raise an error unless something is released or was not to be.
@@ -83,6 +85,7 @@ class RunDocument:
             "releases": [
                 {"dataset": r.dataset, "version": r.version, "path": str(r.path), "rows": r.rows} for r in self.releases
             ],
+            "warnings": list(self.warnings),
         }
 
     def make_table(self) -> Table:
@@ -191,7 +194,7 @@ def run_recipe(
         Unavailable: if another run holds the workspace, a disk is full, or a service is unavailable.
         BudgetSpent: if the budget is spent; all paid replies are recorded.
     """
-    workspace, reporter = Workspace(root.resolve()), make_reporter()
+    workspace, warner = Workspace(root.resolve()), Warner(make_reporter())
     check_renewable(config, fresh)
     if missing := list_missing_roles(config, find_last(until, only)):
         raise ConfigError(explain_missing(missing))
@@ -199,28 +202,40 @@ def run_recipe(
     with timing() as spent, workspace.claim():
         if fresh:
             renew(workspace.replies, fresh)
-        reports, (releases, published, nothing) = _run_claimed(config, workspace, until, only, reporter)
-    return RunDocument(config.recipe, workspace.root, tuple(reports), tuple(releases), published, spent[0], nothing)
+        reports, (releases, published, nothing) = _run_claimed(config, workspace, until, only, warner)
+    return RunDocument(
+        config.recipe,
+        workspace.root,
+        tuple(reports),
+        tuple(releases),
+        published,
+        spent[0],
+        nothing,
+        tuple(warner.said),
+    )
 
 
 def _run_claimed(
-    config: RunConfig, workspace: Workspace, until: str, only: Sequence[str], reporter: Reporter
+    config: RunConfig, workspace: Workspace, until: str, only: Sequence[str], warner: Warner
 ) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool, str]]:
-    find_dump(config.corpus, workspace, reporter)  # a world that is generated here is no part of the corpus's time
+    reporter, last = warner.reporter, find_last(until, only)
+    # A world that is generated here is no part of the corpus's time.
+    warner.warn_of_start(config, find_dump(config.corpus, workspace, reporter), last)
     with timing() as spent:
         corpus, built = ensure_corpus(config.corpus, workspace, reporter, config.runtime.workers)
     reports = [report_corpus(corpus, built, spent[0])]
     reporter.begin("corpus", 0, "pages")
     reporter.finish(reports[0].summarise())
+    warner.warn_of_stage(reports[0])
     assembly, runtime = Assembly(config, workspace, corpus), config.runtime
     with closing(assembly):
-        last = find_last(until, only)
         planned = [] if last == "corpus" else assembly.plan_stages(last)
         chosen = select_stages(planned, until, only) if planned else []
         with owned_servers(config.models, list_asked_roles(config, chosen), workspace.logs):
             for plan in chosen:
                 report = run_stage(plan, assembly.corpus_entry, runtime.shard_rows, runtime.concurrency, reporter)
                 reports.append(report)
+                warner.warn_of_stage(report)
                 if 0 < report.rows_in == report.failed:
                     finish_run(assembly, planned, [])
                     raise GateNotMet(

@@ -71,30 +71,34 @@ def check_whole(config: RunConfig, last: str = "") -> None:
     if min(mix) < 0 or not 0 < sum(mix) < float("inf"):
         raise ConfigError(f"configuration: injections.weights {list(mix)}: give weights of 0 or more, not all 0")
     _check_models(config, last)
-    if _reaches(last, "groundings"):
+    if reaches(last, "groundings"):
         _check_sight(config)
-    if _reaches(last, "rollouts"):
+    if reaches(last, "rollouts"):
         _check_acting(config)
     shares = config.splits.sft + config.splits.rl + config.splits.eval
     if abs(shares - 1.0) > 1e-9:
         raise ConfigError(f"configuration: the shares of splits add up to {shares:g}, not 1")
 
 
-def _reaches(last: str, stage: str) -> bool:
+def reaches(last: str, stage: str) -> bool:
     """Return whether a run up to a stage, or of all stages, comes to another one."""
     stages = list(STAGE_REASONS)
     return not last or stages.index(stage) <= stages.index(last)
+
+
+def is_asked(role: str, last: str) -> bool:
+    """Return whether a run up to a stage, or of all stages, may ask a role."""
+    return reaches(last, _FIRST_STAGES.get(role, "difficulty"))
 
 
 def _check_models(config: RunConfig, last: str) -> None:
     models = config.models
     for role in models.list_roles():
         model, allowed = models.get(role), ADAPTERS.get(role, ADAPTERS["solver"])
-        place = f"models.solvers.{role}" if role in models.solvers else f"models.{role}"
+        place = models.name_place(role)
         if model.adapter not in allowed:
             raise ConfigError(f"configuration: {place}.adapter {model.adapter!r}; allowed: {', '.join(allowed)}")
-        is_asked = _reaches(last, _FIRST_STAGES.get(role, "difficulty"))
-        if model.adapter == "openai" and not model.base_url and is_asked:
+        if model.adapter == "openai" and not model.base_url and is_asked(role, last):
             raise ConfigError(
                 f"configuration: {place}.base_url is empty; name the server: "
                 f"--set {place}.base_url=http://127.0.0.1:8000/v1"
