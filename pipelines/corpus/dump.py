@@ -45,6 +45,8 @@ _PROOF_OUTPUT_BYTES = 1 << 10
 _MAX_GAP = 1000  # ids of deleted pages may lie between two parts; a part holds far more
 _STREAM_START, _STREAM_START_BYTES = re.compile(rb"BZh[1-9]1AY&SY"), 10
 _PAGE_START = b"<page>"
+_GAP_BYTES = 64
+"""Bytes before a page that hold the end of the page before it."""
 _PART = re.compile(r"(?P<stem>.+?)(?P<number>\d+)\.xml-p(?P<first>\d+)p(?P<last>\d+)(?P<ending>\.bz2|)")
 EXPECTED = "expected a MediaWiki export (.xml, or .xml.bz2 in one or many streams)"
 
@@ -227,7 +229,15 @@ def _search_stream(file: BinaryIO, aim: int) -> int | None:
 
 
 def _search_page(file: BinaryIO, aim: int) -> int | None:
-    return next(_find_places(file, aim, re.compile(_PAGE_START), len(_PAGE_START)), None)
+    places = _find_places(file, aim, re.compile(_PAGE_START), len(_PAGE_START))
+    return next((place for place in places if aim == 1 or _follows_page(file, place)), None)
+
+
+def _follows_page(file: BinaryIO, place: int) -> bool:
+    """Return whether a page ends before an offset: a page that starts there does not lie in another one."""
+    start = max(place - _GAP_BYTES, 0)
+    file.seek(start)
+    return file.read(place - start).rstrip().endswith(_PAGE_CLOSE)
 
 
 def _find_places(file: BinaryIO, aim: int, start: re.Pattern[bytes], length: int) -> Iterator[int]:

@@ -244,10 +244,12 @@ def test_a_page_that_is_no_xml_is_an_error_of_the_file(tmp_path, case):
         list(read_pages(path))
 
 
-@given(st.lists(st.sampled_from([None, *HOSTILE]), max_size=12), st.integers(1, 900), st.sampled_from(["", " \n"]))
-def test_hostile_pages_anywhere_are_counted_and_cost_no_other_page(tmp_path_factory, cases, range_bytes, space):
+@given(
+    st.lists(st.sampled_from([None, *HOSTILE]), max_size=12), st.integers(1, 900), st.sampled_from([".xml", ".xml.bz2"])
+)
+def test_hostile_pages_anywhere_are_counted_and_cost_no_other_page(tmp_path_factory, cases, range_bytes, ending):
     pages = [GOOD if case is None else BAD.replace(*HOSTILE[case][:2]) for case in cases]
-    path = write_export(tmp_path_factory.mktemp("hostile") / "x.xml.bz2", *(page + space for page in pages))
+    path = write_export(tmp_path_factory.mktemp("hostile") / f"x{ending}", *(f"  {page}\n" for page in pages))
     ranges = plan_ranges(path, range_bytes)
     found = [page for byte_range in ranges for page in read_range(path, byte_range)]
     errors = [page.error if isinstance(page, FailedPage) else None for page in found]
