@@ -20,6 +20,7 @@ from pipelines.run.progress import SilentReporter
 from pipelines.run.runner import (
     PlannedStage,
     count_shards,
+    find_last,
     list_pending_shards,
     list_sources,
     run_planned_whole,
@@ -42,12 +43,12 @@ def synthesize(
     workspace: str = "workspace", recipe: str = "demo", settings: list[str] | None = None, until: str = ""
 ) -> list[str]:
     """Run a recipe in a workspace and return the releases' folders; stages and shards that are done are skipped."""
-    config = load_config(recipe, None, settings or [], 0)
+    config = load_config(recipe, None, settings or [], last=find_last(until, []))
     space = Workspace(Path(workspace).resolve())
     with space.claim():
         corpus, _ = ensure_corpus(config.corpus, space, SilentReporter(), config.runtime.workers)
         with closing(Assembly(config, space, corpus)) as assembly:
-            planned = assembly.plan_stages()
+            planned = assembly.plan_stages(until)
             chosen = select_stages(planned, until, [])
             with owned_servers(config.models, list_asked_roles(config, chosen), space.logs):
                 for plan in chosen:

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from pipelines.cli.doctor import look_at_judges
 from pipelines.cli.plan import RunEstimate, estimate_run, make_sample_config
+from pipelines.cli.warn import Warner
 from pipelines.config.loading import (
     apply_setting,
     choose_players,
@@ -38,7 +39,7 @@ from pipelines.run.corpora import ensure_corpus, find_dump
 from pipelines.run.models import JUDGES, Roles, check_renewable
 from pipelines.run.progress import Reporter, make_reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
-from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, check_stage_names, run_stage, select_stages
+from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, run_stage, select_stages
 from pipelines.run.views import write_catalogue
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import renew
@@ -65,6 +66,7 @@ class RunDocument:
     seconds: float
     nothing: str
     """What each stage took, when all ran and nothing is released; empty otherwise."""
+    warnings: tuple[str, ...]
 
     def check_released(self) -> None:
         """Raise an error unless something is released or was not to be.
@@ -83,6 +85,7 @@ class RunDocument:
             "releases": [
                 {"dataset": r.dataset, "version": r.version, "path": str(r.path), "rows": r.rows} for r in self.releases
             ],
+            "warnings": list(self.warnings),
         }
 
     def make_table(self) -> Table:
@@ -138,7 +141,12 @@ def _describe_report(report: StageReport) -> dict[str, Any]:
 
 
 def load_config(
-    recipe: str, path: Path | None, settings: Sequence[str], limit: int = 0, budget: float = 0.0, models: str = ""
+    recipe: str,
+    path: Path | None,
+    settings: Sequence[str],
+    limits: Sequence[str] = (),
+    models: str = "",
+    last: str = "",
 ) -> RunConfig:
     """Return the configuration of a recipe or a file with settings applied.
 
@@ -146,9 +154,9 @@ def load_config(
         recipe: name of a shipped recipe; ignored when a file is given.
         path: a TOML file.
         settings: values as ``section.key=value``.
-        limit: stands for ``seeds.limit``; 0 changes nothing.
-        budget: stands for ``budget.money``; 0 changes nothing.
+        limits: as settings, which override them; see :func:`name_limits`.
         models: ``scripted`` chooses the players of the toy world; empty keeps the configured models.
+        last: stage after which nothing is run, so that what later ones need may be missing; empty for all.
 
     Raises:
         ConfigError: if a name, a key or a value is wrong.
@@ -158,11 +166,15 @@ def load_config(
         raise ConfigError(f"--models {models!r}: the only choice is scripted")
     if models:
         choose_players(tables)
-    if limit:
-        apply_setting(tables, f"seeds.limit={limit}")
-    if budget:
-        apply_setting(tables, f"budget.money={budget}")
-    return make_config(tables, settings)
+    for limit in limits:
+        apply_setting(tables, limit)
+    return make_config(tables, settings, last)
+
+
+def name_limits(seeds: int, money: float) -> list[str]:
+    """Return the options ``--limit`` and ``--budget`` as settings; 0 is none."""
+    named = {"seeds.limit": seeds, "budget.money": money}
+    return [f"{key}={value}" for key, value in named.items() if value]
 
 
 def run_recipe(
@@ -182,41 +194,48 @@ def run_recipe(
         Unavailable: if another run holds the workspace, a disk is full, or a service is unavailable.
         BudgetSpent: if the budget is spent; all paid replies are recorded.
     """
-    workspace, reporter = Workspace(root.resolve()), make_reporter()
-    check_stage_names([*([until] if until else []), *only])
+    workspace, warner = Workspace(root.resolve()), Warner(make_reporter())
     check_renewable(config, fresh)
-    if missing := list_missing_roles(config, _find_last(config, until, only)):
+    if missing := list_missing_roles(config, find_last(until, only)):
         raise ConfigError(explain_missing(missing))
     check_judges(config)
     with timing() as spent, workspace.claim():
         if fresh:
             renew(workspace.replies, fresh)
-        reports, (releases, published, nothing) = _run_claimed(config, workspace, until, only, reporter)
-    return RunDocument(config.recipe, workspace.root, tuple(reports), tuple(releases), published, spent[0], nothing)
-
-
-def _find_last(config: RunConfig, until: str, only: Sequence[str]) -> str:
-    """Return the last stage that is wanted; empty for all."""
-    return until or next((name for name in reversed(tuple(SOURCES[config.method])) if name in only), "")
+        reports, (releases, published, nothing) = _run_claimed(config, workspace, until, only, warner)
+    return RunDocument(
+        config.recipe,
+        workspace.root,
+        tuple(reports),
+        tuple(releases),
+        published,
+        spent[0],
+        nothing,
+        tuple(warner.said),
+    )
 
 
 def _run_claimed(
-    config: RunConfig, workspace: Workspace, until: str, only: Sequence[str], reporter: Reporter
+    config: RunConfig, workspace: Workspace, until: str, only: Sequence[str], warner: Warner
 ) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool, str]]:
-    find_dump(config.corpus, workspace, reporter)  # a world that is generated here is no part of the corpus's time
+    reporter, last = warner.reporter, find_last(until, only)
+    # A world that is generated here is no part of the corpus's time.
+    warner.warn_of_start(config, find_dump(config.corpus, workspace, reporter), last)
     with timing() as spent:
         corpus, built = ensure_corpus(config.corpus, workspace, reporter, config.runtime.workers)
     reports = [report_corpus(corpus, built, spent[0])]
     reporter.begin("corpus", 0, "pages")
     reporter.finish(reports[0].summarise())
+    warner.warn_of_stage(reports[0])
     assembly, runtime = Assembly(config, workspace, corpus), config.runtime
     with closing(assembly):
-        planned = [] if until == "corpus" else assembly.plan_stages(_find_last(config, until, only))
+        planned = [] if last == "corpus" else assembly.plan_stages(last)
         chosen = select_stages(planned, until, only) if planned else []
         with owned_servers(config.models, list_asked_roles(config, chosen), workspace.logs):
             for plan in chosen:
                 report = run_stage(plan, assembly.corpus_entry, runtime.shard_rows, runtime.concurrency, reporter)
                 reports.append(report)
+                warner.warn_of_stage(report)
                 if 0 < report.rows_in == report.failed:
                     finish_run(assembly, planned, [])
                     raise GateNotMet(

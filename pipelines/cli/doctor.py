@@ -334,9 +334,14 @@ def look_at_pictures(config: RunConfig) -> Iterator[Finding]:
         yield _try(f"OCR {name}", partial(_name_engine, name))
     if enhancements.share:
         yield _look_at_repairs(config)
-    if config.corpus.dump and not config.commons.fetch and find_side_files(Path(config.corpus.dump)).images is None:
+    if config.corpus.dump and lacks_pictures(config, Path(config.corpus.dump)):
         detail = "no images/images.tsv beside the dump and commons.fetch is false: every row lacks a picture"
         yield Finding("pictures", "problem" if groundings.require_image else "warning", detail)
+
+
+def lacks_pictures(config: RunConfig, dump: Path) -> bool:
+    """Return whether a run can have no picture: none lies beside its dump, and none is fetched."""
+    return not config.commons.fetch and find_side_files(dump).images is None
 
 
 def _try(what: str, look: Callable[[], str]) -> Finding:

@@ -42,9 +42,11 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     as_json: JsonOption = False,
 ) -> None:
     """Run a recipe, or go on with it: what is done is not done again."""
-    from pipelines.cli.commands import load_config, run_recipe
+    from pipelines.cli.commands import load_config, name_limits, run_recipe
+    from pipelines.run.runner import find_last
 
-    settings = load_config(recipe, config, set_ or [], limit, budget, models)
+    last = find_last(until, stage or [])
+    settings = load_config(recipe, config, set_ or [], name_limits(limit, budget), models, last)
     with interruptible():
         document = run_recipe(settings, workspace, until, stage or [], fresh or [])
     if as_json:
@@ -123,10 +125,10 @@ def plan_command(  # noqa: PLR0913 - as above
     as_json: JsonOption = False,
 ) -> None:
     """Say what a run would still do and cost, by what was measured here and else at most."""
-    from pipelines.cli.commands import load_config, plan_by_sample
+    from pipelines.cli.commands import load_config, name_limits, plan_by_sample
     from pipelines.cli.plan import estimate_run, render_estimate
 
-    settings = load_config(recipe, config, set_ or [], limit, budget, models)
+    settings = load_config(recipe, config, set_ or [], name_limits(limit, budget), models)
     with interruptible():
         estimate = plan_by_sample(settings, workspace, sample) if sample else estimate_run(settings, workspace)
     emit_json(to_json(estimate)) if as_json else emit_table(render_estimate(estimate))

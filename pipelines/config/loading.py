@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from pipelines.config.settings import RunConfig
 from pipelines.errors import ConfigError
+from schemas.reasons import STAGE_REASONS
 
 MAX_ROUNDS = 12
 """Rounds of injection at most: MM-SearchExam has ten."""
@@ -34,10 +35,19 @@ ADAPTERS = {
 """Adapters that can play each role."""
 NEEDED_ROLES = ("writer", "rewriter", "solver", "teacher")
 """Roles that ``models.default`` plays. The evaluator, which every run needs too, must be another model."""
+_FIRST_STAGES = {
+    "writer": "questions",
+    "evaluator": "questions",
+    "rewriter": "rewrites",
+    "teacher": "rollouts",
+    "summariser": "rollouts",
+    "process_judge": "trajectories",
+}
+"""The first stage that asks a role; difficulty for solvers and judges."""
 
 
-def check_whole(config: RunConfig) -> None:
-    """Refuse a configuration whose keys do not go together.
+def check_whole(config: RunConfig, last: str = "") -> None:
+    """Refuse a configuration whose keys do not go together, and what stages up to ``last`` (all if empty) cannot do.
 
     Raises:
         ConfigError: naming the keys, and what to say instead.
@@ -60,22 +70,35 @@ def check_whole(config: RunConfig) -> None:
         )
     if min(mix) < 0 or not 0 < sum(mix) < float("inf"):
         raise ConfigError(f"configuration: injections.weights {list(mix)}: give weights of 0 or more, not all 0")
-    _check_models(config)
-    _check_sight(config)
-    _check_acting(config)
+    _check_models(config, last)
+    if reaches(last, "groundings"):
+        _check_sight(config)
+    if reaches(last, "rollouts"):
+        _check_acting(config)
     shares = config.splits.sft + config.splits.rl + config.splits.eval
     if abs(shares - 1.0) > 1e-9:
         raise ConfigError(f"configuration: the shares of splits add up to {shares:g}, not 1")
 
 
-def _check_models(config: RunConfig) -> None:
+def reaches(last: str, stage: str) -> bool:
+    """Return whether a run up to a stage, or of all stages, comes to another one."""
+    stages = list(STAGE_REASONS)
+    return not last or stages.index(stage) <= stages.index(last)
+
+
+def is_asked(role: str, last: str) -> bool:
+    """Return whether a run up to a stage, or of all stages, may ask a role."""
+    return reaches(last, _FIRST_STAGES.get(role, "difficulty"))
+
+
+def _check_models(config: RunConfig, last: str) -> None:
     models = config.models
     for role in models.list_roles():
         model, allowed = models.get(role), ADAPTERS.get(role, ADAPTERS["solver"])
-        place = f"models.solvers.{role}" if role in models.solvers else f"models.{role}"
+        place = models.name_place(role)
         if model.adapter not in allowed:
             raise ConfigError(f"configuration: {place}.adapter {model.adapter!r}; allowed: {', '.join(allowed)}")
-        if model.adapter == "openai" and not model.base_url:
+        if model.adapter == "openai" and not model.base_url and is_asked(role, last):
             raise ConfigError(
                 f"configuration: {place}.base_url is empty; name the server: "
                 f"--set {place}.base_url=http://127.0.0.1:8000/v1"
@@ -208,8 +231,8 @@ def apply_setting(tables: dict[str, Any], setting: str) -> None:
     table[last] = value
 
 
-def make_config(tables: dict[str, Any], settings: Sequence[str] = ()) -> RunConfig:
-    """Return the validated configuration.
+def make_config(tables: dict[str, Any], settings: Sequence[str] = (), last: str = "") -> RunConfig:
+    """Return the validated configuration of a run up to a stage, or of all stages.
 
     Raises:
         ConfigError: naming each key that is unknown or out of range, and what is allowed.
@@ -223,7 +246,7 @@ def make_config(tables: dict[str, Any], settings: Sequence[str] = ()) -> RunConf
         config = RunConfig.model_validate(tables)
     except ValidationError as error:
         raise ConfigError("configuration: " + "; ".join(_explain(problem) for problem in error.errors())) from error
-    check_whole(config)
+    check_whole(config, last)
     return config
 
 

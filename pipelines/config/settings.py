@@ -398,6 +398,10 @@ class ModelsConfig(Section):
             raise KeyError(role)
         return found
 
+    def name_place(self, role: str) -> str:
+        """Return the section of a role, or of a further solver."""
+        return f"models.solvers.{role}" if role in self.solvers else f"models.{role}"
+
     def list_roles(self) -> tuple[str, ...]:
         """Return every role that has a model, further solvers after the others."""
         roles = [name for name in type(self).model_fields if name != "default"]

@@ -2,7 +2,9 @@
 
 The reader looks for ``<page>`` and ``</page>`` with ``bytes.find`` and builds no XML tree. Inside an export every ``<``
 of a page is escaped, so the scan is exact, and no XML entity can expand. Export schemas 0.10 and 0.11 differ only in
-elements that are skipped here (``<origin>``, further slots).
+elements that are skipped here (``<origin>``, further slots). A page that no wiki exports (over 64 MiB, without an id,
+with an element twice or inside another, not UTF-8) is a :class:`FailedPage`, and reading goes on after it; a file that
+is truncated or is no XML is an error.
 
 A multistream dump is a sequence of bz2 streams: the header, streams of a hundred pages each, and the footer. A byte
 range starts at a stream of pages, so a worker can unpack it alone. Every cut is verified by unpacking its first bytes:
@@ -18,18 +20,20 @@ import bz2
 import html
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote
+from xml.parsers import expat
 
 import xxhash
 
 from pipelines.corpus.data import read_data, read_names, split_names
-from pipelines.errors import ConfigError, CorruptInput
+from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 
 _READ_BYTES = 1 << 17  # half a MB of XML at a time stays in a core's own cache
 _BLOCK_BYTES = 4 << 20
@@ -41,6 +45,8 @@ _PROOF_OUTPUT_BYTES = 1 << 10
 _MAX_GAP = 1000  # ids of deleted pages may lie between two parts; a part holds far more
 _STREAM_START, _STREAM_START_BYTES = re.compile(rb"BZh[1-9]1AY&SY"), 10
 _PAGE_START = b"<page>"
+_GAP_BYTES = 64
+"""Bytes before a page that hold the end of the page before it."""
 _PART = re.compile(r"(?P<stem>.+?)(?P<number>\d+)\.xml-p(?P<first>\d+)p(?P<last>\d+)(?P<ending>\.bz2|)")
 EXPECTED = "expected a MediaWiki export (.xml, or .xml.bz2 in one or many streams)"
 
@@ -223,7 +229,15 @@ def _search_stream(file: BinaryIO, aim: int) -> int | None:
 
 
 def _search_page(file: BinaryIO, aim: int) -> int | None:
-    return next(_find_places(file, aim, re.compile(_PAGE_START), len(_PAGE_START)), None)
+    places = _find_places(file, aim, re.compile(_PAGE_START), len(_PAGE_START))
+    return next((place for place in places if aim == 1 or _follows_page(file, place)), None)
+
+
+def _follows_page(file: BinaryIO, place: int) -> bool:
+    """Return whether a page ends before an offset: a page that starts there does not lie in another one."""
+    start = max(place - _GAP_BYTES, 0)
+    file.seek(start)
+    return file.read(place - start).rstrip().endswith(_PAGE_CLOSE)
 
 
 def _find_places(file: BinaryIO, aim: int, start: re.Pattern[bytes], length: int) -> Iterator[int]:
@@ -257,8 +271,19 @@ def _starts_pages(file: BinaryIO, offset: int) -> bool:
     return start.lstrip().startswith(_PAGE_START)
 
 
-_MAX_PAGE_BYTES = 64 << 20  # MediaWiki refuses pages over 2 MiB; escaping and history never reach this
+MAX_PAGE_BYTES = 64 << 20
+"""Of a page's XML. MediaWiki refuses pages over 2 MiB; escaping and history never reach this."""
+_HEAD_BYTES = 1 << 14
+"""Bytes of a refused page in which its title and id are looked for."""
 _PAGE_OPEN, _PAGE_CLOSE = b"<page>", b"</page>"
+_PAGE_TAG = re.compile(rb"</?page>")
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+_PAGE_ID, _NUMBER = re.compile("[0-9]{1,18}"), re.compile("-?[0-9]{1,18}")
+_SHOWN_TITLE = 80
+"""Characters of a title in the id and the detail of a failed row."""
+_MAX_DEPTH = 100
+_NO_MARKUP = bytes.maketrans(bytes([*range(32), ord("&")]), b" " * 33)
+"""Leaves of an element only what decides where its tags stand."""
 
 _NUMERIC_ENTITY = re.compile(r"&#(?:x([0-9A-Fa-f]{1,6})|([0-9]{1,7}));")
 _NAMESPACE = re.compile(rb'<namespace key="([^"<>]*)"([^<>]*?)(?:/>|>([^<]*)</namespace>)')
@@ -298,6 +323,16 @@ class RawPage:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class FailedPage:
+    """A page that cannot be read though the XML around it can: a row of the corpus's failed pages."""
+
+    record_id: str
+    """``page:`` and its id; ``title:`` and the start of its title where it has no readable id."""
+    error: str
+    detail: str
+
+
 def read_site(path: Path) -> Site:
     """Read the ``<siteinfo>`` of an export, filling in English Wikipedia's values where it is absent.
 
@@ -308,14 +343,13 @@ def read_site(path: Path) -> Site:
     header = b""
     for block in read_blocks(path, cover_file(path)):
         header += block
-        if b"</siteinfo>" in header or _PAGE_OPEN in header or len(header) > _MAX_PAGE_BYTES:
+        if b"</siteinfo>" in header or _PAGE_OPEN in header or len(header) > MAX_PAGE_BYTES:
             break
     _check_header(path, header)
     header = header.partition(_PAGE_OPEN)[0]
     language = re.search(rb'xml:lang="([^"]+)"', header)
     namespaces = [
-        (_read_number(path, unescape_xml(key), "namespace key"), marks, unescape_xml(name))
-        for key, marks, name in _NAMESPACE.findall(header)
+        (_read_namespace(path, key), marks, unescape_xml(name)) for key, marks, name in _NAMESPACE.findall(header)
     ]
     base = _find_element(header, b"base") or "https://en.wikipedia.org/wiki/Main_Page"
     return Site(
@@ -328,21 +362,25 @@ def read_site(path: Path) -> Site:
     )
 
 
-def read_range(path: Path, byte_range: ByteRange) -> Iterator[RawPage]:
-    """Yield the pages of one range of an export in its own order, with a few MB of it in memory at a time.
+def read_range(path: Path, byte_range: ByteRange) -> Iterator[RawPage | FailedPage]:
+    """Yield the pages of one range of an export in its own order, with at most one page in memory beside a few MB.
 
     Raises:
         ConfigError: there is no such file.
         CorruptInput: the range is damaged, is truncated, or begins or ends elsewhere than between two pages.
     """
-    for block, spans in scan_pages(path, byte_range):
-        for start, end in spans:
-            yield parse_page(path, block[start:end])
+    for block, found in scan_pages(path, byte_range):
+        for page in found:
+            yield page if isinstance(page, FailedPage) else parse_page(path, block[page[0] : page[1]])
 
 
-def unescape_xml(source: bytes) -> str:
-    """Decode UTF-8 and the five entities plus character references of XML; other ``&name;`` stay as they are."""
-    text = source.decode("utf-8", "replace")
+def unescape_xml(source: bytes, errors: str = "replace") -> str:
+    """Decode UTF-8 and the five entities plus character references of XML; other ``&name;`` stay as they are.
+
+    Raises:
+        UnicodeDecodeError: it is not UTF-8, and ``errors`` is ``strict``.
+    """
+    text = source.decode("utf-8", errors)
     if "&" not in text:
         return text
     text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&apos;", "'")
@@ -356,8 +394,10 @@ def _decode_reference(match: re.Match[str]) -> str:
     return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
 
 
-def scan_pages(path: Path, byte_range: ByteRange) -> Iterator[tuple[bytes, list[tuple[int, int]]]]:
+def scan_pages(path: Path, byte_range: ByteRange) -> Iterator[tuple[bytes, Sequence[tuple[int, int] | FailedPage]]]:
     """Yield the XML of a range a few MB at a time, each with the (start, end) of the whole pages in it.
+
+    A page that is too large, or holds a page, is skipped while it is read, and comes alone as a failed one.
 
     Raises:
         ConfigError: there is no such file.
@@ -365,43 +405,109 @@ def scan_pages(path: Path, byte_range: ByteRange) -> Iterator[tuple[bytes, list[
     """
     is_header = byte_range.start == 0
     is_last = byte_range.end == cover_file(path).end
-    buffer = b""
+    buffer, skipped = bytearray(), None
     for block in read_blocks(path, byte_range):
-        searched = len(buffer) - len(_PAGE_CLOSE)
+        searched = max(len(buffer) - len(_PAGE_CLOSE), 0)
         buffer += block
         if is_header:
             _check_header(path, buffer)
-        spans, position = _find_pages(path, buffer, max(searched, 0), is_header)
-        if spans:
-            is_header = False
-            yield buffer, spans
-            buffer = buffer[position:]
-        if len(buffer) > _MAX_PAGE_BYTES:
-            raise CorruptInput(f"{path} holds a page over {_MAX_PAGE_BYTES >> 20} MiB; {EXPECTED}")
+        is_read = False
+        while not is_read:
+            if skipped is not None:
+                del buffer[: skipped.read(buffer)]
+                if skipped.depth:
+                    break
+                yield b"", [skipped.fail()]
+                skipped, searched = None, 0
+            spans, position, is_read = _find_pages(path, buffer, searched, is_header)
+            if spans:
+                yield bytes(buffer[:position]), spans
+            is_header = is_header and is_read and not spans
+            del buffer[:position]
+            skipped = None if is_read else _SkippedPage()
+    if skipped is not None:
+        raise CorruptInput(
+            f"{path} has a range that ends inside a page: {skipped.head[:40]!r}; {EXPECTED} that is whole"
+        )
     _check_end(path, buffer, is_header, is_last)
 
 
-def _find_pages(path: Path, buffer: bytes, searched: int, is_header: bool) -> tuple[list[tuple[int, int]], int]:
-    """Return the whole pages of a buffer, and where the rest begins; before ``searched`` no page ends."""
+def _find_pages(
+    path: Path, buffer: bytearray, searched: int, is_header: bool
+) -> tuple[list[tuple[int, int]], int, bool]:
+    """Return the whole pages of a buffer, where the rest begins, and False if the rest is a page to be skipped.
+
+    Before ``searched`` no page ends.
+    """
     spans: list[tuple[int, int]] = []
     position = text = 0
     while (start := buffer.find(_PAGE_OPEN, position)) >= 0:
+        if start > position and not is_header and not buffer[position:start].isspace():
+            raise CorruptInput(
+                f"{path} holds {bytes(buffer[position : position + 40])!r} between two pages; {EXPECTED}"
+            )
         if 0 <= text <= start:
             text = buffer.find(b"<text", start)
         # Now ``text`` is the first "<text" after ``start``, of this page or a later one, or -1 when none is left. It is
         # looked for again only once passed, so pages without text do not search the same bytes over and over.
         end = _find_close(buffer, start, text, searched)
+        close = end + len(_PAGE_CLOSE) if end >= 0 else len(buffer)
+        if close - start > MAX_PAGE_BYTES or (end >= 0 and buffer.find(_PAGE_OPEN, start + 1, end) >= 0):
+            return spans, start, False
         if end < 0:
             break
-        if start > position and not is_header and not buffer[position:start].isspace():
-            raise CorruptInput(f"{path} holds {buffer[position : position + 40]!r} between two pages; {EXPECTED}")
         is_header = False
         spans.append((start, end))
-        position = end + len(_PAGE_CLOSE)
-    return spans, position
+        position = close
+    if start < 0 and len(buffer) - position > MAX_PAGE_BYTES:
+        raise CorruptInput(f"{path} holds over {MAX_PAGE_BYTES >> 20} MiB outside of pages; {EXPECTED}")
+    return spans, position, True
 
 
-def _find_close(buffer: bytes, start: int, text: int, searched: int) -> int:
+@dataclass(slots=True)
+class _SkippedPage:
+    """A page that is read to its end and not held."""
+
+    head: bytes = b""
+    """Its first bytes."""
+    size: int = 0
+    """Bytes read of it."""
+    depth: int = 0
+    """How many ``<page>`` are open: 0 once it is read."""
+
+    def read(self, buffer: bytearray) -> int:
+        """Read on from the start of a buffer; return where the page, or all that is no cut tag, ends in it."""
+        end = 0
+        for tag in _PAGE_TAG.finditer(buffer):
+            end = tag.end()
+            self.depth += 1 if tag[0] == _PAGE_OPEN else -1
+            if not self.depth:
+                break
+        else:
+            end = max(end, len(buffer) - len(_PAGE_CLOSE) + 1)
+        self.size += end
+        self.head += buffer[: min(end, _HEAD_BYTES - len(self.head))]
+        return end
+
+    def fail(self) -> FailedPage:
+        """Return the failed row."""
+        if self.size > MAX_PAGE_BYTES:
+            return _fail_page(
+                self.head, "page-too-large", f"{self.size:,} bytes of XML; allowed are {MAX_PAGE_BYTES:,}"
+            )
+        return _fail_page(self.head, "nested-element", f"a <page> inside a page, {self.size:,} bytes of XML in all")
+
+
+def _fail_page(source: bytes, error: str, detail: str) -> FailedPage:
+    """Return the failed row of a page, named by what can be read of its start."""
+    head = source.partition(b"<revision>")[0]
+    title, number = ((_find_element(head, name) or "").strip() for name in (b"title", b"id"))
+    title = title[:_SHOWN_TITLE]
+    record_id = f"page:{int(number)}" if _PAGE_ID.fullmatch(number) else f"title:{title}"
+    return FailedPage(record_id, error, f"{title or 'a page without title'}: {detail}")
+
+
+def _find_close(buffer: bytearray, start: int, text: int, searched: int) -> int:
     """Find where a page ends. No text contains ``<``, and a search for one byte is faster."""
     end = buffer.find(_PAGE_CLOSE, start, text) if text >= 0 else -1
     if end < 0:
@@ -410,7 +516,7 @@ def _find_close(buffer: bytes, start: int, text: int, searched: int) -> int:
     return end
 
 
-def _check_end(path: Path, rest: bytes, is_header: bool, is_last: bool) -> None:
+def _check_end(path: Path, rest: bytes | bytearray, is_header: bool, is_last: bool) -> None:
     """Refuse a range that goes on after its last page; the last range ends with the closing tag of the export."""
     if is_header and not rest:
         raise CorruptInput(f"{path} is empty; {EXPECTED}")
@@ -418,10 +524,12 @@ def _check_end(path: Path, rest: bytes, is_header: bool, is_last: bool) -> None:
         raise CorruptInput(f"{path} is truncated: it does not end with </mediawiki>; {EXPECTED} that is whole")
     rest = rest.rstrip().removesuffix(b"</mediawiki>") if is_last else rest
     if _PAGE_OPEN in rest or (not is_header and rest.strip()):
-        raise CorruptInput(f"{path} has a range that ends inside a page: {rest[:40]!r}; {EXPECTED} that is whole")
+        raise CorruptInput(
+            f"{path} has a range that ends inside a page: {bytes(rest[:40])!r}; {EXPECTED} that is whole"
+        )
 
 
-def _check_header(path: Path, header: bytes) -> None:
+def _check_header(path: Path, header: bytes | bytearray) -> None:
     start = header[:8192]
     if b"<mediawiki" not in start:
         raise CorruptInput(f"{path} has no <mediawiki> element at its start; {EXPECTED}")
@@ -429,19 +537,44 @@ def _check_header(path: Path, header: bytes) -> None:
         raise CorruptInput(f"{path} declares a DOCTYPE, which no MediaWiki export does; {EXPECTED}")
 
 
-def _find_element(source: bytes, name: bytes, start: int = 0) -> str | None:
-    opening = source.find(b"<" + name + b">", start)
+def _find_element(source: bytes, name: bytes) -> str | None:
+    """Return the text of the first element of a name, whatever bytes it holds; None where there is none."""
+    opening = source.find(b"<" + name + b">")
+    return unescape_xml(source[opening + len(name) + 2 :].partition(b"<")[0]) if opening >= 0 else None
+
+
+def _read_element(source: bytes, name: bytes, start: int = 0, end: int | None = None) -> str | None:
+    """Return the text of the only element of a name between two offsets, None where there is none.
+
+    Raises:
+        RecordFailed: there are two, or it holds another element.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    tag = b"<" + name + b">"
+    opening = source.find(tag, start, end)
     if opening < 0:
         return None
-    opening += len(name) + 2
-    return unescape_xml(source[opening : source.find(b"</", opening)])
+    opening += len(tag)
+    closing = source.find(b"<", opening, end)
+    if not source.startswith(b"</" + name + b">", closing):
+        raise RecordFailed("nested-element", f"an element inside <{name.decode()}>")
+    if source.find(tag, closing, end) >= 0:
+        raise RecordFailed("duplicate-element", f"<{name.decode()}> twice")
+    return unescape_xml(source[opening:closing], "strict")
 
 
-def _read_number(path: Path, value: str | None, name: str) -> int:
-    allowed = r"[0-9]{1,18}" if name == "<id>" else r"-?[0-9]{1,18}"
-    if value is None or not re.fullmatch(allowed, value.strip()):
+def _read_namespace(path: Path, key: bytes) -> int:
+    try:
+        return _read_number(unescape_xml(key), "namespace key")
+    except RecordFailed as error:
+        raise CorruptInput(f"{path} has {error.detail}") from error
+
+
+def _read_number(value: str | None, name: str) -> int:
+    allowed = _PAGE_ID if name == "<id>" else _NUMBER
+    if value is None or not allowed.fullmatch(value.strip()):
         shown = None if value is None else value[:40]
-        raise CorruptInput(f"{path} has {shown!r} as a {name}; expected a number of at most 18 digits")
+        raise RecordFailed("invalid-number", f"{shown!r} as a {name}; expected a number of at most 18 digits")
     return int(value)
 
 
@@ -456,31 +589,106 @@ def default_namespaces() -> tuple[tuple[int, str], ...]:
     return tuple((int(number), name) for number, name in read_data("wikis")["namespaces"].items())
 
 
-def parse_page(path: Path, source: bytes) -> RawPage:
+def parse_page(path: Path, source: bytes) -> RawPage | FailedPage:
     """Read one ``<page>`` element, without its closing tag.
 
     Raises:
-        CorruptInput: it has no title, or its id or namespace is no number.
+        CorruptInput: it cannot be read because it is no XML.
     """
+    try:
+        return _parse_page(source)
+    except UnicodeDecodeError as error:
+        failed = RecordFailed("not-utf8", f"{error.reason} at byte {error.start:,} of {len(error.object):,}")
+    except RecordFailed as error:
+        failed = error
+    _check_markup(path, source)
+    return _fail_page(source, failed.error, failed.detail)
+
+
+def _check_markup(path: Path, source: bytes) -> None:
+    """Refuse a page whose elements are not closed where they must be; text and entities are not looked at."""
+    parser, depth = expat.ParserCreate("iso-8859-1"), 0
+
+    def enter(name: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > _MAX_DEPTH:  # each level takes memory
+            raise RecordFailed("nested-element", f"over {_MAX_DEPTH} levels")
+
+    def leave(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+
+    parser.StartElementHandler, parser.EndElementHandler = enter, leave
+    try:
+        parser.Parse(source.translate(_NO_MARKUP) + _PAGE_CLOSE, True)
+    except expat.ExpatError as error:
+        raise CorruptInput(f"{path} holds a page that is no XML ({error}); {EXPECTED}") from error
+    except RecordFailed:
+        return
+
+
+def _parse_page(source: bytes) -> RawPage:
     revision = source.rfind(b"<revision>")
-    head = source if revision < 0 else source[:revision]
-    title = _find_element(head, b"title")
-    if title is None:
-        raise CorruptInput(f"{path}: a page has no <title>; {EXPECTED}")
-    start = _find_text(source, revision) if revision >= 0 else -1
-    text = unescape_xml(source[start : source.find(b"<", start)]) if start >= 0 else ""
+    head = source.partition(b"<revision>")[0]
+    title = _read_element(head, b"title") or ""
+    namespace = _read_number(_read_element(head, b"ns"), "<ns>")
+    _check_title(title, namespace)
+    text = _read_text(source, revision) if revision >= 0 else ""
     tag = _REDIRECT_TAG.search(head)
     written = None if tag else _compile_redirect().match(text)
-    redirect = unescape_xml(tag.group(1)) if tag else written.group(1) if written else None
+    redirect = unescape_xml(tag.group(1), "strict") if tag else written.group(1) if written else None
+    number, timestamp = _read_revision(source, revision) if revision >= 0 else (0, "")
     return RawPage(
-        page_id=_read_number(path, _find_element(head, b"id"), "<id>"),
-        namespace=_read_number(path, _find_element(head, b"ns"), "<ns>"),
+        page_id=_read_number(_read_element(head, b"id"), "<id>"),
+        namespace=namespace,
         title=title.replace("_", " "),
         redirect=None if redirect is None else redirect.partition("#")[0].replace("_", " ").strip(),
-        revision=_read_number(path, _find_element(source, b"id", revision), "<id>") if revision >= 0 else 0,
-        timestamp=(_find_element(source, b"timestamp", revision) or "") if revision >= 0 else "",
+        revision=number,
+        timestamp=timestamp,
         text=text,
     )
+
+
+def _check_title(title: str, namespace: int) -> None:
+    if not title.strip():
+        raise RecordFailed("no-title", "a page has no <title>")
+    name = title.partition(":")[2] if namespace else title
+    if (size := len(name.encode())) > MAX_TITLE_BYTES:
+        raise RecordFailed("title-too-long", f"{size:,} bytes of title; allowed are {MAX_TITLE_BYTES}")
+
+
+def _read_revision(source: bytes, start: int) -> tuple[int, str]:
+    """Return the id and the timestamp of the revision that starts at an offset, both before its text."""
+    end = source.find(b"<text", start)
+    end = end if end >= 0 else len(source)
+    contributor = source.find(b"<contributor", start, end)  # has an id of its own
+    number = _read_number(_read_element(source, b"id", start, contributor if contributor >= 0 else end), "<id>")
+    timestamp = _read_element(source, b"timestamp", start, end) or ""
+    if timestamp:
+        try:
+            is_time = bool(_TIMESTAMP.fullmatch(timestamp) and datetime.fromisoformat(timestamp))
+        except ValueError:
+            is_time = False
+        if not is_time:
+            raise RecordFailed("invalid-timestamp", f"{timestamp[:40]!r}; expected such as 2025-01-31T09:30:00Z")
+    return number, timestamp
+
+
+def _read_text(source: bytes, revision: int) -> str:
+    """Return the wikitext of a page's last revision, which starts at an offset."""
+    if source.count(b"<revision>", 0, revision) != source.count(b"</revision>", 0, revision):
+        raise RecordFailed("nested-element", "a <revision> inside another")
+    start = _find_text(source, revision)
+    if start < 0:
+        return ""
+    end = source.find(b"<", start)
+    if not source.startswith(b"</text>", end):
+        raise RecordFailed("nested-element", "an element inside <text>")
+    again = source.find(b"<text", end)
+    if again >= 0 and source.find(b"<content>", end, again) < 0:
+        raise RecordFailed("duplicate-element", "<text> twice")
+    return unescape_xml(source[start:end], "strict")
 
 
 def _find_text(source: bytes, revision: int) -> int:

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from pipelines.corpus.dump import (
     NO_ARTICLE,
     ByteRange,
+    FailedPage,
     RawPage,
     Site,
     TitleRules,
@@ -265,13 +266,13 @@ def scan_range(job: RangeJob) -> PartCounts:
     return counts
 
 
-def _cut_blocks(pages: Iterable[RawPage]) -> Iterator[list[RawPage]]:
+def _cut_blocks(pages: Iterable[RawPage | FailedPage]) -> Iterator[list[RawPage | FailedPage]]:
     """Yield pages in blocks of ``_BLOCK`` pages or ``_BLOCK_CHARACTERS`` characters."""
-    block: list[RawPage] = []
+    block: list[RawPage | FailedPage] = []
     held = 0
     for page in pages:
         block.append(page)
-        held += len(page.text)
+        held += len(page.text) if isinstance(page, RawPage) else 0
         if len(block) == _BLOCK or held >= _BLOCK_CHARACTERS:
             yield block
             block, held = [], 0
@@ -293,21 +294,26 @@ class _Scanner:
         self._articles = 0
         self._rows: dict[str, list[Row]] = {}
 
-    def read_block(self, block: list[RawPage]) -> dict[str, list[Row]]:
+    def read_block(self, block: list[RawPage | FailedPage]) -> dict[str, list[Row]]:
         """Return the rows that a block of pages makes, by table; the parser process is fed in batches."""
         self._rows = {name: [] for name in _TABLES}
         first = self.rows_in
-        articles = [(first + index, page) for index, page in enumerate(block) if self._admit(first + index, page)]
+        left = [(first + index, page) for index, page in enumerate(block) if self._admit(first + index, page)]
         self.rows_in += len(block)
-        candidates = [page for _, page in articles if has_infobox(page.text)]
+        candidates = [page for _, page in left if isinstance(page, RawPage) and has_infobox(page.text)]
         parsed = self._child.parse_all(page.text for page in candidates)
         outcomes = {id(page): outcome for page, outcome in zip(candidates, parsed, strict=True)}
-        for ordinal, page in articles:
-            self._add_article(ordinal, page, outcomes.get(id(page)))
+        for ordinal, page in left:
+            if isinstance(page, FailedPage):  # here, so that failed rows stand in the order of the dump
+                self._rows["failed"].append((page.record_id, page.error, page.detail))
+            else:
+                self._add_article(ordinal, page, outcomes.get(id(page)))
         return self._rows
 
-    def _admit(self, ordinal: int, page: RawPage) -> bool:
-        """Return whether a page is an article; other pages become redirects or rejected rows."""
+    def _admit(self, ordinal: int, page: RawPage | FailedPage) -> bool:
+        """Return whether a page is an article or failed; other pages become redirects or rejected rows."""
+        if isinstance(page, FailedPage):
+            return True
         if page.namespace != 0:
             detail = f"{page.title}: namespace {page.namespace}"
             self._rows["rejected"].append((f"page:{page.page_id}", "namespace", detail))

@@ -585,6 +585,20 @@ def select_stages(planned: Sequence[PlannedStage], until: str, only: Sequence[st
     return chosen
 
 
+def find_last(until: str, only: Sequence[str]) -> str:
+    """Return the last stage that is wanted; empty for all.
+
+    Args:
+        until: last stage to run, empty for all.
+        only: stages to run, empty for all.
+
+    Raises:
+        ConfigError: if a name is no stage.
+    """
+    check_stage_names([until, *only] if until else only)
+    return until or max(only, key=STAGE_ORDER.index, default="")
+
+
 def check_stage_names(names: Sequence[str]) -> None:
     """Check stage names.
 

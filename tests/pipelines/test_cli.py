@@ -124,7 +124,8 @@ def test_importing_any_module_touches_nothing_and_never_prefect() -> None:
 
 
 def test_run_json_has_the_keys_of_the_design(document: Any) -> None:
-    assert set(document) == {"run", "stages", "releases"}
+    assert set(document) == {"run", "stages", "releases", "warnings"}
+    assert document["warnings"] == []
     assert all(set(stage) >= STAGE_KEYS for stage in document["stages"])
     assert {release["dataset"] for release in document["releases"]} == {"sft", "rl", "bridgevqa"}
     assert all(set(release) == {"dataset", "version", "path", "rows"} for release in document["releases"])

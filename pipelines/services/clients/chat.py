@@ -33,6 +33,7 @@ from pipelines.services.clients.http import (
     NoConnection,
     NoReply,
     Silence,
+    TooLarge,
     read_key,
     redact,
 )
@@ -503,8 +504,12 @@ def make_pool(settings: ModelConfig, pause: float = 1.0) -> EndpointPool:
     return EndpointPool(settings.name, tuple(endpoints), settings.patience)
 
 
-MAX_REPLY = 16 << 20
+LEAST_REPLY_BYTES = 1 << 20
+"""Bytes of a completion that are always read, however few tokens were asked for."""
+TOKEN_BYTES = 256
+"""Bytes of a completion for each token asked for: the longest tokens have 128 letters, and JSON may escape them."""
 _QUOTED = 300
+_NO_REPLY, _TOO_LARGE = "no-reply", "reply-too-large"
 _THEIR_FAULT = (408, 409, 425)
 """Statuses below 500 after which a retry may help."""
 _NO_MONEY = ("insufficient_quota", "exceeded your current quota")
@@ -602,6 +607,8 @@ class _Trial:
 
     body: bytes
     since: float
+    reply_bytes: int = LEAST_REPLY_BYTES
+    """Largest reply that is read."""
     sent: int = 0
     failed: int = 0
     answered: int = 0
@@ -610,6 +617,8 @@ class _Trial:
     seconds: float = 0.0
     """From the last sending to the reply."""
     avoided: Endpoint | None = None
+    error: str = _NO_REPLY
+    """Of the failed row, if this request alone fails."""
     said: str = ""
 
 
@@ -676,18 +685,19 @@ class OpenAIChat:
             Unavailable: if every endpoint was busy or down for longer than the patience, or the account is empty.
             ConfigError: if a server knows no such model, key or parameter.
             RecordFailed: if the server refuses this prompt (too long, content filter), or gives no complete reply to it
-                in all tries while others get theirs.
+                in all tries, or one too large for the tokens asked for in one try, while others get theirs.
         """
         body = await make_body(self.settings, request, self._pictures)
-        trial = _Trial(body, self.pool.clock())
+        most = max(LEAST_REPLY_BYTES, TOKEN_BYTES * request.sampling.max_tokens)
+        trial = _Trial(body, self.pool.clock(), most)
         while True:
             reply = await self._send(trial)
             if reply is not None:
                 reply = cut_at_stop(reply, request.stop)
                 return replace(reply, gpu_seconds=trial.gpu_seconds, retries=trial.sent - 1, seconds=trial.seconds)
-            if trial.failed >= self.settings.tries:
+            if trial.failed >= self.settings.tries or trial.error == _TOO_LARGE:
                 if self.pool.answered > trial.answered or await self._answers_at_all(trial.since):
-                    raise RecordFailed("no-reply", f"{trial.said}, {trial.failed} times; other requests succeeded")
+                    raise RecordFailed(trial.error, f"{trial.said}, {trial.failed} times; other requests succeeded")
                 trial.failed = 0
             # A pause spares a failing endpoint, so a first retry at another one needs none.
             spared = trial.failed - bool(self.settings.more_urls)
@@ -710,7 +720,7 @@ class OpenAIChat:
         try:
             key = read_key(f"model {self.name}", self.settings.api_key_env)
             since = time.monotonic()
-            received = await self._post(ticket.endpoint.url, trial.body, key)
+            received = await self._post(ticket.endpoint.url, trial, key)
             trial.seconds = time.monotonic() - since
             if received.status != 200:
                 raise explain_refusal(self.settings, place, received, redact(received.body, key))
@@ -725,7 +735,7 @@ class OpenAIChat:
         except NoConnection as error:
             trial.said, outcome = f"{place}: {error}", RequestOutcome("gone", said=str(error))
         except NoReply as error:
-            trial.said = f"{place}: {error}"
+            trial.said, trial.error = f"{place}: {error}", _TOO_LARGE if isinstance(error, TooLarge) else _NO_REPLY
             outcome = RequestOutcome("silent" if isinstance(error, Silence) else "failed", said=str(error))
             if not trial.failed:
                 trial.answered = self.pool.answered
@@ -735,15 +745,15 @@ class OpenAIChat:
         trial.avoided = ticket.endpoint
         return None
 
-    async def _post(self, url: str, body: bytes, key: str) -> HttpReply:
+    async def _post(self, url: str, trial: _Trial, key: str) -> HttpReply:
         headers = {
             "Authorization": f"Bearer {key or 'none'}",
             "Content-Type": "application/json",
             "Accept": "application/json",
             "Accept-Encoding": "identity",
         }
-        request = HttpRequest(f"{url}/chat/completions", "POST", headers, body=body)
-        return await self.session.fetch(request, self.settings.timeout, MAX_REPLY)
+        request = HttpRequest(f"{url}/chat/completions", "POST", headers, body=trial.body)
+        return await self.session.fetch(request, self.settings.timeout, trial.reply_bytes)
 
 
 def _check_addresses(settings: ModelConfig) -> None:

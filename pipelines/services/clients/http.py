@@ -53,6 +53,8 @@ _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]*)?")
 _MOST_SECONDS = 1e9
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 _MOST_MEMBERS = 256
+_STEP_BYTES = 1 << 18
+"""Bytes unpacked at a time."""
 
 
 class NoReply(Exception):
@@ -306,44 +308,94 @@ async def _read_reply(response: aiohttp.ClientResponse, most: int) -> HttpReply:
     bound = min(most, ERROR_BYTES) if is_error else most
     if (response.content_length or 0) > most and not is_error and response.method != "HEAD":
         raise TooLarge(f"a reply of {response.content_length:,} bytes; allowed are {most:,}")
-    raw = bytearray()
-    async for chunk in response.content.iter_any():
-        raw += chunk
-        if len(raw) > bound:
-            break
+    body = _Body(response.headers.get("Content-Encoding", "").strip().lower(), bound)
     try:
-        body = _unpack(bytes(raw), response.headers.get("Content-Encoding", "").strip().lower(), bound)
+        async for chunk in response.content.iter_any():
+            body.add(chunk)
+            if body.size > bound:
+                break
+        body.finish()
     except CutOff:
         if not is_error:
             raise
-        body = b""
-    if len(body) > bound and not is_error:
-        raise TooLarge(f"a reply of over {most:,} bytes")
-    return HttpReply(response.status, response.headers, body[:bound])
+        body.content.clear()
+    if body.size > bound and not is_error:
+        raise TooLarge(f"a reply of at least {body.size:,} bytes; allowed are {most:,}")
+    return HttpReply(response.status, response.headers, bytes(memoryview(body.content)[:bound]))
 
 
-def _unpack(raw: bytes, packing: str, bound: int) -> bytes:
-    """Return a body without its content encoding, or the first ``bound + 1`` bytes of a longer one."""
-    if packing in ("", "identity") or not raw or len(raw) > bound:
-        return raw
-    if packing not in ("gzip", "x-gzip", "deflate"):
-        raise CutOff(f"a reply packed as {packing[:40]!r}; requested was {ACCEPTED}")
-    # Some servers send deflate without its header.
-    bare = packing == "deflate" and (raw[0] & 15 != 8 or int.from_bytes(raw[:2], "big") % 31)
-    body, members = b"", 0
-    while raw and len(body) <= bound:
-        unpacker = zlib.decompressobj(-zlib.MAX_WBITS if bare else _GZIP_OR_ZLIB)
-        try:
-            body += unpacker.decompress(raw, bound + 1 - len(body))
-        except zlib.error as error:
-            raise CutOff(f"a reply that cannot be decompressed ({error})") from None
-        if len(body) <= bound and not unpacker.eof:
-            raise CutOff(f"a truncated reply packed as {packing}")
-        raw, members = unpacker.unused_data.lstrip(b"\0"), members + 1
+class _Body:
+    """A body without its content encoding, unpacked while it comes, so that no more than the bound is ever held."""
+
+    def __init__(self, packing: str, bound: int) -> None:
+        self.content = bytearray()
+        self._packing, self._bound = packing, bound
+        self._received = 0
+        self._held = b""
+        self._unpacker: zlib._Decompress | None = None
+        self._members = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes so far, packed or unpacked, whichever are more."""
+        return max(self._received, len(self.content))
+
+    def add(self, chunk: bytes) -> None:
+        """Take the next bytes that came; nothing is unpacked beyond one byte over the bound.
+
+        Raises:
+            CutOff: they cannot be unpacked.
+        """
+        self._received += len(chunk)
+        if self._packing in ("", "identity"):
+            self.content += chunk
+        elif self._received <= self._bound:
+            self._held += chunk
+            if self._unpacker is not None or self._members or len(self._held) > 1:
+                self._unpack()
+
+    def finish(self) -> None:
+        """Say that no more bytes come.
+
+        Raises:
+            CutOff: the body is not whole, though not over the bound.
+        """
+        if self._held and self.size <= self._bound:
+            self._unpack()
+        if self._unpacker is not None and self.size <= self._bound:
+            raise CutOff(f"a truncated reply packed as {self._packing}")
+
+    def _unpack(self) -> None:
+        data, self._held = self._held, b""
+        while self.size <= self._bound:
+            if self._unpacker is None:
+                data = data.lstrip(b"\0") if self._members else data
+                if not data:
+                    return
+                self._unpacker = self._open(data)
+            room = min(_STEP_BYTES, self._bound + 1 - len(self.content))
+            try:
+                piece = self._unpacker.decompress(data, room)
+            except zlib.error as error:
+                raise CutOff(f"a reply that cannot be decompressed ({error})") from None
+            self.content += piece
+            data = self._unpacker.unconsumed_tail
+            if self._unpacker.eof:
+                data, self._unpacker = self._unpacker.unused_data, None
+            elif not data and len(piece) < room:
+                return
+
+    def _open(self, start: bytes) -> "zlib._Decompress":
+        """Return what unpacks the next member of the body."""
+        if self._packing not in ("gzip", "x-gzip", "deflate"):
+            raise CutOff(f"a reply packed as {self._packing[:40]!r}; requested was {ACCEPTED}")
+        self._members += 1
         # The rest is copied after each member: a million empty ones would take minutes.
-        if members > _MOST_MEMBERS:
+        if self._members > _MOST_MEMBERS:
             raise CutOff(f"a reply packed in over {_MOST_MEMBERS} parts")
-    return body
+        # Some servers send deflate without its header.
+        bare = self._packing == "deflate" and (start[0] & 15 != 8 or int.from_bytes(start[:2], "big") % 31)
+        return zlib.decompressobj(-zlib.MAX_WBITS if bare else _GZIP_OR_ZLIB)
 
 
 def _explain_connection(

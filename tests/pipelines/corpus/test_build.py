@@ -18,6 +18,7 @@ from pipelines.corpus.scan import RangeJob, scan_range
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput, Unavailable
 from tests.chaos.driving import make_environment
+from tests.pipelines.corpus.conftest import render_page
 
 PAGES = [
     (
@@ -63,6 +64,25 @@ def test_a_page_whose_infobox_cannot_be_parsed_is_failed_and_no_article(make_cor
     assert (failed["record_id"], failed["error"]) == ("page:1", "parse-crash")
     assert (corpus.find("A"), corpus.find("B"), corpus.graph.link_count) == (None, 0, 0)
     assert (corpus.manifest.counts.kept, corpus.manifest.counts.failed) == (1, 1)
+
+
+def test_hostile_pages_are_failed_rows_and_the_dump_goes_on(write_dump, tmp_path):
+    giant = "x" * (65 << 20)
+    pages = [("A", "see [[B]] and [[Giant]]"), *[("Giant", giant)] * 2, ("B", "see [[A]]"), ("C", ""), ("Last", giant)]
+    dump = write_dump(*pages)
+    page = render_page(5, "C", "", 0, None)
+    old, new = (bz2.compress(text.encode()) for text in (page, page.replace("<timestamp>", "<timestamp>in ")))
+    assert dump.read_bytes().count(old) == 1
+    dump.write_bytes(dump.read_bytes().replace(old, new))
+    large = "page-too-large"
+    for workers in (1, 2):
+        build_corpus(dump, tmp_path / f"{workers}" / "corpus", workers=workers, range_bytes=100)
+        corpus = Corpus.open(tmp_path / f"{workers}" / "corpus")
+        counts = corpus.manifest.counts
+        assert (counts.rows_in, counts.kept, counts.rejected, counts.failed) == (6, 2, {}, 4)
+        failed = [(row["record_id"], row["error"]) for row in read_rows(corpus, "failed-00000")]
+        assert failed == [("page:2", large), ("page:3", large), ("page:5", "invalid-timestamp"), ("page:6", large)]
+        assert corpus.graph.targets_of(corpus.find("A")).tolist() == [corpus.find("B")]
 
 
 def test_links_follow_redirects_and_point_at_their_brackets(make_corpus):

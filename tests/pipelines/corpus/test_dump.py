@@ -1,5 +1,7 @@
 import bz2
 import random
+import subprocess
+import sys
 import time
 
 import pytest
@@ -8,8 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.corpus.dump import (
+    MAX_PAGE_BYTES,
     ByteRange,
+    FailedPage,
     LinkTarget,
+    RawPage,
     Site,
     TitleRules,
     cover_file,
@@ -26,6 +31,7 @@ from pipelines.corpus.dump import (
     strip_qualifier,
 )
 from pipelines.errors import ConfigError, CorruptInput
+from tests.chaos.driving import ROOT
 
 
 def read_pages(path):
@@ -144,14 +150,15 @@ def test_pages_with_and_without_text_keep_what_is_theirs(tmp_path_factory, have_
 
 
 @pytest.mark.parametrize("element", ["ns", "id"])
-def test_a_page_with_an_invalid_number_is_refused(write_dump, element):
+def test_a_page_with_an_invalid_number_is_failed(write_dump, element):
     path = write_dump(("A", "X"), name="a.xml")
     whole = path.read_text()
     start = whole.index(f"<{element}>") + len(element) + 2
     for number in ("\u00b2", "\u0663", "--5", "-", "", "x", "5 5", "1" * 19, "9" * 5000):
         path.write_text(whole[:start] + number + whole[whole.index("<", start) :])
-        with pytest.raises(CorruptInput, match=f"a.xml has '{number[:5]}.*' as a <{element}>; expected a number"):
-            list(read_pages(path))
+        (page,) = read_pages(path)
+        assert page.error == "invalid-number"
+        assert page.detail == f"A: {number[:40]!r} as a <{element}>; expected a number of at most 18 digits"
 
 
 def test_a_page_id_is_not_negative_and_a_namespace_may_be(write_dump):
@@ -160,7 +167,145 @@ def test_a_page_id_is_not_negative_and_a_namespace_may_be(write_dump):
     path.write_text(whole.replace("<ns>0</ns>", "<ns>-1</ns>"))
     assert [page.namespace for page in read_pages(path)] == [-1]
     path.write_text(whole.replace("<id>1</id>", "<id>-1</id>", 1))
-    with pytest.raises(CorruptInput, match="'-1' as a <id>"):
+    assert [page.record_id for page in read_pages(path)] == ["title:A"]
+
+
+# Hostile pages
+
+REVISION = "<revision><id>7</id><timestamp>2025-01-02T03:04:05Z</timestamp><text>a text</text></revision>"
+GOOD = f"<page><title>Good</title><ns>0</ns><id>1</id>{REVISION}</page>"
+BAD = f"<page><title>Bad</title><ns>0</ns><id>2</id>{REVISION}</page>"
+HOSTILE = {
+    "no title": ("<title>Bad</title>", "", "page:2", "no-title"),
+    "an empty title": ("<title>Bad</title>", "<title />", "page:2", "no-title"),
+    "a title of 100 kB": (">Bad<", f">{'B' * 100_000}<", "page:2", "title-too-long"),
+    "two titles": ("<ns>", "<title>C</title><ns>", "page:2", "duplicate-element"),
+    "an element in a title": (">Bad<", "><b>Bad</b><", "page:2", "nested-element"),
+    "no id": ("<id>2</id>", "", "title:Bad", "invalid-number"),
+    "two ids": ("<id>2</id>", "<id>2</id><id>3</id>", "page:2", "duplicate-element"),
+    "an id with a fraction": ("<id>2</id>", "<id>2.5</id>", "title:Bad", "invalid-number"),
+    "no namespace": ("<ns>0</ns>", "", "page:2", "invalid-number"),
+    "no revision id": ("<id>7</id>", "", "page:2", "invalid-number"),
+    "an id of the contributor alone": ("<id>7</id>", "<contributor><id>9</id></contributor>", "page:2",
+                                       "invalid-number"),
+    "a broken timestamp": ("2025-01-02T", "last Tuesday ", "page:2", "invalid-timestamp"),
+    "a day that no year has": ("2025-01-02", "2025-02-30", "page:2", "invalid-timestamp"),
+    "two timestamps": ("<timestamp>", "<timestamp>2025-01-01T00:00:00Z</timestamp><timestamp>", "page:2",
+                       "duplicate-element"),
+    "two texts": ("</text>", "</text><text>b</text>", "page:2", "duplicate-element"),
+    "an element in the text": ("a text", "a <b>text</b>", "page:2", "nested-element"),
+    "a text in the text": ("a text", "<text>a</text>", "page:2", "nested-element"),
+    "a revision in the revision": ("<text>", "<revision><id>8</id></revision><text>", "page:2", "nested-element"),
+    "a page in the page": ("<ns>", "<page><title>C</title><ns>0</ns><id>3</id></page><ns>", "page:3",
+                           "nested-element"),
+    "a text that is not UTF-8": ("a text", "a t\xff\xfext", "page:2", "not-utf8"),
+    "a title that is not UTF-8": (">Bad<", ">B\xe4d<", "page:2", "not-utf8"),
+    "half a surrogate pair": ("a text", "\xed\xa0\x80", "page:2", "not-utf8"),
+    "elements in a thousand levels": ("<id>2</id>", "<b>" * 1000 + "</b>" * 1000, "title:Bad", "invalid-number"),
+}  # fmt: skip
+
+
+def write_export(path, *pages):
+    """Write pages, one stream each where the name ends so; letters are bytes."""
+    parts = ["<mediawiki>", *pages, "</mediawiki>"]
+    pack = bz2.compress if path.suffix == ".bz2" else bytes
+    path.write_bytes(b"".join(pack(part.encode("latin-1")) for part in parts))
+    return path
+
+
+@pytest.mark.parametrize("name", ["x.xml", "x.xml.bz2"])
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_page_is_a_failed_one_and_the_pages_around_it_are_read(tmp_path, case, name):
+    old, new, record_id, error = HOSTILE[case]
+    assert BAD.count(old) == 1
+    bad = BAD.replace(old, new)
+    path = write_export(tmp_path / name, GOOD, bad, bad, GOOD, bad)
+    pages = list(read_pages(path))
+    assert [page for page in pages if isinstance(page, RawPage)] == [pages[0]] * 2 == [pages[0], pages[3]]
+    assert {(page.record_id, page.error) for page in pages if isinstance(page, FailedPage)} == {(record_id, error)}
+    assert len(pages) == 5
+    assert max(len(page.detail) for page in pages if isinstance(page, FailedPage)) < 250
+
+
+MALFORMED = {
+    "an element that stays open": ("<ns>0</ns>", "<ns>0</ns><b>"),
+    "elements that overlap": (">Bad</title>", "><b>Bad</title></b>"),
+    "a tag without end": (">Bad</title>", ">Bad</title"),
+    "a text that stays open": ("</text>", ""),
+    "a page that stays open": ("</page>", ""),
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_a_page_that_is_no_xml_is_an_error_of_the_file(tmp_path, case):
+    old, new = MALFORMED[case]
+    path = write_export(tmp_path / "x.xml", GOOD, BAD.replace("<id>2</id>", "").replace(old, new), GOOD)
+    with pytest.raises(CorruptInput, match=path.name):
+        list(read_pages(path))
+
+
+@given(
+    st.lists(st.sampled_from([None, *HOSTILE]), max_size=12), st.integers(1, 900), st.sampled_from([".xml", ".xml.bz2"])
+)
+def test_hostile_pages_anywhere_are_counted_and_cost_no_other_page(tmp_path_factory, cases, range_bytes, ending):
+    pages = [GOOD if case is None else BAD.replace(*HOSTILE[case][:2]) for case in cases]
+    path = write_export(tmp_path_factory.mktemp("hostile") / f"x{ending}", *(f"  {page}\n" for page in pages))
+    ranges = plan_ranges(path, range_bytes)
+    found = [page for byte_range in ranges for page in read_range(path, byte_range)]
+    errors = [page.error if isinstance(page, FailedPage) else None for page in found]
+    assert errors == [None if case is None else HOSTILE[case][3] for case in cases]
+
+
+def write_giant(path, megabytes, count=1, end="</text></revision></page>", tail="</mediawiki>"):
+    """Write a good page, then ``count`` pages of so many MiB in streams of their own, then another good one."""
+    with path.open("wb") as out:
+        pack = bz2.compress if path.suffix == ".bz2" else bytes
+        out.write(pack(b"<mediawiki>") + pack(GOOD.encode()))
+        for number in range(count):
+            packer = bz2.BZ2Compressor()
+            squeeze = packer.compress if path.suffix == ".bz2" else bytes
+            start = f"<page><title>Giant</title><ns>0</ns><id>{number + 5}</id><revision><id>1</id><text>"
+            for piece in (start.encode(), *[b"x" * (1 << 20)] * megabytes, end.encode()):
+                out.write(squeeze(piece))
+            out.write(packer.flush() if path.suffix == ".bz2" else b"")
+        out.write(pack(tail.encode()))
+    return path
+
+
+PEAK = """
+import sys
+from pathlib import Path
+from pipelines.corpus.dump import cover_file, read_range
+from tests.benchmarks.measured import read_peak
+path = Path(sys.argv[1])
+before = read_peak()
+for page in read_range(path, cover_file(path)):
+    print(page.record_id if hasattr(page, "record_id") else page.title, getattr(page, "detail", ""), sep="|")
+print(read_peak() - before)
+"""
+
+
+@pytest.mark.parametrize("name", ["x.xml", "x.xml.bz2"])
+def test_a_page_over_the_limit_is_named_with_its_size_and_is_never_held(tmp_path, name):
+    path = write_giant(tmp_path / name, 300, count=2, tail=GOOD + "</mediawiki>")
+    done = subprocess.run([sys.executable, "-c", PEAK, path], cwd=ROOT, capture_output=True, text=True, check=True)
+    *pages, peak = done.stdout.splitlines()
+    size = len("<page><title>Giant</title><ns>0</ns><id>5</id><revision><id>1</id><text></text></revision></page>")
+    said = f"Giant: {(300 << 20) + size:,} bytes of XML; allowed are {MAX_PAGE_BYTES:,}"
+    assert pages == ["Good|", f"page:5|{said}", f"page:6|{said}", "Good|"]
+    assert float(peak) < 150  # MiB: one page of the limit and a few MB
+
+
+def test_a_page_over_the_limit_may_be_the_last_and_its_failed_row_does_not_depend_on_the_packing(tmp_path):
+    rows = [list(read_pages(write_giant(tmp_path / name, 64)))[1:] for name in ("x.xml", "x.xml.bz2")]
+    assert rows[0] == rows[1]
+    assert [page.error for page in rows[0]] == ["page-too-large"]
+
+
+@pytest.mark.parametrize(("end", "tail"), [("", ""), ("", "</mediawiki>"), ("</text></revision></page>", "")])
+def test_a_file_that_ends_inside_or_after_a_page_over_the_limit_is_truncated(tmp_path, end, tail):
+    path = write_giant(tmp_path / "x.xml", 65, end=end, tail=tail)
+    with pytest.raises(CorruptInput, match=r"x.xml .* that is whole"):
         list(read_pages(path))
 
 

@@ -5,6 +5,7 @@ import base64
 import gzip
 import json
 import os
+import re
 import sqlite3
 import ssl
 import subprocess
@@ -25,12 +26,20 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from pipelines.config.settings import ModelConfig
 from pipelines.errors import ConfigError, RecordFailed, Unavailable
-from pipelines.services.clients.chat import LONGEST_WAIT, MAX_REPLY, OpenAIChat, PictureParts, refuse_picture
+from pipelines.services.clients.chat import (
+    LEAST_REPLY_BYTES,
+    LONGEST_WAIT,
+    TOKEN_BYTES,
+    OpenAIChat,
+    PictureParts,
+    refuse_picture,
+)
 from pipelines.services.clients.recorded import RecordedChat
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.prompting import RoleClient, load_prompt, make_schema
 from pipelines.services.protocols import ChatReply, ChatRequest, Message, Sampling, ToolCall
 from schemas.tasks import AnswerReply
+from tests.chaos.driving import ROOT
 from tests.mock_openai import Mock, MockSettings
 from tests.pipelines.services.clients.live_servers import Answer, send_to
 from tests.pipelines.services.clients.openai_server import Fault, make_completion, make_error, run_chat
@@ -329,11 +338,59 @@ def test_a_reply_that_drips_is_given_up_after_its_time(drip):
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(("status", "error"), [(200, Unavailable), (400, ConfigError)])
 def test_a_reply_without_end_is_not_read(packed, status, error):
-    body = b" " * (MAX_REPLY + 1)
+    body = b" " * (LEAST_REPLY_BYTES + 1)
     fault = Answer(status, gzip.compress(body) if packed else body)
     fault = replace(fault, headers={"Content-Encoding": "gzip"}) if packed else fault
-    with pytest.raises(error, match=r"16,777,21|HTTP 400"):
+    with pytest.raises(error, match=r"a reply of (at least )?1,048,577 bytes; allowed are 1,048,576|HTTP 400"):
         ask_served(respond=lambda asked: fault, tries=1)
+
+
+def test_a_reply_may_be_as_long_as_the_tokens_asked_for():
+    tokens = 8 * LEAST_REPLY_BYTES // TOKEN_BYTES
+    text = "x" * (LEAST_REPLY_BYTES * 7)
+    with run_chat(lambda body: text) as server:
+        assert ask(make_model(server.url), replace(REQUEST, sampling=Sampling(max_tokens=tokens))).text == text
+        with pytest.raises(Unavailable, match="allowed are 1,048,576"):
+            ask(make_model(server.url))
+
+
+def test_a_reply_too_large_fails_its_record_and_is_not_asked_for_again():
+    with run_chat(lambda body: "hello" if body["messages"][-1]["content"] != "Who?" else "x" * 2_000_000) as server:
+        with pytest.raises(
+            RecordFailed, match=r"reply-too-large: .*a reply of 2,000,\d+ bytes; allowed are 1,048,576, 1"
+        ):
+            ask(make_model(server.url))
+        assert [body["max_tokens"] for body in server.bodies] == [64, 1]
+
+
+PEAK = """
+import asyncio, sys
+from tests.benchmarks.measured import read_peak
+from tests.pipelines.services.clients.test_chat import ask, make_model
+from tests.pipelines.services.clients.test_http import send_large
+ask(make_model(sys.argv[1]))
+before = read_peak()
+for call in (lambda: ask(make_model(sys.argv[2])), lambda: send_large(sys.argv[2])):
+    try:
+        call()
+    except Exception as error:
+        print(type(error).__name__, error)
+print(read_peak() - before)
+"""
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_of_a_reply_of_50_mb_no_more_than_the_limit_is_held(packed):
+    body = json.dumps(make_completion("x" * 50_000_000)).encode()
+    fault = Fault(body=gzip.compress(body) if packed else body, headers={"Content-Encoding": "gzip"} if packed else {})
+    endless = replace(fault, endless=not packed)
+    with run_chat() as good, run_chat(lambda asked: endless) as bad:
+        command = [sys.executable, "-c", PEAK, good.url, bad.url]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    chat, other, peak = done.stdout.splitlines()
+    assert re.search(r"^Unavailable .*a reply of at least 1,\d{3},\d{3} bytes; allowed are 1,048,576", chat)
+    assert re.search(r"^TooLarge a reply of at least 8,\d{3},\d{3} bytes; allowed are 8,388,608", other)
+    assert float(peak) < 30  # MiB
 
 
 @pytest.mark.parametrize(
@@ -533,7 +590,6 @@ def test_a_revision_is_the_same_model_wherever_it_is_served():
     assert make_model(first).identity == make_model(first, timeout=1.0, tries=9, concurrency=1).identity
 
 
-ROOT = Path(__file__).parents[4]
 HOST = "127.0.0.1"
 
 

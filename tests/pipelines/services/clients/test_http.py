@@ -177,6 +177,9 @@ def test_a_packed_reply_is_unpacked(packing, body):
         pytest.param("deflate", zlib.compress(bytes(1 << 24)), TooLarge, id="deflate"),
         pytest.param("gzip", gzip.compress(b"") * 1000, CutOff, id="members"),
         pytest.param("br", b"x", CutOff, id="another packing"),
+        pytest.param(
+            "gzip", gzip.compress(b"") * 1000 + gzip.compress(bytes(1 << 24)), CutOff, id="members and a bomb"
+        ),
         pytest.param("gzip", gzip.compress(WORDS)[:-1], CutOff, id="gzip broken off"),
         pytest.param("gzip", b"plain text", CutOff, id="not packed"),
         pytest.param("deflate", zlib.compress(WORDS)[:-8], CutOff, id="broken off"),
@@ -185,4 +188,27 @@ def test_a_packed_reply_is_unpacked(packing, body):
 def test_a_bomb_or_a_broken_packing_is_refused(packing, body, error):
     answer = Answer(body=body, headers={"Content-Encoding": packing})
     with run_live_server(lambda asked: answer) as server, pytest.raises(error):
+        send(server.url)
+
+
+def send_large(url):
+    """Ask a server with the default limit of a reply."""
+    return asyncio.run(HttpClient(tries=1).send(HttpRequest(url, "POST", body=b"{}")))
+
+
+@pytest.mark.parametrize(
+    ("packing", "pack"),
+    [("gzip", gzip.compress), ("deflate", zlib.compress), ("deflate", lambda body: zlib.compress(body)[2:-4])],
+)
+@pytest.mark.parametrize("size", [0, 1, 2, (1 << 16) - 1, 1 << 16])
+def test_a_reply_may_come_a_byte_at_a_time_and_be_as_large_as_allowed(packing, pack, size):
+    body = pack(bytes(size))
+    answer = Answer(body=body, headers={"Content-Encoding": packing}, drip=1e-5)
+    with run_live_server(lambda asked: answer) as server:
+        assert send(server.url).body == bytes(size)
+    larger = dataclasses.replace(answer, body=pack(bytes((1 << 16) + 1)))
+    with (
+        run_live_server(lambda asked: larger) as server,
+        pytest.raises(TooLarge, match="a reply of at least 65,537 bytes; allowed are 65,536"),
+    ):
         send(server.url)

@@ -1,0 +1,127 @@
+"""What a run warns of: at its start what leaves it without rows or sense, and while it runs a stage that keeps nothing.
+
+A warning stops nothing, and each says what to set.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipelines.cli.doctor import SCRIPTED, lacks_pictures, list_roles_in_use
+from pipelines.config.loading import is_asked, reaches
+from pipelines.config.settings import RunConfig
+from pipelines.corpus.dump import list_parts, read_site
+from pipelines.run.progress import Reporter
+from pipelines.run.runner import StageReport
+
+TOY_WIKI = "https://toywiki.example/"
+"""How the addresses of a generated world's pages begin."""
+LEAST_ROWS = 20
+"""Rows of which a stage must refuse all before that is worth a word."""
+PICTURES = "set commons.fetch=true and commons.contact, or lay pictures with their images.tsv into images/"
+
+GOVERNING: Mapping[str, Mapping[str, str]] = {
+    "seeds": {
+        "no-infobox": "seeds.require_infobox",
+        "no-image": "seeds.require_image",
+        "image-not-free": "seeds.require_image",
+        "image-too-small": "seeds.min_image_side",
+        "in-degree-low": "seeds.min_in_degree",
+        "hub": "seeds.hub_in_degree",
+        "class": "seeds.classes",
+        "too-well-known": "seeds.max_sitelinks",
+        "too-few-statements": "seeds.min_statements",
+        "other-split": "seeds.splits",
+    },
+    "paths": {"no-walk": "paths.walks", "no-answer-in-reach": "paths.hops"},
+    "questions": {
+        "answer-too-long": "questions.max_answer_tokens",
+        "answer-unconfirmed": "questions.agreement",
+        "guessable-answer": "questions.max_answer_share",
+        "volatile": "questions.volatile",
+    },
+    "rewrites": {
+        "stands-alone": "rewrites.min_alone",
+        "too-many-near-misses": "rewrites.near_misses",
+        "shorter-path": "rewrites.forbid_shortcuts",
+        "answer-on-earlier-page": "rewrites.forbid_shortcuts",
+        "no-descriptor": "rewrites.candidates",
+    },
+    "groundings": {
+        "no-picture": "commons.fetch, groundings.require_image",
+        "picture-too-small": "groundings.min_side",
+        "picture-of-another": "groundings.decides",
+        "picture-too-simple": "groundings.refuse_simple",
+        "picture-readable": "groundings.ocr",
+        "one-retrieval": "groundings.retrieval_rank",
+        "picture-not-needed": "groundings.min_answers",
+    },
+    "difficulty": {
+        "solved-without-tools": "difficulty.max_correct",
+        "solved-by-one-search": "difficulty.max_correct",
+        "solved-by-one-text-search": "difficulty.max_correct",
+        "solved-by-one-image-search": "difficulty.max_correct",
+        "alternative-answer": "difficulty.alternatives",
+        "unscored": "models.judge",
+    },
+    "trajectories": {
+        "too-long": "trajectories.max_tokens",
+        "repetition": "trajectories.max_repeats",
+        "poor-process": "trajectories.min_process",
+        "unscored": "models.judge",
+    },
+    "releases": {
+        "anchor-over-used": "releases.max_per_anchor",
+        "answer-over-used": "releases.max_per_answer",
+        "skeleton-over-used": "releases.max_skeleton_share",
+        "search-free-over-share": "releases.max_search_free",
+    },
+}
+"""By stage and reason, the settings that decide how many rows are refused for it, where there are any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Warner:
+    """Says each warning at once, on a line of its own, and keeps it for the run's document."""
+
+    reporter: Reporter
+    said: list[str] = field(default_factory=list)
+
+    def warn_of_start(self, config: RunConfig, dump: Path, last: str) -> None:
+        """Warn of what a run up to a stage, or of all if ``last`` is empty, lacks for its dump.
+
+        Raises:
+            CorruptInput: if the dump is none.
+        """
+        if reaches(last, "groundings") and config.groundings.require_image and lacks_pictures(config, dump):
+            detail = "commons.fetch is false, so groundings will refuse every row for want of a picture"
+            self._say(f"no images/images.tsv lies beside {dump.name} and {detail}; {PICTURES}")
+        played = [role for role in list_roles_in_use(config) if config.models.get(role).adapter in SCRIPTED]
+        played = [role for role in played if is_asked(role, last)]
+        if played and config.corpus.generate is None and not is_toy(dump):
+            named = ", ".join(config.models.name_place(role) for role in played)
+            detail = f"scripted players know the toy world alone and {dump.name} is another wiki: {named}"
+            self._say(f"{detail}; set adapter=openai, name and base_url of each for rows that are worth something")
+
+    def warn_of_stage(self, report: StageReport) -> None:
+        """Warn of a stage that refused all its rows for one reason."""
+        if report.rows_in < LEAST_ROWS or report.kept or report.failed or len(report.rejected) != 1:
+            return
+        ((reason, count),) = report.rejected.items()
+        setting = GOVERNING.get(report.stage, {}).get(reason, "")
+        advice = f"; see {setting}" if setting else '; `synth sql "from rejections"` says why'
+        self._say(f"{report.stage} refused all {count:,} rows for one reason, {reason}{advice}")
+
+    def _say(self, text: str) -> None:
+        self.said.append(text)
+        self.reporter.begin("warning", 0, "rows")
+        self.reporter.finish(text)
+
+
+def is_toy(dump: Path) -> bool:
+    """Return whether a dump is of a generated world, by the address of its wiki.
+
+    Raises:
+        CorruptInput: if it is no dump.
+    """
+    return read_site(list_parts(dump)[0]).base_url.startswith(TOY_WIKI)
