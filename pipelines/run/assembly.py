@@ -395,6 +395,8 @@ SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 """By method, where each stage's rows come from, in pipeline order."""
 
 
+PHRASINGS = {"direct": 3, "reasoned": 4}
+"""Versions of the prompt answer_question, by ``difficulty.phrasing``."""
 CHECKED = frozenset(["paths", "questions", "rewrites", "groundings", "trajectories"])
 """Stages whose rows are decided by checks, and so by their word lists."""
 ASKED_ROLES: Mapping[str, tuple[str, ...]] = {
@@ -628,8 +630,9 @@ class Assembly:
     def _build_difficulty(self) -> MeasuredDifficulty:
         difficulty, judging, roles = self.config.difficulty, self.config.judging, self.roles
         plan = make_plan(difficulty.preset, difficulty.solvers, difficulty.text_solver, difficulty.max_correct)
+        version = PHRASINGS[difficulty.phrasing]
         return MeasuredDifficulty(
-            solvers={role: self.roles.ask(role, "answer_question", 2) for role in plan.list_roles()},
+            solvers={role: roles.ask(role, "answer_question", version) for role in plan.list_roles()},
             jury=roles.make_jury(),
             searches=Searches(
                 self.acting.corpus_search, self.seeing.image_search, self.roles.pictures, difficulty.search_hits
