@@ -278,6 +278,11 @@ def read_opening(corpus: Corpus, node: int, words: int) -> str:
     return " ".join(islice(found, words))
 
 
+def read_lead(corpus: Corpus, node: int) -> str:
+    """Return the first sentence of an article's prose, which says what the entity is; empty without prose."""
+    return next((sentence.text for sentence in list_prose(corpus, node)), "")
+
+
 def grow_proof(corpus: Corpus, proof: Proof, fact: Fact) -> Proof:
     """Return a proof with one more node in front: the article that a relation of its first node links to.
 

@@ -559,7 +559,7 @@ class Assembly:
         config, audit, limits = self.config.questions, self.config.checks.audit, self.answer_limits
         if self.config.method == "injection":
             words = self.config.injections.page_words
-            asking = self.roles.ask("writer", "ask_fact")
+            asking = self.roles.ask("writer", "ask_fact", 2)
             return Initials(
                 self.ground,
                 asking,
@@ -571,7 +571,7 @@ class Assembly:
                 words,
                 audit,
             )
-        asking = self.roles.ask("writer", "write_question")
+        asking = self.roles.ask("writer", "write_question", 2)
         return Questions(
             self.ground,
             asking,
@@ -588,8 +588,8 @@ class Assembly:
         if self.config.method == "injection":
             return self._build_injections()
         proposing, rewriting = (
-            self.roles.ask("rewriter", "propose_descriptors", 2),
-            self.roles.ask("rewriter", "rewrite_question"),
+            self.roles.ask("rewriter", "propose_descriptors", 3),
+            self.roles.ask("rewriter", "rewrite_question", 2),
         )
         return Rewrites(
             self.ground,
@@ -615,15 +615,14 @@ class Assembly:
         )
         anchors = AnchorRules(self.splits, config.groundings)
         askings = Askings(
-            selecting=self.roles.ask("rewriter", "select_entity"),
-            extracting=self.roles.ask("rewriter", "extract_fact"),
-            proposing=self.roles.ask("rewriter", "propose_descriptors", 2),
-            rewriting=self.roles.ask("rewriter", "inject_fact"),
+            extracting=self.roles.ask("rewriter", "extract_fact", 2),
+            proposing=self.roles.ask("rewriter", "propose_descriptors", 3),
+            rewriting=self.roles.ask("rewriter", "inject_fact", 2),
         )
         return Injections(self.ground, askings, self.reader, anchors, rules)
 
     def _build_groundings(self) -> Groundings:
-        asking = self.roles.ask("rewriter", "refer_to_anchor")
+        asking = self.roles.ask("rewriter", "refer_to_anchor", 2)
         chooser, audit = self.seeing.make_chooser(), self.config.checks.audit
         return Groundings(self.ground, chooser, asking, self.config.groundings, self.reader, audit)
 

@@ -58,8 +58,6 @@ from schemas.tasks import (
     QuestionReply,
     ReferToAnchorInputs,
     RewriteQuestionInputs,
-    SelectedEntityReply,
-    SelectEntityInputs,
     WriteQuestionInputs,
 )
 from tests.pipelines.toy.question_paths import ANCHOR, BRIDGES, draw_facts, draw_path, make_answer, read_path
@@ -299,18 +297,6 @@ def test_a_fact_without_a_single_value_is_not_asked_for_and_one_that_tells_the_n
     assert ask((decade, arch, school)).relation == "movement"
     assert ask((decade, arch)).relation == "known_for"
     assert ask(()) == AskedFactReply(relation="", question="")
-
-
-def select(question: str, *entities: str) -> str:
-    inputs = SelectEntityInputs(question=question, entities=entities, variety="1")
-    request = ChatRequest("select_entity", "select_entity/v1", (), inputs)
-    return SelectedEntityReply.model_validate_json(asyncio.run(TemplatesModel().chat(request)).text).entity
-
-
-def test_only_an_entity_that_stands_in_the_question_is_selected():
-    assert select("When was Ana Kovač born?", "Albert Einstein", "Ana Kovač") == "Ana Kovač"
-    assert select("How long is Kelm Bridge?", "Kelm", "Kelm Bridge") == "Kelm Bridge"
-    assert select("How long is it?", "Kelm", "") == ""
 
 
 def extract(*facts: OfferedFact) -> tuple[str, str]:
