@@ -118,8 +118,8 @@ def explain_refusal(refused: CheckResult, text: str, hidden: Iterable[str] = (),
     """
     seen, detail = f"{text}\n{shown}".casefold(), ""
     if refused.code in _LEAKS:
-        quoted = (one or other for one, other in _QUOTED.findall(refused.detail))
-        detail = ", ".join(dict.fromkeys(repr(words) for words in quoted if words.casefold() in text.casefold()))
+        quoted = {(one or other).casefold(): None for one, other in _QUOTED.findall(refused.detail)}
+        detail = ", ".join(repr(words) for words in quoted if words in text.casefold())
     elif refused.code in _TOLD:
         detail = _READ_INSTEAD.sub(lambda found: f"does not {found[1].replace('says', 'say').replace('asks', 'ask')} ",
                                    refused.detail)  # fmt: skip

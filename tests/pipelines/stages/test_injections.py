@@ -21,7 +21,7 @@ from schemas.tasks import (
     QuestionReply,
 )
 from tests.pipelines.stages.chain_wiki import TITLES, build_chain_wiki
-from tests.pipelines.stages.players import TrustingReader, make_asking
+from tests.pipelines.stages.players import TrustingReader, make_asking, read_request
 from tests.pipelines.stages.test_initials import ask, make_seed
 from tests.pipelines.stages.test_initials import make_stage as make_initials
 from tests.toy import box, build_toy_corpus
@@ -466,3 +466,30 @@ def test_a_chain_that_leaves_too_few_answers_for_other_pictures_is_refused_in_it
     assert inject(corpus, min_answers=2).proof.nodes[0].title == "Ostrel"
     refused = inject(corpus, 2, min_answers=2)
     assert refused.detail.startswith("round 2 of 2: picture-not-needed 1 answers")
+
+
+def test_each_request_of_a_round_is_made_once_more_with_the_reason(wiki):
+    def extract_second(inputs):
+        told = inputs.tried and "was not offered" in inputs.tried[0].problem
+        return extract(inputs) if told else ExtractedFactReply(relation="spouse", object_name="Odo")
+
+    def describe_second(inputs):
+        told = inputs.tried and inputs.tried[0].problem == "it gives away a hidden name: 'marn'"
+        return describe(inputs) if told else say("the painter Marn of [subject]")(inputs)
+
+    def reword_second(inputs):
+        told = inputs.tried and "words that must stand there are missing" in inputs.tried[0].problem
+        return reword(inputs) if told else QuestionReply(question="How old is it?")
+
+    askings = Askings(
+        make_asking("extract_fact", extract_second, 2),
+        make_asking("propose_descriptors", describe_second, 3),
+        make_asking("inject_fact", reword_second, 2),
+    )
+    (row,) = asyncio.run(replace(make_stage(wiki), askings=askings)(make_question(wiki)))
+    assert [node.title for node in row.proof.nodes] == ["Ostrel", "Edda Marn"]
+    for asking in askings.list_all():
+        assert [len(request.inputs.tried) for request in asking.model.asked] == [0, 1]
+        assert "</tried>" in read_request(asking.model)
+        assert "</tried>" not in read_request(asking.model, 0)
+    assert askings.proposing.model.asked[0].inputs.lead == "Edda Marn was a painter."
