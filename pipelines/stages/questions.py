@@ -50,7 +50,7 @@ class Questions:
     """Share of fuller dates of which only a part is asked (OpenSearch-VL, 3.1: occasional answer obfuscation)."""
     audit: bool = False
     name: str = "questions"
-    version: int = 7
+    version: int = 6
     input: ClassVar[type[Record]] = Path
     output: ClassVar[type[Record]] = Question
 
@@ -121,7 +121,7 @@ class Questions:
         for sample in range(TRIES):
             inputs = view.model_copy(update={"tried": tried})
             reply = await ask_model(self.asking, inputs, WrittenQuestionReply, sample=sample)
-            if reply.declined.strip().casefold() != "none":
+            if reply.declined.strip(" .").casefold() != "none":
                 return CheckResult("FAIL", "writer-declined", reply.declined)
             text = reply.question
             result = _check_wording(text, titles)
