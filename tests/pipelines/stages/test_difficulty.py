@@ -17,6 +17,8 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import DifficultyConfig
 from pipelines.errors import GateNotMet, RecordFailed
 from pipelines.pictures import PictureStore
+from pipelines.run.assembly import Assembly
+from pipelines.run.workspace import Workspace
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply, ImageHit, TextHit
 from pipelines.stages.difficulty import MeasuredDifficulty
@@ -684,3 +686,22 @@ def test_fvqas_release_is_balanced_as_published():
 def test_the_demo_keeps_no_question_that_was_solved(demo):
     for row in demo.rows("difficulty", Difficulty):
         assert all((cell.correct, cell.unscored) == (0, 0) for cell in row.cells)
+
+
+@pytest.mark.parametrize(("phrasing", "label"), [("reasoned", "answer_question/v4"), ("direct", "answer_question/v3")])
+def test_the_phrasing_chooses_how_solvers_are_asked(demo, demo_corpus, phrasing, label):
+    difficulty = demo.config.difficulty.model_copy(update={"phrasing": phrasing})
+    config = demo.config.model_copy(update={"difficulty": difficulty})
+    assembly = Assembly(config, Workspace(demo.root), demo_corpus)
+    try:
+        assert label in assembly.build_stage("difficulty").prompts()
+    finally:
+        assembly.close()
+
+
+@pytest.mark.parametrize("recipe", ["opensearch-vl", "vsearcher", "exam", "mars", "fvqa"])
+def test_solvers_that_reason_have_room_for_it_and_papers_that_publish_a_direct_prompt_use_it(recipe):
+    config = make_config(read_recipe(recipe), ["corpus.dump=dump.xml"])
+    direct = recipe in ("vsearcher", "exam")
+    assert config.difficulty.phrasing == ("direct" if direct else "reasoned")
+    assert config.models.solver.max_tokens >= (2048 if direct else 4096)
