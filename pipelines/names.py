@@ -41,6 +41,7 @@ _MARKS = str.maketrans({
     if (unicodedata.category(chr(code))[0] in "PC" and chr(code) not in _KEPT_MARKS) or chr(code).isspace()
 } | {"&": " and "})  # fmt: skip
 _INITIALS = re.compile(r"(?<![^\W_])(?:[^\W\d_]\.\s*){2,}(?:[^\W\d_](?![^\W_]))?")
+_BRACKET = re.compile(r"\s*\([^()]*\)$")
 _SAINT = {"st": "saint", "ste": "saint", "sainte": "saint"}
 
 
@@ -63,6 +64,11 @@ def fold_name(text: str) -> str:
     if not words:
         return " ".join(text.split()) or " ".join(strip_invisible(given).split())
     return " ".join(words if _SAINT.keys().isdisjoint(words) else [_SAINT.get(word, word) for word in words])
+
+
+def list_writings(title: str) -> tuple[str, ...]:
+    """Return how a text may write a title: as it is, or without the bracket that only tells articles apart."""
+    return tuple(dict.fromkeys((title, _BRACKET.sub("", title) or title)))
 
 
 def strip_invisible(text: str) -> str:

@@ -283,6 +283,8 @@ class Enhancement(Difficulty):
     """The picture before, where it was degraded."""
     trial: Trial | None = None
     """How it was degraded, where it was."""
+    left_whole: str = ""
+    """Why a picture that was chosen is not degraded, a word and the trials after a colon; else empty."""
     found: tuple[SearchResult, ...] = ()
     """What a search by the picture finds, for trainers that replay it (SenseNova-MARS, MMSearch-R1)."""
 

@@ -12,6 +12,7 @@ PathReason = Literal["no-walk", "no-answer-in-reach"]
 QuestionReason = Literal[
     "answer-untyped", "answer-too-long", "answer-form", "answer-is-bridge", "not-derivable", "multi-valued",
     "answer-unconfirmed", "answer-disputed", "volatile", "guessable-answer", "no-fact", "reading-differs", "unread",
+    "writer-declined",
 ]  # fmt: skip
 RewriteReason = Literal[
     "alias-leak", "demonym-leak", "answer-leak", "not-unique", "multi-valued", "near-miss", "too-many-near-misses",
@@ -30,7 +31,6 @@ DifficultyReason = Literal[
     "solved-without-tools", "solved-by-one-text-search", "solved-by-one-image-search", "solved-by-one-search",
     "not-rare", "picture-too-simple", "answer-leak", "never-solved", "alternative-answer", "unproved", "unscored",
 ]  # fmt: skip
-EnhancementReason = Literal["test-fails", "unharmed", "unrepaired"]
 RolloutReason = Literal["no-teacher-turn"]
 TrajectoryReason = Literal[
     "format", "tool-errors", "no-answer", "wrong-answer", "unscored", "from-memory", "unsupported", "memory-jump",
@@ -50,7 +50,6 @@ Reason = Literal[
     RewriteReason,
     GroundingReason,
     DifficultyReason,
-    EnhancementReason,
     RolloutReason,
     TrajectoryReason,
     ReleaseReason,
@@ -64,7 +63,7 @@ STAGE_REASONS: Final[dict[str, tuple[str, ...]]] = {
     "rewrites": get_args(RewriteReason),
     "groundings": get_args(GroundingReason),
     "difficulty": get_args(DifficultyReason),
-    "enhancements": get_args(EnhancementReason),
+    "enhancements": (),
     "rollouts": get_args(RolloutReason),
     "trajectories": get_args(TrajectoryReason),
     "releases": get_args(ReleaseReason),

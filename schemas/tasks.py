@@ -6,11 +6,24 @@ no prompt may name them (a test renders every prompt and looks), and adapters to
 
 from typing import Literal
 
+from pydantic import Field
+
 from schemas.base import Nested
 from schemas.proofs import Answer
 
 SUBJECT = "[subject]"
 """Slot in a descriptor for whatever refers to the previous node of the chain."""
+
+
+class Tried(Nested):
+    """A reply that was refused before, and why, in words that its writer may read."""
+
+    text: str
+    problem: str
+
+
+NOTHING: tuple[Tried, ...] = ()
+"""Left out of a first request's inputs."""
 
 
 class HopView(Nested):
@@ -44,12 +57,20 @@ class WriteQuestionInputs(Nested):
     answer: Answer
     variety: str
     """Any text; wording is chosen by its hash, so the same path reads the same and different paths differ."""
+    tried: tuple[Tried, ...] = Field(NOTHING, exclude_if=lambda tried: not tried)
 
 
 class QuestionReply(Nested):
     """A question."""
 
     question: str
+
+
+class WrittenQuestionReply(QuestionReply):
+    """A question about a path, or why there is none."""
+
+    declined: str = "none"
+    """Why the path makes no honest question; ``none`` when it does."""
 
 
 class ProposeDescriptorsInputs(Nested):
@@ -65,6 +86,9 @@ class ProposeDescriptorsInputs(Nested):
     count: int
     """How many candidates to propose at most."""
     variety: str
+    lead: str = ""
+    """First sentence of the bridge's article, which says what it is; empty where it tells the answer."""
+    tried: tuple[Tried, ...] = Field(NOTHING, exclude_if=lambda tried: not tried)
 
 
 class Descriptor(Nested):
@@ -89,6 +113,7 @@ class AskFactInputs(Nested):
     page: str
     """Beginning of the article as plain text."""
     variety: str
+    tried: tuple[Tried, ...] = Field(NOTHING, exclude_if=lambda tried: not tried)
 
 
 class AskedFactReply(Nested):
@@ -97,21 +122,6 @@ class AskedFactReply(Nested):
     relation: str
     """Relation of the fact that the question asks for, as given."""
     question: str
-
-
-class SelectEntityInputs(Nested):
-    """A question, one of whose named entities is to be hidden next (VSearcher, section 2.1 and A.2)."""
-
-    question: str
-    entities: tuple[str, ...]
-    """Names that stand in the question and have an article."""
-    variety: str
-
-
-class SelectedEntityReply(Nested):
-    """The entity to hide."""
-
-    entity: str
 
 
 class OfferedFact(Nested):
@@ -135,6 +145,7 @@ class ExtractFactInputs(Nested):
     """Beginning of the article as plain text."""
     facts: tuple[OfferedFact, ...]
     variety: str
+    tried: tuple[Tried, ...] = Field(NOTHING, exclude_if=lambda tried: not tried)
 
 
 class ExtractedFactReply(Nested):
@@ -158,6 +169,7 @@ class RewriteQuestionInputs(Nested):
 
     A question without hops names the entity it is about: the anchor is the answer node.
     """
+    tried: tuple[Tried, ...] = Field(NOTHING, exclude_if=lambda tried: not tried)
 
 
 class ReferToAnchorInputs(Nested):
@@ -168,6 +180,7 @@ class ReferToAnchorInputs(Nested):
     anchor_type: str
     path: WriteQuestionInputs
     descriptors: tuple[str, ...]
+    tried: tuple[Tried, ...] = Field(NOTHING, exclude_if=lambda tried: not tried)
 
 
 Condition = Literal[

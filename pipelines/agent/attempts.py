@@ -34,12 +34,12 @@ from pipelines.graph.query import Indexes, answer_query, locate_nodes
 from pipelines.graph.values import Date, Number, format_decimal, parse_date, parse_number, render_date, render_number
 from pipelines.ids import digest_value, draw_unit
 from pipelines.pictures import PictureSource, PictureStore
-from pipelines.services.prompting import RoleClient, ask_on_day
+from pipelines.services.prompting import RoleClient, ask_answer
 from pipelines.services.protocols import ImageHit, ImageSearch, PictureFile, TextHit, TextSearch
 from schemas.datasets import Cell, Grounding, Picture, SearchNeed, Verdict
 from schemas.proofs import Answer
 from schemas.reasons import DifficultyReason
-from schemas.tasks import AnswerQuestionInputs, AnswerReply, Condition, SolverOracle
+from schemas.tasks import AnswerQuestionInputs, Condition, SolverOracle
 
 _NAMES = (
     "Alder", "Brandt", "Corvin", "Dalby", "Ekman", "Fenwick", "Garrow", "Holt", "Ivers", "Jessop", "Kessler", "Lorne",
@@ -496,7 +496,7 @@ class Solver:
         """
         inputs = make_answer_inputs(record, exhibit)
         try:
-            reply, day = await ask_on_day(self.asking, inputs, AnswerReply, exhibit.images, sample)
+            reply, day = await ask_answer(self.asking, inputs, exhibit.images, sample)
         except RecordFailed as error:
             return Attempt("unscored", problem=str(error))
         # "Na" is no answer, unless sodium's symbol is asked for.

@@ -565,7 +565,7 @@ class Tried:
         return self.trial.before and not self.trial.degraded and self.trial.repaired
 
     def describe(self) -> str:
-        """Return the trial in words, for a rejection's detail."""
+        """Return the trial in words."""
         trial = self.trial
         numbers = ", ".join(f"{parameter.name} {parameter.value:g}" for parameter in trial.parameters)
         degraded, repaired = self.shares
@@ -575,7 +575,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The last trial of a refused picture that broke what its repair did not restore."""
+    """The last trial of a picture left as it is that broke what its repair did not restore."""
 
     degradation: Degradation
     strength: float
@@ -583,7 +583,7 @@ class Loss:
 
 
 def read_loss(detail: str) -> Loss | None:
-    """Return what a rejection's detail tells of it; None where nothing was broken, or nothing tried."""
+    """Return what the trials of a picture tell of it; None where nothing was broken, or nothing tried."""
     trials = (_TRIAL.fullmatch(part) for part in reversed(detail.split("; ")))
     lost = next((each for each in trials if each is not None and each["end"] != _OF_USE), None)
     if lost is None:

@@ -12,7 +12,7 @@ from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.graph.answers import count_tokens, covers_date, type_answer
 from pipelines.graph.prose import MASK, mask_names
 from pipelines.graph.values import KNOWN_UNITS, parse_unit
-from pipelines.names import compile_phrase, fold_name
+from pipelines.names import compile_phrase, fold_name, list_writings
 from schemas.proofs import Answer
 
 _DAY = re.compile(
@@ -101,8 +101,8 @@ _WORD = re.compile(r"[\w'’-]+")
 
 
 def check_named(text: str, name: str) -> CheckResult:
-    """FAIL (``descriptor-lost``) when a text lacks a name as whole words, letter by letter."""
-    if name.strip() and compile_phrase(name).search(text):
+    """FAIL (``descriptor-lost``) when a text lacks a name as whole words, letter by letter, its bracket aside."""
+    if any(form.strip() and compile_phrase(form).search(text) for form in list_writings(name)):
         return PASSED
     return CheckResult("FAIL", "descriptor-lost", f"{name!r} does not stand in {text!r}")
 
@@ -112,7 +112,7 @@ def check_kept(before: str, after: str, hidden: str) -> CheckResult:
 
     Names are recognised by their capitals, except at the beginning of a sentence, where every word has one.
     """
-    left = mask_names(before, [hidden])
+    left = mask_names(before, list_writings(hidden))
     words = [found[0] for place in _NOT_FIRST.finditer(left) if (found := _WORD.match(left, place.end()))]
     marked = [word for word in words if word[0].isupper() or word[0].isdigit()]
     there = set(split_words(after))

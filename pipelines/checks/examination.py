@@ -35,7 +35,7 @@ from pipelines.graph.facts import Attribute
 from pipelines.graph.proofs import flatten_names, list_names, make_query
 from pipelines.graph.prose import mask_names
 from pipelines.graph.query import TYPE, Indexes, Query, count_anchor_answers, locate_nodes
-from pipelines.names import fold_name
+from pipelines.names import fold_name, list_writings
 from schemas.datasets import Path
 from schemas.proofs import Answer, Constraint, Proof, Thresholds
 from schemas.tasks import SUBJECT, Descriptor, WriteQuestionInputs
@@ -250,7 +250,7 @@ def list_rewording_checks(ground: Indexes, this: Round, before: str, after: str,
     """Yield the checks on a question as reworded by a round."""
     front = this.proof.nodes[0].title
     yield partial(check_named, after, front)
-    yield lambda: check_names(mask_names(after, [front]), this.names[1:], this.type_words)
+    yield lambda: check_names(mask_names(after, list_writings(front)), this.names[1:], this.type_words)
     yield partial(check_answer, after, this.answer, this.type_words)
     yield partial(check_spoken, after, proof.descriptors)
     yield partial(check_kept, before, after, this.proof.nodes[1].title)
@@ -261,7 +261,7 @@ def list_rewording_checks(ground: Indexes, this: Round, before: str, after: str,
 def list_hidden_checks(corpus: Corpus, text: str, proof: Proof, answer: Answer) -> Iterator[Check]:
     """Yield the checks that a question, its anchor still named, reveals no other node and no answer."""
     names, words = list_names(corpus, proof.nodes)[1:], list_type_words(proof.nodes)
-    masked = mask_names(text, [proof.nodes[0].title])
+    masked = mask_names(text, list_writings(proof.nodes[0].title))
     yield partial(check_names, masked, names, words)
     yield partial(check_demonyms, masked, names, words)
     yield partial(check_answer, text, answer, words)

@@ -211,6 +211,8 @@ def _describe_enhancement(enhancement: Enhancement) -> Lines:
     if enhancement.trial is not None:
         yield "degraded", describe_trial(enhancement.trial)
         yield "before", describe_picture(enhancement.original)
+    if enhancement.left_whole:
+        yield "not degraded", enhancement.left_whole
 
 
 def describe_depiction(depiction: Depiction) -> str:

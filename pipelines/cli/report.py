@@ -115,12 +115,13 @@ class EnhancementExample:
 
 @dataclass(frozen=True, slots=True)
 class EnhancementReport:
-    """Degraded pictures: counts by degradation and strength, refusals by reason, examples."""
+    """Degraded pictures: counts by degradation and strength, why others were left as they are, examples."""
 
     chosen: int
     kept: int
     rows: tuple[EnhancementRow, ...]
-    refused: tuple[tuple[str, int], ...]
+    left: tuple[tuple[str, int], ...]
+    """Why the others are as they were, or failed, with their number."""
     examples: tuple[EnhancementExample, ...]
 
 
@@ -317,16 +318,18 @@ def report_courses(root: Path) -> CourseReport:
 
 def report_enhancements(root: Path) -> EnhancementReport:
     """Return the outcome of every picture that was to be degraded in the latest run of a workspace."""
-    kept = [row for row in read_stage(root, "enhancements") if isinstance(row, Enhancement) and row.trial is not None]
+    rows = [row for row in read_stage(root, "enhancements") if isinstance(row, Enhancement)]
+    kept = [row for row in rows if row.trial is not None]
+    left = [row.left_whole.partition(": ") for row in rows if row.left_whole]
     latest = [found for found in list_latest(root) if found.stage == "enhancements"]
-    refusals = [refusal for found in latest for refusal in read_refusals(found)]
-    refused = Counter(refusal.reason for refusal in refusals)
+    failed = [refusal.reason for found in latest for refusal in read_refusals(found)]
+    others = Counter([*(reason for reason, _, _ in left), *failed])
     shown = sorted(kept, key=lambda row: draw_unit(SEED, row.record_id))[:EXAMPLES]
     return EnhancementReport(
-        chosen=len(kept) + refused.total(),
+        chosen=len(kept) + others.total(),
         kept=len(kept),
-        rows=_count_rows(kept, [refusal.detail or "" for refusal in refusals]),
-        refused=tuple(sorted(refused.items())),
+        rows=_count_rows(kept, [trials for _, _, trials in left]),
+        left=tuple(sorted(others.items())),
         examples=tuple(_make_example(root, row) for row in shown),
     )
 

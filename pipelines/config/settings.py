@@ -369,7 +369,9 @@ class ModelsConfig(Section):
     )
     writer: ModelConfig = Field(ModelConfig(), description="writes canonical questions")
     rewriter: ModelConfig = Field(ModelConfig(), description="writes descriptors and fuzzy questions")
-    solver: ModelConfig = Field(ModelConfig(temperature=0.7), description="attempts questions to measure difficulty")
+    solver: ModelConfig = Field(
+        ModelConfig(temperature=0.7, max_tokens=4096), description="attempts questions to measure difficulty"
+    )
     solvers: dict[str, ModelConfig] = Field(
         default_factory=dict, description="further solvers by a name of your own, for difficulty.solvers"
     )
@@ -522,6 +524,11 @@ class DifficultyConfig(Section):
         ge=0,
         description="opensearch-vl, vsearcher: a question with more correct attempts in a condition is refused; other "
         "presets have a rule of their own",
+    )
+    phrasing: Literal["reasoned", "direct"] = Field(
+        "reasoned",
+        description="how solvers are asked. reasoned: to think it through, then a best guess; direct: for a short "
+        "phrase at once, as VSearcher and MMSearch-R1 ask",
     )
     solvers: tuple[str, ...] = Field(
         ("solver",), description="who attempts, the cheapest first: solver, or names under models.solvers"

@@ -22,6 +22,9 @@ from schemas.datasets import Certificate, Split
 from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof, Role
 from schemas.tasks import HopView, OfferedFact, WriteQuestionInputs
 
+LEAD_WORDS = 60
+"""Words of an article's first sentence that are shown; a failed split makes sentences of any length."""
+
 
 def list_names(corpus: Corpus, nodes: Sequence[PathNode]) -> tuple[tuple[str, ...], ...]:
     """Return the names of each node of a path: the title, then redirects and other names of the corpus."""
@@ -276,6 +279,12 @@ def read_opening(corpus: Corpus, node: int, words: int) -> str:
     """Return the first ``words`` words of an article's prose."""
     found = (word for sentence in list_prose(corpus, node) for word in sentence.text.split())
     return " ".join(islice(found, words))
+
+
+def read_lead(corpus: Corpus, node: int) -> str:
+    """Return the first sentence of an article's prose, cut to a length, which says what the entity is; or ""."""
+    first = next((sentence.text for sentence in list_prose(corpus, node)), "")
+    return " ".join(first.split()[:LEAD_WORDS])
 
 
 def grow_proof(corpus: Corpus, proof: Proof, fact: Fact) -> Proof:

@@ -395,6 +395,8 @@ SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 """By method, where each stage's rows come from, in pipeline order."""
 
 
+PHRASINGS = {"direct": 3, "reasoned": 4}
+"""Versions of the prompt answer_question, by ``difficulty.phrasing``."""
 CHECKED = frozenset(["paths", "questions", "rewrites", "groundings", "trajectories"])
 """Stages whose rows are decided by checks, and so by their word lists."""
 ASKED_ROLES: Mapping[str, tuple[str, ...]] = {
@@ -562,7 +564,7 @@ class Assembly:
         config, audit, limits = self.config.questions, self.config.checks.audit, self.answer_limits
         if self.config.method == "injection":
             words = self.config.injections.page_words
-            asking = self.roles.ask("writer", "ask_fact")
+            asking = self.roles.ask("writer", "ask_fact", 2)
             return Initials(
                 self.ground,
                 asking,
@@ -574,7 +576,7 @@ class Assembly:
                 words,
                 audit,
             )
-        asking = self.roles.ask("writer", "write_question")
+        asking = self.roles.ask("writer", "write_question", 2)
         return Questions(
             self.ground,
             asking,
@@ -591,8 +593,8 @@ class Assembly:
         if self.config.method == "injection":
             return self._build_injections()
         proposing, rewriting = (
-            self.roles.ask("rewriter", "propose_descriptors", 2),
-            self.roles.ask("rewriter", "rewrite_question"),
+            self.roles.ask("rewriter", "propose_descriptors", 3),
+            self.roles.ask("rewriter", "rewrite_question", 2),
         )
         return Rewrites(
             self.ground,
@@ -618,23 +620,23 @@ class Assembly:
         )
         anchors = AnchorRules(self.splits, config.groundings)
         askings = Askings(
-            selecting=self.roles.ask("rewriter", "select_entity"),
-            extracting=self.roles.ask("rewriter", "extract_fact"),
-            proposing=self.roles.ask("rewriter", "propose_descriptors", 2),
-            rewriting=self.roles.ask("rewriter", "inject_fact"),
+            extracting=self.roles.ask("rewriter", "extract_fact", 2),
+            proposing=self.roles.ask("rewriter", "propose_descriptors", 3),
+            rewriting=self.roles.ask("rewriter", "inject_fact", 2),
         )
         return Injections(self.ground, askings, self.reader, anchors, rules)
 
     def _build_groundings(self) -> Groundings:
-        asking = self.roles.ask("rewriter", "refer_to_anchor")
+        asking = self.roles.ask("rewriter", "refer_to_anchor", 2)
         chooser, audit = self.seeing.make_chooser(), self.config.checks.audit
         return Groundings(self.ground, chooser, asking, self.config.groundings, self.reader, audit)
 
     def _build_difficulty(self) -> MeasuredDifficulty:
         difficulty, judging, roles = self.config.difficulty, self.config.judging, self.roles
         plan = make_plan(difficulty.preset, difficulty.solvers, difficulty.text_solver, difficulty.max_correct)
+        version = PHRASINGS[difficulty.phrasing]
         return MeasuredDifficulty(
-            solvers={role: self.roles.ask(role, "answer_question", 2) for role in plan.list_roles()},
+            solvers={role: roles.ask(role, "answer_question", version) for role in plan.list_roles()},
             jury=roles.make_jury(),
             searches=Searches(
                 self.acting.corpus_search, self.seeing.image_search, self.roles.pictures, difficulty.search_hits

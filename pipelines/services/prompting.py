@@ -2,7 +2,8 @@
 
 A prompt file is front matter (``key: value`` lines between ``---``) and parts headed ``system:`` and ``user:`` on lines
 of their own, in Jinja. Page values enter only as variables. A shipped version is never edited: ``prompts/prompts.lock``
-holds each file's sha256. A structured reply is one JSON object of the requested shape.
+holds each file's sha256. A structured reply is one JSON object of the requested shape. Who has to reason first replies
+in free text whose last line is the answer: a forced shape leaves no room to think.
 """
 
 import hashlib
@@ -11,10 +12,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import resources
 from math import isfinite
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from jinja2 import StrictUndefined
 from jinja2.meta import find_undeclared_variables
@@ -26,6 +27,7 @@ from pipelines.errors import ConfigError, RecordFailed
 from pipelines.ids import digest_value
 from pipelines.services.protocols import ChatModel, ChatReply, ChatRequest, Message, Sampling
 from schemas.manifest import ModelEntry
+from schemas.tasks import AnswerReply
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 LONGEST_REPLY = 1 << 18
@@ -43,6 +45,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """Beginnings of refusals inside a well-formed reply."""
+_ANSWER = re.compile(r"[\s*_#>-]*(?:(?:the|my) )?(?:final |best )?answer(?: is)?[\s*_]*:(?P<value>.*)", re.IGNORECASE)
 _OWN_WORDS = re.compile(r"\.(?:question|answer|descriptors\.\d+\.text)")
 """Fields that a model words itself; the others are copied, and a title may sound like a refusal."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -62,13 +65,37 @@ def read_reply(said: ChatReply, model: type[ReplyT]) -> ReplyT:
     Raises:
         BadReply: if the reply is unusable.
     """
+    _check_ending(said)
+    return parse_reply(said.text, model)
+
+
+def read_answer(said: ChatReply) -> AnswerReply:
+    """Return the answer of a reply in free text: its last line, ``Answer: ...``, or the object that it is as a whole.
+
+    Raises:
+        BadReply: if the reply is unusable, does not end with its answer, or gives another one before.
+    """
+    _check_ending(said)
+    text = _skip_thought(said.text).strip()
+    if text.startswith(("{", "```")):
+        return parse_reply(text, AnswerReply)
+    lines = [line for line in text.splitlines() if line.strip()]
+    labelled = [match for line in lines if (match := _ANSWER.fullmatch(line))]
+    if not labelled or labelled[-1].string != lines[-1]:
+        raise BadReply('its last line is not "Answer: ..."')
+    given = [match["value"].strip(" \t*_`") for match in labelled]
+    if len(set(given)) > 1:
+        raise BadReply("it gives several answers that differ")
+    return parse_reply(json.dumps({"answer": given[-1]}), AnswerReply)
+
+
+def _check_ending(said: ChatReply) -> None:
     if said.ended == "refused":
         raise BadReply("it refuses to answer", "refused-reply")
     if said.ended == "cut":
         raise BadReply("it was cut off before its end; be brief", "cut-reply")
     if not said.text.strip():
         raise BadReply("it is empty", "empty-reply")
-    return parse_reply(said.text, model)
 
 
 def parse_reply(text: str, model: type[ReplyT]) -> ReplyT:
@@ -274,6 +301,20 @@ class RoleClient:
         return ModelEntry(role=role, name=self.model.name, revision=self.model.identity, sampling=sampling)
 
 
+@dataclass(frozen=True, slots=True)
+class _Form(Generic[ReplyT]):
+    """What a reply looks like, and how it is read."""
+
+    read: Callable[[ChatReply], ReplyT]
+    wanted: str
+    """In words, for the repair request."""
+    schema: str = ""
+    """JSON schema, empty for free text."""
+
+
+_ANSWERED = _Form(read_answer, 'with a last line "Answer: ..." that holds one short answer')
+
+
 async def ask_model(
     asking: RoleClient, inputs: BaseModel, reply: type[ReplyT], images: Sequence[str] = (), sample: int = 0
 ) -> ReplyT:
@@ -293,25 +334,38 @@ async def ask_on_day(
         RecordFailed: ``unparseable-reply``, ``cut-reply``, ``refused-reply`` or ``empty-reply``, as the repaired reply
         is.
     """
+    form = _Form(partial(read_reply, model=reply), "with one JSON object and nothing else", make_schema(reply))
+    return await _ask(asking, inputs, form, images, sample)
+
+
+async def ask_answer(
+    asking: RoleClient, inputs: BaseModel, images: Sequence[str] = (), sample: int = 0
+) -> tuple[AnswerReply, str]:
+    """Request an answer after free reasoning (:func:`read_answer`); returns and raises as :func:`ask_on_day`."""
+    return await _ask(asking, inputs, _ANSWERED, images, sample)
+
+
+async def _ask(
+    asking: RoleClient, inputs: BaseModel, form: _Form[ReplyT], images: Sequence[str], sample: int
+) -> tuple[ReplyT, str]:
     messages = render_messages(asking.prompt, inputs, images)
     task = asking.prompt.label.split("/", 1)[0]
-    schema = make_schema(reply)
     problems: list[BadReply] = []
     for _ in range(2):
-        request = ChatRequest(task, asking.prompt.label, messages, inputs, asking.sampling, schema, sample)
+        request = ChatRequest(task, asking.prompt.label, messages, inputs, asking.sampling, form.schema, sample)
         said = await asking.model.chat(request)
         try:
-            return read_reply(said, reply), said.day
+            return form.read(said), said.day
         except BadReply as problem:
             problems.append(problem)
-            messages = (*messages, *_ask_again(said.text, problem))
+            messages = (*messages, *_ask_again(said.text, problem, form.wanted))
     detail = f"{asking.prompt.label} on {asking.model.name}: {problems[1]}; before that: {problems[0]}"
     raise RecordFailed(problems[1].code, detail)
 
 
-def _ask_again(text: str, problem: BadReply) -> tuple[Message, Message]:
+def _ask_again(text: str, problem: BadReply, wanted: str) -> tuple[Message, Message]:
     """Return the messages of the repair request: the beginning of the bad reply, and what was wrong."""
     # Many chat templates need alternating roles, each with a text.
     echo = text[:_ECHOED].encode("utf-8", "replace").decode().strip() or "(nothing)"
-    repair = f"That reply cannot be used: {problem}. Reply again with one JSON object and nothing else."
+    repair = f"That reply cannot be used: {problem}. Reply again {wanted}."
     return Message("assistant", echo), Message("user", repair)

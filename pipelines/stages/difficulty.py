@@ -37,7 +37,7 @@ from schemas.datasets import Alternative, Difficulty, Grounding, SearchNeed, Sta
 from schemas.manifest import ModelEntry
 from schemas.proofs import Answer, Proof
 from schemas.reasons import DifficultyReason
-from schemas.tasks import AnswerReply, JudgePictureInputs, PictureReply
+from schemas.tasks import JudgePictureInputs, PictureReply
 
 AlternativeCheck = Callable[[Proof, Answer, str], CheckResult]
 """Checks another answer in the corpus: PASS if it is refuted, FAIL if it is confirmed, else UNKNOWN."""
@@ -74,7 +74,7 @@ class MeasuredDifficulty:
     """Checks repeated wrong answers; None skips the check."""
     picture_judge: RoleClient | None = None
     name: str = "difficulty"
-    version: int = 3
+    version: int = 4
     input: ClassVar[type[Record]] = Grounding
     output: ClassVar[type[Record]] = Difficulty
 
@@ -83,7 +83,7 @@ class MeasuredDifficulty:
         judge = self._find_picture_judge()
         return digest_value([
             {role: asking.identity for role, asking in self._list_solvers()},
-            [make_schema(AnswerReply), make_schema(PictureReply)],
+            make_schema(PictureReply),
             self.jury.identity,
             self.searches.identity,
             self.swaps.identity if self.swaps and self._swaps_pictures() else "",

@@ -1,7 +1,7 @@
 """Enhancements: the pictures of a share of the questions are degraded in a way that a tool of the agent can repair.
 
 OpenSearch-VL, section 3.2, degrades 10% without a test. Here each degraded picture is tested: the degradation must do
-harm and the tool must undo it, else the question is refused with the reason.
+harm and the tool must undo it, else the question keeps its picture as it was and says why.
 """
 
 import asyncio
@@ -21,15 +21,18 @@ from pipelines.errors import RecordFailed
 from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_value, draw_unit
 from pipelines.services.protocols import ImageSearch, PictureFile
-from schemas.base import Record, Rejection
+from schemas.base import Record
 from schemas.datasets import Degradation, Difficulty, Enhancement, Picture, SearchResult
 from schemas.manifest import ModelEntry
-from schemas.reasons import EnhancementReason
+
+UNTESTED = "untested: neither words nor a search by picture tell what the original shows"
+UNHARMED, UNREPAIRED = "unharmed", "unrepaired"
+"""Why a picture is left as it is: no strength made it useless, or none that did could be put right."""
 
 
 @dataclass(frozen=True)
 class Enhancements:
-    """The stage: measured questions in, the same out; a share has its picture degraded or is refused.
+    """The stage: measured questions in, the same out; a share has its picture degraded, if that can be put right.
 
     Difficulty was measured with the original picture. Each row keeps the results of a search by its own picture, for
     trainers that replay it.
@@ -46,7 +49,7 @@ class Enhancements:
     results: int = 5
     """Search results that a row keeps; 0 makes no search."""
     name: str = "enhancements"
-    version: int = 2
+    version: int = 3
     input: ClassVar[type[Record]] = Difficulty
     output: ClassVar[type[Record]] = Enhancement
 
@@ -76,7 +79,7 @@ class Enhancements:
         """None."""
         return ()
 
-    async def __call__(self, record: Difficulty) -> Sequence[Enhancement] | Rejection:
+    async def __call__(self, record: Difficulty) -> Sequence[Enhancement]:
         """Degrade the picture of a chosen question, and search by the picture.
 
         Raises:
@@ -90,22 +93,20 @@ class Enhancements:
             or not self._degrades
             or draw_unit(self.seed, record.record_id, "enhance") >= self.settings.share
         ):
-            return (Enhancement(**dict(record), found=await self._look_up(picture)),)
+            return (await self._leave(record),)
         degradation = self._degradations[self._draw(record, "degradation", len(self._degradations))]
         data = await asyncio.to_thread(self.pictures.read, picture)
         with TemporaryDirectory(prefix="synth-repair-") as folder:
             title = record.proof.nodes[0].title if record.proof.nodes else ""
             gauge = await find_gauge(data, self.reader, self.search, title, Path(folder))
             if gauge is None:
-                detail = "neither words nor a search by picture tell what the original shows"
-                return _reject(record, "test-fails", detail)
+                return (await self._leave(record, UNTESTED),)
             loop = RepairLoop(data, gauge, degradation, self.repairs[degradation], (self.seed, record.record_id))
             strengths = sorted(self.settings.strengths)
             tried = await loop.find_strength(strengths[self._draw(record, "strength", len(strengths)) :])
         if not tried[-1].holds:
-            unharmed = all(each.trial.degraded for each in tried)
-            reason: EnhancementReason = "unharmed" if unharmed else "unrepaired"
-            return _reject(record, reason, "; ".join(each.describe() for each in tried))
+            found = UNHARMED if all(each.trial.degraded for each in tried) else UNREPAIRED
+            return (await self._leave(record, f"{found}: {'; '.join(each.describe() for each in tried)}"),)
         return (await self._degrade(record, picture, tried[-1]),)
 
     def _draw(self, record: Difficulty, what: str, count: int) -> int:
@@ -124,6 +125,10 @@ class Enhancements:
         }
         return Enhancement(**(dict(record) | changes))
 
+    async def _leave(self, record: Difficulty, why: str = "") -> Enhancement:
+        """Return the question as it is; ``why`` its picture could not be degraded, empty where it was not chosen."""
+        return Enhancement(**dict(record), left_whole=why, found=await self._look_up(record.picture))
+
     async def _look_up(self, picture: Picture | None) -> tuple[SearchResult, ...]:
         """Return what a search by the picture finds: nothing where it refuses the picture, which costs no question."""
         if picture is None or not self.results:
@@ -133,7 +138,3 @@ class Enhancements:
             return keep_results(await self.search.search_image(file, self.results))
         except RecordFailed:
             return ()
-
-
-def _reject(record: Difficulty, reason: EnhancementReason, detail: str) -> Rejection:
-    return Rejection(record_id=record.record_id, reason=reason, detail=detail)

@@ -11,7 +11,16 @@ from pipelines.checks.descriptors import check_reference
 from pipelines.checks.examination import check_picture_names, list_text_checks
 from pipelines.checks.leakage import list_type_words
 from pipelines.checks.readings import Evaluator
-from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
+from pipelines.checks.verdicts import (
+    PASSED,
+    TRIES,
+    Check,
+    CheckResult,
+    explain_refusal,
+    list_secrets,
+    refuse,
+    run_checks,
+)
 from pipelines.config.settings import GroundingsConfig
 from pipelines.graph.proofs import list_names, make_query, make_question_id, view_proof
 from pipelines.graph.query import Indexes, count_anchor_answers, locate_nodes
@@ -20,11 +29,23 @@ from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Grounding, Picture, Rewrite
 from schemas.manifest import ModelEntry
-from schemas.proofs import Count, Proof
+from schemas.proofs import Count, Proof, Reading, Screening
 from schemas.reasons import GroundingReason
-from schemas.tasks import QuestionReply, ReferToAnchorInputs
+from schemas.tasks import NOTHING, QuestionReply, ReferToAnchorInputs, Tried
 
 REASONS = frozenset(get_args(GroundingReason))
+UNMENDABLE = frozenset(["file-leak", "one-retrieval", "second-entity", "several-answers", "no-names"])
+"""Reasons that another reference to the picture cannot remove."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """A final text, what was read in it, and what refuses it."""
+
+    text: str
+    reading: Reading | None
+    screening: Screening | None
+    refused: tuple[CheckResult, ...]
 
 
 @dataclass(frozen=True)
@@ -76,9 +97,44 @@ class Groundings:
             refused += choice.refused
         if refused and not self.audit:
             return refuse(record.record_id, refused, REASONS)
-        text = await self._refer(record)
         proof = self._complete_proof(record, counts)
-        refused += run_checks(self._list_checks(record, text, proof, choice.picture), self.audit)
+        wording = await self._word(record, proof, choice.picture, TRIES if not refused else 1)
+        refused += wording.refused
+        if refused:
+            return refuse(record.record_id, refused, REASONS)
+        sha256 = choice.picture.sha256 if choice.picture else ""
+        return (
+            Grounding(
+                record_id=make_question_id(wording.text, sha256, record.answer, proof),
+                parent_id=record.record_id,
+                split=record.split,
+                domain=record.domain,
+                text=wording.text,
+                fuzzy=record.text,
+                canonical=record.canonical,
+                picture=choice.picture,
+                answer=record.answer,
+                proof=proof,
+                depiction=choice.depiction,
+                reading=wording.reading,
+                screening=wording.screening,
+            ),
+        )
+
+    async def _word(self, record: Rewrite, proof: Proof, picture: Picture | None, tries: int) -> Wording:
+        """Return the final text with what was read in it; a refused one is requested once more with the reason."""
+        tried, secrets = NOTHING, list_secrets(list_names(self.ground.corpus, proof.nodes), record.answer)
+        for _ in range(tries):
+            text = await self._refer(record, tried)
+            wording = await self._check_text(record, text, proof, picture)
+            if not wording.refused or wording.refused[0].code in UNMENDABLE:
+                break
+            shown = f"{record.text} {proof.nodes[0].title}"
+            tried = (explain_refusal(wording.refused[0], text, secrets, shown),)
+        return wording
+
+    async def _check_text(self, record: Rewrite, text: str, proof: Proof, picture: Picture | None) -> Wording:
+        refused = run_checks(self._list_checks(record, text, proof, picture), self.audit)
         reading = screening = None
         if self.audit or not refused:
             reading, read = await self.reader.check(text, proof, record.answer)
@@ -86,26 +142,7 @@ class Groundings:
         if reading is not None and (self.audit or not refused):
             screening, screened = await self.reader.screen(text, reading, proof, record.answer)
             refused += () if screened.passed else (screened,)
-        if refused:
-            return refuse(record.record_id, refused, REASONS)
-        sha256 = choice.picture.sha256 if choice.picture else ""
-        return (
-            Grounding(
-                record_id=make_question_id(text, sha256, record.answer, proof),
-                parent_id=record.record_id,
-                split=record.split,
-                domain=record.domain,
-                text=text,
-                fuzzy=record.text,
-                canonical=record.canonical,
-                picture=choice.picture,
-                answer=record.answer,
-                proof=proof,
-                depiction=choice.depiction,
-                reading=reading,
-                screening=screening,
-            ),
-        )
+        return Wording(text, reading, screening, refused)
 
     def _complete_proof(self, record: Rewrite, counts: Sequence[Count]) -> Proof:
         demanded = {"answers": self.settings.min_answers, "retrieval_rank": self.settings.retrieval_rank}
@@ -161,7 +198,7 @@ class Groundings:
             return counts, CheckResult("FAIL", "picture-not-needed", detail)
         return counts, PASSED
 
-    async def _refer(self, record: Rewrite) -> str:
+    async def _refer(self, record: Rewrite, tried: tuple[Tried, ...]) -> str:
         hidden = {certificate.node: certificate.descriptor for certificate in record.certificates}
         inputs = ReferToAnchorInputs(
             question=record.text,
@@ -169,5 +206,6 @@ class Groundings:
             anchor_type=record.proof.nodes[0].type,
             path=view_proof(record.proof, record.answer),
             descriptors=tuple(hidden.get(node, "") for node in range(1, len(record.proof.nodes))),
+            tried=tried,
         )
         return (await ask_model(self.asking, inputs, QuestionReply)).question

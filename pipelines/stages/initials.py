@@ -19,7 +19,7 @@ from pipelines.checks.examination import list_answer_checks
 from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
-from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
+from pipelines.checks.verdicts import PASSED, TRIES, Check, CheckResult, explain_refusal, refuse, run_checks
 from pipelines.config.settings import SplitRule
 from pipelines.errors import RecordFailed
 from pipelines.graph.facts import Attribute, read_attributes
@@ -27,18 +27,16 @@ from pipelines.graph.proofs import cite_fact, flatten_names, list_names, make_no
 from pipelines.graph.prose import mask_names
 from pipelines.graph.query import Indexes, answer_query
 from pipelines.ids import digest_value, make_record_id
-from pipelines.names import digest_aliases
+from pipelines.names import digest_aliases, list_writings
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Question, Seed
 from schemas.manifest import ModelEntry
 from schemas.proofs import Proof, Thresholds
 from schemas.reasons import QuestionReason
-from schemas.tasks import AskedFactReply, AskFactInputs, FactView
+from schemas.tasks import NOTHING, AskedFactReply, AskFactInputs, FactView
 
 REASONS = frozenset(get_args(QuestionReason))
-SAMPLES = 2
-"""Most replies requested: a reply that cannot be used is requested once more."""
 _SENTENCE_END = re.compile(r"[.!?]+[\"'”’)]*(?=\s)|\?.*\?", re.DOTALL)
 
 
@@ -163,30 +161,31 @@ class Initials:
             variety=digest_value(["ask", record.page_id])[:16],
         )
         offered = {candidate.attribute.fact.key: candidate for candidate in candidates}
-        problem, misread = "", PASSED
-        for sample in range(SAMPLES):
-            reply = await ask_model(self.asking, inputs, AskedFactReply, sample=sample)
+        tried, misread = NOTHING, PASSED
+        for sample in range(TRIES):
+            asked = inputs.model_copy(update={"tried": tried})
+            reply = await ask_model(self.asking, asked, AskedFactReply, sample=sample)
             chosen = offered.get(reply.relation)
+            refused: tuple[CheckResult, ...]
             if chosen is None:
-                problem = f"{reply.relation!r} was not offered"
-                continue
-            refused = run_checks(self._list_text_checks(number, reply.question, chosen))
-            if refused:
-                problem = f"{reply.question!r}: {refused[0].code} {refused[0].detail}"
-                continue
-            _, read = await self.reader.check(reply.question, chosen.proof, chosen.attribute.answer)
-            if read.passed:
-                return chosen, reply.question
-            misread = replace(read, detail=f"{reply.question!r}: {read.detail}")
+                refused = (CheckResult("FAIL", "no-injection", f"{reply.relation!r} was not offered"),)
+            else:
+                refused = run_checks(self._list_text_checks(number, reply.question, chosen))
+            if chosen is not None and not refused:
+                _, read = await self.reader.check(reply.question, chosen.proof, chosen.attribute.answer)
+                if read.passed:
+                    return chosen, reply.question
+                refused, misread = (read,), replace(read, detail=f"{reply.question!r}: {read.detail}")
+            tried = (explain_refusal(refused[0], reply.question),)
         if not misread.passed:
             return misread
-        raise RecordFailed("unusable-question", problem)
+        raise RecordFailed("unusable-question", f"{reply.question!r}: {refused[0].code} {refused[0].detail}")
 
     def _list_text_checks(self, number: int, text: str, chosen: _Candidate) -> Iterator[Check]:
         """Yield the checks that a question asks for the fact by the entity's name and says nothing else."""
         node, answer = chosen.proof.nodes[0], chosen.attribute.answer
         # A title may hold the answer (``Fair of 1884``), another fact or a full stop: it will be hidden.
-        masked = mask_names(text, [node.title])
+        masked = mask_names(text, list_writings(node.title))
         yield partial(check_named, text, node.title)
         yield partial(_check_sentence, masked)
         yield lambda: check_answer(masked, answer, list_type_words([node]))

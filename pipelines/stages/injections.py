@@ -1,10 +1,11 @@
 """Injections: rounds that hide the entity a question names behind a fact of its page (VSearcher, section 2.1).
 
-A round makes four requests: select the entity, extract a fact that leads to another article, propose descriptors, and
-reword the question, which then names the other article. The paper trusts the model; here every step is checked: the
-entity stands in the question, the fact is on the page and was offered, exactly one entity fits, no near miss is left
-open, the answer still follows, and nothing else of the question is lost. The article named after the last round is the
-anchor; its picture takes the place of its name in the next stage.
+A round makes three requests: extract a fact that leads to another article, propose descriptors, and reword the
+question, which then names the other article. The paper lets a model select the entity, too; here a question names one
+alone, so nothing is asked. The paper trusts the model; here every step is checked: the entity stands in the question,
+the fact is on the page and was offered, exactly one entity fits, no near miss is left open, the answer still follows,
+and nothing else of the question is lost. A refused reply is requested once more with the reason. The article named
+after the last round is the anchor; its picture takes the place of its name in the next stage.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,11 +17,11 @@ from pipelines.checks.agreement import is_volatile
 from pipelines.checks.answers import check_named
 from pipelines.checks.descriptors import list_constraints, offer_facts
 from pipelines.checks.examination import Round, list_descriptor_checks, list_hidden_checks, list_rewording_checks
-from pipelines.checks.leakage import list_type_words
+from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import Fit, check_fit, check_near_misses, count_fit, find_near_misses, find_redundant
-from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
+from pipelines.checks.verdicts import PASSED, TRIES, Check, CheckResult, explain_refusal, list_secrets, run_checks
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.proofs import (
     OPEN,
@@ -33,6 +34,7 @@ from pipelines.graph.proofs import (
     list_names,
     make_query,
     offer_relation,
+    read_lead,
     read_opening,
     retreat,
     view_proof,
@@ -46,6 +48,7 @@ from schemas.manifest import ModelEntry
 from schemas.proofs import Answer, PathNode
 from schemas.reasons import RewriteReason
 from schemas.tasks import (
+    NOTHING,
     Descriptor,
     DescriptorsReply,
     ExtractedFactReply,
@@ -53,41 +56,23 @@ from schemas.tasks import (
     ProposeDescriptorsInputs,
     QuestionReply,
     RewriteQuestionInputs,
-    SelectedEntityReply,
-    SelectEntityInputs,
+    Tried,
 )
 
-REPLIES = (SelectedEntityReply, ExtractedFactReply, DescriptorsReply, QuestionReply)
+REPLIES = (ExtractedFactReply, DescriptorsReply, QuestionReply)
 
 
 @dataclass(frozen=True, slots=True)
 class Askings:
     """The requests of a round, in their order."""
 
-    selecting: RoleClient
     extracting: RoleClient
     proposing: RoleClient
     rewriting: RoleClient
 
     def list_all(self) -> tuple[RoleClient, ...]:
         """Return them in the order of a round."""
-        return (self.selecting, self.extracting, self.proposing, self.rewriting)
-
-
-async def select_entity(asking: RoleClient, question: str, entity: str, sample: int) -> CheckResult:
-    """Let the model select an entity; FAIL (``entity-not-in-question``) if it is not the one to hide.
-
-    Args:
-        asking: the model and its prompt.
-        question: names the entity.
-        entity: the end of the chain; hiding any other would not lengthen it.
-        sample: number of the reply; each number is a new request.
-    """
-    inputs = SelectEntityInputs(question=question, entities=(entity,), variety=digest_value(["select", question])[:16])
-    said = (await ask_model(asking, inputs, SelectedEntityReply, sample=sample)).entity
-    if said == entity and check_named(question, said).passed:
-        return PASSED
-    return CheckResult("FAIL", "entity-not-in-question", f"{said!r} instead of {entity!r} in {question!r}")
+        return (self.extracting, self.proposing, self.rewriting)
 
 
 async def extract_fact(
@@ -111,21 +96,27 @@ async def extract_fact(
         facts=tuple(offered.values()),
         variety=digest_value(["extract", node.page_id])[:16],
     )
-    said = await ask_model(asking, inputs, ExtractedFactReply, sample=sample)
-    for fact, view in offered.items():
-        if (view.relation, view.object_name) == (said.relation, said.object_name):
-            return fact
-    return CheckResult("FAIL", "no-injection", f"{said.relation!r} {said.object_name!r} was not offered")
+    tried = NOTHING
+    for _ in range(TRIES):
+        said = await ask_model(asking, inputs.model_copy(update={"tried": tried}), ExtractedFactReply, sample=sample)
+        for fact, view in offered.items():
+            if (view.relation, view.object_name) == (said.relation, said.object_name):
+                return fact
+        given = f"{said.relation} {said.object_name}"
+        refused = CheckResult("FAIL", "no-injection", f"{said.relation!r} {said.object_name!r} was not offered")
+        tried = (explain_refusal(refused, given),)
+    return refused
 
 
 async def propose_descriptors(
-    asking: RoleClient, corpus: Corpus, this: Round, rules: InjectionRules
+    asking: RoleClient, corpus: Corpus, this: Round, rules: InjectionRules, tried: tuple[Tried, ...]
 ) -> tuple[Descriptor, ...]:
     """Return descriptors of the entity that a round hides; the model is offered all its facts but the answer."""
     view = this.view
     facts = offer_facts(corpus, this.numbers[1], rules.max_answer_tokens)
     if len(view.hops) == 1:
         facts = tuple(fact for fact in facts if fact.relation != this.proof.answer_relation)
+    lead = read_lead(corpus, this.numbers[1])
     inputs = ProposeDescriptorsInputs(
         anchor_type=view.anchor_type,
         subject_type=view.anchor_type,
@@ -133,11 +124,15 @@ async def propose_descriptors(
         facts=facts,
         count=rules.descriptors.candidates,
         variety=view.variety,
+        lead=lead if check_answer(lead or "-", this.answer).passed else "",
+        tried=tried,
     )
     return (await ask_model(asking, inputs, DescriptorsReply)).descriptors[: rules.descriptors.candidates]
 
 
-async def reword_question(asking: RoleClient, question: str, this: Round, descriptor: Descriptor) -> str:
+async def reword_question(
+    asking: RoleClient, question: str, this: Round, descriptor: Descriptor, tried: tuple[Tried, ...]
+) -> str:
     """Return the question with the entity that a round hides behind its descriptor."""
     inputs = RewriteQuestionInputs(
         question=question,
@@ -146,6 +141,7 @@ async def reword_question(asking: RoleClient, question: str, this: Round, descri
         descriptor=descriptor.text,
         path=this.view,
         descriptors=this.proof.descriptors,
+        tried=tried,
     )
     return (await ask_model(asking, inputs, QuestionReply)).question
 
@@ -253,9 +249,9 @@ class Injections:
         if not level.facts:
             return Setback(number, (CheckResult("FAIL", "no-injection", "no fact leads on"),))
         node = draft.proof.nodes[0]
-        result = await select_entity(self.askings.selecting, draft.text, node.title, wasted)
-        if not result.passed:
-            return Setback(number, (result,))
+        if not check_named(draft.text, node.title).passed:
+            missing = f"{node.title!r} does not stand in {draft.text!r}"
+            return Setback(number, (CheckResult("FAIL", "entity-not-in-question", missing),))
         words = self.rules.settings.page_words
         fact = await extract_fact(self.askings.extracting, self.ground, node, level.facts, words, wasted)
         if isinstance(fact, CheckResult):
@@ -283,13 +279,22 @@ class Injections:
         """Hide the named entity behind the first descriptor that passes every check."""
         results: list[CheckResult] = []
         tried: list[Candidate] = []
-        for descriptor in await propose_descriptors(self.askings.proposing, self.ground.corpus, this, self.rules):
-            step = await self._try(draft, this, descriptor)
-            if isinstance(step, ProofDraft):
-                tried.append(Candidate(descriptor=descriptor.text, verdict=ACCEPTED))
-                return self._certify(step, this, tuple(tried))
-            results.extend(step)
-            tried.append(Candidate(descriptor=descriptor.text, verdict=step[0].code))
+        told: dict[str, Tried] = {}
+        secrets, shown = list_secrets(this.names, this.answer), f"{draft.text} {this.proof.nodes[1].title}"
+        for _ in range(TRIES):
+            found = await propose_descriptors(
+                self.askings.proposing, self.ground.corpus, this, self.rules, tuple(told.values())
+            )
+            for descriptor in (each for each in found if each.text not in told):
+                step = await self._try(draft, this, descriptor)
+                if isinstance(step, ProofDraft):
+                    tried.append(Candidate(descriptor=descriptor.text, verdict=ACCEPTED))
+                    return self._certify(step, this, tuple(tried))
+                results.extend(step)
+                tried.append(Candidate(descriptor=descriptor.text, verdict=step[0].code))
+                told[descriptor.text] = explain_refusal(step[0], descriptor.text, secrets, shown)
+            if not told:
+                break
         nothing = CheckResult("FAIL", "no-descriptor", "none was proposed")
         return Setback(this.number, tuple(results) or (nothing,), this.fact)
 
@@ -319,13 +324,19 @@ class Injections:
             proof = proof.model_copy(update={"near_misses": (*search.looked_up, *proof.near_misses)})
         if refused:
             return refused
-        text = await reword_question(self.askings.rewriting, draft.text, this, descriptor)
-        refused = run_checks(list_rewording_checks(self.ground, this, draft.text, text, proof), rules.audit)
-        if rules.audit or not refused:
-            _, read = await self.reader.check(text, proof, this.answer)
-            refused += () if read.passed else (read,)
-        taken = (*draft.taken, this.fact.target)
-        return refused or replace(draft, text=text, proof=proof, taken=taken, fact=this.fact)
+        tried = NOTHING
+        for _ in range(TRIES):
+            text = await reword_question(self.askings.rewriting, draft.text, this, descriptor, tried)
+            refused = run_checks(list_rewording_checks(self.ground, this, draft.text, text, proof), rules.audit)
+            if rules.audit or not refused:
+                _, read = await self.reader.check(text, proof, this.answer)
+                refused += () if read.passed else (read,)
+            if not refused:
+                taken = (*draft.taken, this.fact.target)
+                return replace(draft, text=text, proof=proof, taken=taken, fact=this.fact)
+            given = f"{draft.text} {descriptor.text} {this.proof.nodes[0].title} {this.proof.nodes[1].title}"
+            tried = (explain_refusal(refused[0], text, list_secrets(this.names, this.answer), given),)
+        return refused
 
     def _certify(self, draft: ProofDraft, this: Round, tried: tuple[Candidate, ...]) -> ProofDraft:
         fit = count_fit(self.ground, make_query(self.ground.corpus, draft.proof), 1, this.threshold)

@@ -11,7 +11,7 @@ from pipelines.checks.examination import list_answer_checks
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.uniqueness import check_single_value
-from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
+from pipelines.checks.verdicts import PASSED, TRIES, Check, CheckResult, explain_refusal, refuse, run_checks
 from pipelines.config.settings import SplitRule
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import derive_answer, type_answer
@@ -25,13 +25,11 @@ from schemas.datasets import Path, Question
 from schemas.manifest import ModelEntry
 from schemas.proofs import Answer, Derivation, Proof, Thresholds
 from schemas.reasons import QuestionReason
-from schemas.tasks import QuestionReply
+from schemas.tasks import NOTHING, WrittenQuestionReply
 
 REASONS = frozenset(get_args(QuestionReason))
 COARSER: dict[str, tuple[Derivation, ...]] = {"day": ("month", "year"), "month": ("year",)}
 """Parts of a date that may be asked for, by its precision."""
-SAMPLES = 2
-"""Most replies requested: the second only if the first is no question about the path."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,9 @@ class Questions:
         later = self.ground.later.digest if self.ground.later else ""
         pages = self.pages.identity if self.pages else ""
         rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.obfuscated, self.audit, later]
-        return digest_value([self.asking.identity, self.reader.identity, pages, make_schema(QuestionReply), *rules])
+        return digest_value(
+            [self.asking.identity, self.reader.identity, pages, make_schema(WrittenQuestionReply), *rules]
+        )
 
     def prompts(self) -> dict[str, str]:
         """The writing prompt and those of the readers."""
@@ -110,26 +110,30 @@ class Questions:
         )
 
     async def _write(self, record: Path, proof: Proof, answer: Answer) -> str | CheckResult:
-        """Return the path in words, or how the last of the replies that name all they must was read otherwise.
+        """Return the path in words, or why there are none: the writer declined, or the last question was misread.
 
         Raises:
-            RecordFailed: ``unusable-question`` when neither of two replies is a question that names anchor and bridges
-                and is read as its proof.
+            RecordFailed: ``unusable-question`` when neither of two replies is a question that names anchor and bridges.
         """
-        problem, misread = "", PASSED
-        for sample in range(SAMPLES):
-            text = (await ask_model(self.asking, view_proof(proof, answer), QuestionReply, sample=sample)).question
-            refused = run_checks(partial(check_named, text, node.title) for node in record.nodes[:-1])
-            if refused or not text.rstrip().endswith("?"):
-                problem = refused[0].detail if refused else f"{text!r} is no question"
-                continue
-            _, read = await self.reader.check(text, proof, answer)
-            if read.passed:
-                return text
-            misread = replace(read, detail=f"{text!r}: {read.detail}")
+        view, tried, misread = view_proof(proof, answer), NOTHING, PASSED
+        titles = [node.title for node in record.nodes[:-1]]
+        hidden = flatten_names(list_names(self.ground.corpus, record.nodes[-1:]))
+        for sample in range(TRIES):
+            inputs = view.model_copy(update={"tried": tried})
+            reply = await ask_model(self.asking, inputs, WrittenQuestionReply, sample=sample)
+            if reply.declined.strip(" .").casefold() != "none":
+                return CheckResult("FAIL", "writer-declined", reply.declined)
+            text = reply.question
+            result = _check_wording(text, titles)
+            if result.passed:
+                _, result = await self.reader.check(text, proof, answer)
+                if result.passed:
+                    return text
+                misread = replace(result, detail=f"{text!r}: {result.detail}")
+            tried = (explain_refusal(result, text, hidden, " ".join(titles)),)
         if not misread.passed:
             return misread
-        raise RecordFailed("unusable-question", problem)
+        raise RecordFailed("unusable-question", result.detail)
 
     def _draw_derivation(self, record: Path, answer: Answer) -> Derivation:
         # The coarser answer has a place in the splits too; elsewhere it would be in two of them.
@@ -175,3 +179,11 @@ class Questions:
             derivation=derivation,
             compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
         )
+
+
+def _check_wording(text: str, titles: Sequence[str]) -> CheckResult:
+    """FAIL (``descriptor-lost``) unless a text names every title and is a question."""
+    refused = run_checks(partial(check_named, text, title) for title in titles)
+    if refused or text.rstrip().endswith("?"):
+        return refused[0] if refused else PASSED
+    return CheckResult("FAIL", "descriptor-lost", f"{text!r} is no question")

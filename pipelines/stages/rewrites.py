@@ -23,12 +23,13 @@ from pipelines.checks.leakage import check_answer, check_demonyms, check_names, 
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import Fit, check_answer_unchanged, check_fit, count_fit, find_redundant
-from pipelines.checks.verdicts import Check, CheckResult, refuse, run_checks
+from pipelines.checks.verdicts import TRIES, Check, CheckResult, explain_refusal, list_secrets, refuse, run_checks
 from pipelines.config.settings import RewritesConfig
-from pipelines.graph.proofs import list_names, make_query, view_proof
+from pipelines.graph.proofs import list_names, make_query, read_lead, view_proof
 from pipelines.graph.prose import mask_names
 from pipelines.graph.query import Indexes, Query, locate_nodes
 from pipelines.ids import digest_value, make_record_id
+from pipelines.names import list_writings
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Candidate, Certificate, Question, Rewrite
@@ -36,11 +37,13 @@ from schemas.manifest import ModelEntry
 from schemas.proofs import Count, Proof
 from schemas.reasons import RewriteReason
 from schemas.tasks import (
+    NOTHING,
     Descriptor,
     DescriptorsReply,
     ProposeDescriptorsInputs,
     QuestionReply,
     RewriteQuestionInputs,
+    Tried,
     WriteQuestionInputs,
 )
 
@@ -136,14 +139,24 @@ class Rewrites:
         """Hide one bridge behind the first descriptor that passes every check."""
         tried: list[Candidate] = []
         found: list[CheckResult] = []
-        for descriptor in await self._propose(record, draft, node, number):
-            step = await self._try(record, draft, (node, number), descriptor)
-            if isinstance(step, Draft):
-                return self._certify(
-                    draft, step, node, (*tried, Candidate(descriptor=descriptor.text, verdict=ACCEPTED))
-                )
-            found.extend(step)
-            tried.append(Candidate(descriptor=descriptor.text, verdict=step[0].code))
+        told: dict[str, Tried] = {}
+        for _ in range(TRIES):
+            proposed = await self._propose(record, draft, (node, number), tuple(told.values()))
+            for descriptor in (each for each in proposed if each.text not in told):
+                step = await self._try(record, draft, (node, number), descriptor)
+                if isinstance(step, Draft):
+                    accepted = Candidate(descriptor=descriptor.text, verdict=ACCEPTED)
+                    return self._certify(draft, step, node, (*tried, accepted))
+                found.extend(step)
+                tried.append(Candidate(descriptor=descriptor.text, verdict=step[0].code))
+                told[descriptor.text] = self._explain(draft, step[0], descriptor.text)
+            if not told:
+                break
+        return self._refuse_bridge(record, node, tried, found)
+
+    def _refuse_bridge(
+        self, record: Question, node: int, tried: Sequence[Candidate], found: Sequence[CheckResult]
+    ) -> Rejection:
         verdicts = {candidate.verdict for candidate in tried}
         only = verdicts.pop() if len(verdicts) == 1 else ""
         reason = cast(RewriteReason, only) if only in REASONS else "no-descriptor"
@@ -151,7 +164,15 @@ class Rewrites:
         codes = tuple(dict.fromkeys([reason, *(result.code for result in found)])) if self.audit else (reason,)
         return Rejection(record_id=record.record_id, reason=reason, detail=f"node {node}: {detail}", codes=codes)
 
-    async def _propose(self, record: Question, draft: Draft, node: int, number: int) -> tuple[Descriptor, ...]:
+    def _explain(self, draft: Draft, refused: CheckResult, text: str, shown: str = "") -> Tried:
+        """Return a refused reply with its reason; the question so far and what else was shown may be spoken of."""
+        return explain_refusal(refused, text, list_secrets(draft.names, draft.view.answer), f"{draft.text} {shown}")
+
+    async def _propose(
+        self, record: Question, draft: Draft, bridge: tuple[int, int], tried: tuple[Tried, ...]
+    ) -> tuple[Descriptor, ...]:
+        node, number = bridge
+        lead = read_lead(self.ground.corpus, number)
         inputs = ProposeDescriptorsInputs(
             anchor_type=draft.view.anchor_type,
             subject_type=record.proof.nodes[node - 1].type,
@@ -159,6 +180,8 @@ class Rewrites:
             facts=offer_facts(self.ground.corpus, number, self.max_answer_tokens),
             count=self.settings.candidates,
             variety=draft.view.variety,
+            lead=lead if check_answer(lead or "-", record.answer).passed else "",
+            tried=tried,
         )
         reply = await ask_model(self.proposing, inputs, DescriptorsReply)
         return reply.descriptors[: self.settings.candidates]
@@ -178,17 +201,31 @@ class Rewrites:
         )
         if refused:
             return refused
-        text = await self._rewrite(record, draft, node, descriptor)
         descriptors = (*draft.descriptors[: node - 1], descriptor.text, *draft.descriptors[node:])
+        said_so_far = record.proof.model_copy(update={"constraints": query.constraints, "descriptors": descriptors})
+        tried = NOTHING
+        for _ in range(TRIES):
+            text = await self._rewrite(record, draft, node, (descriptor, tried))
+            refused = await self._check_text(record, draft, node, (text, said_so_far))
+            if not refused:
+                return replace(draft, text=text, query=query, descriptors=descriptors)
+            shown = f"{record.proof.nodes[node].title} {descriptor.text}"
+            tried = (self._explain(draft, refused[0], text, shown),)
+        return refused
+
+    async def _check_text(
+        self, record: Question, draft: Draft, node: int, said: tuple[str, Proof]
+    ) -> tuple[CheckResult, ...]:
+        """Return what is wrong with a text in which a node is hidden, by its proof so far."""
+        text, proof = said
         refused = run_checks((
             lambda: check_names(hide_titles(text, record, node), draft.names[node:], draft.type_words),
-            lambda: check_spoken(text, descriptors),
+            lambda: check_spoken(text, proof.descriptors),
         ), self.audit)  # fmt: skip
         if self.audit or not refused:
-            said_so_far = record.proof.model_copy(update={"constraints": query.constraints, "descriptors": descriptors})
-            _, read = await self.reader.check(text, said_so_far, record.answer)
+            _, read = await self.reader.check(text, proof, record.answer)
             refused += () if read.passed else (read,)
-        return refused or replace(draft, text=text, query=query, descriptors=descriptors)
+        return refused
 
     def _list_step_checks(
         self, record: Question, draft: Draft, query: Query, node: int, descriptor: Descriptor
@@ -202,7 +239,10 @@ class Rewrites:
         yield partial(check_facts, descriptor)
         yield partial(check_slot, descriptor)
 
-    async def _rewrite(self, record: Question, draft: Draft, node: int, descriptor: Descriptor) -> str:
+    async def _rewrite(
+        self, record: Question, draft: Draft, node: int, wanted: tuple[Descriptor, tuple[Tried, ...]]
+    ) -> str:
+        descriptor, tried = wanted
         inputs = RewriteQuestionInputs(
             question=draft.text,
             name=record.proof.nodes[node].title,
@@ -210,6 +250,7 @@ class Rewrites:
             descriptor=descriptor.text,
             path=draft.view,
             descriptors=draft.descriptors,
+            tried=tried,
         )
         return (await ask_model(self.rewriting, inputs, QuestionReply)).question
 
@@ -280,4 +321,4 @@ class Rewrites:
 
 def hide_titles(text: str, record: Question, node: int) -> str:
     """Blank the titles of nodes that later steps hide: ``Hrum Bridge`` does not leak ``Hrum`` once it is hidden."""
-    return mask_names(text, [earlier.title for earlier in record.proof.nodes[:node]])
+    return mask_names(text, [form for earlier in record.proof.nodes[:node] for form in list_writings(earlier.title)])

@@ -63,8 +63,6 @@ from schemas.tasks import (
     QuestionReply,
     ReferToAnchorInputs,
     RewriteQuestionInputs,
-    SelectedEntityReply,
-    SelectEntityInputs,
     SummariseInputs,
     WriteQuestionInputs,
 )
@@ -169,13 +167,11 @@ def _reply(request: ChatRequest) -> BaseModel:
             return QuestionReply(question=refer_to_anchor(step))
         case AskFactInputs() as entity:
             return ask_fact(entity)
-        case SelectEntityInputs() as choice:
-            return select_entity(choice)
         case ExtractFactInputs() as choice:
             return extract_fact(choice)
     raise ConfigError(
         f"model templates: task {request.task} with {type(request.inputs).__name__}; it can do write_question, "
-        "propose_descriptors, rewrite_question, refer_to_anchor, ask_fact, select_entity, extract_fact and summarise"
+        "propose_descriptors, rewrite_question, refer_to_anchor, ask_fact, extract_fact and summarise"
     )
 
 
@@ -257,14 +253,6 @@ def _share_words(text: str, name: str) -> bool:
     return not words.isdisjoint(fold_name(text).split())
 
 
-def select_entity(step: SelectEntityInputs) -> SelectedEntityReply:
-    """Return one of the entities that stand in the question, empty when none does."""
-    named = [name for name in step.entities if name and name in step.question]
-    # A name inside a longer one that stands there too, such as Kelm in Kelm Bridge, may not be said at all.
-    whole = [name for name in named if not any(name != other and name in other for other in named)]
-    return SelectedEntityReply(entity=min(whole, key=lambda name: draw_unit("select", step.variety, name), default=""))
-
-
 def extract_fact(step: ExtractFactInputs) -> ExtractedFactReply:
     """Return the fact whose object has the fewest incoming links, empty when there is none.
 
@@ -338,19 +326,20 @@ def propose_descriptors(bridge: ProposeDescriptorsInputs) -> DescriptorsReply:
 
     Forward: relation alone, then with the type, then with one fact. Backward, where several entities fit: relation and
     type, then one or more facts that many share, years, and exact facts last. When there are more than ``count``, some
-    of each sort are returned, for what one check refuses another may pass.
+    of each sort are returned, for what one check refuses another may pass. What was tried before is left out.
     """
     link = DescribedHop(bridge.hop, bridge.subject_type, bridge.subject_type != bridge.anchor_type, bridge.variety)
-    return DescriptorsReply(descriptors=tuple(_propose(link, bridge.facts, bridge.count)))
+    refused = frozenset(one.text for one in bridge.tried)
+    return DescriptorsReply(descriptors=tuple(_propose(link, bridge.facts, bridge.count, refused)))
 
 
-def _propose(link: DescribedHop, facts: Sequence[FactView], count: int) -> list[Descriptor]:
+def _propose(link: DescribedHop, facts: Sequence[FactView], count: int, refused: frozenset[str]) -> list[Descriptor]:
     usable = list_usable_facts(link.hop, facts, link.variety)
     groups = [[Descriptor(text=text)] for text in _list_plain(link)]
     if link.hop.relation == "mentions":
         groups = [[descriptor for group in groups for descriptor in group]]
     groups += [[_describe_facts(link, said) for said in sets] for sets in _list_fact_sets(link, usable)]
-    return _spread(groups, count)
+    return _spread([[each for each in group if each.text not in refused] for group in groups], count)
 
 
 def _list_plain(link: DescribedHop) -> list[str]:

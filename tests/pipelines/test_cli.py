@@ -295,7 +295,7 @@ def test_more_seeds_ask_for_those_seeds_alone(small: Path, tmp_path: Path, capsy
 def test_another_word_in_one_prompt_asks_again_only_there(small: Path, tmp_path: Path) -> None:
     work = copy_workspace(small, tmp_path / "work")
     shutil.copytree(ROOT / "prompts", tmp_path / "code" / "prompts")
-    prompt = tmp_path / "code" / "prompts" / "answer_question" / "v2.md"
+    prompt = tmp_path / "code" / "prompts" / "answer_question" / "v4.md"
     prompt.write_text(prompt.read_text().rstrip("\n") + "\nAnswer now.\n")
     command = make_run(work, "--limit", 60)
     environment = make_environment() | {"PYTHONPATH": str(ROOT)}

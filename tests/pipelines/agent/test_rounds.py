@@ -4,20 +4,10 @@ from pipelines.corpus.store import Fact
 from pipelines.graph.facts import read_relations
 from pipelines.graph.proofs import make_node
 from pipelines.graph.query import Indexes
-from pipelines.stages.injections import REPLIES, Askings, extract_fact, select_entity
-from schemas.tasks import ExtractedFactReply, SelectedEntityReply
+from pipelines.stages.injections import REPLIES, Askings, extract_fact
+from schemas.tasks import ExtractedFactReply
 from tests.pipelines.stages.chain_wiki import build_chain_wiki
 from tests.pipelines.stages.players import make_asking
-
-
-def test_a_selected_entity_must_stand_in_the_question_as_it_was_offered():
-    def select(said, question="When was Edda Marn born?"):
-        asking = make_asking("select_entity", lambda inputs: SelectedEntityReply(entity=said))
-        return asyncio.run(select_entity(asking, question, "Edda Marn", 0))
-
-    assert select("Edda Marn").passed
-    assert select("Edda").code == "entity-not-in-question"
-    assert select("Edda Marn", "When was she born?").code == "entity-not-in-question"
 
 
 def test_an_extracted_fact_is_the_one_offered_under_its_relation_and_name(tmp_path):
@@ -39,7 +29,7 @@ def test_an_extracted_fact_is_the_one_offered_under_its_relation_and_name(tmp_pa
 
 
 def test_the_requests_of_a_round_come_in_its_order():
-    names = ("select_entity", "extract_fact", "propose_descriptors", "inject_fact")
+    names = ("extract_fact", "propose_descriptors", "inject_fact")
     askings = Askings(*(make_asking(name, lambda inputs: "") for name in names))
     assert [asking.prompt.label for asking in askings.list_all()] == [f"{name}/v1" for name in names]
     assert len(REPLIES) == len(names)

@@ -92,3 +92,14 @@ def test_a_name_in_any_other_form_is_lost(text):
 )
 def test_names_and_numbers_that_stay_in_any_order_are_kept(after):
     assert check_kept(BEFORE, after, "Edda Marn").passed
+
+
+def test_a_name_may_stand_without_the_bracket_that_tells_articles_apart_and_without_nothing_else():
+    assert check_named("Who saw Mercury first?", "Mercury (planet)").passed
+    assert check_named("Who saw Mercury (planet) first?", "Mercury (planet)").passed
+    for text in ("Who saw mercury first?", "Who saw the planet first?", "Who saw Mercuryville first?"):
+        assert check_named(text, "Mercury (planet)").code == "descriptor-lost"
+    assert check_named("Who saw it?", "(planet)").code == "descriptor-lost"
+    assert check_named("Who was born in Springfield?", "Springfield, Ohio").code == "descriptor-lost"
+    for written in ("Mercury (planet)", "Mercury"):
+        assert check_kept(f"Is {written} near Venus?", "Is the first near Venus?", "Mercury (planet)").passed

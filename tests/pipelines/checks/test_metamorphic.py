@@ -249,7 +249,7 @@ def list_measured():
 
 def keep(folder, attempts, **settings):
     """Return the ids of the questions that a solver does not solve without tools."""
-    asking = RoleClient(ScriptedSolver(**settings), load_prompt("answer_question", 2))
+    asking = RoleClient(ScriptedSolver(**settings), load_prompt("answer_question", 4))
     searches = Searches(FakeTextSearch(), FakeImageSearch(), PictureStore(folder))
     plan, settings = make_plan("opensearch-vl", ("solver",)), DifficultyConfig(attempts=attempts)
     stage = MeasuredDifficulty({"solver": asking}, Jury(), searches, plan, settings, UnscoredWatch(1.0, 1))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.checks.agreement import check_timeless, check_volatility, is_volatile
-from pipelines.checks.verdicts import PASSED, CheckResult, refuse, run_checks
+from pipelines.checks.verdicts import PASSED, CheckResult, explain_refusal, refuse, run_checks
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import type_answer
 from pipelines.graph.query import Indexes
@@ -134,3 +134,38 @@ def test_words_that_date_a_question_are_found(words):
 )  # fmt: skip
 def test_a_timeless_question_passes(text):
     assert check_timeless(text).passed
+
+
+def explain(code, detail, text="The pupil of TOLLAND's house", **known):
+    return explain_refusal(CheckResult("FAIL", code, detail), text, **known).problem
+
+
+def test_a_leak_is_told_by_the_replys_own_words_and_never_by_the_hidden_name():
+    detail = "node 1: 'Mira Tolland' as \"TOLLAND's\" (rare word)"
+    assert explain("alias-leak", detail) == 'it gives away a hidden name: "tolland\'s"'
+    assert explain("answer-leak", "'5' as 'five'", "All five of them") == "it gives the answer away: 'five'"
+
+
+def test_what_an_evaluator_read_instead_is_not_told_but_what_it_should_have_read_is():
+    problem = explain("reading-differs", "step 2 ('the pupil') says rowed to ____, not far, in 1911, not birth place")
+    assert problem == "a reader understood something else: step 2 ('the pupil') does not say birth place"
+    assert explain("reading-differs", "asks for death date, not birth date").endswith("does not ask for birth date")
+    assert explain("unread", "reader:1 is unsure: r3 or r4") == "a reader could not decide what it asks"
+
+
+def test_a_hidden_name_is_masked_unless_the_reply_or_what_was_shown_holds_it():
+    detail = "'Ostrel' of 'the town of Ostrel' is not in the question"
+    assert "Ostrel" not in explain("descriptor-lost", detail, hidden=["Ostrel"])
+    assert "Ostrel" in explain("descriptor-lost", detail, hidden=["Ostrel"], shown="How long is OSTREL?")
+    assert explain("one-retrieval", "the question finds 'Ostrel' at rank 1") == "it did not pass a check"
+
+
+def test_every_reason_that_a_text_can_be_refused_for_has_words_of_its_own():
+    textual = (
+        "alias-leak demonym-leak answer-leak not-unique stands-alone answer-changed near-miss too-many-near-misses "
+        "no-descriptor descriptor-lost reading-differs unread given-away precision-unasked volatile fact-unproved "
+        "reference-missing reference-narrower picture-not-needed no-injection"
+    ).split()
+    problems = {explain(code, "") for code in textual}
+    assert len(problems) == len(textual)
+    assert "it did not pass a check" not in problems

@@ -175,14 +175,15 @@ def turned(tmp_path):
 
 def test_shares_are_those_of_the_broken_pictures_by_degradation_and_strength(tmp_path):
     kept = [make_degraded(tmp_path, n, trial=make_trial(strength=each)) for n, each in enumerate((0.41, 0.5, 0.5001))]
-    rejected = [
-        refuse(1, "unrepaired", f"{HARMLESS}; {LOST}; {HARMLESS}"),
-        refuse(2, "unrepaired", LOST.replace("perspective 0.75", "blur 0.45")),
-        refuse(3, "unharmed", HARMLESS),
-        refuse(4, "test-fails", "neither words nor a search by picture tell what the original shows"),
-    ]
+    reasons = (
+        f"unrepaired: {HARMLESS}; {LOST}; {HARMLESS}",
+        f"unrepaired: {LOST.replace('perspective 0.75', 'blur 0.45')}",
+        f"unharmed: {HARMLESS}",
+        "untested: neither words nor a search by picture tell what the original shows",
+    )
+    left = [make_question(n, None, left_whole=why) for n, why in enumerate(reasons, 10)]
     failed = [Failure(record_id="question-failed1", error="picture-undecodable", detail=LOST.replace(":", ""))]
-    write_rows(tmp_path, enhancements=(Enhancement, [*kept, make_question(9, None)], rejected, failed))
+    write_rows(tmp_path, enhancements=(Enhancement, [*kept, make_question(9, None), *left], [], failed))
     report = report_enhancements(tmp_path)
     assert [(row.degradation, row.strength, row.degraded, row.restored, row.share) for row in report.rows] == [
         ("blur", "0.4 to 0.5", 2 + 1, 2, 67),
@@ -190,11 +191,11 @@ def test_shares_are_those_of_the_broken_pictures_by_degradation_and_strength(tmp
         ("perspective", "0.7 to 0.8", 1, 0, 0),
     ]
     assert (report.chosen, report.kept) == (8, 3)
-    assert report.refused == (("picture-undecodable", 1), ("test-fails", 1), ("unharmed", 1), ("unrepaired", 2))
+    assert report.left == (("picture-undecodable", 1), ("unharmed", 1), ("unrepaired", 2), ("untested", 1))
 
 
 def test_an_example_shows_the_picture_before_degraded_and_repaired(tmp_path, turned):
-    write_rows(tmp_path, enhancements=(Enhancement, [turned], [refuse(1, "unrepaired", LOST)]))
+    write_rows(tmp_path, enhancements=(Enhancement, [turned, make_question(2, None, left_whole=f"unrepaired: {LOST}")]))
     (example,) = report_enhancements(tmp_path).examples
     assert [label for label, _ in example.pictures] == ["original", "perspective", "perspective_correct"]
     shown = [decode(address) for _, address in example.pictures]
@@ -209,7 +210,7 @@ def test_an_example_shows_the_picture_before_degraded_and_repaired(tmp_path, tur
         "0.4 to 0.5",
         "0.7 to 0.8",
         "100%",
-        "refused: unrepaired",
+        "left as it is: unrepaired",
         "2 pictures were to be degraded, 1 of them",
     ):
         assert text in part

@@ -29,7 +29,6 @@ from schemas.tasks import (
     ExtractedFactReply,
     FactView,
     QuestionReply,
-    SelectedEntityReply,
 )
 from tests.pipelines.stages.players import FakeModel
 
@@ -264,7 +263,6 @@ TITLE = "I Can't Help Myself (Sugar Pie, Honey Bunch)"
 @pytest.mark.parametrize(
     "said",
     [
-        SelectedEntityReply(entity=TITLE),
         ExtractedFactReply(relation=TITLE, object_name=TITLE),
         AskedFactReply(relation=TITLE, question="When was it?"),
         DescriptorsReply(

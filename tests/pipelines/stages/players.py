@@ -87,5 +87,10 @@ class FakeModel:
         return ChatReply(said if isinstance(said, str) else said.model_dump_json(), 1, 1)
 
 
-def make_asking(prompt: str, reply: Callable[[BaseModel], BaseModel | str], **changes) -> RoleClient:
-    return RoleClient(FakeModel(reply, **changes), load_prompt(prompt))
+def make_asking(prompt: str, reply: Callable[[BaseModel], BaseModel | str], version: int = 1, **changes) -> RoleClient:
+    return RoleClient(FakeModel(reply, **changes), load_prompt(prompt, version))
+
+
+def read_request(model: FakeModel, number: int = -1) -> str:
+    """Return what a request to a model says."""
+    return "\n".join(message.text for message in model.asked[number].messages)

@@ -17,6 +17,8 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import DifficultyConfig
 from pipelines.errors import GateNotMet, RecordFailed
 from pipelines.pictures import PictureStore
+from pipelines.run.assembly import Assembly
+from pipelines.run.workspace import Workspace
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply, ImageHit, TextHit
 from pipelines.stages.difficulty import MeasuredDifficulty
@@ -69,7 +71,7 @@ def question(tmp_path) -> Grounding:
 
 
 def answer_with(reply, **changes) -> RoleClient:
-    return RoleClient(FakeModel(reply, **changes), load_prompt("answer_question", 2))
+    return RoleClient(FakeModel(reply, **changes), load_prompt("answer_question", 4))
 
 
 def make_solver(replies, name="fake", default=UNKNOWN):
@@ -129,7 +131,7 @@ def test_cells_carry_the_wilson_interval_of_what_was_scored(tmp_path, question):
     cell = measure(stage, question).cells[0]
     low, high = wilson_interval(1, 4)
     assert (cell.correct, cell.low, cell.high) == (1, round(low, 6), round(high, 6))
-    assert (cell.solver, cell.prompt, cell.day) == ("fake", "answer_question/v2", "")
+    assert (cell.solver, cell.prompt, cell.day) == ("fake", "answer_question/v4", "")
 
 
 def test_a_cell_carries_the_latest_day_of_its_replies(tmp_path, question):
@@ -139,7 +141,7 @@ def test_a_cell_carries_the_latest_day_of_its_replies(tmp_path, question):
         async def chat(self, request):
             return replace(await super().chat(request), day=next(days, "2026-12-01"))
 
-    asking = RoleClient(Dated(lambda inputs: UNKNOWN), load_prompt("answer_question", 2))
+    asking = RoleClient(Dated(lambda inputs: UNKNOWN), load_prompt("answer_question", 4))
     made = measure(make_stage(tmp_path, solvers={"solver": asking}), question)
     assert [cell.day for cell in made.cells] == ["2026-11-22", "2026-12-01", "2026-12-01"]
 
@@ -198,6 +200,27 @@ def test_an_unscored_attempt_counts_neither_as_wrong_nor_as_right(tmp_path, ques
 def test_a_success_after_an_unscored_attempt_is_the_reason(tmp_path, question):
     refused = measure(make_stage(tmp_path, {"text": [BROKEN, BROKEN, WRONG, RIGHT]}), question)
     assert refused.reason == "solved-without-tools"
+
+
+def test_a_solver_reasons_freely_and_its_last_line_is_the_answer(tmp_path, question):
+    said = [
+        "The bridge is Kelm Bridge.\nIt opened in 1201, I think.\n\n**Answer:** 1201",
+        "<think>1999?</think>\nAnswer: 1999",
+    ]
+    row = measure(make_stage(tmp_path, {"image": said}, max_correct=2), question)
+    (cell,) = [cell for cell in row.cells if cell.condition == "image"]
+    assert (cell.correct, cell.unscored, cell.prompt) == (2, 0, "answer_question/v4")
+
+
+@pytest.mark.parametrize("said", ["It must be 1201.", "Answer: 1999\nAnswer: 1201", "Answer: 1201\nOr so.", "Answer:"])
+def test_reasoning_without_one_answer_at_its_end_is_repaired_once_and_then_unscored(tmp_path, question, said):
+    stage = make_stage(tmp_path, {"text": [said, "Answer: 1201"]})
+    assert measure(stage, question).reason == "solved-without-tools"
+    first, second = stage.solvers["solver"].model.asked[:2]
+    assert first.schema_json == second.schema_json == ""
+    assert second.messages[: len(first.messages)] == first.messages
+    assert "Reply again" in second.messages[-1].text
+    assert measure(make_stage(tmp_path, {"text": [said]}), question).reason == "unscored"
 
 
 def test_not_knowing_is_wrong_and_not_unscored(tmp_path, question):
@@ -405,7 +428,7 @@ def test_who_is_right_with_another_picture_shows_nothing(tmp_path, question):
 
 def test_too_many_unscored_attempts_stop_the_run(tmp_path, question):
     stage = make_stage(tmp_path, {"text": [BROKEN]}, watch=UnscoredWatch(0.5, 4))
-    with pytest.raises(GateNotMet, match=r"the last one: .*unparseable-reply: .* holds no JSON object"):
+    with pytest.raises(GateNotMet, match=r"the last one: .*unparseable-reply: .* its last line is not"):
         measure(stage, question)
 
 
@@ -449,7 +472,7 @@ def test_the_manifest_names_whoever_was_asked_and_nobody_else(tmp_path):
     jury = Jury((make_asking("judge_answer", lambda inputs: ""),))
     stage = make_stage(tmp_path, preset="vsearcher", picture_judge=judge, jury=jury)
     assert [model.role for model in stage.models()] == ["solver", "judge", "image_judge"]
-    assert sorted(stage.prompts()) == ["answer_question/v2", "judge_answer/v1", "judge_picture/v1"]
+    assert sorted(stage.prompts()) == ["answer_question/v4", "judge_answer/v1", "judge_picture/v1"]
     assert [model.role for model in replace(stage, plan=make_stage(tmp_path).plan).models()] == ["solver", "judge"]
 
 
@@ -477,7 +500,7 @@ def run_crowd(stage, crowd):
 def play(tmp_path, preset="opensearch-vl", attempts=8, name="knower", **changes):
     settings_of_stage = {key: changes.pop(key) for key in ("early_stop", "max_correct") if key in changes}
     counted = CountingModel(ScriptedSolver(name=name, **changes))
-    solvers = {"solver": RoleClient(counted, load_prompt("answer_question", 2))}
+    solvers = {"solver": RoleClient(counted, load_prompt("answer_question", 4))}
     return make_stage(tmp_path, preset=preset, attempts=attempts, solvers=solvers, **settings_of_stage), counted
 
 
@@ -663,3 +686,22 @@ def test_fvqas_release_is_balanced_as_published():
 def test_the_demo_keeps_no_question_that_was_solved(demo):
     for row in demo.rows("difficulty", Difficulty):
         assert all((cell.correct, cell.unscored) == (0, 0) for cell in row.cells)
+
+
+@pytest.mark.parametrize(("phrasing", "label"), [("reasoned", "answer_question/v4"), ("direct", "answer_question/v3")])
+def test_the_phrasing_chooses_how_solvers_are_asked(demo, demo_corpus, phrasing, label):
+    difficulty = demo.config.difficulty.model_copy(update={"phrasing": phrasing})
+    config = demo.config.model_copy(update={"difficulty": difficulty})
+    assembly = Assembly(config, Workspace(demo.root), demo_corpus)
+    try:
+        assert label in assembly.build_stage("difficulty").prompts()
+    finally:
+        assembly.close()
+
+
+@pytest.mark.parametrize("recipe", ["opensearch-vl", "vsearcher", "exam", "mars", "fvqa"])
+def test_solvers_that_reason_have_room_for_it_and_papers_that_publish_a_direct_prompt_use_it(recipe):
+    config = make_config(read_recipe(recipe), ["corpus.dump=dump.xml"])
+    direct = recipe in ("vsearcher", "exam")
+    assert config.difficulty.phrasing == ("direct" if direct else "reasoned")
+    assert config.models.solver.max_tokens >= (2048 if direct else 4096)

@@ -12,7 +12,7 @@ from pipelines.run.runner import process_records
 from pipelines.run.stage import RecordStage
 from pipelines.services.protocols import ImageHit
 from pipelines.stages.enhancements import Enhancements
-from schemas.base import Rejection, make_table
+from schemas.base import make_table
 from schemas.datasets import Difficulty, Enhancement, SearchResult
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.agent.test_pictures import DATA, HashSearch, make_reader
@@ -103,7 +103,7 @@ def test_a_picture_that_the_search_refuses_or_a_question_without_anchor_costs_no
     assert (row.picture, row.found) == (picture, ())
     record = ask(picture)
     outside = record.model_copy(update={"proof": record.proof.model_copy(update={"nodes": ()})})
-    assert run(build(), outside).reason == "test-fails"
+    assert run(build(), outside)[0].left_whole.startswith("untested: ")
 
 
 def test_nothing_is_searched_without_a_picture_or_where_no_result_is_wanted(build, picture):
@@ -121,7 +121,7 @@ def test_nothing_is_searched_without_a_picture_or_where_no_result_is_wanted(buil
 @pytest.mark.slow
 def test_about_the_share_is_chosen_and_the_same_ones_each_time(build, picture):
     stage = build({"share": 0.1, "degradations": ("blur",), "strengths": (0.01,)})
-    chosen = [[n for n in range(300) if isinstance(run(stage, ask(picture, n)), Rejection)] for _ in range(2)]
+    chosen = [[n for n in range(300) if run(stage, ask(picture, n))[0].left_whole] for _ in range(2)]
     assert chosen[0] == chosen[1]
     assert 15 <= len(chosen[0]) <= 45
 
@@ -130,31 +130,32 @@ def give_back(data):
     return None
 
 
-def list_refused():
+def list_left():
     perspective = {"perspective": RepairTool("perspective_correct", "none", give_back)}
     return [
-        ({}, {"search": HashSearch("Another")}, "test-fails", "neither words nor"),
+        ({}, {"search": HashSearch("Another")}, "untested", "neither words nor"),
         ({"degradations": ("blur",), "strengths": (0.01,)}, {}, "unharmed", "still of use"),
         ({"strengths": (1.0,)}, {"repairs": perspective}, "unrepaired", "0.00 after perspective_correct"),
     ]
 
 
-@pytest.mark.parametrize(("rules", "parts", "reason", "detail"), list_refused())
-def test_a_picture_for_which_the_loop_does_not_hold_is_refused_with_the_trials(
+@pytest.mark.parametrize(("rules", "parts", "reason", "detail"), list_left())
+def test_a_picture_for_which_the_loop_does_not_hold_is_left_as_it_is_with_the_trials(
     build, picture, tmp_path, rules, parts, reason, detail
 ):
-    refused = run(build(rules, **parts), ask(picture))
-    assert isinstance(refused, Rejection)
-    assert (refused.record_id, refused.reason) == ("question-0001", reason)
-    assert detail in refused.detail
+    record = ask(picture)
+    (row,) = run(build(rules, **parts), record)
+    assert row.model_copy(update={"found": (), "left_whole": ""}) == Enhancement(**dict(record))
+    assert row.left_whole.partition(": ")[0] == reason
+    assert detail in row.left_whole
     assert len(list(tmp_path.rglob("*.png"))) == 1
 
 
 def test_words_of_the_picture_are_the_test_where_it_has_some(build, picture):
     reader = make_reader("old harbour", *["old harbour"] * 8)
-    refused = run(build({"strengths": (0.5,)}, reader=reader, search=HashSearch("Another")), ask(picture))
-    assert refused.reason == "unharmed"
-    assert "text 1.00" in refused.detail
+    (row,) = run(build({"strengths": (0.5,)}, reader=reader, search=HashSearch("Another")), ask(picture))
+    assert row.left_whole.startswith("unharmed: ")
+    assert "text 1.00" in row.left_whole
 
 
 def test_a_changed_picture_and_an_absent_search_are_no_property_of_the_row(build, picture, tmp_path):

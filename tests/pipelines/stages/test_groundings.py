@@ -7,6 +7,7 @@ from PIL import Image
 from pipelines.agent.choosing import PictureChooser
 from pipelines.agent.depicting import CandidateList, CandidateLister, MetadataRanker
 from pipelines.agent.picture_search import LocalImageSearch
+from pipelines.checks.verdicts import CheckResult
 from pipelines.config.settings import GroundingsConfig
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.graph.facts import read_attributes
@@ -18,7 +19,7 @@ from pipelines.stages.groundings import Groundings
 from schemas.base import Rejection
 from schemas.datasets import Grounding, Rewrite
 from schemas.tasks import QuestionReply
-from tests.pipelines.stages.players import TrustingReader, make_asking
+from tests.pipelines.stages.players import TrustingReader, make_asking, read_request
 
 SETTINGS = GroundingsConfig(require_image=True, min_answers=2, retrieval_rank=0)
 
@@ -193,3 +194,33 @@ def test_the_fingerprint_covers_rules_prompt_and_model(stage):
         replace(stage, asking=make_asking("refer_to_anchor", refer, identity="fake:2")),
     ]
     assert len({each.fingerprint() for each in [stage, *others]}) == 4
+
+
+def test_a_reference_is_requested_once_more_with_what_was_wrong_and_the_mended_text_is_kept(stage, row):
+    anchor = row.proof.nodes[0]
+
+    def mend(inputs):
+        told = inputs.tried and inputs.tried[0].problem.startswith("it gives away a hidden name: ")
+        return refer(inputs) if told else QuestionReply(question=inputs.question)
+
+    mending = replace(stage, asking=make_asking("refer_to_anchor", mend, 2))
+    assert ground(mending, row).text == row.text.replace(anchor.title, f"the {anchor.type} in the image")
+    shown = read_request(mending.asking.model)
+    assert "it gives away a hidden name" in shown
+    assert all(node.title not in shown for node in row.proof.nodes[1:])
+    assert row.answer.surface not in shown
+    never = replace(
+        stage, asking=make_asking("refer_to_anchor", lambda inputs: QuestionReply(question=inputs.question))
+    )
+    assert ground(never, row).reason == "alias-leak"
+    assert len(never.asking.model.asked) == 2
+
+
+def test_what_another_reference_cannot_mend_is_not_requested_again(stage, row):
+    class Finder(TrustingReader):
+        async def screen(self, text, reading, proof, answer):
+            return None, CheckResult("FAIL", "second-entity", "Odo Marrick: fits, too")
+
+    found = replace(stage, reader=Finder())
+    assert ground(found, row).reason == "second-entity"
+    assert len(found.asking.model.asked) == 1

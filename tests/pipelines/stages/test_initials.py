@@ -1,5 +1,6 @@
 import asyncio
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,7 @@ from schemas.proofs import UNCOUNTED
 from schemas.reasons import STAGE_REASONS
 from schemas.tasks import AskedFactReply
 from tests.pipelines.stages.chain_wiki import build_chain_wiki
-from tests.pipelines.stages.players import TrustingReader, make_asking
+from tests.pipelines.stages.players import TrustingReader, make_asking, read_request
 from tests.toy import box, build_toy_corpus
 
 LIMITS = UNCOUNTED.model_copy(update={"volatile": False})
@@ -236,3 +237,30 @@ def test_a_field_that_holds_the_pages_own_name_is_no_fact(tmp_path):
         make_seed(corpus, "Battle of Orra"),
     )
     assert (refused.reason, "answer-is-bridge" in refused.codes) == ("no-fact", True)
+
+
+@pytest.mark.parametrize(
+    ("relation", "question", "problem"),
+    [
+        ("birth_date", "On what date was Odo Marrick born?", "'Edda Marn' does not stand in"),
+        ("no_such_key", ASKED, "'no_such_key' was not offered"),
+    ],
+)
+def test_the_second_request_says_what_was_wrong_with_the_first(wiki, relation, question, problem):
+    def mend(inputs):
+        told = inputs.tried and problem in inputs.tried[0].problem
+        return AskedFactReply(relation="birth_date" if told else relation, question=ASKED if told else question)
+
+    stage = replace(make_stage(wiki), asking=make_asking("ask_fact", mend, 2))
+    assert ask(stage, make_seed(wiki)).text == ASKED
+    assert problem in read_request(stage.asking.model)
+    assert "</tried>" not in read_request(stage.asking.model, 0)
+
+
+def test_a_name_is_written_without_its_bracket(tmp_path):
+    prose = "'''Edda''' was a painter. Edda was born on 2 April 1871."
+    corpus = build_toy_corpus(
+        tmp_path, {"Edda (painter)": box("painter", prose, "birth_date = {{birth date|1871|4|2}}")}, {}
+    )
+    stage = make_stage(corpus, say("birth_date", "On what date was Edda born?"))
+    assert ask(stage, make_seed(corpus, "Edda (painter)")).text == "On what date was Edda born?"

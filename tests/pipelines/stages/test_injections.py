@@ -19,10 +19,9 @@ from schemas.tasks import (
     ExtractedFactReply,
     FactView,
     QuestionReply,
-    SelectedEntityReply,
 )
 from tests.pipelines.stages.chain_wiki import TITLES, build_chain_wiki
-from tests.pipelines.stages.players import TrustingReader, make_asking
+from tests.pipelines.stages.players import TrustingReader, make_asking, read_request
 from tests.pipelines.stages.test_initials import ask, make_seed
 from tests.pipelines.stages.test_initials import make_stage as make_initials
 from tests.toy import box, build_toy_corpus
@@ -42,10 +41,6 @@ RULES = InjectionRules(
 @pytest.fixture(scope="module")
 def wiki(tmp_path_factory):
     return build_chain_wiki(tmp_path_factory.mktemp("chain"))
-
-
-def select(inputs):
-    return SelectedEntityReply(entity=inputs.entities[0])
 
 
 def extract(inputs):
@@ -70,7 +65,7 @@ def reword(inputs):
 
 def make_stage(corpus, rounds=1, anchors=ANCHORS, players=(), **rules):
     """Return the stage; ``players`` is what takes the place of the players named by prompt."""
-    played = {"select_entity": select, "extract_fact": extract, "propose_descriptors": describe, "inject_fact": reword}
+    played = {"extract_fact": extract, "propose_descriptors": describe, "inject_fact": reword}
     askings = Askings(*(make_asking(prompt, reply) for prompt, reply in (played | dict(players)).items()))
     injections = RULES.settings.model_copy(update={"rounds": (rounds,)} | _take(rules, InjectionsConfig))
     descriptors = RULES.descriptors.model_copy(update=_take(rules, RewritesConfig))
@@ -166,17 +161,13 @@ def test_the_fact_that_is_asked_for_is_not_offered_to_a_descriptor(wiki):
     assert [fact.relation for fact in asked[0].facts] == ["movement"]
 
 
-@pytest.mark.parametrize("entity", ["Odo Marrick", "Edda", "edda marn", "E. Marn", "Ostrel", "Edda Marn "])
-def test_an_entity_that_was_not_offered_is_refused_and_so_is_an_example_of_the_prompt(wiki, entity):
-    refused = inject(wiki, players={"select_entity": lambda inputs: SelectedEntityReply(entity=entity)})
-    assert refused.reason == "entity-not-in-question"
-    assert refused.detail.startswith("round 1 of 1: ")
-
-
 def test_a_reply_of_no_use_is_asked_for_anew_and_no_more_than_the_tries(wiki):
-    stage = make_stage(wiki, players={"select_entity": lambda inputs: SelectedEntityReply(entity="Odo Marrick")})
-    asyncio.run(stage(make_question(wiki)))
-    assert [request.sample for request in stage.askings.selecting.model.asked] == [0, 1, 2, 3]
+    wrong = ExtractedFactReply(relation="spouse", object_name="Odo Marrick")
+    stage = make_stage(wiki, players={"extract_fact": lambda inputs: wrong})
+    assert asyncio.run(stage(make_question(wiki))).reason == "no-injection"
+    asked = stage.askings.extracting.model.asked
+    assert [request.sample for request in asked] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert [len(request.inputs.tried) for request in asked] == [0, 1] * 4
 
 
 @pytest.mark.parametrize(
@@ -440,7 +431,6 @@ def test_the_fingerprint_knows_the_rules_the_anchors_and_the_prompts(wiki):
     assert len({stage.fingerprint() for stage in stages}) == len(stages)
     assert make_stage(wiki).fingerprint() == stages[0].fingerprint()
     assert list(stages[0].prompts()) == [
-        "select_entity/v1",
         "extract_fact/v1",
         "propose_descriptors/v1",
         "inject_fact/v1",
@@ -476,3 +466,30 @@ def test_a_chain_that_leaves_too_few_answers_for_other_pictures_is_refused_in_it
     assert inject(corpus, min_answers=2).proof.nodes[0].title == "Ostrel"
     refused = inject(corpus, 2, min_answers=2)
     assert refused.detail.startswith("round 2 of 2: picture-not-needed 1 answers")
+
+
+def test_each_request_of_a_round_is_made_once_more_with_the_reason(wiki):
+    def extract_second(inputs):
+        told = inputs.tried and "was not offered" in inputs.tried[0].problem
+        return extract(inputs) if told else ExtractedFactReply(relation="spouse", object_name="Odo")
+
+    def describe_second(inputs):
+        told = inputs.tried and inputs.tried[0].problem == "it gives away a hidden name: 'marn'"
+        return describe(inputs) if told else say("the painter Marn of [subject]")(inputs)
+
+    def reword_second(inputs):
+        told = inputs.tried and "words that must stand there are missing" in inputs.tried[0].problem
+        return reword(inputs) if told else QuestionReply(question="How old is it?")
+
+    askings = Askings(
+        make_asking("extract_fact", extract_second, 2),
+        make_asking("propose_descriptors", describe_second, 3),
+        make_asking("inject_fact", reword_second, 2),
+    )
+    (row,) = asyncio.run(replace(make_stage(wiki), askings=askings)(make_question(wiki)))
+    assert [node.title for node in row.proof.nodes] == ["Ostrel", "Edda Marn"]
+    for asking in askings.list_all():
+        assert [len(request.inputs.tried) for request in asking.model.asked] == [0, 1]
+        assert "</tried>" in read_request(asking.model)
+        assert "</tried>" not in read_request(asking.model, 0)
+    assert askings.proposing.model.asked[0].inputs.lead == "Edda Marn was a painter."

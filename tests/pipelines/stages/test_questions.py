@@ -3,15 +3,17 @@ from dataclasses import replace
 
 import pytest
 
+from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.config.settings import SplitRule, SplitsConfig
 from pipelines.errors import RecordFailed
 from pipelines.graph.query import Indexes
+from pipelines.ids import canonical_json
 from pipelines.stages.questions import Questions
 from schemas.base import Rejection
 from schemas.datasets import Path, Question
 from schemas.proofs import UNCOUNTED
-from schemas.tasks import QuestionReply, WriteQuestionInputs
-from tests.pipelines.stages.players import TrustingReader, make_asking
+from schemas.tasks import QuestionReply, WriteQuestionInputs, WrittenQuestionReply
+from tests.pipelines.stages.players import TrustingReader, make_asking, read_request
 
 
 def word(inputs):
@@ -125,3 +127,49 @@ def ask_for(stage, path) -> list[Question]:
     except RecordFailed:
         return []
     return [] if isinstance(made, Rejection) else list(made)
+
+
+def test_the_second_request_says_what_was_wrong_and_a_writer_that_mends_it_is_kept(stage, path):
+    names = [node.title for node in path.nodes[:-1]]
+    right, wrong = ask(names, path.answer_relation), ask(names[1:], path.answer_relation)
+
+    def mend(inputs):
+        told = inputs.tried and inputs.tried[0].text == wrong and repr(names[0]) in inputs.tried[0].problem
+        return QuestionReply(question=right if told else wrong)
+
+    mending = replace(stage, asking=make_asking("write_question", mend, 2))
+    (question,) = asyncio.run(mending(path))
+    assert question.text == right
+    first, second = mending.asking.model.asked
+    assert "tried" not in canonical_json(first.inputs)
+    assert "</tried>" not in read_request(mending.asking.model, 0)
+    assert f"{names[0]!r} does not stand in" in read_request(mending.asking.model)
+    assert second.inputs.model_copy(update={"tried": ()}) == first.inputs
+
+
+def test_a_writer_learns_where_it_was_misread_and_neither_the_reading_nor_the_last_name(stage, path):
+    last = path.nodes[-1].title
+
+    class Misreader(TrustingReader):
+        async def check(self, text, proof, answer):
+            if text.startswith("So"):
+                return None, PASSED
+            return None, CheckResult("FAIL", "reading-differs", f"step 1 ('{last}') says secret key, not opened by")
+
+    def mend(inputs):
+        return QuestionReply(question=("So: " if inputs.tried else "") + word(inputs))
+
+    mending = replace(stage, asking=make_asking("write_question", mend, 2), reader=Misreader())
+    (question,) = asyncio.run(mending(path))
+    assert question.text.startswith("So: ")
+    (tried,) = mending.asking.model.asked[1].inputs.tried
+    assert tried.problem == "a reader understood something else: step 1 ('[…]') does not say opened by"
+    assert last not in read_request(mending.asking.model)
+
+
+def test_a_writer_may_decline_and_the_row_is_refused_with_its_reason(stage, path):
+    said = WrittenQuestionReply(question="none", declined="The line does not say how it is reached.")
+    declining = replace(stage, asking=make_asking("write_question", lambda inputs: said, 2))
+    refused = asyncio.run(declining(path))
+    assert (refused.reason, refused.detail) == ("writer-declined", said.declined)
+    assert len(declining.asking.model.asked) == 1

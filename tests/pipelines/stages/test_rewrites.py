@@ -23,7 +23,7 @@ from schemas.datasets import Question, Rewrite
 from schemas.proofs import Proof, Thresholds
 from schemas.reasons import STAGE_REASONS
 from schemas.tasks import Descriptor, DescriptorsReply, FactView, QuestionReply
-from tests.pipelines.stages.players import TrustingReader, make_asking
+from tests.pipelines.stages.players import TrustingReader, make_asking, read_request
 from tests.toy import PAGES, build_toy_corpus
 
 SETTINGS = RewritesConfig(candidates=6, min_alone_first=3, min_alone=1, forbid_shortcuts=True, near_misses=50)
@@ -338,3 +338,57 @@ def test_the_fingerprint_covers_rules_prompts_and_models(toy):
         replace(stage, rewriting=make_asking("rewrite_question", substitute, identity="fake:2")),
     ]
     assert len({each.fingerprint() for each in [stage, *others]}) == 4
+
+
+def test_a_rewriter_is_told_once_what_was_wrong_and_the_mended_text_is_kept(toy):
+    question = make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel")
+
+    def mend(inputs):
+        told = inputs.tried and "it gives away a hidden name: 'mira tolland'" in inputs.tried[0].problem
+        return substitute(inputs) if told else QuestionReply(question=inputs.question)
+
+    stage = replace(make_stage(toy), rewriting=make_asking("rewrite_question", mend, 2))
+    assert "Mira Tolland" not in rewrite(stage, question).text
+    assert [len(request.inputs.tried) for request in stage.rewriting.model.asked] == [0, 1]
+    assert "it gives away a hidden name" in read_request(stage.rewriting.model)
+    assert "Ostrel" not in read_request(stage.rewriting.model)
+    never = make_stage(toy, rewriting=lambda inputs: QuestionReply(question=inputs.question))
+    assert rewrite(never, question).reason == "alias-leak"
+
+
+def test_other_descriptors_are_proposed_once_all_were_refused_with_the_reason_for_each(toy):
+    reasons = ["it gives away a hidden name: 'tolland'", "several entities fit it, or none"]
+
+    def mend(inputs):
+        if [one.problem for one in inputs.tried] == reasons:
+            return describe(inputs)
+        told = Descriptor(text="the Other one", facts=(FactView(relation="nationality", text="Other"),))
+        return say("the pupil of Tolland", told)(inputs)
+
+    stage = replace(make_stage(toy), proposing=make_asking("propose_descriptors", mend, 3))
+    row = rewrite(stage, make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel"))
+    assert [c.verdict for c in row.certificates[0].candidates] == ["alias-leak", "not-unique", "accepted"]
+    first, second = stage.proposing.model.asked
+    assert second.inputs.model_copy(update={"tried": ()}) == first.inputs
+    assert all(reason in read_request(stage.proposing.model) for reason in reasons)
+
+
+def test_what_is_proposed_again_is_not_tried_again(toy):
+    stage = make_stage(toy, say("the pupil of Mira Tolland"))
+    refused = rewrite(stage, make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel"))
+    assert refused.detail == "node 1: the pupil of Mira Tolland: alias-leak"
+    assert len(stage.proposing.model.asked) == 2
+
+
+def test_a_proposer_is_shown_the_bridges_first_sentence_unless_it_tells_the_answer(toy):
+    question = make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel")
+    stage = make_stage(toy, forbid_shortcuts=False)
+    rewrite(stage, question)
+    lead = stage.proposing.model.asked[0].inputs.lead
+    assert lead.startswith("Mira Tolland ")
+    word = lead.split()[-1].strip(".")
+    telling = question.answer.model_copy(
+        update={"type": "string", "value": word, "surface": word, "precision": "", "aliases": ()}
+    )
+    rewrite(stage, question.model_copy(update={"answer": telling}))
+    assert stage.proposing.model.asked[1].inputs.lead == ""

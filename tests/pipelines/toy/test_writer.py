@@ -58,8 +58,7 @@ from schemas.tasks import (
     QuestionReply,
     ReferToAnchorInputs,
     RewriteQuestionInputs,
-    SelectedEntityReply,
-    SelectEntityInputs,
+    Tried,
     WriteQuestionInputs,
 )
 from tests.pipelines.toy.question_paths import ANCHOR, BRIDGES, draw_facts, draw_path, make_answer, read_path
@@ -299,18 +298,6 @@ def test_a_fact_without_a_single_value_is_not_asked_for_and_one_that_tells_the_n
     assert ask((decade, arch, school)).relation == "movement"
     assert ask((decade, arch)).relation == "known_for"
     assert ask(()) == AskedFactReply(relation="", question="")
-
-
-def select(question: str, *entities: str) -> str:
-    inputs = SelectEntityInputs(question=question, entities=entities, variety="1")
-    request = ChatRequest("select_entity", "select_entity/v1", (), inputs)
-    return SelectedEntityReply.model_validate_json(asyncio.run(TemplatesModel().chat(request)).text).entity
-
-
-def test_only_an_entity_that_stands_in_the_question_is_selected():
-    assert select("When was Ana Kovač born?", "Albert Einstein", "Ana Kovač") == "Ana Kovač"
-    assert select("How long is Kelm Bridge?", "Kelm", "Kelm Bridge") == "Kelm Bridge"
-    assert select("How long is it?", "Kelm", "") == ""
 
 
 def extract(*facts: OfferedFact) -> tuple[str, str]:
@@ -599,3 +586,20 @@ def test_a_cut_clause_keeps_its_blank_and_stays_within_the_limit(words, place, l
 def test_names_in_a_clause_are_elided_whole():
     clause = "Kelm Bridge, the pride of Kelm, was paid for by ____ of kelm bridge fame."
     assert elide_names(clause, ["Kelm Bridge"]) == "…, the pride of Kelm, was paid for by ____ of … fame."
+
+
+def test_what_was_refused_before_is_not_proposed_again():
+    bridge = ProposeDescriptorsInputs(
+        anchor_type="bridge",
+        subject_type="bridge",
+        hop=HopView(relation="architect", clause="", object_name="Ana Kovač", object_type="architect"),
+        facts=(FactView(relation="birth_date", text="1930s"), FactView(relation="nationality", text="Valdonian")),
+        count=2,
+        variety="1",
+    )
+    first = [each.text for each in propose_descriptors(bridge).descriptors]
+    tried = tuple(Tried(text=text, problem="it is refused") for text in first)
+    second = [each.text for each in propose_descriptors(bridge.model_copy(update={"tried": tried})).descriptors]
+    assert len(first) == 2
+    assert second
+    assert not set(first) & set(second)
