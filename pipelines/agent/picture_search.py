@@ -63,7 +63,7 @@ def _make_hit(corpus: Corpus, found: Found, thumbnails: Thumbnails | None) -> Im
     return ImageHit(make_page_url(corpus.manifest.base_url, title), title, snippet, distance, thumbnail)
 
 
-LOCAL_IMAGES_VERSION = 1
+LOCAL_IMAGES_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,14 @@ class PictureIndex:
     Attributes:
         hashes: uint64, one a usable picture.
         files: file name of each.
-        titles: titles of the articles that show each, sorted.
+        titles: titles of the articles that show each, those that lead with it first, sorted.
+        leads: how many of them lead with it.
     """
 
     hashes: NDArray[np.uint64]
     files: tuple[str, ...]
     titles: tuple[tuple[str, ...], ...]
+    leads: tuple[int, ...]
 
 
 @lru_cache(maxsize=4)
@@ -86,14 +88,20 @@ def read_index(path: Path, digest: str) -> PictureIndex:
     """Read the hashes from ``images.parquet``; pictures without one (unusable) are left out.
 
     Args:
-        path: the Parquet file, with columns ``file``, ``title`` (list) and ``phash`` (16 hex digits, or empty).
+        path: the Parquet file, with columns ``file``, ``title`` and ``shown`` (lists), ``phash`` (16 hex digits, or empty).
         digest: the corpus's, so that a corpus rebuilt in the same place is read again.
     """
-    rows = pq.read_table(path, columns=["file", "title", "phash"], filters=[("phash", "!=", "")]).to_pylist()
+    rows = pq.read_table(path, columns=["file", "title", "shown", "phash"], filters=[("phash", "!=", "")]).to_pylist()
     usable = sorted(rows, key=lambda row: str(row["file"]))
     hashes = np.array([int(row["phash"], 16) for row in usable], dtype=np.uint64)
     files = tuple(row["file"] for row in usable)
-    return PictureIndex(hashes, files, tuple(tuple(sorted(row["title"])) for row in usable))
+    titles = tuple(_list_titles(row) for row in usable)
+    return PictureIndex(hashes, files, titles, tuple(len(row["title"]) for row in usable))
+
+
+def _list_titles(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return the articles that show a picture: those that lead with it, then the others, each sorted."""
+    return (*sorted(row["title"]), *sorted(row["shown"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +125,8 @@ class LocalImageSearch:
         return f"local-image-search@{LOCAL_IMAGES_VERSION}:{self.max_distance}:{self.corpus.digest}{made}"
 
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
-        """Return at most ``count`` pages, nearest picture first, equal distances by file name and title.
+        """Return at most ``count`` pages, nearest picture first, equal distances by file name; of one picture those
+        that lead with it first, then by title.
 
         Raises:
             RecordFailed: if the query picture cannot be decoded, as :func:`pipelines.pictures.compute_phash` says.
@@ -137,7 +146,8 @@ class LocalImageSearch:
         """Return at most ``count`` files whose hash is near one (16 hex digits), nearest first, then by file name."""
         index = read_index(self.corpus.folder / "images.parquet", self.corpus.digest)
         near, distances = self._find_near(index, phash)
-        return tuple(Copy(index.files[place], index.titles[place], int(distances[place])) for place in near[:count])
+        found = ((place, index.titles[place][: index.leads[place] or None]) for place in near[:count])
+        return tuple(Copy(index.files[place], titles, int(distances[place])) for place, titles in found)
 
     def _find_near(self, index: PictureIndex, phash: str) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
         """Return the places of the pictures whose hash is near one, nearest first, and the distances of all."""
@@ -146,7 +156,7 @@ class LocalImageSearch:
         return near[np.argsort(distances[near], kind="stable")], distances
 
 
-VERSION = 2
+VERSION = 3
 CHUNK = 512
 """Pictures that are encoded and written together while the index is made."""
 BLOCK = 16_384
@@ -170,7 +180,7 @@ class ClipIndex:
 
     Attributes:
         embeddings: float32 of shape (n, d), rows of unit length, sorted by file name; memory-mapped.
-        pictures: columns ``file`` and ``title``, the titles of the articles that show it, sorted.
+        pictures: columns ``file`` and ``title``, the titles of the articles that show it, those that lead with it first.
     """
 
     embeddings: NDArray[np.float32]
@@ -244,7 +254,8 @@ class ClipImageSearch:
         return f"clip-image-search@{VERSION}:{self.max_distance:g}:{index}{made}"
 
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
-        """Return at most ``count`` pages, nearest picture first, equal distances by file name and title.
+        """Return at most ``count`` pages, nearest picture first, equal distances by file name; of one picture those
+        that lead with it first, then by title.
 
         The first search makes the index, which takes as long as encoding every picture of the corpus.
 
@@ -309,20 +320,21 @@ class ClipImageSearch:
                 for (file, titles, _), row in zip(chunk, rows, strict=True):
                     if row is not None:
                         target.write(row.astype("<f4").tobytes())
-                        table.write_rows([(file, sorted(titles))])
+                        table.write_rows([(file, titles)])
 
 
-Usable = tuple[str, list[str], PictureFile]
+Usable = tuple[str, tuple[str, ...], PictureFile]
 """File name, titles of the articles that show it, and where it lies."""
 
 
 def read_usable(corpus: Corpus) -> Iterator[list[Usable]]:
     """Yield the corpus's pictures that are at hand, can be decoded and stand in an article, by file name, in chunks."""
-    columns = ["file", "title", "path", "sha256", "phash"]
+    columns = ["file", "title", "shown", "path", "sha256", "phash"]
     held: list[Usable] = []
     with pq.ParquetFile(corpus.folder / "images.parquet") as file:
         for batch in file.iter_batches(CHUNK, columns=columns):
-            held += [_locate(corpus, row) for row in batch.to_pylist() if row["phash"] and row["path"] and row["title"]]
+            rows = [row for row in batch.to_pylist() if row["phash"] and row["path"] and (row["title"] or row["shown"])]
+            held += [_locate(corpus, row) for row in rows]
             if len(held) >= CHUNK:
                 yield held
                 held = []
@@ -331,7 +343,7 @@ def read_usable(corpus: Corpus) -> Iterator[list[Usable]]:
 
 
 def _locate(corpus: Corpus, row: dict[str, Any]) -> Usable:
-    return row["file"], row["title"], PictureFile(row["sha256"], corpus.image_path(row["file"]))
+    return row["file"], _list_titles(row), PictureFile(row["sha256"], corpus.image_path(row["file"]))
 
 
 def _try_lock(descriptor: int) -> bool:
