@@ -142,7 +142,7 @@ _SEARCHES = (
     ),
     ToolSpec(
         "text_search",
-        "Find pages by words. Gives titles, addresses and the passage that fits best; use it to find the page of a "
+        "Find pages by words. Gives titles, addresses and what fits best of each page; use it to find the page of a "
         "name or to look for a fact.",
         TextSearchArguments,
     ),
@@ -401,6 +401,7 @@ class Dialect:
         summary: tag of a block that may stand between the last thought and the answer; empty for none.
         native: whether calls go by the server's own tool calls instead of tags.
         calls: tool calls that the published system allows; 0 where it names no limit.
+        reads: whether its text search reads the pages that it finds; else it gives snippets, and a visit reads.
     """
 
     name: str
@@ -412,6 +413,7 @@ class Dialect:
     summary: str = ""
     native: bool = False
     calls: int = 0
+    reads: bool = True
 
     @property
     def identity(self) -> str:
@@ -432,6 +434,10 @@ class Dialect:
     def offers(self, tool: str) -> bool:
         """Whether a tool of ours can be called in it."""
         return self.forms is None or any(form.tool == tool for form in self.forms)
+
+    def reads_pages(self, summarised: bool) -> bool:
+        """Whether a text search reads pages: where they are summed up, or where nothing else opens them."""
+        return self.reads and (summarised or not self.offers("visit"))
 
     def find_form(self, tool: str) -> ToolForm | None:
         """Return how a tool of ours is called, None if it is not or if it is called as we do."""
@@ -569,13 +575,13 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
         for dialect in (
             SYNTH,
             Dialect("opensearch-vl", ("act_opensearch_vl", 2), _OPENSEARCH_VL, answer="response"),
-            Dialect("vsearcher", ("act_vsearcher", 1), _VSEARCHER, calls=30),
+            Dialect("vsearcher", ("act_vsearcher", 1), _VSEARCHER, calls=30, reads=False),
             # Three turns are published: two calls and the answer.
             Dialect(
                 "mmsearch-r1", ("act_mmsearch_r1", 2), _MMSEARCH_R1, think="reason", response="information", calls=2
             ),
             Dialect("mars", ("act_mars", 2), _MARS),
-            Dialect("dr-mmsearch", ("act_dr_mmsearch", 1), _DR_MMSEARCH, summary="summary"),
+            Dialect("dr-mmsearch", ("act_dr_mmsearch", 1), _DR_MMSEARCH, summary="summary", reads=False),
             NATIVE,
         )
     }

@@ -88,7 +88,7 @@ def read_index(path: Path, digest: str) -> PictureIndex:
     """Read the hashes from ``images.parquet``; pictures without one (unusable) are left out.
 
     Args:
-        path: the Parquet file, with columns ``file``, ``title`` and ``shown`` (lists), ``phash`` (16 hex digits, or empty).
+        path: the Parquet file, with columns ``file``, ``title`` and ``shown`` (lists), ``phash`` (16 hex digits).
         digest: the corpus's, so that a corpus rebuilt in the same place is read again.
     """
     rows = pq.read_table(path, columns=["file", "title", "shown", "phash"], filters=[("phash", "!=", "")]).to_pylist()
@@ -125,8 +125,9 @@ class LocalImageSearch:
         return f"local-image-search@{LOCAL_IMAGES_VERSION}:{self.max_distance}:{self.corpus.digest}{made}"
 
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
-        """Return at most ``count`` pages, nearest picture first, equal distances by file name; of one picture those
-        that lead with it first, then by title.
+        """Return at most ``count`` pages, nearest picture first, equal distances by file name.
+
+        Pages with the same picture: those that lead with it first, then by title.
 
         Raises:
             RecordFailed: if the query picture cannot be decoded, as :func:`pipelines.pictures.compute_phash` says.
@@ -180,7 +181,7 @@ class ClipIndex:
 
     Attributes:
         embeddings: float32 of shape (n, d), rows of unit length, sorted by file name; memory-mapped.
-        pictures: columns ``file`` and ``title``, the titles of the articles that show it, those that lead with it first.
+        pictures: columns ``file`` and ``title``: the articles that show it, those that lead with it first.
     """
 
     embeddings: NDArray[np.float32]
@@ -254,8 +255,9 @@ class ClipImageSearch:
         return f"clip-image-search@{VERSION}:{self.max_distance:g}:{index}{made}"
 
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
-        """Return at most ``count`` pages, nearest picture first, equal distances by file name; of one picture those
-        that lead with it first, then by title.
+        """Return at most ``count`` pages, nearest picture first, equal distances by file name.
+
+        Pages with the same picture: those that lead with it first, then by title.
 
         The first search makes the index, which takes as long as encoding every picture of the corpus.
 

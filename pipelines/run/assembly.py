@@ -354,6 +354,7 @@ class Acting:
 
     def _make_tools(self) -> ToolBox:
         config, roles, live = self.config.tools, self.roles, self.config.tools.family == "live"
+        summarised = self.config.summarises
         texts: TextSearch
         images: ImageSearch
         reader: PageReader
@@ -373,7 +374,8 @@ class Acting:
             ocr=self.seeing.layout,
             upscaler=self.seeing.upscaler,
             opencv=has_opencv(),
-            summariser=Summariser(self.roles.ask("summariser", "summarise_page")) if config.summarise else None,
+            summariser=Summariser(roles.ask("summariser", "summarise_page")) if summarised else None,
+            reads=find_dialect(self.config.rollouts.dialect).reads_pages(summarised),
             snapshot="" if live else self.corpus.snapshot,
             online=live,
         )

@@ -86,7 +86,9 @@ def write_corpus(folder, rows, digest="corpus-digest"):
         else:
             paint(path, seed)
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-        written.append({"file": file, "title": titles, "shown": shown, "path": file, "sha256": sha256, "phash": "0" * 16})
+        written.append(
+            {"file": file, "title": titles, "shown": shown, "path": file, "sha256": sha256, "phash": "0" * 16}
+        )
     pq.write_table(pa.Table.from_pylist(written, schema=SCHEMA), folder / "images.parquet")
     return FakeCorpus(folder, digest)
 

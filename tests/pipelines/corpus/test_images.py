@@ -105,7 +105,11 @@ def test_a_picture_at_hand_belongs_to_every_article_that_shows_it(write_images, 
     )
     build_corpus(dump, tmp_path / "out")
     images = [Corpus.open(tmp_path / "out").image(file) for file in ("A.jpg", "B.jpg", "C.jpg")]
-    assert [(image.title, image.shown) for image in images] == [(("Kelm",), ("Pier",)), ((), ("Kelm", "Pier")), ((), ())]
+    assert [(image.title, image.shown) for image in images] == [
+        (("Kelm",), ("Pier",)),
+        ((), ("Kelm", "Pier")),
+        ((), ()),
+    ]
 
 
 def test_invalid_tables_are_refused(write_images):
