@@ -13,9 +13,15 @@ import pytest
 from PIL import Image
 
 from pipelines.agent.observations import Thumbnails
-from pipelines.agent.picture_search import EMBEDDINGS, ClipImageSearch, LocalImageSearch, open_index
+from pipelines.agent.picture_search import (
+    EMBEDDINGS,
+    ClipImageSearch,
+    FetchedPictures,
+    LocalImageSearch,
+    open_index,
+)
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
-from pipelines.pictures import PictureStore, compute_phash
+from pipelines.pictures import PictureSource, PictureStore, compute_phash
 from pipelines.services.protocols import PictureFile
 from tests.pipelines.services.clients.fake_encoder import FakeEncoder
 
@@ -223,6 +229,26 @@ def test_pages_come_by_distance_file_and_title(tmp_path, rows, settings, count, 
     corpus = write_corpus(tmp_path / "corpus", rows)
     search = ClipImageSearch(corpus, FakeEncoder(), tmp_path / "derived", **settings)
     assert [title for title, _ in find(search, paint(tmp_path / "query.png", 5), count)] == titles
+
+
+def test_fetched_pictures_are_found_with_their_anchors_beside_the_corpus(corpus, tmp_path):
+    store = PictureStore(tmp_path / "store")
+    credit = PictureSource("Fetched.png", "A. Author", "CC0", "u", "s")
+    picture = store.add_file(paint(tmp_path / "f.png", 9).path, credit)
+    fetched = FetchedPictures("key", lambda: [("Pell", picture), ("Orsa", picture)], store)
+    thumbnails = Thumbnails(PictureStore(tmp_path / "thumbnails"))
+    query, other = fetched.locate(picture), PictureFile("query", corpus.folder / "b.png")
+    hashed = write_rows(tmp_path, [("b.png", ["Orsa"], compute_phash(paint(tmp_path / "b.png", 2).path))])
+    for plain in (LocalImageSearch(hashed), ClipImageSearch(corpus, FakeEncoder(), tmp_path / "derived")):
+        search = replace(plain, fetched=fetched, thumbnails=thumbnails)
+        hits = asyncio.run(search.search_image(query, 2))
+        assert [(hit.title, hit.distance, hit.thumbnail.author) for hit in hits] == [
+            ("Orsa", 0.0, "A. Author"),
+            ("Pell", 0.0, "A. Author"),
+        ]
+        assert find(plain, query, 1) != find(search, query, 1)
+        assert find(plain, other, 1) == find(search, other, 1) == [("Orsa", 0.0)]
+        assert search.identity == f"{replace(plain, thumbnails=thumbnails).identity}:key"
 
 
 def test_a_query_that_is_no_picture_is_refused(search, corpus, tmp_path):
