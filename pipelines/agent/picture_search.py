@@ -14,10 +14,11 @@ import fcntl
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from operator import itemgetter
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ Found = tuple[str, str, float]
 
 @dataclass(frozen=True)
 class FetchedPictures:
-    """Pictures that the stage groundings fetched for anchors: their files are in no corpus.
+    """Pictures that the stage groundings fetched for anchors: their files are in no corpus. Safe from any thread.
 
     Attributes:
         key: of the rows, which decide what was fetched.
@@ -56,6 +57,7 @@ class FetchedPictures:
     key: str
     read: Callable[[], Iterable[tuple[str, Picture]]]
     store: PictureStore
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False, compare=False)
 
     @cached_property
     def by_file(self) -> dict[str, tuple[Picture, tuple[str, ...]]]:
@@ -68,8 +70,9 @@ class FetchedPictures:
         return {file: (pictures[file], tuple(sorted(titles[file]))) for file in sorted(pictures)}
 
     def open_index(self) -> "PictureIndex":
-        """Return their perceptual hashes."""
-        return self._index
+        """Return their perceptual hashes; the first call reads the rows, and others wait for it."""
+        with self._lock:
+            return self._index
 
     @cached_property
     def _index(self) -> "PictureIndex":
@@ -79,7 +82,8 @@ class FetchedPictures:
 
     def list_usable(self) -> list["Usable"]:
         """Return them as an index of embeddings is made of them."""
-        return [(file, titles, self.locate(picture)) for file, (picture, titles) in self.by_file.items()]
+        with self._lock:
+            return [(file, titles, self.locate(picture)) for file, (picture, titles) in self.by_file.items()]
 
     def locate(self, picture: Picture) -> PictureFile:
         """Return a picture as a file."""
@@ -94,8 +98,8 @@ async def make_hits(
     Args:
         corpus: the pages and the pictures.
         found: in order.
-        fetched: further pictures.
         thumbnails: makes small copies, with author and licence of the picture; without it, hits have none.
+        fetched: further pictures.
 
     Raises:
         Unavailable: if a picture's file is missing, or its copy cannot be written.

@@ -227,10 +227,9 @@ def test_what_was_fetched_is_searched_by_the_stages_after_groundings_alone(demo,
     config = demo.config.model_copy(update={"commons": contact})
     assembly = Assembly(config, Workspace(tmp_path), demo_corpus)
     planned = {plan.name: plan for plan in assembly.plan_stages()}
-    for stage in ("enhancements", "difficulty"):
-        search = planned[stage].stage.searches.images if stage == "difficulty" else planned[stage].stage.search
-        assert planned["groundings"].key in search.identity
-    assert ":" + planned["groundings"].key not in assembly.seeing.image_search.identity
+    later = (planned["difficulty"].stage.searches.images, planned["enhancements"].stage.search)
+    assert all(planned["groundings"].key in search.identity for search in later)
+    assert planned["groundings"].key not in assembly.seeing.image_search.identity
     assembly.close()
 
 
