@@ -93,3 +93,5 @@ class CorpusImage:
     """Size of the file; 0 when not known."""
     depicts: tuple[str, ...] = ()
     """Qids of what the file is said to show (P180); empty when not known."""
+    shown: tuple[str, ...] = ()
+    """Titles of the articles that show it elsewhere than as their image, sorted; empty where it is not at hand."""

@@ -290,6 +290,8 @@ class ActInputs(Nested):
     question: str
     tools: str
     """JSON schemas of the tools."""
+    offered: tuple[str, ...] = ()
+    """The names in them: a prompt tells of a tool only where it is there."""
     turns_left: int
     oracle: TeacherOracle
     dialect: str = "synth"

@@ -142,7 +142,7 @@ _SEARCHES = (
     ),
     ToolSpec(
         "text_search",
-        "Find pages by words. Gives titles, addresses and the passage that fits best; use it to find the page of a "
+        "Find pages by words. Gives titles, addresses and what fits best of each page; use it to find the page of a "
         "name or to look for a fact.",
         TextSearchArguments,
     ),
@@ -167,7 +167,7 @@ _SHARPEN = ToolSpec(
 _SUPER_RESOLUTION = ToolSpec(
     "super_resolution",
     "Enlarge a picture with a network that restores detail (EDSR) and get it as a new picture. Use it when a picture "
-    "or a crop is small; gives no new picture, and a warning, where the network is not at hand.",
+    "or a part of one is small; gives no new picture, and a warning, where the network is not at hand.",
     SuperResolutionArguments,
 )
 _PERSPECTIVE = ToolSpec(
@@ -178,8 +178,8 @@ _PERSPECTIVE = ToolSpec(
 )
 _LAYOUT = ToolSpec(
     "layout_parsing",
-    "Read the text in a picture: blocks in reading order, each with its kind, its box (0 to 1000, as crop takes it) "
-    "and the reader's confidence. Use it on signs, captions and documents.",
+    "Read the text in a picture: blocks in reading order, each with its kind, its box (left, top, right, bottom; 0 to "
+    "1000 whatever the picture's size) and the reader's confidence. Use it on signs, captions and documents.",
     LayoutArguments,
 )
 
@@ -401,6 +401,7 @@ class Dialect:
         summary: tag of a block that may stand between the last thought and the answer; empty for none.
         native: whether calls go by the server's own tool calls instead of tags.
         calls: tool calls that the published system allows; 0 where it names no limit.
+        reads: whether its text search reads the pages that it finds; else it gives snippets, and a visit reads.
     """
 
     name: str
@@ -412,6 +413,7 @@ class Dialect:
     summary: str = ""
     native: bool = False
     calls: int = 0
+    reads: bool = True
 
     @property
     def identity(self) -> str:
@@ -432,6 +434,10 @@ class Dialect:
     def offers(self, tool: str) -> bool:
         """Whether a tool of ours can be called in it."""
         return self.forms is None or any(form.tool == tool for form in self.forms)
+
+    def reads_pages(self, summarised: bool) -> bool:
+        """Whether a text search reads pages: where they are summed up, or where nothing else opens them."""
+        return self.reads and (summarised or not self.offers("visit"))
 
     def find_form(self, tool: str) -> ToolForm | None:
         """Return how a tool of ours is called, None if it is not or if it is called as we do."""
@@ -482,6 +488,11 @@ def _keep(tool: str, required: tuple[str, ...] = ()) -> ToolForm:
     return ToolForm(tool, tool, {name: name for name in list_arguments(tool)}, required=required)
 
 
+_READ = (
+    "Find pages by words and read the best of them. Gives titles, addresses and what each page says of the query; use "
+    "it to find the page of a name or to look for a fact."
+)
+"""Of a text search that reads, in dialects without a tool that opens a page."""
 _FIRST = MappingProxyType({"image": "img_1"})
 _LOOK = (
     "Find pages that show the same picture as the question, or a like one. Takes no argument and looks up the "
@@ -503,13 +514,14 @@ _OPENSEARCH_VL = (
         boxes="corner",
     ),
     _keep("layout_parsing"),
-    ToolForm("text_search", "text_search", {"q": "query", "top_k": "top_k"}, required=("q",)),
+    ToolForm("text_search", "text_search", {"q": "query", "top_k": "top_k"}, required=("q",), description=_READ),
     ToolForm(
         "image_search",
         "image_search",
         {"url": "image"},
         schemas={"url": {"type": "string", "description": "name of the picture to look up, such as img_1"}},
         required=("url",),
+        description="Find pages that show the same or a like picture; gives titles, addresses and a line of text.",
     ),
     _keep("perspective_correct", ("image",)),
     _keep("super_resolution", ("image",)),
@@ -522,7 +534,9 @@ _VSEARCHER = (
 )
 _MMSEARCH_R1 = (
     ToolForm("image_search", "search", fixed=_FIRST, description=_LOOK, tag="search", content="<img>"),
-    ToolForm("text_search", "text_search", {"query": "query"}, required=("query",), tag="text_search"),
+    ToolForm(
+        "text_search", "text_search", {"query": "query"}, required=("query",), description=_READ, tag="text_search"
+    ),
 )
 _MARS = (
     ToolForm(
@@ -544,7 +558,7 @@ _MARS = (
         required=("bbox_2d", "label", "img_idx"),
         counts_from=0,
     ),
-    ToolForm("text_search", "text_search_tool", {"query": "query"}, required=("query",)),
+    ToolForm("text_search", "text_search_tool", {"query": "query"}, required=("query",), description=_READ),
     ToolForm("image_search", "image_search_tool", fixed=_FIRST, description=_LOOK),
 )
 _DR_MMSEARCH = (
@@ -553,21 +567,21 @@ _DR_MMSEARCH = (
     ToolForm("visit", "web_visit", {"url": "url", "goal": "goal"}, required=("url", "goal")),
 )
 
-SYNTH = Dialect("synth", ("act", 3))
-NATIVE = Dialect("native", ("act_native", 1), native=True)
+SYNTH = Dialect("synth", ("act", 4))
+NATIVE = Dialect("native", ("act_native", 2), native=True)
 DIALECTS: Mapping[str, Dialect] = MappingProxyType(
     {
         dialect.name: dialect
         for dialect in (
             SYNTH,
-            Dialect("opensearch-vl", ("act_opensearch_vl", 1), _OPENSEARCH_VL, answer="response"),
-            Dialect("vsearcher", ("act_vsearcher", 1), _VSEARCHER, calls=30),
+            Dialect("opensearch-vl", ("act_opensearch_vl", 2), _OPENSEARCH_VL, answer="response"),
+            Dialect("vsearcher", ("act_vsearcher", 1), _VSEARCHER, calls=30, reads=False),
             # Three turns are published: two calls and the answer.
             Dialect(
-                "mmsearch-r1", ("act_mmsearch_r1", 1), _MMSEARCH_R1, think="reason", response="information", calls=2
+                "mmsearch-r1", ("act_mmsearch_r1", 2), _MMSEARCH_R1, think="reason", response="information", calls=2
             ),
-            Dialect("mars", ("act_mars", 1), _MARS),
-            Dialect("dr-mmsearch", ("act_dr_mmsearch", 1), _DR_MMSEARCH, summary="summary"),
+            Dialect("mars", ("act_mars", 2), _MARS),
+            Dialect("dr-mmsearch", ("act_dr_mmsearch", 1), _DR_MMSEARCH, summary="summary", reads=False),
             NATIVE,
         )
     }
@@ -599,10 +613,17 @@ def translate_tools(tools: str, dialect: Dialect) -> str:
     return json.dumps(shown, ensure_ascii=False)
 
 
+@lru_cache(maxsize=64)
+def list_offered(tools: str) -> tuple[str, ...]:
+    """Return the names in a JSON array of function schemas."""
+    return tuple(each["function"]["name"] for each in json.loads(tools))
+
+
 class SystemInputs(BaseModel):
     """What a system message is rendered from."""
 
     tools: str
+    offered: tuple[str, ...]
     turns_left: int
     question: str = ""
 
@@ -615,5 +636,6 @@ def render_system(dialect: Dialect, tools: str, calls: int) -> str:
         tools: ours, as :func:`pipelines.agent.dialects.render_tools` gives them.
         calls: tool calls that the model may make; one more turn is for the answer.
     """
-    inputs = SystemInputs(tools=translate_tools(tools, dialect), turns_left=calls + 1)
+    shown = translate_tools(tools, dialect)
+    inputs = SystemInputs(tools=shown, offered=list_offered(shown), turns_left=calls + 1)
     return render_messages(dialect.load_prompt(), inputs)[0].text

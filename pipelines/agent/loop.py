@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pipelines.agent.contamination import Watched
-from pipelines.agent.dialects import SYNTH, Dialect, translate_tools
+from pipelines.agent.dialects import SYNTH, Dialect, list_offered, translate_tools
 from pipelines.agent.observations import refuse_call
 from pipelines.agent.tools import ToolBox, call_tool
 from pipelines.agent.transcript import (
@@ -171,7 +171,12 @@ def _render_opening(agent: Agent, question: str, picture: Picture, oracle: Teach
 
 def _make_inputs(agent: Agent, question: str, turns_left: int, oracle: TeacherOracle) -> ActInputs:
     return ActInputs(
-        question=question, tools=agent.offered, turns_left=turns_left, oracle=oracle, dialect=agent.dialect.name
+        question=question,
+        tools=agent.offered,
+        offered=list_offered(agent.offered),
+        turns_left=turns_left,
+        oracle=oracle,
+        dialect=agent.dialect.name,
     )
 
 

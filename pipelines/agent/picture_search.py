@@ -3,17 +3,22 @@
 A hash stands for a whole picture: crops are not found, unless they leave nearly all of it. An encoder finds pictures
 that show the like, and what the query was cut from.
 
+Beside the corpus's own pictures both know those that a run fetched for its questions.
+
 The encoder's index is made once for a corpus and an encoder: one embedding a usable picture, in a folder whose name is
 their digest. It appears whole or not at all, and is mapped into memory, so that all processes of a host share it.
 """
 
 import asyncio
 import fcntl
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from operator import itemgetter
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,7 +27,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from pipelines.agent.depicting import encode_readable
-from pipelines.agent.observations import Thumbnails
+from pipelines.agent.observations import Thumbnails, credit_picture
 from pipelines.checks.pictures import Copy
 from pipelines.corpus.search import make_page_url
 from pipelines.corpus.store import Corpus
@@ -31,39 +36,97 @@ from pipelines.corpus.wikitext import lead_paragraph
 from pipelines.errors import CorruptInput
 from pipelines.files import drafting_folder, explain_os_error
 from pipelines.ids import digest_value
-from pipelines.pictures import PictureSource, compute_phash
+from pipelines.pictures import PictureSource, PictureStore, compute_phash
 from pipelines.services.protocols import ImageEncoder, ImageHit, PictureFile
+from schemas.datasets import Picture
 
 Found = tuple[str, str, float]
 """Title of a page, file name of the picture that was found on it, distance."""
 
 
-async def make_hits(corpus: Corpus, found: Sequence[Found], thumbnails: Thumbnails | None) -> tuple[ImageHit, ...]:
+@dataclass(frozen=True)
+class FetchedPictures:
+    """Pictures that the stage groundings fetched for anchors: their files are in no corpus. Safe from any thread.
+
+    Attributes:
+        key: of the rows, which decide what was fetched.
+        read: returns the title of the anchor and the picture of each row whose picture was fetched.
+        store: where they lie.
+    """
+
+    key: str
+    read: Callable[[], Iterable[tuple[str, Picture]]]
+    store: PictureStore
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False, compare=False)
+
+    @cached_property
+    def by_file(self) -> dict[str, tuple[Picture, tuple[str, ...]]]:
+        """Each picture with the titles of its anchors, sorted, by file name in order."""
+        titles = defaultdict[str, set[str]](set)
+        pictures = {}
+        for title, picture in self.read():
+            pictures[picture.file] = picture
+            titles[picture.file].add(title)
+        return {file: (pictures[file], tuple(sorted(titles[file]))) for file in sorted(pictures)}
+
+    def open_index(self) -> "PictureIndex":
+        """Return their perceptual hashes; the first call reads the rows, and others wait for it."""
+        with self._lock:
+            return self._index
+
+    @cached_property
+    def _index(self) -> "PictureIndex":
+        hashes = np.array([int(picture.phash, 16) for picture, _ in self.by_file.values()], dtype=np.uint64)
+        titles = tuple(titles for _, titles in self.by_file.values())
+        return PictureIndex(hashes, tuple(self.by_file), titles, tuple(map(len, titles)))
+
+    def list_usable(self) -> list["Usable"]:
+        """Return them as an index of embeddings is made of them."""
+        with self._lock:
+            return [(file, titles, self.locate(picture)) for file, (picture, titles) in self.by_file.items()]
+
+    def locate(self, picture: Picture) -> PictureFile:
+        """Return a picture as a file."""
+        return PictureFile(picture.sha256, self.store.path(picture.sha256, picture.extension))
+
+
+async def make_hits(
+    corpus: Corpus, found: Sequence[Found], thumbnails: Thumbnails | None, fetched: FetchedPictures | None = None
+) -> tuple[ImageHit, ...]:
     """Return pages as hits, the first paragraph of each as its snippet.
 
     Args:
         corpus: the pages and the pictures.
         found: in order.
         thumbnails: makes small copies, with author and licence of the picture; without it, hits have none.
+        fetched: further pictures.
 
     Raises:
         Unavailable: if a picture's file is missing, or its copy cannot be written.
     """
-    return await asyncio.to_thread(lambda: tuple(_make_hit(corpus, one, thumbnails) for one in found))
+    return await asyncio.to_thread(lambda: tuple(_make_hit(corpus, one, thumbnails, fetched) for one in found))
 
 
-def _make_hit(corpus: Corpus, found: Found, thumbnails: Thumbnails | None) -> ImageHit:
+def _make_hit(corpus: Corpus, found: Found, thumbnails: Thumbnails | None, fetched: FetchedPictures | None) -> ImageHit:
     title, file, distance = found
     node = corpus.find(title)
     snippet = "" if node is None else lead_paragraph(corpus.text(node))
-    image, thumbnail = corpus.image(file) if thumbnails is not None else None, None
-    if thumbnails is not None and image is not None:
+    thumbnail = None
+    if thumbnails is not None and fetched is not None and file in fetched.by_file:
+        picture, _ = fetched.by_file[file]
+        thumbnail = thumbnails.make(fetched.locate(picture).path, picture.sha256, credit_picture(picture))
+    elif thumbnails is not None and (image := corpus.image(file)) is not None:
         source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
         thumbnail = thumbnails.make(corpus.image_path(file), image.sha256, source)
     return ImageHit(make_page_url(corpus.manifest.base_url, title), title, snippet, distance, thumbnail)
 
 
-LOCAL_IMAGES_VERSION = 1
+LOCAL_IMAGES_VERSION = 2
+
+
+def _identify(thumbnails: Thumbnails | None, fetched: FetchedPictures | None) -> str:
+    made = "" if thumbnails is None else f":{thumbnails.identity}"
+    return made if fetched is None else f"{made}:{fetched.key}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +136,14 @@ class PictureIndex:
     Attributes:
         hashes: uint64, one a usable picture.
         files: file name of each.
-        titles: titles of the articles that show each, sorted.
+        titles: titles of the articles that show each, those that lead with it first, sorted.
+        leads: how many of them lead with it.
     """
 
     hashes: NDArray[np.uint64]
     files: tuple[str, ...]
     titles: tuple[tuple[str, ...], ...]
+    leads: tuple[int, ...]
 
 
 @lru_cache(maxsize=4)
@@ -86,14 +151,20 @@ def read_index(path: Path, digest: str) -> PictureIndex:
     """Read the hashes from ``images.parquet``; pictures without one (unusable) are left out.
 
     Args:
-        path: the Parquet file, with columns ``file``, ``title`` (list) and ``phash`` (16 hex digits, or empty).
+        path: the Parquet file, with columns ``file``, ``title`` and ``shown`` (lists), ``phash`` (16 hex digits).
         digest: the corpus's, so that a corpus rebuilt in the same place is read again.
     """
-    rows = pq.read_table(path, columns=["file", "title", "phash"], filters=[("phash", "!=", "")]).to_pylist()
+    rows = pq.read_table(path, columns=["file", "title", "shown", "phash"], filters=[("phash", "!=", "")]).to_pylist()
     usable = sorted(rows, key=lambda row: str(row["file"]))
     hashes = np.array([int(row["phash"], 16) for row in usable], dtype=np.uint64)
     files = tuple(row["file"] for row in usable)
-    return PictureIndex(hashes, files, tuple(tuple(sorted(row["title"])) for row in usable))
+    titles = tuple(_list_titles(row) for row in usable)
+    return PictureIndex(hashes, files, titles, tuple(len(row["title"]) for row in usable))
+
+
+def _list_titles(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return the articles that show a picture: those that lead with it, then the others, each sorted."""
+    return (*sorted(row["title"]), *sorted(row["shown"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,40 +175,50 @@ class LocalImageSearch:
         corpus: the open corpus.
         max_distance: most bits of 64 in which two pictures' hashes may differ.
         thumbnails: makes the hits' thumbnails; without one they have none.
+        fetched: pictures that are searched beside the corpus's.
     """
 
     corpus: Corpus
     max_distance: int = 10
     thumbnails: Thumbnails | None = None
+    fetched: FetchedPictures | None = None
 
     @property
     def identity(self) -> str:
-        """Name, version, distance and corpus digest, and how thumbnails are made if they are."""
-        made = "" if self.thumbnails is None else f":{self.thumbnails.identity}"
+        """Name, version, distance and corpus digest, and how thumbnails are made and what was fetched if they are."""
+        made = _identify(self.thumbnails, self.fetched)
         return f"local-image-search@{LOCAL_IMAGES_VERSION}:{self.max_distance}:{self.corpus.digest}{made}"
 
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
-        """Return at most ``count`` pages, nearest picture first, equal distances by file name and title.
+        """Return at most ``count`` pages, nearest picture first, equal distances by file name.
+
+        Pages with the same picture: those that lead with it first, then by title.
 
         Raises:
             RecordFailed: if the query picture cannot be decoded, as :func:`pipelines.pictures.compute_phash` says.
             Unavailable: if the picture of a thumbnail is missing, or the thumbnail cannot be written.
         """
-        index = read_index(self.corpus.folder / "images.parquet", self.corpus.digest)
-        near, distances = self._find_near(index, await asyncio.to_thread(compute_phash, picture.path))
-        nearest: dict[str, int] = {}
-        for place in near:
-            for title in index.titles[place]:
-                nearest.setdefault(title, int(place))
-        best = list(nearest.items())[:count]
-        found = [(title, index.files[place], float(distances[place])) for title, place in best]
-        return await make_hits(self.corpus, found, self.thumbnails)
+        phash = await asyncio.to_thread(compute_phash, picture.path)
+        indexes = [read_index(self.corpus.folder / "images.parquet", self.corpus.digest)]
+        if self.fetched is not None:
+            indexes.append(await asyncio.to_thread(self.fetched.open_index))
+        shown: list[Found] = []
+        for index in indexes:
+            near, distances = self._find_near(index, phash)
+            shown += [
+                (title, index.files[place], float(distances[place])) for place in near for title in index.titles[place]
+            ]
+        nearest: dict[str, Found] = {}
+        for found in sorted(shown, key=itemgetter(2)):
+            nearest.setdefault(found[0], found)
+        return await make_hits(self.corpus, list(nearest.values())[:count], self.thumbnails, self.fetched)
 
     def find_copies(self, phash: str, count: int = 20) -> tuple[Copy, ...]:
         """Return at most ``count`` files whose hash is near one (16 hex digits), nearest first, then by file name."""
         index = read_index(self.corpus.folder / "images.parquet", self.corpus.digest)
         near, distances = self._find_near(index, phash)
-        return tuple(Copy(index.files[place], index.titles[place], int(distances[place])) for place in near[:count])
+        found = ((place, index.titles[place][: index.leads[place] or None]) for place in near[:count])
+        return tuple(Copy(index.files[place], titles, int(distances[place])) for place, titles in found)
 
     def _find_near(self, index: PictureIndex, phash: str) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
         """Return the places of the pictures whose hash is near one, nearest first, and the distances of all."""
@@ -146,7 +227,7 @@ class LocalImageSearch:
         return near[np.argsort(distances[near], kind="stable")], distances
 
 
-VERSION = 2
+VERSION = 3
 CHUNK = 512
 """Pictures that are encoded and written together while the index is made."""
 BLOCK = 16_384
@@ -170,7 +251,7 @@ class ClipIndex:
 
     Attributes:
         embeddings: float32 of shape (n, d), rows of unit length, sorted by file name; memory-mapped.
-        pictures: columns ``file`` and ``title``, the titles of the articles that show it, sorted.
+        pictures: columns ``file`` and ``title``: the articles that show it, those that lead with it first.
     """
 
     embeddings: NDArray[np.float32]
@@ -228,6 +309,7 @@ class ClipImageSearch:
         folder: derived folder of indexes.
         max_distance: largest distance (1 - cosine) of a hit; 1 leaves out what has nothing in common.
         thumbnails: makes the hits' thumbnails; without one they have none.
+        fetched: pictures that are searched beside the corpus's.
     """
 
     corpus: Corpus
@@ -235,16 +317,19 @@ class ClipImageSearch:
     folder: Path
     max_distance: float = 1.0
     thumbnails: Thumbnails | None = None
+    fetched: FetchedPictures | None = None
 
     @property
     def identity(self) -> str:
-        """Name, version, distance, corpus digest and encoder, and how thumbnails are made if they are."""
-        made = "" if self.thumbnails is None else f":{self.thumbnails.identity}"
+        """As that of :class:`LocalImageSearch`, with the encoder."""
+        made = _identify(self.thumbnails, self.fetched)
         index = f"{self.corpus.digest}:{self.encoder.identity}"
         return f"clip-image-search@{VERSION}:{self.max_distance:g}:{index}{made}"
 
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
-        """Return at most ``count`` pages, nearest picture first, equal distances by file name and title.
+        """Return at most ``count`` pages, nearest picture first, equal distances by file name.
+
+        Pages with the same picture: those that lead with it first, then by title.
 
         The first search makes the index, which takes as long as encoding every picture of the corpus.
 
@@ -255,34 +340,47 @@ class ClipImageSearch:
         if count < 1:
             return ()
         (query,) = await self.encoder.encode_pictures([picture])
-        index = await self.prepare()
-        nearest = await asyncio.to_thread(self._find_pages, index, query, count)
-        return await make_hits(self.corpus, nearest, self.thumbnails)
+        indexes = [await self.prepare()]
+        if self.fetched is not None:
+            usable = await asyncio.to_thread(self.fetched.list_usable)
+            indexes.append(await self._open([self.fetched.key], [usable]))
+        nearest = await asyncio.to_thread(self._find_pages, indexes, query, count)
+        return await make_hits(self.corpus, nearest, self.thumbnails, self.fetched)
 
     async def prepare(self) -> ClipIndex:
-        """Return the index, made first where it is missing.
+        """Return the index of the corpus, made first where it is missing.
 
         Raises:
             ServiceError: if the encoder or the disk is unavailable.
             ConfigError: if the folder cannot be written.
         """
-        key = digest_value([VERSION, self.corpus.digest, self.encoder.identity])[:32]
+        return await self._open([], read_usable(self.corpus))
+
+    async def _open(self, parts: list[str], chunks: Iterable[list["Usable"]]) -> ClipIndex:
+        key = digest_value([VERSION, self.corpus.digest, self.encoder.identity, *parts])[:32]
         place = self.folder / key
         if not place.is_dir():
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 async with self._hold(self.folder / f"{key}.lock"):
                     if not place.is_dir():
-                        await self._make(place)
+                        await self._make(place, chunks)
             except OSError as error:
                 raise explain_os_error(error, f"index of pictures in {self.folder}") from error
         return open_index(place)
 
-    def _find_pages(self, index: ClipIndex, query: NDArray[np.float32], count: int) -> list[tuple[str, str, float]]:
-        """Return the nearest pages: title, the nearest of its pictures, distance."""
+    def _find_pages(self, indexes: Sequence[ClipIndex], query: NDArray[np.float32], count: int) -> list[Found]:
+        """Return the nearest pages."""
+        found = [page for index in indexes for page in self._find_in(index, query, count)]
+        nearest: dict[str, Found] = {}
+        for page in sorted(found, key=itemgetter(2)):
+            nearest.setdefault(page[0], page)
+        return list(nearest.values())[:count]
+
+    def _find_in(self, index: ClipIndex, query: NDArray[np.float32], count: int) -> list[Found]:
         looked = FIRST * count
         while True:
-            nearest: dict[str, tuple[str, str, float]] = {}
+            nearest: dict[str, Found] = {}
             for distance, file, titles in index.rank(query, looked):
                 for title in titles if distance <= self.max_distance else ():
                     nearest.setdefault(title, (title, file, distance))
@@ -298,31 +396,32 @@ class ClipImageSearch:
                 await asyncio.sleep(_PAUSE)
             yield
 
-    async def _make(self, place: Path) -> None:
+    async def _make(self, place: Path, chunks: Iterable[list["Usable"]]) -> None:
         with (
             drafting_folder(place) as draft,
             (draft / EMBEDDINGS).open("wb") as target,
             TableWriter(draft, "pictures", _PICTURES, mapped=True) as table,
         ):
-            for chunk in read_usable(self.corpus):
+            for chunk in chunks:
                 rows = await encode_readable(self.encoder, [picture for _, _, picture in chunk])
                 for (file, titles, _), row in zip(chunk, rows, strict=True):
                     if row is not None:
                         target.write(row.astype("<f4").tobytes())
-                        table.write_rows([(file, sorted(titles))])
+                        table.write_rows([(file, titles)])
 
 
-Usable = tuple[str, list[str], PictureFile]
+Usable = tuple[str, tuple[str, ...], PictureFile]
 """File name, titles of the articles that show it, and where it lies."""
 
 
 def read_usable(corpus: Corpus) -> Iterator[list[Usable]]:
     """Yield the corpus's pictures that are at hand, can be decoded and stand in an article, by file name, in chunks."""
-    columns = ["file", "title", "path", "sha256", "phash"]
+    columns = ["file", "title", "shown", "path", "sha256", "phash"]
     held: list[Usable] = []
     with pq.ParquetFile(corpus.folder / "images.parquet") as file:
         for batch in file.iter_batches(CHUNK, columns=columns):
-            held += [_locate(corpus, row) for row in batch.to_pylist() if row["phash"] and row["path"] and row["title"]]
+            rows = [row for row in batch.to_pylist() if row["phash"] and row["path"] and (row["title"] or row["shown"])]
+            held += [_locate(corpus, row) for row in rows]
             if len(held) >= CHUNK:
                 yield held
                 held = []
@@ -331,7 +430,7 @@ def read_usable(corpus: Corpus) -> Iterator[list[Usable]]:
 
 
 def _locate(corpus: Corpus, row: dict[str, Any]) -> Usable:
-    return row["file"], row["title"], PictureFile(row["sha256"], corpus.image_path(row["file"]))
+    return row["file"], _list_titles(row), PictureFile(row["sha256"], corpus.image_path(row["file"]))
 
 
 def _try_lock(descriptor: int) -> bool:

@@ -40,6 +40,7 @@ from pipelines.agent.observations import (
     LONGEST,
     LONGEST_DETAIL,
     LONGEST_URL,
+    PASSAGE,
     ImageStore,
     Shown,
     Summariser,
@@ -176,6 +177,7 @@ class ToolBox:
         snippet_limit: characters of a hit's snippet; twice as many where the query's words are spread.
         page_limit: characters of a visited page, or of the text in a picture.
         summariser: sums up pages that are searched for or visited; without one passages are shown.
+        reads: whether a text search reads its best pages; else its hits show the passages that it found.
         snapshot: date of the corpus that is searched; empty for live tools.
         online: whether pages come from the web, so that an address outside the public web is refused as such.
     """
@@ -191,6 +193,7 @@ class ToolBox:
     snippet_limit: int = 600
     page_limit: int = 12_000
     summariser: Summariser | None = None
+    reads: bool = False
     snapshot: str = ""
     online: bool = False
 
@@ -212,7 +215,8 @@ class ToolBox:
         reading = [
             PASSAGES,
             RESULTS,
-            None if self.summariser is None else [self.summariser.identity, self.settings.pages_read],
+            None if self.summariser is None else self.summariser.identity,
+            self.settings.pages_read if self.reads else 0,
             identify_rules(self.settings.blocked_hosts),
         ]
         return digest_value([VERSION, backends, seeing, self.describe(), limits, reading])
@@ -269,31 +273,47 @@ class ToolBox:
         return await self._edit(arguments, image, f"img_{len(images) + 1}")
 
     async def _search_text(self, arguments: TextSearchArguments) -> ToolOutcome:
-        """Return pages found by words; with a summariser the best ones are read and summed up."""
+        """Return pages found by words; the best ones are read where ``reads`` says so."""
         found = await self.text_search.search_text(arguments.query, arguments.top_k)
         hits = self._leave_out(found)
         reads = [Read(cut_match(hit.snippet, arguments.query, self.snippet_limit)) for hit in hits]
-        if self.summariser is not None:
+        if self.reads:
             best = zip(hits[: self.settings.pages_read], reads, strict=False)
-            summed = await asyncio.gather(*(self._sum_up(hit, read, arguments.query) for hit, read in best))
-            reads[: len(summed)] = summed
+            whole = await asyncio.gather(*(self._read_hit(hit, read, arguments.query) for hit, read in best))
+            reads[: len(whole)] = whole
         shown = [Shown(hit.url, hit.title, read.text) for hit, read in zip(hits, reads, strict=True)]
-        text = render_hits(shown, max(2 * self.snippet_limit, LONGEST)) or "No page was found for these words."
+        text = render_hits(shown, max(5 * self.snippet_limit, LONGEST)) or "No page was found for these words."
         warning = "" if all(read.whole for read in reads) else NO_SUMMARY
         outcome = show_results(text, keep_results(hits), (), warning)
         raw = "\n".join((text, *(read.source for read in reads)))
         return _mark(replace(outcome, raw=raw), found, self.settings.blocked_hosts)
 
-    async def _sum_up(self, hit: TextHit, passage: Read, query: str) -> Read:
-        """Return a page that was found, summed up for the query; its passage where the page cannot be read."""
+    async def _read_hit(self, hit: TextHit, passage: Read, query: str) -> Read:
+        """Return what a page that was found says of the query, or its passage where the page cannot be read."""
         try:
             page = await self.pages.read_page(hit.url)
         except (PageNotFound, ForbiddenAddress):
             return passage
         if is_blocked(page.url, self.settings.blocked_hosts):
             return passage
-        read = await self._read_page(page, query, self.snippet_limit)
-        return read if read.whole else replace(passage, source=read.source, whole=False)
+        if self.summariser is not None:
+            summary = await self.summariser.summarise(query, page.title, page.text)
+            if summary.whole:
+                return Read(summary.text, page.text)
+        text = await asyncio.to_thread(self._show_fitting, page.text, passage.text, query)
+        return Read(text, page.text, whole=self.summariser is None)
+
+    def _show_fitting(self, page: str, passage: str, query: str) -> str:
+        """Return a short page as it is, and of a longer one what the search found on it.
+
+        An engine's snippet may be no part of the page; then the passage that fits the query best stands behind it, with
+        the beginning of the page.
+        """
+        if len(page) <= LONGEST:
+            return page
+        if passage.strip("…") in " ".join(page.split()):
+            return passage
+        return f"{passage} {choose_passages(page, query, 2 * (PASSAGE + 2))}"
 
     async def _search_image(self, arguments: ImageSearchArguments, image: RolloutImage, known: int) -> ToolOutcome:
         """Return pages that show a picture, or the part of it that ``arguments`` name; ``known`` numbers thumbnails."""

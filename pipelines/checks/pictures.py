@@ -333,7 +333,7 @@ class Copy:
 
     file: str
     titles: tuple[str, ...]
-    """Articles that lead with it."""
+    """Articles that lead with it; where none does, those that show it."""
     distance: int
     """Bits of 64 in which the perceptual hashes differ."""
 

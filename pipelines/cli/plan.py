@@ -18,6 +18,7 @@ from rich.table import Table
 
 from pipelines.agent.agreement import Interval, bound_mean, estimate_ratio, make_bound, make_exact
 from pipelines.agent.attempts import make_plan
+from pipelines.agent.dialects import find_dialect
 from pipelines.agent.pictures import HALVINGS
 from pipelines.config.settings import CorpusConfig, GeneratedWorld, RunConfig
 from pipelines.corpus.dump import list_parts, read_site, sample_ranges
@@ -287,7 +288,9 @@ def bound_requests(config: RunConfig, stage: str) -> int:
     searches = sum({"": 0, "both": 2}.get(step.condition.partition("+")[2], 1) for step in plan.filters)
     attempts = len(plan.filters) * difficulty.attempts * (1 + judges)
     trials = 1 + 2 * (len(config.enhancements.strengths) + HALVINGS)
-    a_call = 2 + (2 * config.tools.pages_read if config.tools.summarise else 0)
+    summed = config.summarises
+    read = config.tools.pages_read if find_dialect(config.rollouts.dialect).reads_pages(summed) else 0
+    a_call = 2 + max(read * (1 + summed), summed)
     return {
         "questions": 2 + pages,
         "rewrites": hidden * each,

@@ -150,8 +150,8 @@ def _check_sight(config: RunConfig) -> None:
 
 
 def _check_acting(config: RunConfig) -> None:
-    tools, live, models = config.tools, config.live, config.models
-    if tools.summarise and models.summariser is None:
+    tools, live = config.tools, config.live
+    if tools.summarise is True and not config.summarises:
         raise ConfigError(
             "configuration: tools.summarise without models.summariser; name one: "
             "--set models.summariser.adapter=templates --set models.summariser.name=templates"
@@ -285,7 +285,9 @@ def _fill_roles(tables: dict[str, Any]) -> None:
     models = tables.get("models")
     if not isinstance(models, dict) or not isinstance(default := models.get("default"), dict):
         return
-    for role in NEEDED_ROLES:
+    tools = tables.get("tools")
+    summed = isinstance(tools, dict) and bool(tools.get("summarise"))
+    for role in (*NEEDED_ROLES, *(["summariser"] if summed else [])):
         own = models.get(role, {})
         if isinstance(own, dict) and not own.get("name"):
             models[role] = {**default, **own}

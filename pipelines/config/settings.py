@@ -236,10 +236,14 @@ class ToolsConfig(Section):
     family: Literal["local", "live"] = Field(
         "local", description="local: over the corpus, deterministic, no network; live: the services of [live]"
     )
-    summarise: bool = Field(
-        False, description="models.summariser sums up pages that are searched for or visited; else passages are shown"
+    summarise: bool | Literal["auto"] = Field(
+        False,
+        description="models.summariser sums up pages that are searched for or visited; else passages are shown. auto: "
+        "where models.summariser or models.default names a model",
     )
-    pages_read: int = Field(3, ge=1, le=10, description="pages that a text search reads to sum them up")
+    pages_read: int = Field(
+        3, ge=1, le=10, description="pages that a text search reads where the dialect's search reads pages"
+    )
     thumbnails: int = Field(
         0, ge=0, le=10, description="pictures of an image search's results that are shown, each with a name of its own"
     )
@@ -365,7 +369,9 @@ class ModelsConfig(Section):
     """Roles of a run. A judge is never the model it judges."""
 
     default: ModelConfig | None = Field(
-        None, description="plays writer, rewriter, solver and teacher where they name no model"
+        None,
+        description="plays writer, rewriter, solver and teacher where they name no model, and with tools.summarise the "
+        "summariser",
     )
     writer: ModelConfig = Field(ModelConfig(), description="writes canonical questions")
     rewriter: ModelConfig = Field(ModelConfig(), description="writes descriptors and fuzzy questions")
@@ -662,3 +668,8 @@ class RunConfig(Section):
     models: ModelsConfig = ModelsConfig()
     budget: BudgetConfig = BudgetConfig()
     runtime: RuntimeConfig = RuntimeConfig()
+
+    @property
+    def summarises(self) -> bool:
+        """Whether a model sums pages up for the agent."""
+        return bool(self.tools.summarise) and "summariser" in self.models.list_roles()

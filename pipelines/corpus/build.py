@@ -380,7 +380,7 @@ class _Build:
             redirects, rejected, failed = write_redirects(folder, numbering)
             aliases = write_aliases(folder, scratch, numbering)
         with self.phase("images"):
-            images, pictures, media = write_images(folder, self.side, kept)
+            images, pictures, media = write_images(folder, self.side, kept, self.site.language)
         with self.phase("search") as report:
             passages = list_passages(numbering, lambda done: report(done, numbering.article_count))
             passage_count = write_passages(folder / "search.db", passages)

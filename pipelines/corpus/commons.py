@@ -14,6 +14,7 @@ import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
 
 from pipelines.corpus.data import read_data
-from pipelines.corpus.images import QID, merge_images, read_images
+from pipelines.corpus.images import QID, find_showing, merge_images, read_images
 from pipelines.corpus.manifest import SideFiles
 from pipelines.corpus.properties import make_once
 from pipelines.corpus.tables import IMAGES, TableWriter
@@ -381,13 +382,16 @@ def _end_entity(batch: list[CommonsEntity], source: bytes, number: bytes, prefix
     return found or prefixes
 
 
-def write_images(folder: Path, side: SideFiles, kept: Path) -> tuple[int, list[tuple[str, str]], dict[str, int]]:
-    """Write the table of pictures of a corpus whose pages are written.
+def write_images(
+    folder: Path, side: SideFiles, kept: Path, language: str
+) -> tuple[int, list[tuple[str, str]], dict[str, int]]:
+    """Write the table of pictures of a corpus whose pages and texts are written.
 
     Args:
         folder: of the corpus.
         side: the files beside the dump.
         kept: folder for what a repeated build can reuse.
+        language: code of the wiki's language.
 
     Returns:
         The number of rows, (file, sha256) of every local picture, and the counts of :func:`collect_media`, empty
@@ -403,6 +407,9 @@ def write_images(folder: Path, side: SideFiles, kept: Path) -> tuple[int, list[t
             wanted = hash_files(name for batch in batches for name in batch.column(0).to_pylist())
         media, counts = make_once(kept, "media", files, partial(collect_media, side.media, wanted))
     local = read_images(side.images) if side.images is not None else []
+    if local:
+        shown = find_showing(folder, language, {image.file for image in local})
+        local = [replace(image, shown=shown.get(image.file, ())) for image in local]
     with TableWriter(folder, "images", IMAGES, mapped=True) as writer:
         for rows in merge_images(local, media, pages):
             writer.write_table(rows)

@@ -16,7 +16,8 @@ import hashlib
 import heapq
 import html
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, replace
@@ -29,9 +30,11 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipelines.corpus.data import read_data
 from pipelines.corpus.tables import IMAGES, MEMORY_MEGABYTES, open_spill, stream_tables
+from pipelines.corpus.texts import PageStore
 from pipelines.corpus.wikitext import blank_spans, find_braces, find_ignored, match_template
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import TEMP_PREFIX, explain_os_error
@@ -202,7 +205,8 @@ def _make_rows(
         image = at_hand.get(file)
         if image is not None and (image.error != _MISSING or found is None):
             said = image.depicts or (found or {}).get("depicts") or ()
-            yield asdict(image) | {"title": titles, "depicts": said}
+            shown = [title for title in image.shown if title not in titles]
+            yield asdict(image) | {"title": titles, "depicts": said, "shown": shown}
         elif found is not None:
             yield _describe(found) | {"title": titles}
 
@@ -211,8 +215,28 @@ def _describe(media: _Row) -> _Row:
     """Return the row of a file that Commons describes, without its titles."""
     name = FORMATS.get(media["mime"], "")
     kept = {"url": media["url"] or "", "bytes": media["bytes"] or 0, "depicts": media["depicts"] or []}
-    row = {column: media[column] for column in _KEPT} | kept
+    row = {column: media[column] for column in _KEPT} | kept | {"shown": []}
     return row | {"path": "", "sha256": "", "phash": "", "format": name, "error": "" if name else WRONG_FORMAT}
+
+
+def find_showing(folder: Path, language: str, files: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Return the titles of the articles that show each of some files, sorted, by file name.
+
+    Args:
+        folder: of a corpus whose pages and texts are written.
+        language: code of the wiki's language.
+        files: names of the files; of another one nothing is kept.
+    """
+    found = defaultdict[str, list[str]](list)
+    texts, node = PageStore.open(folder / "store"), 0
+    with pq.ParquetFile(folder / "pages.parquet") as pages:
+        for batch in pages.iter_batches(columns=["title"]):
+            for title in batch.column(0).to_pylist():
+                for file in find_page_images(texts.text(node), language):
+                    if file in files:
+                        found[file].append(title)
+                node += 1
+    return {file: tuple(sorted(titles)) for file, titles in found.items()}
 
 
 def place_inside(folder: Path, relative: str) -> Path | None:

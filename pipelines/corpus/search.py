@@ -93,7 +93,7 @@ class LocalPages:
                 yield f"{key.replace('_', ' ').capitalize()}: {values}"
 
 
-LOCAL_SEARCH_VERSION = 1
+LOCAL_SEARCH_VERSION = 2
 PASSAGES_A_PAGE = 8
 """Passages asked for per page wanted: long pages hold many that fit the same words."""
 

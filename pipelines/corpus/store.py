@@ -30,7 +30,7 @@ from schemas.corpus import CorpusImage, Fact, Page
 __all__ = ["Corpus", "CorpusImage", "Fact", "Page", "Passage"]
 
 _CLASSES = PAGES.get_field_index("classes")
-_IMAGE_LISTS = [IMAGES.get_field_index(name) for name in ("title", "depicts")]
+_IMAGE_LISTS = [IMAGES.get_field_index(name) for name in ("title", "depicts", "shown")]
 KEPT_ROWS = 1 << 16
 """Articles whose rows are kept decoded, about 100 MB at most."""
 FACT_ROWS = 1 << 17

@@ -103,6 +103,7 @@ IMAGES = pa.schema(
         ("url", pa.string()),
         ("bytes", pa.int64()),
         ("depicts", pa.list_(pa.string())),
+        ("shown", pa.list_(pa.string())),
     ]
 )
 REJECTED = pa.schema([("record_id", pa.string()), ("reason", pa.string()), ("detail", pa.string())])

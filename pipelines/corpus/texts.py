@@ -256,19 +256,30 @@ class PassageIndex:
             self._idle.pop().close()
 
 
+QUOTED_WORDS = 6
+"""From so many words on, a query may be a quotation."""
+
+
 def search_passages(connection: sqlite3.Connection, query: str, k: int) -> list[Passage]:
     """Return the k best passages for the words of a query, any of which may match; operators have no meaning.
 
-    Order is by score, then by place in the index, so it is the same every time.
+    A passage that holds a long query word for word comes first. Order is by score, then by place in the index, so it is
+    the same every time.
     """
-    tokens = list(dict.fromkeys(_TOKEN.findall(query.lower())))
+    words = _TOKEN.findall(query.lower())
+    tokens = list(dict.fromkeys(words))
     # Words that are everywhere decide nothing and cost a scan of every passage.
     tokens = [token for token in tokens if token not in _EVERYWHERE] or tokens
     if not tokens or k <= 0:
         return []
-    expression = " OR ".join(f'"{token}"' for token in tokens)
-    rows = connection.execute(_SEARCH, (expression, k))
-    return [Passage(node, title, text, -score) for node, title, text, score in rows]
+    expressions = [" OR ".join(f'"{token}"' for token in tokens)]
+    if len(words) >= QUOTED_WORDS:
+        expressions.insert(0, f'{{text}} : "{" ".join(words)}"')
+    found: dict[tuple[int, str], Passage] = {}
+    for expression in expressions:
+        for node, title, text, score in connection.execute(_SEARCH, (expression, k)):
+            found.setdefault((node, text), Passage(node, title, text, -score))
+    return list(found.values())[:k]
 
 
 def find_phrases(connection: sqlite3.Connection, phrases: Iterable[str], limit: int) -> tuple[int, ...] | None:

@@ -4,7 +4,7 @@
 :class:`Assembly` the stages with their keys. Each part is built once and only when it is needed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib.util import find_spec
@@ -19,7 +19,7 @@ from pipelines.agent.dialects import find_dialect
 from pipelines.agent.judging import ProcessJury, UnscoredWatch
 from pipelines.agent.loop import Agent
 from pipelines.agent.observations import Summariser, Thumbnails
-from pipelines.agent.picture_search import LocalImageSearch
+from pipelines.agent.picture_search import FetchedPictures, LocalImageSearch
 from pipelines.agent.pictures import Reader, Upscaler, has_opencv, make_repairs
 from pipelines.agent.tools import ToolBox
 from pipelines.checks.agreement import check_alternative
@@ -43,8 +43,9 @@ from pipelines.run.models import (
     open_later,
 )
 from pipelines.run.runner import PlannedStage
+from pipelines.run.shards import read_parts
 from pipelines.run.stage import AnyStage
-from pipelines.run.workspace import Workspace
+from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.clients.encoder import CachedEncoder
 from pipelines.services.clients.http import HttpClient
 from pipelines.services.clients.images import LiveImageSearch
@@ -64,6 +65,7 @@ from pipelines.stages.rewrites import Rewrites
 from pipelines.stages.rollouts import Rollouts
 from pipelines.stages.seeds import Seeds
 from pipelines.stages.trajectories import Trajectories
+from schemas.datasets import Grounding, Picture
 from schemas.manifest import InputEntry
 from schemas.proofs import UNCOUNTED, Thresholds
 
@@ -95,6 +97,8 @@ class Seeing:
     workspace: Workspace
     corpus: Corpus
     roles: Roles
+    grounded: StageFolder | None = None
+    """The stage groundings, once it is planned: later stages search the pictures that it fetched, too."""
     _engines: dict[OcrEngine, Ocr] = field(default_factory=dict)
     _model: "OpenClipEncoder | None" = None
 
@@ -118,20 +122,32 @@ class Seeing:
     @cached_property
     def image_search(self) -> ImageSearch:
         """The corpus's image search, recorded."""
-        return self._make_search(None)
+        return self._make_search(None, None)
+
+    @cached_property
+    def later_search(self) -> ImageSearch:
+        """The same search after pictures were fetched."""
+        return self._make_search(None, self._find_fetched())
 
     @cached_property
     def shown_search(self) -> ImageSearch:
-        """The same search with thumbnails, for models that see the results."""
-        return self._make_search(Thumbnails(self.roles.pictures))
+        """The same as the later search with thumbnails, for models that see the results."""
+        return self._make_search(Thumbnails(self.roles.pictures), self._find_fetched())
 
-    def _make_search(self, thumbnails: Thumbnails | None) -> ImageSearch:
-        search: ImageSearch = LocalImageSearch(self.corpus, thumbnails=thumbnails)
+    def _find_fetched(self) -> FetchedPictures | None:
+        """Return the pictures that the stage groundings fetches; None where none is fetched."""
+        folder = self.grounded
+        if folder is None or not self.config.commons.fetch:
+            return None
+        return FetchedPictures(folder.path.name, partial(read_fetched, folder, self.corpus), self.roles.pictures)
+
+    def _make_search(self, thumbnails: Thumbnails | None, fetched: FetchedPictures | None) -> ImageSearch:
+        search: ImageSearch = LocalImageSearch(self.corpus, thumbnails=thumbnails, fetched=fetched)
         if self._searches_by_likeness:
             from pipelines.agent.picture_search import ClipImageSearch
 
             folder = self.workspace.derived / "image-indexes"
-            search = ClipImageSearch(self.corpus, self.encoder, folder, thumbnails=thumbnails)
+            search = ClipImageSearch(self.corpus, self.encoder, folder, thumbnails=thumbnails, fetched=fetched)
         return RecordedImageSearch(search, self.roles.replies, self.roles.find_epoch("image_search"))
 
     @cached_property
@@ -211,6 +227,19 @@ class Seeing:
             self._model.close()
             self._model = None
             del self.__dict__["encoder"]
+
+
+def read_fetched(folder: StageFolder, corpus: Corpus) -> Iterator[tuple[str, Picture]]:
+    """Yield the anchor's title and the picture of every row of groundings whose picture is not the corpus's own.
+
+    Raises:
+        ConfigError: if the stage is not complete.
+    """
+    for row in read_parts(folder, Grounding):
+        picture = row.picture
+        image = corpus.image(picture.file) if picture is not None else None
+        if picture is not None and (image is None or image.sha256 != picture.sha256):
+            yield row.proof.nodes[0].title, picture
 
 
 def make_upscaler(config: ToolsConfig) -> Upscaler | None:
@@ -354,6 +383,7 @@ class Acting:
 
     def _make_tools(self) -> ToolBox:
         config, roles, live = self.config.tools, self.roles, self.config.tools.family == "live"
+        summarised = self.config.summarises
         texts: TextSearch
         images: ImageSearch
         reader: PageReader
@@ -373,7 +403,8 @@ class Acting:
             ocr=self.seeing.layout,
             upscaler=self.seeing.upscaler,
             opencv=has_opencv(),
-            summariser=Summariser(self.roles.ask("summariser", "summarise_page")) if config.summarise else None,
+            summariser=Summariser(roles.ask("summariser", "summarise_page")) if summarised else None,
+            reads=find_dialect(self.config.rollouts.dialect).reads_pages(summarised),
             snapshot="" if live else self.corpus.snapshot,
             online=live,
         )
@@ -639,7 +670,7 @@ class Assembly:
             solvers={role: roles.ask(role, "answer_question", version) for role in plan.list_roles()},
             jury=roles.make_jury(),
             searches=Searches(
-                self.acting.corpus_search, self.seeing.image_search, self.roles.pictures, difficulty.search_hits
+                self.acting.corpus_search, self.seeing.later_search, self.roles.pictures, difficulty.search_hits
             ),
             plan=plan,
             settings=difficulty,
@@ -662,6 +693,8 @@ class Assembly:
             key = make_stage_key(stage.name, stage.version, digest_value(decides), inputs)
             folder = self.workspace.stage(name, key)
             planned[name] = PlannedStage(stage, key, folder, tuple(planned[source] for source in sources), digest)
+            if name == "groundings":
+                self.seeing.grounded = folder
             if name == last:
                 break
         return list(planned.values())

@@ -27,7 +27,7 @@ class Rollouts:
     attempts: int = 5
     """K; 5 in OpenSearch-VL."""
     name: str = "rollouts"
-    version: int = 5
+    version: int = 6
     input: ClassVar[type[Record]] = Enhancement
     output: ClassVar[type[Record]] = Rollout
 

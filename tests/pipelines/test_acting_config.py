@@ -1,5 +1,6 @@
 import pytest
 
+from pipelines.agent.dialects import find_dialect
 from pipelines.cli.doctor import look_at_judges
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
@@ -36,3 +37,29 @@ def test_live_tools_need_no_more_than_a_contact():
 def test_a_process_judge_is_never_the_teacher():
     config = make_config(read_recipe("demo"), [*play("process_judge"), *play("teacher")])
     assert [finding.state for finding in look_at_judges(config)] == ["problem"]
+
+
+@pytest.mark.parametrize("recipe", ["opensearch-vl", "vsearcher", "exam", "fvqa", "mars"])
+def test_recipes_of_papers_with_a_summariser_have_one_where_a_model_is_named(recipe):
+    source = ("corpus.dump=d.xml", "models.evaluator.name=e", "models.evaluator.base_url=http://127.0.0.1:9/v1")
+    default = play("default")
+    config = make_config(read_recipe(recipe), [*source, *default])
+    assert (config.summarises, config.models.summariser.name) == (True, "m")
+    assert make_config(read_recipe(recipe), [*source, *play("summariser")]).summarises
+    assert not make_config(read_recipe(recipe), source).summarises
+    assert not make_config(read_recipe(recipe), [*source, *default, "tools.summarise=false"]).summarises
+
+
+@pytest.mark.parametrize(
+    ("dialect", "bare", "summed"),
+    [
+        ("opensearch-vl", True, True),
+        ("mmsearch-r1", True, True),
+        ("mars", True, True),
+        ("vsearcher", False, False),
+        ("dr-mmsearch", False, False),
+        ("synth", False, True),
+    ],
+)
+def test_a_search_reads_pages_where_the_paper_says_so_or_nothing_else_opens_them(dialect, bare, summed):
+    assert [find_dialect(dialect).reads_pages(summarised) for summarised in (False, True)] == [bare, summed]

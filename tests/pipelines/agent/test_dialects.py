@@ -336,6 +336,34 @@ def test_a_system_message_tells_the_tags_the_tools_and_the_number_of_calls(diale
     assert "{{" not in text
 
 
+WAYS = {
+    "crop": r"crop\w*|zoom\w*",
+    "sharpen": r"sharpen\w*",
+    "super_resolution": r"enlarg\w*",
+    "perspective_correct": r"straighten\w*",
+    "layout_parsing": r"layout",
+    "visit": r"visit\w*|open a page",
+    "image_search": r"image search\w*|<search>|look\w* up that part",
+    "text_search": r"text search\w*|<text_search>",
+}
+"""How a prompt may speak of a tool of ours beside its name."""
+SPECS = list_specs(opencv=True, layout=True)
+CONFIGURATIONS = [list_specs(opencv=cv, layout=layout) for cv in (False, True) for layout in (False, True)]
+CONFIGURATIONS += [tuple(spec for spec in SPECS if spec is not left) for left in SPECS]
+
+
+@EACH
+@pytest.mark.parametrize("specs", CONFIGURATIONS, ids=lambda specs: "-".join(spec.name[:3] for spec in specs))
+def test_a_system_message_tells_of_no_tool_that_is_not_offered(dialect, specs):
+    text = " ".join(render_system(dialect, render_tools(specs), 7).split())
+    offered = {spec.name for spec in specs if dialect.offers(spec.name)}
+    for spec in SPECS:
+        names = {spec.name, dialect.name_tool(spec.name)} - {"search"}  # that of mmsearch-r1 is a word: its tag tells
+        told = re.findall(rf"\b(?:{'|'.join(sorted(names))})\b|{WAYS[spec.name]}", text, re.IGNORECASE)
+        assert spec.name in offered or not told, (spec.name, told)
+    assert dialect.native or all(re.search(WAYS[tool], text) or dialect.name_tool(tool) in text for tool in offered)
+
+
 @EACH
 def test_an_observation_reads_back_in_every_dialect(dialect):
     rendered = render_observation(Observation(ok=False, error="unknown-page", text="No page.", images=()), dialect)

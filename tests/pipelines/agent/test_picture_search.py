@@ -13,9 +13,15 @@ import pytest
 from PIL import Image
 
 from pipelines.agent.observations import Thumbnails
-from pipelines.agent.picture_search import EMBEDDINGS, ClipImageSearch, LocalImageSearch, open_index
+from pipelines.agent.picture_search import (
+    EMBEDDINGS,
+    ClipImageSearch,
+    FetchedPictures,
+    LocalImageSearch,
+    open_index,
+)
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
-from pipelines.pictures import PictureStore, compute_phash
+from pipelines.pictures import PictureSource, PictureStore, compute_phash
 from pipelines.services.protocols import PictureFile
 from tests.pipelines.services.clients.fake_encoder import FakeEncoder
 
@@ -24,6 +30,7 @@ SCHEMA = pa.schema(
     [
         ("file", pa.string()),
         ("title", pa.list_(pa.string())),
+        ("shown", pa.list_(pa.string())),
         ("path", pa.string()),
         ("sha256", pa.string()),
         ("phash", pa.string()),
@@ -66,24 +73,28 @@ def flip_bits(phash, count):
 
 
 def write_rows(folder, rows, digest=""):
-    """Write a table of (file, titles, phash) without files."""
-    written = [{"file": f, "title": t, "path": f, "sha256": f, "phash": phash} for f, t, phash in rows]
+    """Write a table of (file, titles, phash, *others that show it) without files."""
+    written = [
+        {"file": f, "title": t, "shown": more, "path": f, "sha256": f, "phash": phash} for f, t, phash, *more in rows
+    ]
     pq.write_table(pa.Table.from_pylist(written, schema=SCHEMA), folder / "images.parquet")
     return FakeCorpus(folder, digest or f"digest-of-{rows}")
 
 
 def write_corpus(folder, rows, digest="corpus-digest"):
-    """``rows``: (file, titles, seed), a seed of None for a file that is no picture."""
+    """``rows``: (file, titles, seed, *others that show it), a seed of None for a file that is no picture."""
     folder.mkdir(exist_ok=True)
     written = []
-    for file, titles, seed in sorted(rows, key=lambda row: row[0]):
+    for file, titles, seed, *shown in sorted(rows, key=lambda row: row[0]):
         path = folder / file
         if seed is None:
             path.write_bytes(b"no picture")
         else:
             paint(path, seed)
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-        written.append({"file": file, "title": titles, "path": file, "sha256": sha256, "phash": "0" * 16})
+        written.append(
+            {"file": file, "title": titles, "shown": shown, "path": file, "sha256": sha256, "phash": "0" * 16}
+        )
     pq.write_table(pa.Table.from_pylist(written, schema=SCHEMA), folder / "images.parquet")
     return FakeCorpus(folder, digest)
 
@@ -107,13 +118,16 @@ def query(tmp_path):
         ),
         ([("c", ["Far"], 11)], {"max_distance": 11}, [("Far", 11.0)]),
         ([("b", ["B", "A"], 0), ("a", ["A"], 1)], {}, [("A", 0.0), ("B", 0.0)]),
-        ([("a", ["A"], None)], {}, []),
+        ([("a", ["C"], 0, "A", "B"), ("b", [], 3, "D")], {}, [("C", 0.0), ("A", 0.0), ("B", 0.0), ("D", 3.0)]),
+        ([("a", ["A"], None, "B")], {}, []),
         ([], {}, []),
     ],
 )
 def test_pages_are_found_by_hash_each_once_and_nearest_first(tmp_path, query, rows, settings, found):
     phash = compute_phash(query.path)
-    hashed = [(file, titles, "" if bits is None else flip_bits(phash, bits)) for file, titles, bits in rows]
+    hashed = [
+        (file, titles, "" if bits is None else flip_bits(phash, bits), *shown) for file, titles, bits, *shown in rows
+    ]
     search = LocalImageSearch(write_rows(tmp_path, hashed), **settings)
     assert find(search, query) == found
     assert find(search, query, 1) == found[:1]
@@ -134,6 +148,9 @@ def test_copies_come_by_file_nearest_first_up_to_the_limit(tmp_path):
     assert found == [("a", ("A",), 0), ("b", ("A", "B"), 10), ("d", ("D",), 10)]
     assert [copy.file for copy in search.find_copies(PHASH, count=2)] == ["a", "b"]
     assert LocalImageSearch(write_rows(tmp_path, [("a", ["A"], "")])).find_copies(PHASH) == ()
+    shown = [("a", ["A"], PHASH, "B"), ("b", [], PHASH, "D", "C")]
+    found = LocalImageSearch(write_rows(tmp_path, shown)).find_copies(PHASH)
+    assert [copy.titles for copy in found] == [("A",), ("C", "D")]
 
 
 def test_hits_have_thumbnails_with_the_rights_of_the_nearest_picture_where_some_are_made(tmp_path, query):
@@ -204,6 +221,7 @@ def test_distance_is_one_less_the_cosine(search, corpus):
         ([("a.png", ["A"], 5), ("c.png", ["C"], 3)], {"max_distance": 0.0}, 5, ["A"]),
         ([("a.png", ["A"], 5), ("b.png", ["B"], None), ("c.png", [], 5)], {}, 5, ["A"]),
         ([("a.png", ["Unknown"], 5)], {}, 5, ["Unknown"]),
+        ([("a.png", ["B"], 5, "C", "A"), ("b.png", [], 5, "D")], {}, 5, ["B", "A", "C", "D"]),
         ([], {}, 5, []),
     ],
 )
@@ -211,6 +229,26 @@ def test_pages_come_by_distance_file_and_title(tmp_path, rows, settings, count, 
     corpus = write_corpus(tmp_path / "corpus", rows)
     search = ClipImageSearch(corpus, FakeEncoder(), tmp_path / "derived", **settings)
     assert [title for title, _ in find(search, paint(tmp_path / "query.png", 5), count)] == titles
+
+
+def test_fetched_pictures_are_found_with_their_anchors_beside_the_corpus(corpus, tmp_path):
+    store = PictureStore(tmp_path / "store")
+    credit = PictureSource("Fetched.png", "A. Author", "CC0", "u", "s")
+    picture = store.add_file(paint(tmp_path / "f.png", 9).path, credit)
+    fetched = FetchedPictures("key", lambda: [("Pell", picture), ("Orsa", picture)], store)
+    thumbnails = Thumbnails(PictureStore(tmp_path / "thumbnails"))
+    query, other = fetched.locate(picture), PictureFile("query", corpus.folder / "b.png")
+    hashed = write_rows(tmp_path, [("b.png", ["Orsa"], compute_phash(paint(tmp_path / "b.png", 2).path))])
+    for plain in (LocalImageSearch(hashed), ClipImageSearch(corpus, FakeEncoder(), tmp_path / "derived")):
+        search = replace(plain, fetched=fetched, thumbnails=thumbnails)
+        hits = asyncio.run(search.search_image(query, 2))
+        assert [(hit.title, hit.distance, hit.thumbnail.author) for hit in hits] == [
+            ("Orsa", 0.0, "A. Author"),
+            ("Pell", 0.0, "A. Author"),
+        ]
+        assert find(plain, query, 1) != find(search, query, 1)
+        assert find(plain, other, 1) == find(search, other, 1) == [("Orsa", 0.0)]
+        assert search.identity == f"{replace(plain, thumbnails=thumbnails).identity}:key"
 
 
 def test_a_query_that_is_no_picture_is_refused(search, corpus, tmp_path):
@@ -230,7 +268,7 @@ def test_the_index_is_made_once_for_a_corpus_and_an_encoder(corpus, tmp_path):
     later = write_corpus(tmp_path / "later", [("a.png", ["Kelm Bridge"], 1)], "another-digest")
     search = ClipImageSearch(later, FakeEncoder(), tmp_path / "derived")
     assert [title for title, _ in find(search, query)] == ["Kelm Bridge"]
-    assert search.identity == "clip-image-search@2:1:another-digest:fake-encoder@1"
+    assert search.identity == "clip-image-search@3:1:another-digest:fake-encoder@1"
 
 
 def test_searches_at_once_make_the_index_once(corpus, tmp_path):

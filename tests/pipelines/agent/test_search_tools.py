@@ -67,7 +67,12 @@ def make_thumbnail(folder, shade, size=(64, 48)):
 
 
 def make_reading(tmp_path, model=None, **changes) -> ToolBox:
-    parts = {"text_search": FakeTextSearch(LONG), "pages": FakePages(LONG), "summariser": make_summariser(model)}
+    parts = {
+        "text_search": FakeTextSearch(LONG),
+        "pages": FakePages(LONG),
+        "summariser": make_summariser(model),
+        "reads": True,
+    }
     return make_tools(tmp_path, **parts | changes)
 
 
@@ -101,6 +106,23 @@ def test_no_more_pages_are_read_than_asked_for_and_one_that_is_missing_keeps_its
     shown = read_hits(call(tools, images, "text_search", {"query": "designer"}).observation.text)
     assert sorted(read) == sorted(hit.url for hit in hits[:2])
     assert [hit.text.split(":")[0] for hit in shown] == ["Passage Nowhere.", "About Kelm Bridge", "Passage Third."]
+
+
+def test_without_a_summariser_a_search_that_reads_shows_enough_of_each_page(tmp_path, images):
+    texts = {"Kelm Bridge": LONG["Kelm Bridge"], "Orsa": "River: Ister\n\nOrsa is a town of bells."}
+    snippets = {"Kelm Bridge": "Bridges of the world …", "Orsa": "Bells …", "Nowhere": "No bells."}
+    hits = Hits(tuple(TextHit(make_url(title), title, snippet) for title, snippet in snippets.items()))
+    tools = make_reading(tmp_path, summariser=None, text_search=hits, pages=FakePages(texts))
+    query = {"query": "who was the designer"}
+    observation = call(tools, images, "text_search", query).observation
+    assert observation.warning == ""
+    long, short, missing = (hit.text for hit in read_hits(observation.text))
+    assert long.startswith("Bridges of the world … The designer of it was Ana Kovač.")
+    assert (short, missing) == ("River: Ister Orsa is a town of bells.", "No bells.")
+    found = replace(tools, text_search=Hits((TextHit(make_url("Kelm Bridge"), "Kelm Bridge", FILLER[:200]),)))
+    (hit,) = read_hits(call(found, images, "text_search", query).observation.text)
+    assert hit.text == " ".join(FILLER[:200].split())
+    assert len({replace(tools, reads=reads).identity for reads in (False, True)}) == 2
 
 
 def test_a_summary_that_is_none_leaves_the_passage_and_a_warning(tmp_path, images):

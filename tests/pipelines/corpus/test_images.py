@@ -96,6 +96,22 @@ def test_what_a_picture_depicts_is_kept_in_the_corpus(write_images, write_dump, 
     assert [corpus.image(file).depicts for file in ("A.jpg", "B.jpg")] == [("Q42", "Q7"), ()]
 
 
+def test_a_picture_at_hand_belongs_to_every_article_that_shows_it(write_images, write_dump, tmp_path):
+    write_images(a=(60, 60), b=(70, 60), c=(80, 60))
+    dump = write_dump(
+        ("Kelm", "{{Infobox bridge|image=a.jpg}}\nA bridge.\n[[File:b.jpg|thumb|Its pier]]\n[[File:a.jpg|thumb]]"),
+        ("Pier", "A pier.\n<gallery>\nFile:B.jpg|Of Kelm\nFile:A.jpg\n</gallery>\n[[:File:c.jpg]]"),
+        ("Velm", "A town. <!-- [[File:b.jpg]] -->"),
+    )
+    build_corpus(dump, tmp_path / "out")
+    images = [Corpus.open(tmp_path / "out").image(file) for file in ("A.jpg", "B.jpg", "C.jpg")]
+    assert [(image.title, image.shown) for image in images] == [
+        (("Kelm",), ("Pier",)),
+        ((), ("Kelm", "Pier")),
+        ((), ()),
+    ]
+
+
 def test_invalid_tables_are_refused(write_images):
     table = write_images(a=(60, 60))
     for said in ("Kelm", "Q0", "Q1,Q2", "q1", "P180", "Q" + "9" * 30):
@@ -128,7 +144,7 @@ def merge(tmp_path):
         assert all(table.select(IMAGES.names).cast(IMAGES).num_rows for table in tables)
         assert [entry.name for entry in folder.iterdir() if entry.is_dir()] == []
         rows = [row for table in tables for row in table.to_pylist()]
-        return [CorpusImage(**row | {name: tuple(row[name]) for name in ("title", "depicts")}) for row in rows]
+        return [CorpusImage(**row | {name: tuple(row[name]) for name in ("title", "depicts", "shown")}) for row in rows]
 
     return run
 

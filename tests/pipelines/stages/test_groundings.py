@@ -9,12 +9,16 @@ from pipelines.agent.depicting import CandidateList, CandidateLister, MetadataRa
 from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.checks.verdicts import CheckResult
 from pipelines.config.settings import GroundingsConfig
+from pipelines.corpus.images import find_page_images
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.graph.facts import read_attributes
 from pipelines.graph.proofs import make_question_id
 from pipelines.graph.query import Indexes
 from pipelines.names import fold_name
 from pipelines.pictures import PictureStore
+from pipelines.run.assembly import Assembly, read_fetched
+from pipelines.run.workspace import Workspace
+from pipelines.services.protocols import PictureFile
 from pipelines.stages.groundings import Groundings
 from schemas.base import Rejection
 from schemas.datasets import Grounding, Rewrite
@@ -185,6 +189,49 @@ def test_no_question_of_the_demo_names_a_node(demo):
         text = f" {fold_name(made.text)} "
         assert all(f" {fold_name(node.title)} " not in text for node in made.proof.nodes)
         assert "image" in made.text
+
+
+def find_titles(corpus, path):
+    hits = asyncio.run(LocalImageSearch(corpus).search_image(PictureFile("", path), 5))
+    return [hit.title for hit in hits]
+
+
+def test_the_picture_of_every_question_of_the_demo_finds_its_page(demo, demo_corpus):
+    rows = demo.rows("groundings", Grounding)
+    assert rows
+    for row in rows:
+        path = PictureStore(demo.root / "images").path(row.picture.sha256, row.picture.extension)
+        assert row.proof.nodes[0].title in find_titles(demo_corpus, path)
+
+
+def test_every_usable_picture_of_an_article_finds_its_page(demo_corpus):
+    others = 0
+    for node in demo_corpus.article_nodes():
+        for file in find_page_images(demo_corpus.text(node)):
+            image = demo_corpus.image(file)
+            if image is not None and image.phash and image.path:
+                others += file != demo_corpus.page(node).image
+                assert demo_corpus.page(node).title in find_titles(demo_corpus, demo_corpus.image_path(file))
+    assert others >= 10
+
+
+def test_what_was_fetched_is_searched_by_the_stages_after_groundings_alone(demo, demo_corpus, tmp_path):
+    class Bare:
+        def image(self, file):
+            return None
+
+    rows = demo.rows("groundings", Grounding)
+    assert list(read_fetched(demo.stage("groundings"), demo_corpus)) == []
+    fetched = list(read_fetched(demo.stage("groundings"), Bare()))
+    assert fetched == [(row.proof.nodes[0].title, row.picture) for row in rows]
+    contact = demo.config.commons.model_copy(update={"fetch": True, "contact": "a@b.example"})
+    config = demo.config.model_copy(update={"commons": contact})
+    assembly = Assembly(config, Workspace(tmp_path), demo_corpus)
+    planned = {plan.name: plan for plan in assembly.plan_stages()}
+    later = (planned["difficulty"].stage.searches.images, planned["enhancements"].stage.search)
+    assert all(planned["groundings"].key in search.identity for search in later)
+    assert planned["groundings"].key not in assembly.seeing.image_search.identity
+    assembly.close()
 
 
 def test_the_fingerprint_covers_rules_prompt_and_model(stage):
