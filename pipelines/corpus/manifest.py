@@ -13,7 +13,7 @@ from pathlib import Path
 from pipelines.errors import ConfigError
 from pipelines.ids import digest_value
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 BUILDER_VERSION = 11
 """Raised whenever the same input would give other tables."""
 
