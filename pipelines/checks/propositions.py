@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal
@@ -27,7 +28,7 @@ from pipelines.graph.facts import Match, compare_value, fold_names, holds_phrase
 from pipelines.graph.prose import Sentence, list_prose
 from pipelines.graph.query import MENTIONS, Indexes, locate_nodes
 from pipelines.graph.statements import fold_forms, read_sentence
-from pipelines.graph.values import find_spelled_numbers
+from pipelines.graph.values import KNOWN_UNITS, Number, find_measures, find_spelled_numbers
 from pipelines.ids import digest_value
 from pipelines.names import fold_name
 from pipelines.services.prompting import RoleClient, ask_model
@@ -35,7 +36,7 @@ from schemas.manifest import ModelEntry
 from schemas.proofs import Agreement, Answer, Likeness, PageReading, Proof, ReadProposition
 from schemas.tasks import ReadPageInputs, ReadPageReply, StatedValue
 
-VERSION = 1
+VERSION = 2
 """Version of the choice of sentences and of the comparison; part of a reader's identity."""
 MAX_PROSE = 400
 """Sentences of a page among which those to be read are chosen."""
@@ -46,6 +47,9 @@ _CAPITAL = re.compile(r"(?<=[\w,;:)] )[^\W\d_a-z]\w")
 _WORD = re.compile(r"[^\W\d_]+")
 _PARTS = re.compile(r"\s*(?:,|;|\(|\)|\band\b|\bor\b)\s*")
 _NOT = re.compile(r"\s*not\s+", re.IGNORECASE)
+_SEA_LEVEL = re.compile(r"(?<![^ ])(?<!above )(?<!below )sea level", re.IGNORECASE)
+_PERCENT = frozenset(["percent", "percentage", "pct"])
+_RANGE = re.compile(r"\b(?:to|between)\b|[\u2012-\u2015-]")
 _UNCLEAR = "unclear"
 _WITHIN = frozenset(
     "country subdivision state province region county district location municipality city department island".split()
@@ -249,10 +253,14 @@ def compare_stated(ground: Indexes, claim: Claim, sentence: Sentence, value: str
 
 
 def _compare_literal(relation: str, answer: Answer, value: str) -> Likeness:
+    if answer.type == "number":
+        value = _write_plainly(relation, answer, value)
     if compare_answers(value, answer) == "correct":
         return "same"
     if answer.type not in ("date", "number"):
         return _compare_words(answer, value)
+    if answer.type == "number" and _spans(value, Number(answer.value, answer.unit)):
+        return "close"
     found = {r.likeness for r in read_sentence(Sentence(value, 0, len(value), False), answer, frozenset(), frozenset())}
     if found:
         # "1871 to 1873" holds the answer and another value: neither.
@@ -264,6 +272,25 @@ def _compare_literal(relation: str, answer: Answer, value: str) -> Likeness:
     return "other" if match is Match.NO else "close"
 
 
+def _write_plainly(relation: str, answer: Answer, value: str) -> str:
+    """Return a number as its field writes it: sea level is 0, and a field of percents leaves out the sign."""
+    if not answer.unit and not _PERCENT.isdisjoint(split_key(relation)):
+        return value.replace("%", "").strip()
+    return _SEA_LEVEL.sub(f"0 {answer.unit}", value) if answer.unit in KNOWN_UNITS else value
+
+
+def _spans(value: str, number: Number) -> bool:
+    """Say whether a value is a range that a number lies in, which neither confirms nor denies it."""
+    ends = [spot.value for spot in find_measures(value)]
+    if len(ends) != 2 or not _RANGE.search(value):
+        return False
+    # The unit of "75 to 209 m" stands once.
+    low, high = (Number(end.value, end.unit or ends[1].unit) for end in ends)
+    if len({low.unit, high.unit, number.unit}) != 1:
+        return False
+    return Decimal(low.value) <= Decimal(number.value) <= Decimal(high.value)
+
+
 def _compare_words(answer: Answer, value: str) -> Likeness:
     folded, forms = fold_name(value), fold_forms(answer)
     if folded in forms or folded.removeprefix("the ") in forms:
@@ -271,6 +298,9 @@ def _compare_words(answer: Answer, value: str) -> Likeness:
     if any(holds_phrase(folded, form) or holds_phrase(form, folded) for form in forms):
         return "close"
     words = set(folded.split()) - EVERYWHERE
+    if any(form and words >= set(form.split()) for form in forms):
+        # "The United States Apollo space programme" says what "Apollo programme" says, and more.
+        return "close"
     return "other" if words and all(words.isdisjoint(form.split()) for form in forms) else "unclear"
 
 

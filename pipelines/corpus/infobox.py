@@ -24,7 +24,7 @@ _LIST_MARKER = re.compile(
 )
 _HEAD = re.compile(r"\{\{\s*([^{}|<>\[\]]*?)\s*(?=\||\}\})")
 _NAMED = re.compile(r"\s*[\w -]+\s*=")
-_BREAK = re.compile(r"<br\s*/?\s*>|</?li\s*>|\{\{\s*(?:break|br)\s*\}\}| / ", re.IGNORECASE)
+_BREAK = re.compile(r"<br\s*/?\s*>|</?li\s*>|\{\{\s*(?:break|br|\\)\s*\}\}| / ", re.IGNORECASE)
 _BULLET = re.compile(r"^[ \t]*[*]+[ \t]*", re.MULTILINE)
 _LINE_END = re.compile(r"\n")
 _BRACKET = re.compile(r"\[\[|\{\{|\]\]|\}\}|[()]|,")
@@ -35,6 +35,8 @@ _SMALL_LINE = re.compile(r"(?:\{\{\s*small(?:er)?\s*\|[^{}\[\]]*\}\}|<small>[^<>
 _TRAIL = re.compile(r"[^\W\d_A-Z]+")
 _SERIAL = re.compile(r"-\d+|\s[A-Z]{1,4}-?\d+")
 """What follows the name of a make: "[[Saturn V]] SA-506", "[[Apollo CSM]]-107"."""
+_NEARLY_LINK = re.compile(r"(?:[\w.-]+ ){0,2}'{0,5}\[\[[^\[\]{}]+\]\]'{0,5}[\w-]*(?: [\w.-]+){0,2}(?:\s*\([^()]*\))?$")
+"""A link with a word or two before or behind it."""
 _QUALIFIER = re.compile(r"\s*\([^()]*\)")
 _MAX_PLAIN_WORDS = 5
 _SLASHED = re.compile(r"[^\W\d_a-z][^\W\d_]{3,}(?:/[^\W\d_a-z][^\W\d_]{3,})+")
@@ -194,6 +196,8 @@ def _is_link_list(body: str, commas: list[tuple[int, int]]) -> bool:
     """
     pieces = [body[first:last].strip() for first, last in _cut(body, commas)]
     linked = [bool(_PURE_LINK.match(piece)) for piece in pieces]
+    if sum(bool(_NEARLY_LINK.match(piece)) for piece in pieces) == len(pieces):
+        return True
     plain = _PLAIN_WORDS if len(pieces) > 2 else _PLAIN_PLACE
     if not any(linked) or (len(pieces) == 2 and not linked[0]):
         return False
@@ -215,7 +219,8 @@ def _read_piece(raw: str, start: int, end: int) -> FieldValue:
     if rendered is None or not rendered.text:
         return FieldValue("", start, end, None, -1, "")
     link = _find_only_link(rendered.text, rendered.links)
-    if link is None:
+    # "[[Election of 2015|5 March 2015]]" is a date: what it links to is what happened then.
+    if link is None or len(parse_date(link.text)) > len("2015"):
         # A bare number may be a year or a count of people: without a date template only its key can tell.
         plain = _unqualify(rendered.text)
         iso = rendered.iso or ("" if plain.isdigit() else parse_date(plain))
@@ -244,7 +249,7 @@ def _unqualify(text: str) -> str:
 def _find_only_link(text: str, links: tuple[RenderedLink, ...]) -> RenderedLink | None:
     for link in links:
         # "Tyler (TX) Chapel Hill" may be a link's own text, and "(PML-N)" the whole of a value.
-        bare = text if text.startswith(link.text) else text.strip(" ()")
+        bare = text if text.startswith(link.text) else text.strip(' ()"“”')
         if not link.text or not bare.startswith(link.text):
             continue
         rest = _QUALIFIER.sub("", bare[len(link.text) :])

@@ -48,7 +48,8 @@ LAYOUT_KEYS = frozenset(
     name names native_name full_name fullname birth_name birthname official_name other_name other_names nickname
     nicknames aka conventional_long_name common_name settlement_type binomial trinomial genus species taxon status
     status_system subdivision_ranks area_magnitude unit_pref apsis alphanumber letter typedesc iso flaglink cancode
-    entity_adjective debutleague finalleague linking_name clubname trade_name trad_abbreviation abbreviation altname
+    entity_adjective debutleague finalleague traded_as linking_name clubname trade_name trad_abbreviation abbreviation
+    altname
     document_name pseudonym statleague coa_res structure_res this_album cornish_name dewey congress nfl display_parents
     """.split()
 )
@@ -56,19 +57,20 @@ _ENDS_LAYOUT = re.compile(r"\w+(?:label|caption|colou?r|width|image|logo)")
 """Words written together: ``statlabel``."""
 RELATIONS = frozenset(
     """
-    label record_label rank government_type orbit_reference timezone time_zone timezone_dst time_zone_dst utc_offset
+    label record_label rank type settlement_type government_type orbit_reference timezone time_zone timezone_dst
+    time_zone_dst utc_offset
     """.split()
 )
 """Whole keys that ask for something, though one of their words elsewhere sets out a box: a soldier's rank."""
 IDENTIFIERS = ("emedicine", "diseasesdb", "medlineplus", "genereviews", "tennishof", "omim", "icd")
 """Starts of the keys of catalogues, their words joined."""
 AUXILIARY = re.compile(
-    r"^blank\d*_?(name|info)|(rank|_ref|_note|_footnotes?|_link|_lang|_as_of|_change|density|event\d*|_title\d*|_type\d*|_label\d*)$"
-    r"|density|^(gdp|hdi|gini|population|area|ethnic|religion|elevation|distance).*(year|date|est|estimate|census)\d*$"
+    r"^blank\d*_?(name|info)|rider\w*_country$|(rank|_ref|_note|_footnotes?|_link|_lang|_as_of|_change|event\d*|_title\d*|_type\d*|_label\d*)$"
+    r"|^(gdp|hdi|gini|population|area|ethnic|religion|elevation|distance).*(year|date|est|estimate|census)\d*$"
 )
 """Fields that qualify another field: year or rank of a figure, heading of a date."""
 HOLLOW_VALUES = frozenset(
-    ["capital", "same", "see below", "see text", "none", "yes", "no", "n a", "ditto", "left", "right"]
+    ["capital", "same", "see below", "see text", "none", "yes", "no", "n a", "ditto", "left", "right", "auto"]
 )
 """Values that answer nothing: references to another field, and values guessed half the time."""
 KEPT = 1 << 16
@@ -93,7 +95,7 @@ def stem_key(key: str) -> str:
 def is_layout(key: str) -> bool:
     """Say whether an infobox key is about layout or names, or has no letter: no question asks for it."""
     stem = stem_key(key)
-    if key.casefold() in RELATIONS:
+    if re.sub(r"\d+", "", key.casefold()) in RELATIONS:
         return False
     if not stem or stem in LAYOUT_KEYS or key.casefold() in LAYOUT_KEYS or AUXILIARY.search(key.casefold()):
         return True

@@ -42,6 +42,7 @@ from pipelines.graph.values import (
     find_dates,
     find_measures,
     parse_date,
+    read_step,
     render_date,
 )
 from pipelines.names import fold_name
@@ -74,8 +75,6 @@ _MAX_PHRASE = 6
 _MAX_CANDIDATES = 40
 """Values read per sentence; a sentence with more is a table."""
 _ROUNDED = 0.1
-_ROUND_STEP = 100
-"""Two zeros at the end tell a rounded number from one that happens to end in a zero."""
 _ROUNDED_ALIKE = Decimal("0.005")
 """Share of a number by which a rounding of it may differ and still say the same, as between systems of units."""
 
@@ -199,13 +198,13 @@ def _compare_numbers(expected: Number, found: Number) -> Likeness | None:
 
 
 def _compare_rounded(expected: Decimal, found: Decimal) -> Likeness:
-    """Compare the intervals of two numbers of one unit: one that ends in zeros may be rounded or cut there.
+    """Compare the intervals of two numbers of one unit: the coarser one may be the finer rounded or cut.
 
-    The same if one is the other rounded, and so near that nobody would tell them apart; 242,500 is 242,495.
+    The same if one lies so near the other that nobody would tell them apart: 242,500 is 242,495.
     """
-    steps = [Decimal(1).scaleb(int(value.normalize().as_tuple().exponent)) for value in (expected, found)]
-    gap, step = abs(expected - found), max(steps)
-    if steps[0] == steps[1] or gap >= step or step < _ROUND_STEP:
+    steps = [read_step(value) for value in (expected, found)]
+    gap = abs(expected - found)
+    if steps[0] == steps[1] or gap >= max(steps):
         return "other"
     return "same" if gap <= _ROUNDED_ALIKE * abs(expected) else "other"
 

@@ -410,6 +410,10 @@ def _read_factors() -> dict[str, tuple[str, Decimal]]:
 _DIMENSIONS = _read_factors()
 
 
+ROUND_ZEROS = 2
+"""Zeros at the end that tell a rounded number."""
+
+
 def compare_measures(first: Number, second: Number) -> Likeness:
     """Compare two measures in any order.
 
@@ -440,8 +444,17 @@ def _convert(number: Number) -> Decimal:
 
 def _half_step(number: Number) -> Decimal:
     """Return half a unit of the last place written, in the base unit."""
-    exponent = Decimal(number.value).as_tuple().exponent
-    return Decimal("0.5").scaleb(exponent if isinstance(exponent, int) else 0) * _DIMENSIONS[number.unit][1]
+    return read_step(Decimal(number.value)) / 2 * _DIMENSIONS[number.unit][1]
+
+
+def read_step(value: Decimal) -> Decimal:
+    """Return a unit of the last place that a number is written to: .01, 1, or 100 where it ends in two zeros or more.
+
+    One zero at the end happens to be there as often as it rounds.
+    """
+    zeros = int(value.normalize().as_tuple().exponent) if value else 0
+    written = int(value.as_tuple().exponent)
+    return Decimal(1).scaleb(zeros if zeros >= ROUND_ZEROS else min(written, 0))
 
 
 ValueT = TypeVar("ValueT")

@@ -94,6 +94,10 @@ READ = [
     ("{{grid list|\n* [[A]]\n* [[B]]}}", [("A", "A", ""), ("B", "B", "")]),
     ("ads, [[A]], paper", [("ads", None, ""), ("A", "A", ""), ("paper", None, "")]),
     ("[[A]], a painter", [("A, a painter", None, "")]),
+    ("[[A]] engineer, [[B c|b]]", [("A engineer", None, ""), ("b", "B c", "")]),
+    ('"[[A song|A]]"', [("A", "A song", "")]),
+    ("French{{\\\\}}[[Bulgaria]]n", [("French", None, ""), ("Bulgarian", "Bulgaria", "")]),
+    ("[[Election of 2015|5 March 2015]]", [("5 March 2015", None, "2015-03-05")]),
 ]
 
 
