@@ -545,12 +545,21 @@ def _find_roots(names: tuple[str, ...]) -> _Roots:
     return _Roots(stems, frozenset(tokens), known)
 
 
+_NUMERAL = re.compile(r"[ivx]{1,6}")
+
+
 def _drop_articles(name: str) -> list[str]:
     return [word for word in split_words(name) if word != "the"]
 
 
+def _rules(words: Sequence[str], place: int) -> bool:
+    return words[place] == "of" and _NUMERAL.fullmatch(words[place - 1]) is not None
+
+
 def _list_runs(words: Sequence[str]) -> Iterator[str]:
-    for start in range(len(words)):
+    """Yield the runs of a title's words, without the realm of a ruler: "English" does not tell Henry VIII of England."""
+    realm = next((place for place in range(1, len(words)) if _rules(words, place)), len(words))
+    for start in range(realm):
         for end in range(start + 1, min(len(words), start + _MAX_PHRASE) + 1):
             yield " ".join(words[start:end])
 

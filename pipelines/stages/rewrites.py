@@ -160,7 +160,8 @@ class Rewrites:
         verdicts = {candidate.verdict for candidate in tried}
         only = verdicts.pop() if len(verdicts) == 1 else ""
         reason = cast(RewriteReason, only) if only in REASONS else "no-descriptor"
-        detail = "; ".join(f"{candidate.descriptor}: {candidate.verdict}" for candidate in tried) or "none was proposed"
+        why = dict.fromkeys(f"{result.code}: {result.detail}".strip(": ") for result in found)
+        detail = "; ".join((*why, *(candidate.descriptor for candidate in tried))) or "none was proposed"
         codes = tuple(dict.fromkeys([reason, *(result.code for result in found)])) if self.audit else (reason,)
         return Rejection(record_id=record.record_id, reason=reason, detail=f"node {node}: {detail}", codes=codes)
 

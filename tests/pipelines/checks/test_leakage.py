@@ -284,6 +284,12 @@ def test_every_demonym_of_the_table_is_found():
     assert [(name, demonym) for name, demonym in KNOWN if check(demonym, name).outcome != "FAIL"] == []
 
 
+def test_the_realm_of_a_ruler_and_a_peninsula_tell_no_name():
+    assert check("English king", "Henry VIII of England").outcome == "PASS"
+    assert check("Irish parliament", "Republic of Ireland").outcome == "FAIL"
+    assert check("Iberian land", "Spain").outcome == "PASS"
+
+
 def test_the_table_is_large_and_gives_each_demonym_to_a_name_once():
     folded = [(fold_name(name), fold_name(demonym)) for name, demonym in KNOWN]
     assert len(folded) == len(set(folded)) > 300

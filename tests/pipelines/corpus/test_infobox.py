@@ -96,7 +96,7 @@ READ = [
     ("[[A]], a painter", [("A, a painter", None, "")]),
     ("[[A]] engineer, [[B c|b]]", [("A engineer", None, ""), ("b", "B c", "")]),
     ('"[[A song|A]]"', [("A", "A song", "")]),
-    ("French{{\\\\}}[[Bulgaria]]n", [("French", None, ""), ("Bulgarian", "Bulgaria", "")]),
+    ("French{{\\}}[[Bulgaria]]n", [("French", None, ""), ("Bulgarian", "Bulgaria", "")]),
     ("[[Election of 2015|5 March 2015]]", [("5 March 2015", None, "2015-03-05")]),
 ]
 
