@@ -557,7 +557,7 @@ def _rules(words: Sequence[str], place: int) -> bool:
 
 
 def _list_runs(words: Sequence[str]) -> Iterator[str]:
-    """Yield the runs of a title's words, without the realm of a ruler: "English" does not tell Henry VIII of England."""
+    """Yield the runs of a title's words, without a ruler's realm: "English" does not tell Henry VIII of England."""
     realm = next((place for place in range(1, len(words)) if _rules(words, place)), len(words))
     for start in range(realm):
         for end in range(start + 1, min(len(words), start + _MAX_PHRASE) + 1):
