@@ -29,7 +29,7 @@ LONGEST_SEARCH = 4
 """Links that a shorter path is looked for along: longer paths are held to no more than this. It is the longest path of
 the published recipes that walk, and the frontier of one more link would be most of a large wiki."""
 
-BESIDE = 200
+BESIDE = 60
 """Characters on each side of a mention in which a name stands beside it."""
 LEAST_COMMON = 40
 COMMON_SHARE = 100

@@ -286,6 +286,7 @@ def test_every_demonym_of_the_table_is_found():
 
 def test_the_realm_of_a_ruler_and_a_peninsula_tell_no_name():
     assert check("English king", "Henry VIII of England").outcome == "PASS"
+    assert check("American president", "President of the United States").outcome == "FAIL"
     assert check("Irish parliament", "Republic of Ireland").outcome == "FAIL"
     assert check("Iberian land", "Spain").outcome == "PASS"
 
