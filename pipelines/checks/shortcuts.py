@@ -8,6 +8,7 @@ from functools import lru_cache
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import fold_names
+from pipelines.graph.prose import list_prose
 from pipelines.graph.query import Indexes, find_shortcut
 from pipelines.graph.statements import fold_page, fold_text, show_page
 from pipelines.graph.values import (
@@ -29,12 +30,11 @@ LONGEST_SEARCH = 4
 """Links that a shorter path is looked for along: longer paths are held to no more than this. It is the longest path of
 the published recipes that walk, and the frontier of one more link would be most of a large wiki."""
 
-BESIDE = 60
-"""Characters on each side of a mention in which a name stands beside it."""
 LEAST_COMMON = 40
 COMMON_SHARE = 100
 """Words are common if more than one of so many articles holds them."""
 PASSAGES_A_PAGE = 10
+_LONG_NUMBER = re.compile(r"\d{3}")
 _CAPITALISED = re.compile(r"\b[^\W\d_a-z][^\W\d_]+")
 LARGEST_COUNT = 12
 """Larger numbers that a page spells are the answer, whatever they count."""
@@ -64,14 +64,19 @@ def check_earlier_pages(corpus: Corpus, nodes: Sequence[int], answer: Answer) ->
 
     Looked for are the answer's forms as whole words; of a date also other writings of it and days within it; of a
     number also words, and measures in other units that are the same as written (``compare_measures``). Words that very
-    many articles hold ("Greek") say the answer only near a name of the answer node.
+    many articles hold ("Greek") say the answer only in a sentence that names the answer node.
     """
     forms = {fold_text(form) for form in (answer.surface, answer.value, *answer.aliases)} - {""}
     pattern = _compile_words(forms)
-    names = _compile_words(_list_names_beside(corpus, nodes[-1], answer, pattern))
+    common = answer.type in ("name", "string") and _is_common(corpus, answer.surface)
+    names = _compile_words(name for name in fold_names(corpus, nodes[-1]) if not pattern.search(name))
     for node in nodes[:-1]:
-        page = fold_page(corpus, node)
-        found = next((match for match in pattern.finditer(page) if names.search(_cut_around(page, match))), None)
+        texts = (
+            (text for text in _fold_sentences(corpus, node) if names.search(text))
+            if common
+            else (fold_page(corpus, node),)
+        )
+        found = next(filter(None, map(pattern.search, texts)), None)
         said = found[0] if found is not None else next(_find_values(corpus, node, answer), "")
         if said:
             return CheckResult("FAIL", "answer-on-earlier-page", f"{said!r} on {corpus.page(node).title}")
@@ -79,19 +84,12 @@ def check_earlier_pages(corpus: Corpus, nodes: Sequence[int], answer: Answer) ->
 
 
 def _compile_words(forms: Iterable[str]) -> re.Pattern[str]:
-    return re.compile(r"(?<!\w)(?:" + "|".join(re.escape(form) for form in sorted(forms)) + r")(?!\w)")
+    return re.compile(r"(?<!\w)(?:" + ("|".join(re.escape(form) for form in sorted(forms)) or "(?!)") + r")(?!\w)")
 
 
-def _cut_around(page: str, found: re.Match[str]) -> str:
-    """Return what stands around a match, without it."""
-    return f"{page[max(0, found.start() - BESIDE) : found.start()]} ; {page[found.end() : found.end() + BESIDE]}"
-
-
-def _list_names_beside(corpus: Corpus, node: int, answer: Answer, pattern: re.Pattern[str]) -> Iterable[str]:
-    """Return folded names, one of which must stand beside a mention of the answer; else a mark that always does."""
-    if answer.type not in ("name", "string") or not _is_common(corpus, answer.surface):
-        return (";",)
-    return [name for name in fold_names(corpus, node) if not pattern.search(name)] or (";",)
+@lru_cache(maxsize=KEPT_PAGES)
+def _fold_sentences(corpus: Corpus, node: int) -> tuple[str, ...]:
+    return tuple(fold_text(sentence.text) for sentence in list_prose(corpus, node))
 
 
 @lru_cache(maxsize=KEPT_PAGES)
@@ -208,7 +206,7 @@ def check_guessable(ground: Indexes, relation: str, answer: Answer, max_share: f
     Guessable are yes and no, continents and directions, and whole numbers up to twelve without a unit; and a value that
     more than ``max_share`` of the relation's other subjects have, however few they are. For a relation without other
     subjects the result is UNKNOWN, unless the answer is a number, a date or a name of several words, of which there are
-    too many to guess.
+    too many to guess; such a value says nothing by standing once more.
 
     Args:
         ground: whose corpus the answers are counted in.
@@ -224,6 +222,8 @@ def check_guessable(ground: Indexes, relation: str, answer: Answer, max_share: f
     others, trials = max(round(share * observed) - 1, 0), max(observed - 1, 0)
     if not trials and not _has_many(answer):
         return CheckResult("UNKNOWN", "guessable-answer", f"nobody else shows {relation}")
+    if others == 1 and _has_many(answer):
+        return PASSED
     if trials and others / trials > max_share:
         detail = f"{answer.surface!r} is {others} of {trials} other answers of {relation}"
         return CheckResult("FAIL", "guessable-answer", detail)
@@ -233,7 +233,8 @@ def check_guessable(ground: Indexes, relation: str, answer: Answer, max_share: f
 def _has_many(answer: Answer) -> bool:
     """Say whether an answer is one of very many for any relation: a number, a date, a name of several words."""
     if answer.type == "name":
-        return len(_CAPITALISED.findall(answer.surface)) > 1 and not any(map(str.isdigit, answer.surface))
+        several = len(_CAPITALISED.findall(answer.surface)) > 1 and not any(map(str.isdigit, answer.surface))
+        return several or _LONG_NUMBER.search(answer.surface) is not None
     return answer.type in ("number", "date")
 
 
