@@ -52,6 +52,8 @@ OPENING = 3
 """Words of such a piece that are read."""
 MOST_NUMBERS = 2
 """Numbers in a sentence that says one thing: a measure and its conversion."""
+LONGEST_CLAUSE = 60
+"""Characters between a subject and the cue of what is said of it; with more it may be a cue of something else."""
 LIKE_SIZE = 10
 """Ratio of two numbers that may be said of the same."""
 _HEADING = re.compile(r"^==", re.MULTILINE)
@@ -172,10 +174,10 @@ def _speaks_of_subject(
 ) -> bool:
     """Say whether a sentence states a value of the page's subject, and of just the relation that is asked for.
 
-    The value follows the subject's name, and no other name stands between the two, or between the subject and the
-    last cue before the value: "She was born in 1880", unlike "She married Jon Vask, who was born in 1880". A pronoun is
-    the subject in the lead alone. Of a key with several telling words each has to be said: the total area denies no
-    water area. For numbers see :func:`_is_plain_number`.
+    The value follows the subject's name; no other name, and few words, stand between the two, or between the subject
+    and the last cue before the value: "She was born in 1880", unlike "She married Jon Vask, who was born in 1880". A
+    pronoun is the subject in the lead alone. Of a key with several telling words each has to be said: the total area
+    denies no water area. For numbers see :func:`_is_plain_number`.
 
     Args:
         corpus: the corpus.
@@ -194,6 +196,8 @@ def _speaks_of_subject(
         return False
     cue_ends = [word.end() for word in WORD.finditer(text, subject, reading.start) if _is_cue(word.group(), cues)]
     between = text[subject : max(cue_ends, default=reading.start)]
+    if len(between) > LONGEST_CLAUSE:
+        return False
     if _holds_other_name(corpus, node, between) or not _names_whole_relation(relation, text):
         return False
     return answer.type != "number" or _is_plain_number(sentence, reading, answer)

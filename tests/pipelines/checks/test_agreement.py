@@ -150,6 +150,12 @@ OF_OTHERS = [
     ("Berlin", "city", "area_km2 = 891.7", "Tiergarten is a park. It covers an area of 210 hectares."),
     ("Toronto", "city", "population_total = 2,615,060", "In 2012 Toronto published a population of 2,791,140."),
     ("Aruba", "country", "GDP_PPP_per_capita = $25,300", "The GDP per capita for Aruba was $28,924 in 2014."),
+    (
+        "IBM",
+        "company",
+        "founded = June 16, 1911",
+        "The company switched to transistorized designs with the 7000 and 1400 series, beginning in 1958.",
+    ),
     ("Alaska", "state", "Length = 2,285", "The cost of goods has long been higher than in the other 48 states."),
 ]
 
