@@ -15,8 +15,9 @@ from pipelines.ids import digest_value
 from pipelines.names import compile_phrase
 from schemas.datasets import ObservationFlag
 
-VERSION = 1
+VERSION = 2
 """Version of these rules; part of an observation's identity."""
+_QUOTED = re.compile(r"“([^”]*)”")
 GRAM = 8
 """Successive words that a text must have in common with a question to hold it; of a shorter question, all of them.
 
@@ -119,11 +120,16 @@ def _holds_id(text: str, name: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _list_grams(question: str) -> tuple[str, ...]:
-    words = _list_words(question)
-    if len(words) < LEAST_GRAM:
+    """Return the runs of words that give a question away; one that it quotes from a page gives nothing away."""
+    marked = [
+        (word, place % 2 == 1) for place, piece in enumerate(_QUOTED.split(question)) for word in _list_words(piece)
+    ]
+    if len(marked) < LEAST_GRAM:
         return ()
-    size = min(GRAM, len(words))
-    return tuple(dict.fromkeys(f" {' '.join(words[start : start + size])} " for start in range(len(words) - size + 1)))
+    size = min(GRAM, len(marked))
+    runs = (marked[start : start + size] for start in range(len(marked) - size + 1))
+    own = (run for run in runs if not all(quoted for _, quoted in run))
+    return tuple(dict.fromkeys(f" {' '.join(word for word, _ in run)} " for run in own))
 
 
 def _list_words(text: str) -> list[str]:

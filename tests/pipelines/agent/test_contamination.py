@@ -148,3 +148,11 @@ def test_hostile_text_is_read_in_linear_time():
 
 def test_the_rules_have_an_identity_that_follows_the_hosts_and_not_their_order():
     assert identify_rules(("a.org", "b.org")) == identify_rules(("b.org", "a.org")) != identify_rules(("a.org",))
+
+
+def test_what_a_question_quotes_from_a_page_gives_it_away_only_with_words_of_its_own():
+    line = "A series of stamps shows the city together with its river"
+    question = f"How long is the river that completes the line “{line}” from the article about the city shown?"
+    assert not holds_question(f"Stamps. {line}. They were issued in 1910.", question)
+    assert holds_question(f"How long is the river that completes the line “{line}”", question)
+    assert holds_question("its river” from the article about the city shown?", question)
