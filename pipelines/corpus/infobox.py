@@ -196,7 +196,7 @@ def _is_link_list(body: str, commas: list[tuple[int, int]]) -> bool:
     """
     pieces = [body[first:last].strip() for first, last in _cut(body, commas)]
     linked = [bool(_PURE_LINK.match(piece)) for piece in pieces]
-    if sum(bool(_NEARLY_LINK.match(piece)) for piece in pieces) == len(pieces):
+    if all(map(_NEARLY_LINK.match, pieces)):
         return True
     plain = _PLAIN_WORDS if len(pieces) > 2 else _PLAIN_PLACE
     if not any(linked) or (len(pieces) == 2 and not linked[0]):
@@ -348,9 +348,9 @@ def _read_fields(template: Template, offset: int) -> tuple[Field, ...]:
 
 
 def _leave_out_remarks(raw: str, values: tuple[FieldValue, ...]) -> tuple[FieldValue, ...]:
-    """Return the values of a field without lines that are none: coordinates, files, and small print below a value.
+    """Leave out lines that give no value: coordinates, files, and small print or "Rank: 66" below a value.
 
-    Beside a date, what is no date tells where it was.
+    Below a date, a line without one says where it was.
     """
     if len(values) < 2:
         return values
@@ -375,8 +375,8 @@ def _ends_with(key: str, table: str) -> bool:
 def _leave_out_containers(raw: str, values: tuple[FieldValue, ...], linked: bool) -> tuple[FieldValue, ...]:
     """Return the places of a field without those that a comma puts around them: "[[Vienna]], [[Austria]]" is Vienna.
 
-    Line breaks and list templates separate places; a comma before a line break does not. Without ``linked``, a value
-    with a link is none: "[[Yale]], [[Oxford]]" are two, "[[Yale]], Connecticut" is one.
+    Line breaks and list templates separate places; a comma before a line break does not. Without ``linked``, only
+    a name without a link is such a place: "[[Yale]], [[Oxford]]" are two values, "[[Yale]], Connecticut" is one.
     """
     visible = _blank_notes(raw)
     kept = list(values[:1])
