@@ -57,7 +57,7 @@ _ENDS_LAYOUT = re.compile(r"\w+(?:label|caption|colou?r|width|image|logo)")
 """Words written together: ``statlabel``."""
 RELATIONS = frozenset(
     """
-    label record_label rank settlement_type government_type orbit_reference timezone time_zone timezone_dst
+    label record_label rank government_type orbit_reference timezone time_zone timezone_dst
     time_zone_dst utc_offset
     """.split()
 )
