@@ -39,7 +39,7 @@ class HopView(Nested):
     backward: bool = False
     """Whether the relation is stated by the entity the hop leads to: ``object -relation-> subject``."""
     gloss: str = Field("", exclude_if=lambda gloss: not gloss)
-    """The relation in plain words, as it was read in the sentence, from the source to the entity: ``was designed by``."""
+    """The relation in plain words, as read in the sentence, from the source to the entity: ``was designed by``."""
 
 
 class FactView(Nested):

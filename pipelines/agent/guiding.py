@@ -166,7 +166,7 @@ class Guide:
         for move in moving:
             if not self._is_open(nodes, move, split, left) or (generic and is_generic(corpus, move.target)):
                 continue
-            relation = move.fact.key if move.fact else move.field
+            relation = move.fact.key if move.fact else move.field or "mentions"
             chance = draw_unit(key, "step", len(moves), move.target)
             rated.append((rate_hop(self.ground, node, relation, move.target) * (1 - JITTER * chance), move))
         rated.sort(key=lambda pair: (-pair[0], pair[1].target))

@@ -115,9 +115,7 @@ class PathDemands:
         """Return the first check that an attribute fails as an answer, None if it may be asked for."""
         fact = attribute.fact
         limits = self.limits.model_copy(update={"agreement": "off"}) if attribute.clause else self.limits
-        refused = run_checks(
-            list_answer_checks(ground, fact.node, fact.key, attribute.answer, limits, self.max_tokens)
-        )
+        refused = run_checks(list_answer_checks(ground, fact.node, fact.key, attribute.answer, limits, self.max_tokens))
         return refused[0] if refused else None
 
     def find_path_fault(self, ground: Indexes, path: Path) -> CheckResult | None:

@@ -36,6 +36,7 @@ from pipelines.graph.query import (
     name_relation,
     read_field,
 )
+from pipelines.graph.relations import find_relation
 from pipelines.names import digest_aliases, fold_name
 from schemas.proofs import Count, Evidence, Hop, NearMiss, PathNode, Proof
 

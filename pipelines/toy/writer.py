@@ -181,8 +181,8 @@ def _reply(request: ChatRequest) -> BaseModel:
             return mark_path(whole)
     raise ConfigError(
         f"model templates: task {request.task} with {type(request.inputs).__name__}; it can do write_question, "
-        "propose_descriptors, rewrite_question, refer_to_anchor, ask_fact, extract_fact, extract_relations, choose_steps, "
-        "judge_path and summarise"
+        "propose_descriptors, rewrite_question, refer_to_anchor, ask_fact, extract_fact, extract_relations, "
+        "choose_steps, judge_path and summarise"
     )
 
 
