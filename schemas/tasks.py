@@ -38,6 +38,8 @@ class HopView(Nested):
     object_type: str
     backward: bool = False
     """Whether the relation is stated by the entity the hop leads to: ``object -relation-> subject``."""
+    gloss: str = Field("", exclude_if=lambda gloss: not gloss)
+    """The relation in plain words, from the subject to the object (``was designed by``); empty where unknown."""
 
 
 class FactView(Nested):
@@ -57,6 +59,8 @@ class WriteQuestionInputs(Nested):
     answer: Answer
     variety: str
     """Any text; wording is chosen by its hash, so the same path reads the same and different paths differ."""
+    answer_gloss: str = Field("", exclude_if=lambda gloss: not gloss)
+    """The attribute asked for in plain words (``was released on``, ``is named after``); empty where unknown."""
     tried: tuple[Tried, ...] = Field(NOTHING, exclude_if=lambda tried: not tried)
 
 
