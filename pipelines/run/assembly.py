@@ -605,7 +605,7 @@ class Assembly:
         config, audit, limits = self.config.questions, self.config.checks.audit, self.answer_limits
         if self.config.method == "injection":
             words = self.config.injections.page_words
-            asking = self.roles.ask("writer", "ask_fact", 2)
+            asking = self.roles.ask("writer", "ask_fact", 3)
             return Initials(
                 self.ground,
                 asking,
@@ -617,7 +617,7 @@ class Assembly:
                 words,
                 audit,
             )
-        asking = self.roles.ask("writer", "write_question", 2)
+        asking = self.roles.ask("writer", "write_question", 3)
         return Questions(
             self.ground,
             asking,
@@ -634,8 +634,8 @@ class Assembly:
         if self.config.method == "injection":
             return self._build_injections()
         proposing, rewriting = (
-            self.roles.ask("rewriter", "propose_descriptors", 3),
-            self.roles.ask("rewriter", "rewrite_question", 2),
+            self.roles.ask("rewriter", "propose_descriptors", 4),
+            self.roles.ask("rewriter", "rewrite_question", 3),
         )
         return Rewrites(
             self.ground,
@@ -661,14 +661,14 @@ class Assembly:
         )
         anchors = AnchorRules(self.splits, config.groundings)
         askings = Askings(
-            extracting=self.roles.ask("rewriter", "extract_fact", 2),
-            proposing=self.roles.ask("rewriter", "propose_descriptors", 3),
-            rewriting=self.roles.ask("rewriter", "inject_fact", 2),
+            extracting=self.roles.ask("rewriter", "extract_fact", 3),
+            proposing=self.roles.ask("rewriter", "propose_descriptors", 4),
+            rewriting=self.roles.ask("rewriter", "inject_fact", 3),
         )
         return Injections(self.ground, askings, self.reader, anchors, rules)
 
     def _build_groundings(self) -> Groundings:
-        asking = self.roles.ask("rewriter", "refer_to_anchor", 2)
+        asking = self.roles.ask("rewriter", "refer_to_anchor", 3)
         chooser, audit = self.seeing.make_chooser(), self.config.checks.audit
         return Groundings(self.ground, chooser, asking, self.config.groundings, self.reader, audit)
 

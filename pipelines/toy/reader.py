@@ -23,6 +23,7 @@ from schemas.tasks import (
     FittingEntity,
     FoundEntity,
     Leak,
+    OfferedRelation,
     ReadCondition,
     ReadingReply,
     ReadPageInputs,
@@ -119,6 +120,8 @@ class _Chain:
     names: dict[str, int] = field(default_factory=dict)
     steps: list[ReadStep] = field(default_factory=list)
     conditions: list[ReadCondition] = field(default_factory=list)
+    glossed: tuple[_Pattern, ...] = ()
+    """How the offered sentences are said whose relation is given in plain words."""
     quotes: tuple[str, ...] = ()
     """Lines that the text quotes. While it is read a number stands for each: what they say is no part of a sentence."""
 
@@ -138,6 +141,7 @@ class _Chain:
 def read_question(inputs: ReadQuestionInputs) -> ReadingReply:
     """Return what a toy question asks; unsure where a word is left over."""
     chain = _Chain({(offer.kind, offer.statement): offer.id for offer in inputs.relations})
+    chain.glossed = tuple(pattern for offer in inputs.relations for pattern in _list_glossed(offer))
     empty = {"steps": (), "asked": "none", "questions": 1}
     try:
         return _read_text(" ".join(inputs.text.split()), chain)
@@ -268,7 +272,7 @@ def _read_relation(phrase: str, chain: _Chain) -> int | None:
     The longest pattern decides; several that fit and mean different things leave the relation open.
     """
     readings: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for pattern in _load().relations:
+    for pattern in (*_load().relations, *chain.glossed):
         if match := pattern.words.fullmatch(phrase):
             noun = match.groupdict().get("noun") or pattern.entry.get("noun", "")
             entry = pattern.entry
@@ -300,6 +304,16 @@ def _read_relation(phrase: str, chain: _Chain) -> int | None:
         )
         return chain.last
     return _read_condition(phrase, chain)
+
+
+def _list_glossed(offer: OfferedRelation) -> list[_Pattern]:
+    """Return the ways to say a relation that an offered sentence states, from its gloss."""
+    if not offer.gloss or "____" not in offer.statement:
+        return []
+    *rest, last = offer.gloss.split()
+    ways = [f"the <noun> that <from> {re.escape(offer.gloss)}"]
+    ways += [f"the <noun> {re.escape(last)} (?:whom|which) <from> {re.escape(' '.join(rest))}"] if rest else []
+    return [_Pattern(_compile(words), {"says": [offer.statement]}) for words in ways]
 
 
 def _find_clause(number: str, chain: _Chain) -> list[str]:

@@ -32,6 +32,7 @@ from pipelines.toy.phrases import (
     add_clauses,
     choose_pronoun,
     classify_noun,
+    clean_gloss,
     clean_noun,
     digest_tables,
     find_attribute,
@@ -46,6 +47,7 @@ from pipelines.toy.phrases import (
     qualify_fact,
     read_tables,
     split_key,
+    word_gloss,
     word_relation,
 )
 from schemas.proofs import Answer
@@ -118,6 +120,7 @@ _EVENT = {
     "month": ("What were the month and year of {e}", "Which month of which year saw {e}"),
     "year": ("Which year saw {e}", "What was the year of {e}", "What year is given for {e}"),
 }
+_BE = frozenset(("is", "are", "was", "were"))
 _LISTED = {"day": "exact date ", "month": "month and year ", "year": "year "}
 _FRAMES = 4
 """Least number of ways to ask for an attribute."""
@@ -302,8 +305,15 @@ class DescribedHop:
     @property
     def wording(self) -> RelationWording:
         """How the hop's relation is put into words."""
+        if clean_gloss(self.hop.gloss):
+            return word_gloss(self.hop.gloss, self.hop.object_type)
         ends = (self.subject_type, self.hop.object_type)
         return word_relation(self.hop.relation, *(ends[::-1] if self.hop.backward else ends))
+
+    @property
+    def quoted(self) -> bool:
+        """Whether nothing but a line of the page says what the relation is."""
+        return self.hop.relation == "mentions" and not clean_gloss(self.hop.gloss)
 
     @property
     def noun(self) -> str:
@@ -347,7 +357,7 @@ def propose_descriptors(bridge: ProposeDescriptorsInputs) -> DescriptorsReply:
 def _propose(link: DescribedHop, facts: Sequence[FactView], count: int, refused: frozenset[str]) -> list[Descriptor]:
     usable = list_usable_facts(link.hop, facts, link.variety)
     groups = [[Descriptor(text=text)] for text in _list_plain(link)]
-    if link.hop.relation == "mentions":
+    if link.quoted:
         groups = [[descriptor for group in groups for descriptor in group]]
     groups += [[_describe_facts(link, said) for said in sets] for sets in _list_fact_sets(link, usable)]
     return _spread([[each for each in group if each.text not in refused] for group in groups], count)
@@ -355,7 +365,7 @@ def _propose(link: DescribedHop, facts: Sequence[FactView], count: int, refused:
 
 def _list_plain(link: DescribedHop) -> list[str]:
     """Return descriptors without facts; forward the one that does not tell the object's type comes first."""
-    if link.hop.relation == "mentions":
+    if link.quoted:
         return [_describe_mention(link, words, "") for words in _MENTION_WORDS]
     if link.hop.backward:
         return [link.choose([f"the {link.noun} {tail}" for tail in link.list_tails()])]
@@ -400,10 +410,10 @@ def _differ(facts: Sequence[FactView]) -> bool:
 
 def _describe_facts(link: DescribedHop, facts: tuple[FactView, ...]) -> Descriptor:
     qualifiers = [qualify_fact(fact, link.hop.object_type) for fact in facts]
-    if link.hop.relation == "mentions":
+    if link.quoted:
         return Descriptor(text=_describe_mention(link, _MENTION_WORDS[-1], qualifiers[0]), facts=facts)
     # A clause that ends with its subject, or else a stray "who" would seem to belong to the subject.
-    tails = [tail for tail in link.list_tails() if tail.endswith(SUBJECT)]
+    tails = [tail for tail in link.list_tails() if tail.endswith(SUBJECT)] or link.list_tails()
     return Descriptor(text=link.choose(add_clauses(f"the {link.noun}", qualifiers, tails)), facts=facts)
 
 
@@ -476,7 +486,8 @@ def _compose_question(path: WriteQuestionInputs, descriptors: Sequence[str], anc
         size = len(phrase.split())
         flat = not phrase.endswith(anchor) and pieces[-1].text.endswith(SUBJECT)
         words_after = _SHORT_PHRASE if size <= _LONGEST_NESTED else int(flat and size <= _SHORT_PHRASE)
-    frames = list_frames(path.answer_relation, path.answer, [path.anchor_type, *_list_types(path)][-1])
+    subject_type = [path.anchor_type, *_list_types(path)][-1]
+    frames = list_frames(path.answer_relation, path.answer, subject_type, path.answer_gloss)
     # A long phrase reads better at the end: "was the town where the architect was born founded" piles up verbs.
     short = [frame for frame in frames if len(frame.partition(SLOT)[2].strip("?").split()) <= words_after]
     frame = pick(short or frames, "frame", path.variety, path.answer_relation)
@@ -653,20 +664,24 @@ def _list_kinds(noun: str) -> set[str]:
 # Frames: how the attribute of the last entity is asked for.
 
 
-def list_frames(key: str, answer: Answer, subject_type: str) -> tuple[str, ...]:
+def list_frames(key: str, answer: Answer, subject_type: str, gloss: str = "") -> tuple[str, ...]:
     """Return the questions that ask for an attribute at the answer's precision and in its unit.
 
     Args:
         key: infobox key of the attribute.
         answer: typed answer; only its type, precision and unit are used.
         subject_type: noun of the entity that has the attribute.
+        gloss: the attribute in plain words, used where the tables have none for its key.
 
     Returns:
         At least four questions ending with ``?``, each with one ``{s}``.
     """
     row = find_attribute(key, subject_type)
     noun = split_key(key) if row is None else row.noun
-    if answer.type == "date":
+    verb, _, rest = clean_gloss(gloss).partition(" ")
+    if row is None and answer.type != "number" and verb in _BE and rest:
+        frames = _ask_gloss(verb, rest, noun, answer)
+    elif answer.type == "date":
         frames = _ask_date(row, noun, answer.precision or "year")
     elif answer.type == "number":
         asks = row.asks if row is not None and row.form == "number" else ()
@@ -688,6 +703,15 @@ def _ask_date(row: AttributeWording | None, noun: str, precision: str) -> list[s
     event = f"the {noun} of {SLOT}" if noun else SLOT
     inverted = [f"{when} {ask}" for when in _WHEN[precision] for ask in row.asks]
     return [*inverted, *(frame.replace("{e}", event) for frame in _EVENT[precision])]
+
+
+def _ask_gloss(verb: str, rest: str, noun: str, answer: Answer) -> list[str]:
+    if answer.type != "date":
+        sought = "Who or what" if answer.type == "name" else "What"
+        return _fill([f"{sought} {verb} {SLOT} {rest}"], _ask_listed("", noun))
+    precision = answer.precision or "year"
+    event = re.sub(r" (?:on|in)$", "", rest)
+    return _fill([f"{when} {verb} {SLOT} {event}" for when in _WHEN[precision]], _ask_listed(_LISTED[precision], noun))
 
 
 def _ask_listed(sought: str, noun: str) -> list[str]:

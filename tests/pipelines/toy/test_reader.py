@@ -55,3 +55,30 @@ def test_a_field_without_words_of_its_own_is_known_by_its_key(asks: str) -> None
 
 def test_a_field_that_was_not_offered_is_not_read() -> None:
     assert "no attribute" in read(LINE.replace("[…]", "…"), "What is listed as the house of {s}?").unsure
+
+
+GLOSSED = (
+    OfferedRelation(id="r1", kind="entity", statement=LINE, gloss="was founded by"),
+    OfferedRelation(id="r2", kind="entity", statement=OTHER, gloss="looks down on"),
+    OfferedRelation(id="r3", kind="value", statement="height"),
+)
+
+
+@pytest.mark.parametrize(
+    ("hop", "relation"),
+    [
+        ("the monk by whom the abbey in the image was founded", "r1"),
+        ("the monk that the abbey in the image was founded by", "r1"),
+        ("the bay that the abbey in the image looks down on", "r2"),
+    ],
+)
+def test_a_sentence_with_a_gloss_is_known_by_its_gloss(hop: str, relation: str) -> None:
+    reading = read_question(ReadQuestionInputs(text=f"What is the height of {hop}?", relations=GLOSSED))
+    assert [(step.relation, step.backward, step.words) for step in reading.steps] == [(relation, False, hop)]
+    assert reading.unsure == "none"
+
+
+def test_words_of_a_gloss_that_was_not_offered_are_not_read() -> None:
+    hop = "the monk by whom the abbey in the image was painted"
+    reading = read_question(ReadQuestionInputs(text=f"What is the height of {hop}?", relations=GLOSSED))
+    assert hop in reading.unsure
