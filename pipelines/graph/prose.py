@@ -110,6 +110,45 @@ def blank_sentence(page: str, link: WikiLink) -> Clause | None:
     return Clause(text, start, end)
 
 
+def blank_link(page: str, sentence: Sentence, link: WikiLink) -> str:
+    """Return a sentence of a page's prose as plain text with one link blanked."""
+    before, shown = show_sentence(page[sentence.start : link.start]), show_sentence(page[link.start : link.end])
+    place = sentence.text.find(shown, max(len(before) - 1, 0))
+    if place >= 0 and sentence.text[:place].strip() == before:
+        return f"{sentence.text[:place]}{BLANK}{sentence.text[place + len(shown) :]}"
+    text = plain_text(page[sentence.start : link.start] + f" {BLANK} " + page[link.end : sentence.end])
+    return SPACE_BEFORE.sub("", " ".join(text.split()))
+
+
+@lru_cache(maxsize=KEPT_PAGES)
+def list_blanked(corpus: Corpus, node: int) -> tuple[tuple[int, WikiLink, Clause], ...]:
+    """Return target, link and blanked sentence of every link in a page's prose that is an edge of the graph.
+
+    Unlike :func:`list_sentences`, sentences of any length and with any number of commas: a quotation is a part of one.
+    """
+    graph, text = corpus.graph, corpus.text(node)
+    start, end = int(graph.offsets[node]), int(graph.offsets[node + 1])
+    targets = dict(zip(graph.positions[start:end].tolist(), graph.targets[start:end].tolist(), strict=True))
+    links = [link for link in corpus.links(node) if link.start in targets]
+    return tuple(
+        (targets[link.start], link, Clause(blank_link(text, sentence, link), sentence.start, sentence.end))
+        for sentence in list_prose(corpus, node)
+        for link in links
+        if sentence.start <= link.start and link.end <= sentence.end
+    )
+
+
+def quotes(clause: str, blanked: str, names: Sequence[str]) -> bool:
+    """Say whether a clause is a part of a blanked sentence in which some names are masked."""
+    # Masking is costly, so only sentences with every unmasked piece of the clause are masked.
+    return all(piece in blanked for piece in clause.split(MASK)) and clause in mask_names(blanked, names)
+
+
+def find_quoted(corpus: Corpus, node: int, clause: str, names: Sequence[str]) -> frozenset[int]:
+    """Return the targets of a page's links at which this quotation has its blank."""
+    return frozenset(target for target, _, blanked in list_blanked(corpus, node) if quotes(clause, blanked.text, names))
+
+
 @lru_cache(maxsize=KEPT_PAGES)
 def list_sentences(corpus: Corpus, node: int) -> tuple[tuple[int, Clause], ...]:
     """Return target and blanked sentence of every link of a page that is an edge of the graph."""

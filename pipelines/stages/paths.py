@@ -11,7 +11,7 @@ from pipelines.config.settings import PathsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import Attribute
 from pipelines.graph.proofs import cite_answer, cite_fact, cite_sentence, make_node
-from pipelines.graph.prose import make_clause, mask_names
+from pipelines.graph.prose import Clause, make_clause, mask_names
 from pipelines.graph.query import Indexes
 from pipelines.graph.walks import Drawn, Order, Walk, WalkGraph, WalkMove
 from pipelines.ids import digest_value, draw_unit, make_record_id
@@ -204,6 +204,15 @@ def make_order(seed: Seed, node: int, number: int, attempt: int) -> Order:
     return Order(node, seed.split, identity)
 
 
+def _read_clause(corpus: Corpus, source: int, move: WalkMove, names: Sequence[str]) -> Clause | None:
+    """Return the sentence of a move, or the quotation of its relation, with all names masked."""
+    if move.link is None or move.clause is None:
+        return None
+    if move.gloss:
+        return replace(move.clause, text=mask_names(move.clause.text, names))
+    return make_clause(corpus.text(source), move.link, names)
+
+
 def make_hop(corpus: Corpus, index: int, source: int, move: WalkMove, names: Sequence[str]) -> Hop | None:
     """Return a move as a hop with its evidence; None if its sentence does not read with all names masked."""
     subject_id, object_id = corpus.page(source).page_id, corpus.page(move.target).page_id
@@ -217,8 +226,7 @@ def make_hop(corpus: Corpus, index: int, source: int, move: WalkMove, names: Seq
             clause="",
             evidence=evidence,
         )
-    page = corpus.text(source)
-    clause = None if move.link is None else make_clause(page, move.link, names)
+    clause = _read_clause(corpus, source, move, names)
     if clause is None or move.link is None:
         return None
     evidence = cite_sentence(corpus, source, clause.start, clause.end, move.link.start)
