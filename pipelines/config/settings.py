@@ -451,6 +451,11 @@ class PathsConfig(Section):
     look_ahead: bool = Field(
         True, description="step only where an answer is in reach; false draws failed walks anew, as published"
     )
+    salience: bool = Field(
+        False,
+        description="prefer hops that tell things apart and facts that people ask for; false draws all alike, as "
+        "published",
+    )
 
 
 class QuestionsConfig(Section):
