@@ -464,6 +464,11 @@ class PathsConfig(Section):
     least_mark: int = Field(
         3, ge=1, le=5, description="guided walks: least mark of interest, naturalness and determinacy (1 to 5)"
     )
+    salience: bool = Field(
+        False,
+        description="prefer hops that tell things apart and facts that people ask for; false draws all alike, as "
+        "published",
+    )
 
 
 class QuestionsConfig(Section):
