@@ -10,6 +10,7 @@ from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import fold_names
 from pipelines.graph.prose import list_prose
 from pipelines.graph.query import Indexes, find_shortcut
+from pipelines.graph.salience import is_generic
 from pipelines.graph.statements import fold_page, fold_text, show_page
 from pipelines.graph.values import (
     KNOWN_UNITS,
@@ -205,8 +206,8 @@ def check_guessable(ground: Indexes, relation: str, answer: Answer, max_share: f
 
     Guessable are yes and no, continents and directions, and whole numbers up to twelve without a unit; and a value that
     more than ``max_share`` of the relation's other subjects have, however few they are. For a relation without other
-    subjects the result is UNKNOWN, unless the answer is a number, a date or a name of several words, of which there are
-    too many to guess; such a value says nothing by standing once more.
+    subjects the result is UNKNOWN, unless the answer is a number, a date, a name of several words or that of an
+    article, of which there are too many to guess; such a value says nothing by standing once more.
 
     Args:
         ground: whose corpus the answers are counted in.
@@ -220,7 +221,7 @@ def check_guessable(ground: Indexes, relation: str, answer: Answer, max_share: f
         return CheckResult("FAIL", "guessable-answer", f"{answer.surface!r} is one of few")
     share, observed = ground.shares.share(relation, answer.key)
     others, trials = max(round(share * observed) - 1, 0), max(observed - 1, 0)
-    if not trials and not _has_many(answer):
+    if not trials and not _has_many(answer) and not _has_article(ground.corpus, answer):
         return CheckResult("UNKNOWN", "guessable-answer", f"nobody else shows {relation}")
     if others == 1 and _has_many(answer):
         return PASSED
@@ -228,6 +229,12 @@ def check_guessable(ground: Indexes, relation: str, answer: Answer, max_share: f
         detail = f"{answer.surface!r} is {others} of {trials} other answers of {relation}"
         return CheckResult("FAIL", "guessable-answer", detail)
     return PASSED
+
+
+def _has_article(corpus: Corpus, answer: Answer) -> bool:
+    """Say whether an answer is the name of an article, one of very many unless it is about a country or the like."""
+    node = corpus.find(answer.value) if answer.type == "name" else None
+    return node is not None and not is_generic(corpus, node)
 
 
 def _has_many(answer: Answer) -> bool:
