@@ -12,6 +12,7 @@ from pipelines.graph.facts import Attribute
 from pipelines.graph.proofs import cite_fact, cite_sentence, make_node
 from pipelines.graph.prose import make_clause
 from pipelines.graph.query import Indexes
+from pipelines.graph.salience import order_attributes, read_lists
 from pipelines.graph.walks import Drawn, Order, Walk, WalkGraph, WalkMove
 from pipelines.ids import digest_value, make_record_id
 from schemas.base import Record, Rejection
@@ -31,7 +32,7 @@ class Paths:
     """Checks of a path's answer; a walk whose attributes all fail is drawn again, as the paper does for other reasons
     (appendix D.1). None leaves these rejections to later stages."""
     name: str = "paths"
-    version: int = 4
+    version: int = 5
     drawn: dict[Order, Drawn] = field(default_factory=dict, init=False, repr=False, compare=False)
     """First walks of the records of a shard, drawn in one batch."""
     judged: dict[tuple[int, int], str] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -47,7 +48,8 @@ class Paths:
     def fingerprint(self) -> str:
         """Digest of the walk rules and the seed."""
         later = self.ground.later.digest if self.ground.later else ""
-        return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), later])
+        lists = read_lists() if self.settings.salience else ""
+        return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), later, lists])
 
     def prompts(self) -> dict[str, str]:
         """None: the stage uses no model."""
@@ -79,7 +81,7 @@ class Paths:
                 if walk is None:
                     refused.update(drawn.refused)
                     continue
-                path = self._choose_path(record, node, walk, attempt, refused)
+                path = self._choose_path(record, drawn.order, walk, attempt, refused)
                 if path is not None and path.record_id not in paths:
                     paths[path.record_id] = path
                     break
@@ -101,14 +103,14 @@ class Paths:
             f"{self.settings.walks * self.settings.per_seed} walks, none to be asked about; refused: {counts or 'none'}"
         )
 
-    def _choose_path(self, record: Seed, node: int, walk: Walk, attempt: int, refused: Counter[str]) -> Path | None:
+    def _choose_path(self, record: Seed, order: Order, walk: Walk, attempt: int, refused: Counter[str]) -> Path | None:
         """Return the path to the first attribute at a walk's end that passes the demands; count the codes of others."""
-        for attribute in walk.attributes:
+        for attribute in self._order(walk, order):
             fault = self._judge_answer(attribute)
             if fault:
                 refused[fault] += 1
                 continue
-            path = self._make_path(record, node, walk, attribute, attempt)
+            path = self._make_path(record, order.node, walk, attribute, attempt)
             if path is None:
                 refused["unreadable"] += 1
                 return None
@@ -117,6 +119,12 @@ class Paths:
                 return path
             refused[found.code] += 1
         return None
+
+    def _order(self, walk: Walk, order: Order) -> Sequence[Attribute]:
+        """Return the attributes at a walk's end in the order of trying."""
+        if self.settings.salience:
+            return order_attributes(self.ground, walk.attributes, order.identity)
+        return walk.attributes
 
     def _judge_answer(self, attribute: Attribute) -> str:
         """Return the code that refuses an attribute, empty for none; walks often end at the same articles."""
