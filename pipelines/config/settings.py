@@ -469,6 +469,13 @@ class PathsConfig(Section):
         description="prefer hops that tell things apart and facts that people ask for; false draws all alike, as "
         "published",
     )
+    max_answer_share: float = Field(
+        1.0,
+        gt=0.0,
+        le=1.0,
+        description="expected share of paths from which one fact or one answer is drawn less; 1: no cap",
+    )
+    max_relation_share: float = Field(1.0, gt=0.0, le=1.0, description="the same for the relation that is asked for")
 
 
 class QuestionsConfig(Section):

@@ -48,7 +48,9 @@ _PHRASE_END = re.compile(
 )
 _VERB = re.compile(r" (?:is|was|are|were|became|remains|refers?) ")
 _PARTS = re.compile(r"\s*(?:,|/|\s(?:and|or)\s)\s*")
-_OF = re.compile(r"^\s(?:of|for|in|(?:given|applied)\s+to|used for)\s+(?:(?:an?|the|about|several|various|over|more than|some|all)\s)*")
+_OF = re.compile(
+    r"^\s(?:of|for|in|(?:given|applied)\s+to|used for)\s+(?:(?:an?|the|about|several|various|over|more than|some|all)\s)*"
+)
 _OF_NOTHING = re.compile(r"^ of (?!the |an? )[a-z]")
 """What follows "a state" where it is none: "of disagreement"."""
 _ASIDE = re.compile(r"^(?:In|As|On|At|For|With|Within|Among|According|During|Under|By|From)\b[^,]*,\s*")
@@ -191,7 +193,7 @@ def name_title_kind(title: str) -> str:
     first, _, inner = plain.partition(" ")
     before, of, _ = plain.partition(" of ")
     topic = _find_known(re.split(r" (?:of|in|and|on) ", plain)[0])
-    if topic in read_names("kinds", "topics") and (topic == first.lower() or first != plain and topic in plain):
+    if topic in read_names("kinds", "topics") and (topic == first.lower() or (first != plain and topic in plain)):
         return topic
     note_kind = _find_known(note.rstrip(")"))
     if note_kind and not is_abstract(note_kind):

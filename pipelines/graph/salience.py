@@ -146,18 +146,24 @@ def rate_attribute(ground: Indexes, type: str, key: str) -> float:
 
 
 def order_attributes(ground: Indexes, attributes: Sequence[Attribute], identity: int) -> tuple[Attribute, ...]:
-    """Return the attributes that a person may ask for, in a random order that prefers what is asked often, and names.
+    """Return the attributes that a person may ask for, drawn one after another by :func:`weigh_attribute`.
 
-    The first of them is one with a probability in proportion to the cube of its rating (Efraimidis and Spirakis).
+    Efraimidis and Spirakis: a number of which the least is drawn first, for each by itself.
     """
     keyed = []
     for attribute in attributes:
-        fact = attribute.fact
-        rate = rate_attribute(ground, ground.corpus.page(fact.node).type, fact.key)
-        if rate >= LEAST_ASKED:
-            weight = (rate * KINDS.get(attribute.answer.type, 1.0)) ** SHARPNESS
-            keyed.append((-math.log(1.0 - draw_unit("ask", identity, fact.key)) / weight, fact.start, attribute))
+        weight = weigh_attribute(ground, attribute)
+        if weight > 0:
+            unit = draw_unit("ask", identity, attribute.fact.key)
+            keyed.append((-math.log(1.0 - unit) / weight, attribute.fact.start, attribute))
     return tuple(attribute for _, _, attribute in sorted(keyed, key=lambda entry: entry[:2]))
+
+
+def weigh_attribute(ground: Indexes, attribute: Attribute) -> float:
+    """Return the weight by which an attribute is drawn to be asked for, names first; 0 for what nobody asks for."""
+    fact = attribute.fact
+    rate = rate_attribute(ground, ground.corpus.page(fact.node).type, fact.key)
+    return (rate * KINDS.get(attribute.answer.type, 1.0)) ** SHARPNESS if rate >= LEAST_ASKED else 0.0
 
 
 def is_telling(corpus: Corpus, node: int, link: WikiLink, sentence: str) -> bool:
@@ -182,6 +188,8 @@ def is_telling(corpus: Corpus, node: int, link: WikiLink, sentence: str) -> bool
     opening = {word.casefold() for word in _WORD.findall(_open(sentence))}
     page = corpus.page(node)
     named = {word.casefold() for word in _WORD.findall(f"{page.title} {page.type} {page.lead_type}")}
+    # "Lemons are grown" tells of the lemon.
+    named |= {f"{word}s" for word in named}
     return not opening.isdisjoint(PRONOUNS | {word for word in named if len(word) >= LEAST_WORD})
 
 

@@ -590,7 +590,8 @@ class Assembly:
 
     def _build_paths(self) -> Paths:
         limits = self.answer_limits.model_copy(update={"answers": self.config.groundings.min_answers})
-        demands = PathDemands(limits, self.config.questions.max_answer_tokens)
+        hub = self.hub_in_degree if self.config.rewrites.forbid_shortcuts else None
+        demands = PathDemands(limits, self.config.questions.max_answer_tokens, hub)
         return Paths(self.graph, self.config.seed, self.ground, demands, self._make_guide())
 
     def _make_guide(self) -> Guide | None:
