@@ -25,31 +25,34 @@ _NOT_INFOBOX = {"taxobox": "species", "automatic taxobox": "taxon", "speciesbox"
 
 _LINE_CHARACTERS = 1_200
 _MOST_SENTENCES = 3
-_SUBJECT_WORDS = 30
+_SUBJECT_WORDS, _LATER_SUBJECT_WORDS = 30, 8
+"""Most words before the verb: a longer subject is a row of a table, or says more than what its title is."""
 _MOST_NOUNS = 4
 """Nouns that a sentence is asked for: "a German monk, theologian, priest and writer" has four."""
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _QUOTES = str.maketrans("", "", "\"“”'‘*")
 _SENTENCE_END = re.compile(r"[.;](?:(?<=[^\W\d_]{3}.)|(?<=[\d)%].))\s+(?=[A-Z\d])")
 _IS_A = re.compile(
-    r"\b(?:is|was|are|were|became|remains|(?:usually |generally |commonly |often )?refers? to)\s+"
+    r"\b(?:is|was|are|were|(?:usually |generally |commonly |often )?refers? to)\s+"
     r"(?:(?:also|both|now|still|once|currently|formerly|often|generally|usually|typically|commonly|originally|perhaps"
     r"|arguably|probably|considered|to be|either|a former|any of)\s+)*"
     r"(?:(?:any (?:of (?:several|various|the)|one of)|(?:one|some|each|the first|the second|the last) of(?: the)?"
     r"|an?|the|any|each|his|her|its|their|several|various|many)\s+)?"
-    r"(?P<phrase>[^.;:]{2,240})"
+    r"(?P<phrase>(?:[^.;:]|\.(?=\S|\s[a-z\d])){2,240})"
 )
 _PHRASE_END = re.compile(
-    r"\s[-–—]|[-–—]\s|\s(?:in|of|by|for|from|that|which|who|whom|whose|where|when|located|situated|lying|on|at|with|to|as"
+    r"\s[-–—]\s|[–—]|\s(?:in|of|by|for|from|that|which|who|whom|whose|where|when|located|situated|lying|on|at|with|to|as"
     r"|near|between|built|born|based|known|used|named|called|founded|designed|made|found|into|within|along|under|over|he"
     r"|she|it|was|is|are|were|has|had|native|belonging|consisting|held|having|being|during|since|against|through|per"
     r"|given|written|published|developed|produced|created|released|containing|around|than|inhabiting|serving|common"
-    r"|directed|practi[cs]ed|throughout|across|among|above|below|just|only|mainly|primarily|mostly|especially|also|not|applied|indigenous|endemic|living|occurring|describing|formed|ever|so|but|because|while|after|before|about)\s"
+    r"|directed|practi[cs]ed|throughout|across|among|above|below|just|only|also|not|applied|indigenous|endemic|living|occurring|describing|formed|active|bearing|dating|ever|so|but|because|while|after|before|about)\s"
 )
-_VERB = re.compile(r" (?:is|was|are|were|became|remains|refers?) ")
+_NOTICE = re.compile(r"(?:For (?:other|the|an?) |This (?:article|page) |Not to be confused|See also|Disambiguation)")
+_CLAUSE = re.compile(r"(?:While|Although|Though|Before|After|Because|Since|If|When)\b")
+_VERB = re.compile(r" (?:is|was|are|were|refers?) ")
 _PARTS = re.compile(r"\s*(?:,|/|\s(?:and|or)\s)\s*")
 _OF = re.compile(
-    r"^\s(?:of|for|in|(?:given|applied)\s+to|used for)\s+(?:(?:an?|the|about|several|various|over|more than|some|all)\s)*"
+    r"^\s(?:of|for|in|(?:given|applied)\s+to|used for)\s+(?:(?:an?|the|about|both|either|several|various|over|more than|some|all)\s)*"
 )
 _OF_NOTHING = re.compile(r"^ of (?!the |an? )[a-z]")
 """What follows "a state" where it is none: "of disagreement"."""
@@ -150,6 +153,8 @@ def name_lead_kind(lead: str, title: str = "") -> str:
     first = _read_sentence(sentences[0]) if sentences else ""
     if first and not is_abstract(first):
         return first
+    if any(_LIFE.search(line[:300]) and _HE.search(line) and _names(line[:60], title) for line in lead.split("\n")):
+        return "person"
     title_kind = name_title_kind(title)
     if title_kind and not is_abstract(title_kind):
         return title_kind
@@ -157,8 +162,6 @@ def name_lead_kind(lead: str, title: str = "") -> str:
     found = first or next((noun for noun in later if noun and not is_abstract(noun)), "")
     if found:
         return found
-    if any(_LIFE.search(line[:300]) and _HE.search(line) and _names(line[:60], title) for line in lead.split("\n")):
-        return "person"
     topic = _TOPIC.match(sentences[0]) if sentences else None
     return "concept" if topic and is_abstract(topic["topic"]) else next(filter(None, map(_read_unknown, sentences)), "")
 
@@ -167,12 +170,13 @@ def _list_sentences(lead: str, title: str) -> Iterator[str]:
     """Yield the sentences that say what the title is, and those after one that begin with a pronoun."""
     named = False
     for line in lead.split("\n"):
-        if not _VERB.search(line):
+        if not _VERB.search(line) or _NOTICE.match(line):
             continue
         opened = bool(title) and f"({title}" in line[:200]
         for sentence in _SENTENCE_END.split(_drop_asides(line[:_LINE_CHARACTERS])):
             verb = _IS_A.search(sentence)
-            if verb is not None and sentence.count(" ", 0, verb.start()) <= _SUBJECT_WORDS:
+            most = _LATER_SUBJECT_WORDS if named else _SUBJECT_WORDS
+            if verb and sentence.count(" ", 0, verb.start()) <= most and not _CLAUSE.match(sentence):
                 subject = _ASIDE.sub("", sentence[: verb.start()])
                 if opened or _names(subject, title) or (named and _PRONOUN.match(sentence)):
                     named = True
@@ -193,7 +197,7 @@ def name_title_kind(title: str) -> str:
     first, _, inner = plain.partition(" ")
     before, of, _ = plain.partition(" of ")
     topic = _find_known(re.split(r" (?:of|in|and|on) ", plain)[0])
-    if topic in read_names("kinds", "topics") and (topic == first.lower() or (first != plain and topic in plain)):
+    if topic in read_names("kinds", "topics") and (topic == first.lower() or first != plain and topic in plain):
         return topic
     note_kind = _find_known(note.rstrip(")"))
     if note_kind and not is_abstract(note_kind):
@@ -235,8 +239,13 @@ def _names(subject: str, title: str) -> bool:
 
 def _read_sentence(sentence: str) -> str:
     """Return the known noun that a sentence calls its subject."""
-    nouns = (_read_phrase(verb["phrase"] + " ") for verb in _IS_A.finditer(sentence))
-    return next(filter(None, nouns), "")
+    verb = _IS_A.search(sentence)
+    while verb is not None:
+        noun = _read_phrase(verb["phrase"] + " ")
+        if noun:
+            return noun
+        verb = _IS_A.search(sentence, verb.start("phrase"))
+    return ""
 
 
 def _read_phrase(phrase: str) -> str:
@@ -244,32 +253,48 @@ def _read_phrase(phrase: str) -> str:
     end = _PHRASE_END.search(phrase)
     head, rest = (phrase[: end.start()], phrase[end.start() :]) if end else (phrase, "")
     for part in _PARTS.split(head)[:_MOST_NOUNS]:
-        words = _list_words(part)
-        hollow = bool(words) and make_singular(words[-1]) in read_names("kinds", "hollow_heads")
-        found = (_read_inner(part, rest) if hollow else "") or _find_known(part)
+        found = _find_known(part)
         if found in read_names("kinds", "abstract_of") and _OF_NOTHING.match(rest):
             return "concept"
+        found = _read_inner(part, rest) or found
         if found:
             return found
     return ""
 
 
 def _read_inner(part: str, rest: str) -> str:
-    """Return the noun behind a hollow one, as in "a species of bird" or "a cat species"."""
+    """Return the noun behind a hollow one, as in "a species of bird" or "a cat species", or one such as "coat of arms".
+
+    Who is a member of something is no such thing, other than a plant or an animal.
+    """
+    words = _list_words(part)
+    head = make_singular(words[-1]) if words else ""
+    joined = f"{head}{' '.join(rest.split(' ')[:3])}"
+    if joined in _list_known():
+        return joined
+    if head not in read_names("kinds", "hollow_heads"):
+        return ""
     of = _OF.match(rest)
     inner = _read_phrase(rest[of.end() :]) if of else ""
-    before, _, head = part.rstrip().rpartition(" ")
-    return inner or (_find_known(before) if make_singular(head) in read_names("kinds", "modified_heads") else "")
+    if head == "member" and find_domain(inner) != ORGANISM:
+        inner = ""
+    modified = head in read_names("kinds", "modified_heads")
+    return inner or (_find_known(" ".join(words[:-1])) if modified else "")
 
 
 def _list_words(part: str) -> list[str]:
-    """Return the words of a phrase up to its head, in lower case: what follows a participle or adverb is cut off."""
-    words = [word.lower() for word in _WORD.findall(part)]
-    known = _list_known()
-    if words and words[-1] not in known and make_singular(words[-1]) not in known:
-        cut = next((n for n, word in enumerate(words) if n and _is_no_noun(word)), len(words))
-        words = words[:cut]
-    return words
+    """Return the words of a phrase up to its head, in lower case, without a name or participle and what follows it."""
+    words = _WORD.findall(part)
+    named = any(word.islower() for word in words)
+    while named and words[-1][0].isupper() and not _knows(words[-1]):
+        words.pop()
+    if words and not _knows(words[-1]):
+        words = words[: next((n for n, word in enumerate(words) if n and _is_no_noun(word)), len(words))]
+    return [word.lower() for word in words]
+
+
+def _knows(word: str) -> bool:
+    return word.lower() in _list_known() or make_singular(word.lower()) in _list_known()
 
 
 def _find_known(part: str) -> str:
@@ -292,13 +317,14 @@ def _read_unknown(sentence: str) -> str:
     words = _WORD.findall(_PARTS.split(verb["phrase"][: end.start()] if end else verb["phrase"])[0])
     while words and _is_no_noun(words[-1]):
         words.pop()
-    return make_singular(words[-1]) if words and words[-1].islower() else ""
+    found = make_singular(words[-1]) if words and words[-1].islower() else ""
+    return "" if found in read_names("kinds", "hollow_heads") else found
 
 
 def _is_no_noun(word: str) -> bool:
     """Return whether a word can end a phrase without being its head: a participle or an adjective."""
     return word in read_names("kinds", "no_nouns") or (
-        word.endswith(("ed", "ly")) and len(word) > 4 and word not in ("breed", "seed", "weed", "family")
+        word.endswith(("ed", "ing", "ly")) and len(word) > 4 and word not in ("breed", "seed", "weed", "family")
     )
 
 
