@@ -35,6 +35,18 @@ class Seed(Record):
     split: Split
 
 
+class PathMarks(Nested):
+    """How good a path is as the ground of a question, each from 1 to 5, as a judge saw it before a word was written."""
+
+    interest: int
+    """Whether a person would want to know."""
+    naturalness: int
+    """Whether a person could ask for it in a sentence."""
+    determinacy: int
+    """Whether every step and the answer are the only ones."""
+    reason: str
+
+
 class Path(Record):
     """``v0 -> v1 -> ... -> vh`` and the attribute of ``vh`` that will be asked for. ``h`` is ``len(hops)``."""
 
@@ -51,6 +63,10 @@ class Path(Record):
     answer_evidence: Evidence
     walks: int
     """How many walks this seed took, the accepted one included (at most ten)."""
+    answer_gloss: str = ""
+    answer_clause: str = ""
+    marks: PathMarks | None = None
+    """What the path judge said of it; None where none was asked."""
 
 
 class Question(Record):

@@ -61,6 +61,11 @@ class Hop(Nested):
     """Whether the relation leads against the path: ``the painter born in [subject]`` goes from the town to the painter,
     whose page says where. Several entities may fit, so that further constraints and near misses decide (VSearcher's
     injection makes such hops)."""
+    gloss: str = ""
+    """The relation of a sentence in plain words, as a model read it from the subject to the object (``was designed
+    by``); empty for an infobox and for a sentence that nobody read."""
+    field: str = ""
+    """Infobox key that means the same as the gloss, by which a sentence's relation is counted; empty for none."""
 
 
 class Answer(Nested):
@@ -272,6 +277,7 @@ class Proof(Nested):
     nodes: tuple[PathNode, ...]
     hops: tuple[Hop, ...]
     answer_relation: str
+    """Infobox key; for an answer that a sentence gives, the key that means the same or the words of its gloss."""
     answer_evidence: Evidence
     constraints: tuple[Constraint, ...]
     counts: tuple[Count, ...]
@@ -295,3 +301,7 @@ class Proof(Nested):
     """Date of the other dump in which the answer was found to be the same; empty without one."""
     page_readings: tuple[PageReading, ...] = ()
     """What the prose says of the answer's field and of the field of each hop that names one."""
+    answer_gloss: str = ""
+    """What the answer is to the answer node, in plain words, where a sentence gives it (``was opened on``)."""
+    answer_clause: str = ""
+    """Plain text of that sentence with the answer blanked as ``____``; empty for an infobox."""

@@ -39,7 +39,7 @@ class HopView(Nested):
     backward: bool = False
     """Whether the relation is stated by the entity the hop leads to: ``object -relation-> subject``."""
     gloss: str = Field("", exclude_if=lambda gloss: not gloss)
-    """The relation in plain words, from the subject to the object (``was designed by``); empty where unknown."""
+    """The relation in plain words, as read in the sentence, from the source to the entity: ``was designed by``."""
 
 
 class FactView(Nested):
@@ -60,7 +60,7 @@ class WriteQuestionInputs(Nested):
     variety: str
     """Any text; wording is chosen by its hash, so the same path reads the same and different paths differ."""
     answer_gloss: str = Field("", exclude_if=lambda gloss: not gloss)
-    """The attribute asked for in plain words (``was released on``, ``is named after``); empty where unknown."""
+    """What is asked for in plain words, as it was read in a sentence: ``was opened on``."""
     tried: tuple[Tried, ...] = Field(NOTHING, exclude_if=lambda tried: not tried)
 
 
@@ -350,6 +350,109 @@ class ReadQuestionInputs(Nested):
 
     text: str
     relations: tuple[OfferedRelation, ...]
+
+
+class LinkedObject(Nested):
+    """An article that a sentence links to."""
+
+    id: str
+    """``l1``, ``l2``, ...: counted over the whole page."""
+    name: str
+    type: str
+
+
+class PassageLine(Nested):
+    """One sentence of a page as plain text, with what it links to."""
+
+    text: str
+    objects: tuple[LinkedObject, ...]
+
+
+class ExtractRelationsInputs(Nested):
+    """The beginning of a page, from which a model writes down what it states of the page's own subject."""
+
+    name: str
+    type: str
+    lines: tuple[PassageLine, ...]
+
+
+class StatedRelation(Nested):
+    """What one sentence states of the page's subject."""
+
+    sentence: int
+    """Number of the line, from 1."""
+    object: str
+    """Id of the linked object; ``value`` for a date or a number."""
+    value: str = "none"
+    """The date or number as the sentence writes it; ``none`` for an object."""
+    relation: str
+    """In a few words from the subject to the object: ``was designed by``."""
+    words: str
+    """Those of the sentence that state it, copied."""
+    only: bool = False
+    """Whether the subject has one such object and no second."""
+    lasting: bool = False
+    """Whether it stays true: nobody will have to change it."""
+
+
+class RelationsReply(Nested):
+    """What the lines state."""
+
+    relations: tuple[StatedRelation, ...]
+
+
+class WalkedStep(Nested):
+    """One step of a path so far, or one that it may take, as a guide sees it."""
+
+    relation: str
+    """In plain words."""
+    object: str
+    """Name of the entity that it leads to, or the value that would be asked for."""
+    type: str
+    said: str
+    """The sentence, empty for an infobox."""
+
+
+class OfferedStep(WalkedStep):
+    """A step that may be taken next."""
+
+    id: str
+    """``s1``, ``s2``, ...: the order is drawn by hash."""
+
+
+class ChooseStepInputs(Nested):
+    """A path so far, and the steps that it may take next, or the facts that it may ask for at its end."""
+
+    anchor: str
+    anchor_type: str
+    path: tuple[WalkedStep, ...]
+    ends: bool
+    """Whether the steps offered are answers."""
+    steps: tuple[OfferedStep, ...]
+
+
+class ChosenStepsReply(Nested):
+    """Ids of the steps worth asking, best first; empty for none."""
+
+    steps: tuple[str, ...]
+
+
+class JudgePathInputs(Nested):
+    """A whole path with its answer, before a word is written."""
+
+    anchor: str
+    anchor_type: str
+    path: tuple[WalkedStep, ...]
+    asked: WalkedStep
+
+
+class PathMarksReply(Nested):
+    """Three marks from 1 to 5, with the reason for the lowest."""
+
+    interest: int = Field(ge=1, le=5)
+    naturalness: int = Field(ge=1, le=5)
+    determinacy: int = Field(ge=1, le=5)
+    reason: str = "none"
 
 
 class ReadStep(Nested):

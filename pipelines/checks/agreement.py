@@ -534,11 +534,12 @@ def check_volatility(ground: Indexes, number: int, relation: str, answer: Answer
 
 def check_lasting_hop(ground: Indexes, hop: Hop, allowed: bool) -> CheckResult:
     """FAIL (``volatile``) when the relation of a hop changes with time; UNKNOWN when the later dump cannot tell."""
-    if allowed or hop.relation == MENTIONS:
+    if allowed:
         return PASSED
-    if is_volatile(hop.relation):
-        return CheckResult("FAIL", "volatile", f"{hop.relation} changes with time")
-    if ground.later is None:
+    said = hop.gloss if hop.relation == MENTIONS else hop.relation
+    if is_volatile(said) or is_volatile(hop.field):
+        return CheckResult("FAIL", "volatile", f"{said} changes with time")
+    if hop.relation == MENTIONS or ground.later is None:
         return PASSED
     later, title = ground.later, hop.evidence.title
     node = later.find(title)

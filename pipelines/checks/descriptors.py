@@ -301,7 +301,7 @@ def check_told(corpus: Corpus, numbers: Sequence[int], text: str, proof: Proof) 
     left = fold_spaces(text)
     for value in sorted(told - {""}, key=lambda value: (-len(value), value)):
         left = blank_phrase(value, left)
-    sources = [*(hop.clause for hop in proof.hops), proof.answer_relation.replace("_", " ")]
+    sources = [*(hop.clause for hop in proof.hops), proof.answer_clause, proof.answer_relation.replace("_", " ")]
     for index, number in enumerate(numbers):
         spoken = [*(fact.text for fact in list_spoken_facts(corpus, number, left)), types[index]]
         values = [value for value in spoken if stands_in(value, left)]

@@ -114,16 +114,15 @@ class PathDemands:
     def find_answer_fault(self, ground: Indexes, attribute: Attribute) -> CheckResult | None:
         """Return the first check that an attribute fails as an answer, None if it may be asked for."""
         fact = attribute.fact
-        refused = run_checks(
-            list_answer_checks(ground, fact.node, fact.key, attribute.answer, self.limits, self.max_tokens)
-        )
+        limits = self.limits.model_copy(update={"agreement": "off"}) if attribute.clause else self.limits
+        refused = run_checks(list_answer_checks(ground, fact.node, fact.key, attribute.answer, limits, self.max_tokens))
         return refused[0] if refused else None
 
     def find_path_fault(self, ground: Indexes, path: Path) -> CheckResult | None:
         """Return the first check that a path's hops fail, None if it may become a question."""
         numbers = locate_nodes(ground.corpus, path.nodes)
         names = flatten_names(list_names(ground.corpus, path.nodes))
-        query = Query(numbers[0], path.hops, (), path.answer_relation, names)
+        query = Query(numbers[0], path.hops, (), path.answer_relation, names, "", path.answer_clause)
         refused = run_checks((
             *(partial(check_lasting_hop, ground, hop, self.limits.volatile) for hop in path.hops),
             *(partial(check_single_value, ground, numbers, hop) for hop in path.hops),

@@ -23,6 +23,7 @@ from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.answers import count_tokens, derive_answer, type_answer
 from pipelines.graph.facts import fold_names, read_relations
 from pipelines.graph.proofs import flatten_names, list_names, make_query
+from pipelines.graph.propositions import name_gloss
 from pipelines.graph.prose import make_clause
 from pipelines.graph.query import (
     MENTIONS,
@@ -35,6 +36,7 @@ from pipelines.graph.query import (
     name_relation,
     read_field,
 )
+from pipelines.graph.relations import find_relation
 from pipelines.names import digest_aliases, fold_name
 from schemas.proofs import Count, Evidence, Hop, NearMiss, PathNode, Proof
 
@@ -173,6 +175,8 @@ def _check_clause(corpus: Corpus, hop: Hop, ends: tuple[int, int], names: Sequen
     if (hop.relation, hop.evidence.key) != (MENTIONS, ""):
         yield f"hop {hop.index}: a sentence supports {hop.relation!r} {hop.evidence.key!r}; it may support mentions"
         return
+    if hop.field != find_relation(hop.gloss):
+        yield f"hop {hop.index}: {hop.gloss!r} does not mean {hop.field!r}"
     source, target = ends
     graph, place = corpus.graph, hop.evidence.link_start
     link = next((link for link in corpus.links(source) if link.start == place), None)
@@ -211,6 +215,9 @@ def _report(subject: str, *results: CheckResult) -> Iterator[str]:
 
 def _check_answer(ground: Indexes, claim: Claim) -> Iterator[str]:
     proof, evidence = claim.proof, claim.proof.answer_evidence
+    if proof.answer_clause:
+        yield from _check_stated_answer(ground, claim)
+        return
     values = parse_value(evidence.text)
     typed = type_answer(values[0].text, values[0].iso, proof.answer_relation) if len(values) == 1 else None
     if (evidence.kind, evidence.link_start) != ("infobox", -1):
@@ -230,6 +237,24 @@ def _check_answer(ground: Indexes, claim: Claim) -> Iterator[str]:
         (number,) = locate_nodes(ground.corpus, [proof.nodes[constraint.node]])
         if not matches(ground.corpus, number, [constraint]):
             yield f"descriptor: node {constraint.node} has no {constraint.relation} {constraint.value!r}"
+
+
+def _check_stated_answer(ground: Indexes, claim: Claim) -> Iterator[str]:
+    """Read the answer again from the blank of the sentence that gives it."""
+    proof, evidence = claim.proof, claim.proof.answer_evidence
+    if (evidence.kind, evidence.key) != ("sentence", ""):
+        yield f"answer: the evidence is a {evidence.kind} {evidence.key}; a quoted answer stands in a sentence"
+        return
+    derived = answer_query(ground, make_query(ground.corpus, proof))
+    if derived.get(claim.answer.key) is None or len(derived) != 1:
+        yield f"answer: the sentence gives {sorted(derived)}, the question says {claim.answer.key}"
+        return
+    found = derived[claim.answer.key]
+    places = (found.fact.start, found.fact.end, found.fact.link_start)
+    if places != (evidence.start, evidence.end, evidence.link_start) or found.answer != claim.answer:
+        yield "answer: the query reads it otherwise or at another place than the evidence"
+    if proof.answer_relation != name_gloss(proof.answer_gloss):
+        yield f"answer: {proof.answer_gloss!r} is not {proof.answer_relation}"
 
 
 def _check_counts(ground: Indexes, claim: Claim) -> Iterator[str]:

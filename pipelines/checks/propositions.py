@@ -78,16 +78,21 @@ class Claim:
 def list_claims(corpus: Corpus, proof: Proof, answer: Answer) -> tuple[Claim, ...]:
     """Return what the prose is read for: the answer, unless agreement is off, and every hop that names a field.
 
-    A backward hop counts all entities with any value, and a quoted sentence has one blank.
+    A backward hop counts all entities with any value, and a quoted sentence whose relation nobody read has one blank.
     """
     numbers = locate_nodes(corpus, proof.nodes)
-    asked = [Claim(numbers[-1], proof.answer_relation, answer)] if proof.thresholds.agreement != "off" else []
+    asked = [Claim(numbers[-1], proof.answer_relation, answer)] if find_mode(proof) != "off" else []
     hops = [
-        Claim(numbers[hop.index - 1], hop.relation, numbers[hop.index])
+        Claim(numbers[hop.index - 1], hop.gloss or hop.relation, numbers[hop.index])
         for hop in proof.hops
-        if not hop.backward and hop.relation != MENTIONS
+        if not hop.backward and (hop.gloss or hop.relation != MENTIONS)
     ]
     return (*asked, *hops)
+
+
+def find_mode(proof: Proof) -> Agreement:
+    """Return what the prose must say of the answer; one that a sentence gives must be read there by another reader."""
+    return "required" if proof.answer_clause else proof.thresholds.agreement
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,7 @@ class ProseReader:
         """
         readings: list[PageReading] = []
         for claim in list_claims(self.ground.corpus, proof, answer):
-            reading, result = await self.check_claim(claim, proof.thresholds.agreement)
+            reading, result = await self.check_claim(claim, find_mode(proof))
             readings += [reading] if reading else []
             if not result.passed:
                 return tuple(readings), result
@@ -422,7 +427,7 @@ def list_reading_problems(ground: Indexes, proof: Proof, answer: Answer) -> Iter
         yield f"pages: {len(proof.page_readings)} readings for {len(claims)} claims"
         return
     for claim, reading in zip(claims, proof.page_readings, strict=True):
-        problem = next(_compare_again(ground, claim, reading, proof.thresholds.agreement), None)
+        problem = next(_compare_again(ground, claim, reading, find_mode(proof)), None)
         if problem:
             yield f"pages: {ground.corpus.page(claim.node).title}: {claim.relation}: {problem}"
 

@@ -35,6 +35,7 @@ from pipelines.graph.facts import (
 from pipelines.graph.proofs import flatten_names, list_names
 from pipelines.graph.prose import BLANK, list_prose, list_sentences, mask_names
 from pipelines.graph.query import TYPE, Indexes, locate_nodes
+from pipelines.graph.relations import find_relation, list_phrases
 from pipelines.graph.values import parse_unit
 from pipelines.ids import digest_value, draw_unit
 from pipelines.names import fold_name
@@ -74,6 +75,8 @@ SYMMETRIC = frozenset(
 """Relations that say the same in both directions."""
 DIFFERS, UNREAD = "reading-differs", "unread"
 _GLOSSES = Path(__file__).with_name("data") / "glosses.toml"
+_PREPOSITIONS = (" by", " in", " at", " on", " after", " of", " from", " to")
+"""Ends of phrases that read as glosses: "designed by", unlike "designer"."""
 _LEFT_OUT = re.compile(r"\.{3}|…")
 _NONE = "none"
 """What a reply says in place of nothing: blank texts are taken for bad replies."""
@@ -101,8 +104,8 @@ def find_gloss(statement: str) -> str:
 
 
 def state_hop(hop: Hop) -> str:
-    """Return what a hop states: the words of its key, or its sentence with a blank."""
-    return hop.clause or state_relation(hop.relation)
+    """Return what a hop states: the words of its gloss or its key, or its sentence with a blank."""
+    return hop.gloss or hop.clause or state_relation(hop.relation)
 
 
 @dataclass(frozen=True)
@@ -296,7 +299,7 @@ def list_offers(corpus: Corpus, text: str, proof: Proof) -> tuple[OfferedRelatio
                   *(state_relation(fact.relation) for fact in proof.constraints if fact.relation != TYPE)],
     }  # fmt: skip
     found = _list_others(corpus, proof)
-    found["entity"].update(_draw_clauses(corpus, text, proof))
+    found["entity"].update(_draw_clauses(corpus, text, proof), _draw_glosses(text, proof))
     offered = []
     for kind, statements in true.items():
         # Of two fields that say the same a reader could not tell which is meant.
@@ -342,6 +345,14 @@ def _draw_clauses(corpus: Corpus, text: str, proof: Proof) -> Iterator[str]:
         if hop.clause:
             others = {mask_names(clause.text, names) for _, clause in list_sentences(corpus, node)} - told
             yield from sorted(others, key=lambda other: draw_unit(text, "clause", other))[:CLAUSES]
+
+
+def _draw_glosses(text: str, proof: Proof) -> Iterator[str]:
+    """Yield other relations in words like those of the proof's glosses; none beside hops without one."""
+    if any(hop.gloss for hop in proof.hops):
+        known = {hop.field for hop in proof.hops} | {proof.answer_relation}
+        others = {phrase for phrase, key in list_phrases() if key not in known and phrase.endswith(_PREPOSITIONS)}
+        yield from sorted(others, key=lambda other: draw_unit(text, "gloss", other))[:CLAUSES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,7 +449,7 @@ def _compare_hops(corpus: Corpus, hops: Sequence[ReadHop], proof: Proof) -> Iter
 def _is_same_hop(corpus: Corpus, proof: Proof, number: int, statement: str) -> bool:
     """Say whether a statement is the hop's, or that of another field of the same page with the same object."""
     hop = proof.hops[number - 1]
-    if statement == state_hop(hop):
+    if statement == state_hop(hop) or (hop.field and find_relation(statement) == hop.field):
         return True
     source, target = (number, number - 1) if hop.backward else (number - 1, number)
     nodes = locate_nodes(corpus, proof.nodes)
@@ -450,7 +461,7 @@ def _is_same_hop(corpus: Corpus, proof: Proof, number: int, statement: str) -> b
 
 def is_same_field(corpus: Corpus, proof: Proof, number: int, relation: str, statement: str) -> bool:
     """Say whether a statement names a field of a node, or another field of its page with the same value."""
-    if statement == state_relation(relation):
+    if statement == state_relation(relation) or (proof.answer_clause and find_relation(statement) == relation):
         return True
     values = {
         stem_key(a.fact.key): a.answer.key for a in read_attributes(corpus, locate_nodes(corpus, proof.nodes)[number])

@@ -26,6 +26,7 @@ ADAPTERS = {
     "solver": ("knower", "openai"),
     "teacher": ("teacher", "openai"),
     "evaluator": ("grammar", "openai"),
+    "path_judge": ("templates", "openai"),
     "judge": ("judge", "openai"),
     "second_judge": ("judge", "openai"),
     "image_judge": ("judge", "openai"),
@@ -33,9 +34,10 @@ ADAPTERS = {
     "summariser": ("templates", "openai"),
 }
 """Adapters that can play each role."""
-NEEDED_ROLES = ("writer", "rewriter", "solver", "teacher")
+NEEDED_ROLES = ("writer", "rewriter", "solver", "teacher", "path_judge")
 """Roles that ``models.default`` plays. The evaluator, which every run needs too, must be another model."""
 _FIRST_STAGES = {
+    "path_judge": "paths",
     "writer": "questions",
     "evaluator": "questions",
     "rewriter": "rewrites",

@@ -385,6 +385,9 @@ class ModelsConfig(Section):
     evaluator: ModelConfig = Field(
         ModelConfig(), description="reads every question back from its words alone; never the model that wrote them"
     )
+    path_judge: ModelConfig = Field(
+        ModelConfig(), description="reads pages for guided walks, ranks their steps and marks their paths (paths.guide)"
+    )
     judge: ModelConfig | None = Field(
         None, description="judges answers that the typed comparer leaves open; without one they stay unscored"
     )
@@ -450,6 +453,16 @@ class PathsConfig(Section):
     )
     look_ahead: bool = Field(
         True, description="step only where an answer is in reach; false draws failed walks anew, as published"
+    )
+    guide: Literal["off", "model"] = Field(
+        "off",
+        description="model: models.path_judge reads relations out of each page, ranks the steps worth asking and marks "
+        "every path; off: walks are drawn by chance",
+    )
+    read_sentences: int = Field(30, ge=1, description="guided walks: first sentences of a page that the model reads")
+    offered: int = Field(8, ge=1, description="guided walks: steps, or facts to ask for, among which the model chooses")
+    least_mark: int = Field(
+        3, ge=1, le=5, description="guided walks: least mark of interest, naturalness and determinacy (1 to 5)"
     )
 
 

@@ -107,10 +107,12 @@ def is_layout(key: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A literal fact with its typed value."""
+    """A literal fact with its typed value; of one that a sentence states also its gloss and the blanked sentence."""
 
     fact: Fact
     answer: Answer
+    gloss: str = ""
+    clause: str = ""
 
 
 @lru_cache(maxsize=KEPT)

@@ -13,7 +13,7 @@ import networkx as nx
 
 from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig, SplitRule
 from pipelines.corpus.store import Corpus, Fact
-from pipelines.graph.facts import read_relations
+from pipelines.graph.facts import Attribute, read_relations
 from pipelines.graph.prose import list_prose, mask_names
 from pipelines.graph.query import Indexes, Query, locate_nodes
 from pipelines.ids import digest_value, draw_unit, make_record_id
@@ -45,7 +45,8 @@ def make_query(corpus: Corpus, proof: Proof) -> Query:
     """
     names = flatten_names(list_names(corpus, proof.nodes))
     (anchor,) = locate_nodes(corpus, proof.nodes[:1])
-    return Query(anchor, proof.hops, proof.constraints, proof.answer_relation, names, proof.derivation)
+    asked = (proof.answer_relation, names, proof.derivation, proof.answer_clause)
+    return Query(anchor, proof.hops, proof.constraints, *asked)
 
 
 def make_question_id(text: str, sha256: str, answer: Answer, proof: Proof) -> str:
@@ -58,7 +59,7 @@ def view_proof(proof: Proof, answer: Answer) -> WriteQuestionInputs:
     """Return a proof as input of a writer; the same path always gets the same ``variety``."""
     views = tuple(
         HopView(relation=hop.relation, clause=hop.clause, object_name=node.title, object_type=node.type,
-                backward=hop.backward)
+                backward=hop.backward, gloss=hop.gloss)
         for hop, node in zip(proof.hops, proof.nodes[1:], strict=True)
     )  # fmt: skip
     return WriteQuestionInputs(
@@ -68,6 +69,7 @@ def view_proof(proof: Proof, answer: Answer) -> WriteQuestionInputs:
         answer_relation=proof.answer_relation,
         answer=answer,
         variety=digest_value([[node.page_id for node in proof.nodes], proof.answer_relation])[:16],
+        answer_gloss=proof.answer_gloss,
     )
 
 
@@ -95,6 +97,14 @@ def cite_fact(corpus: Corpus, fact: Fact) -> Evidence:
     """Return an infobox value as evidence."""
     link_start = fact.link_start if fact.target >= 0 else -1
     return _cite(corpus, fact.node, (fact.start, fact.end), link_start, fact.key)
+
+
+def cite_answer(corpus: Corpus, attribute: Attribute) -> Evidence:
+    """Return the value asked for as evidence: its infobox field, or the sentence that gives it."""
+    fact = attribute.fact
+    if attribute.clause:
+        return cite_sentence(corpus, fact.node, fact.start, fact.end, fact.link_start)
+    return cite_fact(corpus, fact)
 
 
 def cite_sentence(corpus: Corpus, node: int, start: int, end: int, link_start: int = -1) -> Evidence:

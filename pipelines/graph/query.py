@@ -34,6 +34,7 @@ from pipelines.graph.facts import (
     read_wanted,
     stem_key,
 )
+from pipelines.graph.propositions import name_answer, read_clause
 from pipelines.graph.prose import find_clause
 from pipelines.names import fold_name
 from schemas.corpus import Page
@@ -225,20 +226,28 @@ class Query:
     """Names masked in the clauses of text hops."""
     derivation: Derivation = ""
     """Part of the attribute that is asked for, such as the year; empty for all of it."""
+    answer_clause: str = ""
+    """Sentence of the answer node's page whose blank is the answer; empty for an infobox field."""
 
 
 def follow_hop(ground: Indexes, node: int, hop: Hop, names: Sequence[str]) -> frozenset[int]:
     """Return the entities that a hop leads to from a node.
 
     A forward hop takes the only value of a field on the node's page; a backward hop leads to every page with the node
-    among the values of the field.
+    among the values of the field. A quoted sentence leads to its blank, and from a page without it along the field that
+    means the same.
     """
     if hop.backward:
         return frozenset(ground.facts.subjects_of(hop.relation, node))
     if hop.relation != MENTIONS:
-        stem, facts = stem_key(hop.relation), read_relations(ground.corpus, node)
-        return frozenset(fact.target for fact in facts if stem_key(fact.key) == stem)
-    return find_clause(ground.corpus, node, hop.clause, names)
+        return _follow_field(ground.corpus, node, hop.relation)
+    found = find_clause(ground.corpus, node, hop.clause, names)
+    return found or (_follow_field(ground.corpus, node, hop.field) if hop.field else found)
+
+
+def _follow_field(corpus: Corpus, node: int, key: str) -> frozenset[int]:
+    stem = stem_key(key)
+    return frozenset(fact.target for fact in read_relations(corpus, node) if stem_key(fact.key) == stem)
 
 
 def matches(corpus: Corpus, node: int, constraints: Iterable[Constraint]) -> bool:
@@ -269,14 +278,23 @@ def read_answers(corpus: Corpus, query: Query, nodes: Iterable[int]) -> dict[str
     An attribute coarser than the derivation has no answer.
     """
     answers: dict[str, Attribute] = {}
-    stem = stem_key(query.answer_relation)
     for node in sorted(nodes):
-        for attribute in read_attributes(corpus, node):
-            if stem_key(attribute.fact.key) == stem:
-                answer = derive_answer(attribute.answer, query.derivation)
-                if answer is not None:
-                    answers.setdefault(answer.key, replace(attribute, answer=answer))
+        for attribute in _read_asked(corpus, query, node):
+            answer = derive_answer(attribute.answer, query.derivation)
+            if answer is not None:
+                answers.setdefault(answer.key, replace(attribute, answer=answer))
     return answers
+
+
+def _read_asked(corpus: Corpus, query: Query, node: int) -> Sequence[Attribute]:
+    """Return the values of the attribute asked for: of the sentence, if there is one, else of the field."""
+    stem = stem_key(query.answer_relation)
+    fields = [attribute for attribute in read_attributes(corpus, node) if stem_key(attribute.fact.key) == stem]
+    if not query.answer_clause:
+        return fields
+    stated = read_clause(corpus, node, query.answer_clause, query.answer_relation, query.names)
+    named = (fact for fact in read_relations(corpus, node) if stem_key(fact.key) == stem)
+    return stated or [*fields, *(Attribute(fact, name_answer(corpus, fact.target)) for fact in named)]
 
 
 def answer_query(ground: Indexes, query: Query) -> dict[str, Attribute]:
@@ -288,15 +306,17 @@ def answer_query(ground: Indexes, query: Query) -> dict[str, Attribute]:
 def count_alone(ground: Indexes, query: Query, node: int, cap: int) -> int:
     """Return how many entities a node's descriptor fits without the chain (R_alone), counted up to ``cap``.
 
-    Candidates are all objects of the relation; for a backward hop, all entities that show it. A quoted sentence fits
-    one entity.
+    Candidates are all objects of the relation; for a backward hop, all entities that show it. A quoted sentence whose
+    relation no field means fits one entity.
     """
     hop, here = query.hops[node - 1], list_constraints_of(query, node)
     if hop.backward:
         return min(cap, len(list_fitting(ground, hop.relation, here)))
-    if hop.relation == MENTIONS:
+    if hop.relation == MENTIONS and not hop.field:
         return 1
-    return min(cap, len(_narrow(ground, ground.relations.find_objects(hop.relation), here)))
+    found = _narrow(ground, ground.relations.find_objects(hop.field or hop.relation), here)
+    # The entity that a sentence leads to need not be the object of a field.
+    return min(cap, len(found) if hop.relation != MENTIONS else max(1, len(found)))
 
 
 def list_fitting(ground: Indexes, relation: str, constraints: Iterable[Constraint]) -> Nodes:
@@ -356,7 +376,10 @@ def _list_anchors(ground: Indexes, query: Query, anchor_type: str) -> Nodes:
     if first.backward:
         subjects = list_fitting(ground, first.relation, list_constraints_of(query, first.index))
         return _intersect(ground.facts.objects_of(first.relation, subjects), nodes)
-    return nodes if first.relation == MENTIONS else _intersect(ground.facts.having(first.relation), nodes)
+    if first.relation == MENTIONS and not first.field:
+        return nodes
+    having = _intersect(ground.facts.having(first.field or first.relation), nodes)
+    return having if first.relation != MENTIONS else np.union1d(having, np.uint32(query.anchor))
 
 
 def find_shortcut(corpus: Corpus, nodes: Sequence[int], hubs_above: int) -> int:

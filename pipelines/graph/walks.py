@@ -456,6 +456,10 @@ class WalkMove:
     fact: Fact | None
     link: WikiLink | None
     clause: Clause | None
+    gloss: str = ""
+    """The relation that a sentence was read to state, in plain words."""
+    field: str = ""
+    """Infobox key that means the same."""
 
 
 @dataclass(frozen=True, slots=True)

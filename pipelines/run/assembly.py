@@ -16,6 +16,7 @@ from pipelines.agent.cascade import EstimatedTokens, open_tokenizer
 from pipelines.agent.choosing import PictureChooser
 from pipelines.agent.depicting import CandidateLister, ClipRanker, MetadataRanker, Ranker
 from pipelines.agent.dialects import find_dialect
+from pipelines.agent.guiding import Guide
 from pipelines.agent.judging import ProcessJury, UnscoredWatch
 from pipelines.agent.loop import Agent
 from pipelines.agent.observations import Summariser, Thumbnails
@@ -445,6 +446,7 @@ def list_missing_roles(config: RunConfig, last: str = "") -> list[str]:
     for stage in () if last == "corpus" else SOURCES[config.method]:
         solvers = (*config.difficulty.solvers, config.difficulty.text_solver)
         asked = tuple(filter(None, solvers)) if stage == "difficulty" else ASKED_ROLES.get(stage, ())
+        asked += ("path_judge",) if stage == "paths" and config.paths.guide == "model" else ()
         missing |= dict.fromkeys(role for role in asked if not config.models.get(role).name)
         if stage == last:
             break
@@ -589,7 +591,15 @@ class Assembly:
     def _build_paths(self) -> Paths:
         limits = self.answer_limits.model_copy(update={"answers": self.config.groundings.min_answers})
         demands = PathDemands(limits, self.config.questions.max_answer_tokens)
-        return Paths(self.graph, self.config.seed, self.ground, demands)
+        return Paths(self.graph, self.config.seed, self.ground, demands, self._make_guide())
+
+    def _make_guide(self) -> Guide | None:
+        """Return what guides walks; None where they are drawn by chance."""
+        if self.config.paths.guide == "off":
+            return None
+        prompts = ("extract_relations", "choose_steps", "judge_path")
+        extracting, choosing, judging = (self.roles.ask("path_judge", prompt) for prompt in prompts)
+        return Guide(self.ground, self.graph, extracting, choosing, judging)
 
     def _build_questions(self) -> AnyStage:
         config, audit, limits = self.config.questions, self.config.checks.audit, self.answer_limits

@@ -2,18 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from pipelines.agent.guiding import Guide
 from pipelines.checks.examination import PathDemands
 from pipelines.config.settings import PathsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import Attribute
-from pipelines.graph.proofs import cite_fact, cite_sentence, make_node
-from pipelines.graph.prose import make_clause
+from pipelines.graph.proofs import cite_answer, cite_fact, cite_sentence, make_node
+from pipelines.graph.prose import make_clause, mask_names
 from pipelines.graph.query import Indexes
 from pipelines.graph.walks import Drawn, Order, Walk, WalkGraph, WalkMove
-from pipelines.ids import digest_value, make_record_id
+from pipelines.ids import digest_value, draw_unit, make_record_id
 from schemas.base import Record, Rejection
 from schemas.datasets import Path, Seed
 from schemas.manifest import ModelEntry
@@ -30,8 +31,10 @@ class Paths:
     demands: PathDemands | None = None
     """Checks of a path's answer; a walk whose attributes all fail is drawn again, as the paper does for other reasons
     (appendix D.1). None leaves these rejections to later stages."""
+    guide: Guide | None = None
+    """Chooses the steps and marks the paths; None draws walks by chance."""
     name: str = "paths"
-    version: int = 4
+    version: int = 5
     drawn: dict[Order, Drawn] = field(default_factory=dict, init=False, repr=False, compare=False)
     """First walks of the records of a shard, drawn in one batch."""
     judged: dict[tuple[int, int], str] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -45,21 +48,24 @@ class Paths:
         return self.graph.rules.settings
 
     def fingerprint(self) -> str:
-        """Digest of the walk rules and the seed."""
+        """Digest of the walk rules, the seed and the guide."""
         later = self.ground.later.digest if self.ground.later else ""
-        return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), later])
+        guided = [self.guide.identity] if self.guide else []
+        return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), later, *guided])
 
     def prompts(self) -> dict[str, str]:
-        """None: the stage uses no model."""
-        return {}
+        """Those of the guide."""
+        return self.guide.prompts() if self.guide else {}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """None: the stage uses no model."""
-        return ()
+        """The guide."""
+        return (self.guide.describe(),) if self.guide else ()
 
     def prepare(self, records: Sequence[Seed]) -> None:
         """Draw the first walk of every path of a shard at once; each is the same as when drawn alone."""
         orders = []
+        if self.guide:
+            return
         for record in records:
             node = self.graph.corpus.find(record.title)
             if node is not None and self.graph.lengths_from(node, record.split):
@@ -69,6 +75,8 @@ class Paths:
     async def __call__(self, record: Seed) -> Sequence[Path] | Rejection:
         """Return distinct paths of a seed, or the rejection if there is none."""
         node = self.graph.corpus.find(record.title)
+        if self.guide and node is not None:
+            return await self._walk_guided(self.guide, record, node)
         if node is None or not self.graph.lengths_from(node, record.split):
             return Rejection(record_id=record.record_id, reason="no-answer-in-reach", detail=record.title)
         paths: dict[str, Path] = {}
@@ -86,6 +94,39 @@ class Paths:
         if not paths:
             return Rejection(record_id=record.record_id, reason="no-walk", detail=self._explain(refused))
         return tuple(paths.values())
+
+    async def _walk_guided(self, guide: Guide, record: Seed, node: int) -> Sequence[Path] | Rejection:
+        """Return distinct paths that the guide walked and found worth asking about, or the rejection of their seed."""
+        paths: dict[str, Path] = {}
+        refused: Counter[str] = Counter()
+        for number in range(self.settings.per_seed):
+            for attempt in range(1, self.settings.walks + 1):
+                order = make_order(record, node, number, attempt)
+                order = replace(order, length=self._draw_length(order))
+                guided = await guide.draw(order, str(order.identity), attempt == 1)
+                if guided.walk is None:
+                    refused[guided.reason] += 1
+                    continue
+                path = self._choose_path(record, node, guided.walk, attempt, refused)
+                if path is None or path.record_id in paths:
+                    continue
+                marks = await guide.judge(path)
+                if min(marks.interest, marks.naturalness, marks.determinacy) >= self.settings.least_mark:
+                    paths[path.record_id] = path.model_copy(update={"marks": marks})
+                    break
+                refused["low-mark"] += 1
+        if not paths:
+            return Rejection(record_id=record.record_id, reason="no-walk", detail=self._explain(refused))
+        return tuple(paths.values())
+
+    def _draw_length(self, order: Order) -> int:
+        """Return the length of a guided walk, by the weights of the lengths."""
+        left = draw_unit(self.seed, "length", order.identity) * sum(self.settings.weights)
+        for length, weight in zip(self.settings.hops, self.settings.weights, strict=True):
+            left -= weight
+            if left < 0:
+                return length
+        return self.settings.hops[-1]
 
     def _draw(self, record: Seed, node: int, number: int) -> Iterator[Drawn]:
         """Yield the walks tried for a path; most paths need one, so the others are drawn on demand."""
@@ -150,8 +191,10 @@ class Paths:
             answer_relation=attribute.fact.key,
             answer_text=attribute.fact.text,
             answer_iso=attribute.fact.iso,
-            answer_evidence=cite_fact(corpus, attribute.fact),
+            answer_evidence=cite_answer(corpus, attribute),
             walks=attempt,
+            answer_gloss=attribute.gloss,
+            answer_clause=mask_names(attribute.clause, names),
         )
 
 
@@ -186,4 +229,6 @@ def make_hop(corpus: Corpus, index: int, source: int, move: WalkMove, names: Seq
         object_id=object_id,
         clause=clause.text,
         evidence=evidence,
+        gloss=move.gloss,
+        field=move.field,
     )

@@ -16,6 +16,7 @@ from pipelines.config.settings import SplitRule
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import derive_answer, type_answer
 from pipelines.graph.proofs import flatten_names, list_names, make_query, view_proof
+from pipelines.graph.propositions import read_clause
 from pipelines.graph.query import Indexes, answer_query, locate_nodes
 from pipelines.ids import digest_value, draw_unit, make_record_id
 from pipelines.names import digest_aliases
@@ -74,7 +75,7 @@ class Questions:
 
     async def __call__(self, record: Path) -> Sequence[Question] | Rejection:
         """Type the answer, check it, derive it again from the corpus, and let the model word the path."""
-        whole = type_answer(record.answer_text, record.answer_iso, record.answer_relation)
+        whole = self._type_answer(record)
         if whole is None:
             return Rejection(record_id=record.record_id, reason="answer-untyped", detail=record.answer_text)
         derivation = self._draw_derivation(record, whole)
@@ -91,8 +92,9 @@ class Questions:
                 return refuse(record.record_id, (result,), REASONS)
             proof = proof.model_copy(update={"page_readings": readings})
         number = locate_nodes(self.ground.corpus, record.nodes)[-1]
-        said = find_corroboration(self.ground, number, record.answer_relation, answer)
-        proof = proof.model_copy(update={"corroboration": said.evidence if said.outcome == "agrees" else None})
+        if not record.answer_clause:
+            said = find_corroboration(self.ground, number, record.answer_relation, answer)
+            proof = proof.model_copy(update={"corroboration": said.evidence if said.outcome == "agrees" else None})
         text = await self._write(record, proof, answer)
         if isinstance(text, CheckResult):
             return refuse(record.record_id, (text,), REASONS)
@@ -108,6 +110,16 @@ class Questions:
                 proof=proof,
             ),
         )
+
+    def _type_answer(self, record: Path) -> Answer | None:
+        """Return the answer of a path: of its field, or of the blank of its sentence."""
+        if not record.answer_clause:
+            return type_answer(record.answer_text, record.answer_iso, record.answer_relation)
+        corpus = self.ground.corpus
+        number = locate_nodes(corpus, record.nodes)[-1]
+        names = flatten_names(list_names(corpus, record.nodes))
+        found = read_clause(corpus, number, record.answer_clause, record.answer_relation, names)
+        return found[0].answer if len(found) == 1 else None
 
     async def _write(self, record: Path, proof: Proof, answer: Answer) -> str | CheckResult:
         """Return the path in words, or why there are none: the writer declined, or the last question was misread.
@@ -150,10 +162,10 @@ class Questions:
         numbers = locate_nodes(self.ground.corpus, record.nodes)
         yield partial(check_not_bridge, answer, [node.title for node in record.nodes])
         yield from list_answer_checks(
-            self.ground, numbers[-1], proof.answer_relation, answer, self.limits, self.max_tokens
+            self.ground, numbers[-1], proof.answer_relation, answer, proof.thresholds, self.max_tokens
         )
         for hop in record.hops:
-            yield partial(check_lasting_hop, self.ground, hop, self.limits.volatile)
+            yield partial(check_lasting_hop, self.ground, hop, proof.thresholds.volatile)
             yield partial(check_single_value, self.ground, numbers, hop)
         yield partial(self._check_derivable, proof, answer)
 
@@ -175,7 +187,10 @@ class Questions:
             constraints=(),
             counts=(),
             alias_digest=digest_aliases(flatten_names(list_names(corpus, record.nodes))),
-            thresholds=self.limits,
+            # A sentence that gives the answer is its evidence: nothing else has to confirm it but the evaluator.
+            thresholds=self.limits.model_copy(update={"agreement": "off"}) if record.answer_clause else self.limits,
+            answer_gloss=record.answer_gloss,
+            answer_clause=record.answer_clause,
             derivation=derivation,
             compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
         )

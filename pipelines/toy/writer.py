@@ -21,6 +21,7 @@ from pipelines.graph.answers import type_answer
 from pipelines.ids import canonical_json, draw_unit
 from pipelines.names import compile_phrase, fold_name
 from pipelines.services.protocols import ChatReply, ChatRequest
+from pipelines.toy.guide import choose_steps, mark_path, read_relations
 from pipelines.toy.phrases import (
     AGENTS,
     EXACT,
@@ -54,12 +55,15 @@ from schemas.tasks import (
     SUBJECT,
     AskedFactReply,
     AskFactInputs,
+    ChooseStepInputs,
     Descriptor,
     DescriptorsReply,
     ExtractedFactReply,
     ExtractFactInputs,
+    ExtractRelationsInputs,
     FactView,
     HopView,
+    JudgePathInputs,
     OfferedFact,
     ProposeDescriptorsInputs,
     QuestionReply,
@@ -172,9 +176,16 @@ def _reply(request: ChatRequest) -> BaseModel:
             return ask_fact(entity)
         case ExtractFactInputs() as choice:
             return extract_fact(choice)
+        case ExtractRelationsInputs() as page:
+            return read_relations(page)
+        case ChooseStepInputs() as walk:
+            return choose_steps(walk)
+        case JudgePathInputs() as whole:
+            return mark_path(whole)
     raise ConfigError(
         f"model templates: task {request.task} with {type(request.inputs).__name__}; it can do write_question, "
-        "propose_descriptors, rewrite_question, refer_to_anchor, ask_fact, extract_fact and summarise"
+        "propose_descriptors, rewrite_question, refer_to_anchor, ask_fact, extract_fact, extract_relations, "
+        "choose_steps, judge_path and summarise"
     )
 
 

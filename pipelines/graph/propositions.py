@@ -1,0 +1,279 @@
+"""Propositions: what the sentences of a page state of its own subject, read by a model and held to its spans.
+
+A model sees the numbered sentences of a page and what each links to. It writes down relations from the page's subject
+to a linked article, a date or a number, each with the words that state it. What does not stand in its sentence as
+written is dropped here, without a model: an object that is not linked there, words that are not its own, a gloss that
+names somebody. A proposition is a hop or an answer only if its subject has one such object, for good.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from pipelines.corpus.dump import strip_qualifier
+from pipelines.corpus.store import Corpus, Fact
+from pipelines.corpus.wikitext import WikiLink, plain_text
+from pipelines.graph.answers import make_answer
+from pipelines.graph.facts import Attribute, fold_names, holds_phrase
+from pipelines.graph.prose import (
+    BLANK,
+    MAX_WORDS,
+    MIN_WORDS,
+    Clause,
+    Sentence,
+    list_prose,
+    list_sentences,
+    make_clause,
+    mask_names,
+)
+from pipelines.graph.relations import find_relation
+from pipelines.graph.values import Date, Number, Spot, find_dates, find_measures
+from pipelines.names import fold_name
+from schemas.proofs import Answer
+from schemas.tasks import LinkedObject, PassageLine, StatedRelation
+
+KEPT_PAGES = 1024
+LONGEST_GLOSS = 7
+"""Words of a gloss, at most: a longer one repeats its sentence."""
+MAX_ALIASES = 40
+VALUE = "value"
+_GLOSS = re.compile(r"[a-z][a-z' -]*")
+_PRONOUNS = frozenset("he she it they his her its their hers theirs him them who which whose".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence of a page with the articles that it links to, each with its id and link."""
+
+    sentence: Sentence
+    links: tuple[tuple[str, int, WikiLink], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposition:
+    """One relation that a sentence of a page states of the page's subject."""
+
+    node: int
+    gloss: str
+    """The relation in plain words, from the subject to the object."""
+    field: str
+    """Infobox key that means the same, or empty."""
+    words: str
+    """Those of the sentence that state it."""
+    target: int
+    """Node of the linked object; -1 for a date or a number."""
+    link: WikiLink | None
+    clause: Clause
+    """The sentence with the object blanked; names of a path are masked later."""
+    answer: Answer
+    """The object as a typed answer."""
+    only: bool
+    """Whether the subject has one such object."""
+    lasting: bool
+    """Whether it stays true."""
+
+    @property
+    def relation(self) -> str:
+        """The key of the relation: of the infobox field, else the words of the gloss."""
+        return name_gloss(self.gloss)
+
+    @property
+    def single(self) -> bool:
+        """Whether it leads to one object for good, so that a question may go by it."""
+        return self.only and self.lasting
+
+
+def name_gloss(gloss: str) -> str:
+    """Return the key of a relation that a sentence states: of the infobox field, else the words of the gloss."""
+    return find_relation(gloss) or "_".join(gloss.split())
+
+
+def list_lines(corpus: Corpus, node: int, count: int) -> tuple[Line, ...]:
+    """Return the first ``count`` sentences of an article's prose with the articles that they link to."""
+    start, end = int(corpus.graph.offsets[node]), int(corpus.graph.offsets[node + 1])
+    targets = dict(
+        zip(corpus.graph.positions[start:end].tolist(), corpus.graph.targets[start:end].tolist(), strict=True)
+    )
+    links = [link for link in corpus.links(node) if link.start in targets]
+    lines, number = [], 0
+    for sentence in list_prose(corpus, node)[:count]:
+        found = []
+        for link in links:
+            if sentence.start <= link.start and link.end <= sentence.end and targets[link.start] != node:
+                number += 1
+                found.append((f"l{number}", targets[link.start], link))
+        lines.append(Line(sentence, tuple(found)))
+    return tuple(lines)
+
+
+def view_lines(corpus: Corpus, lines: Sequence[Line]) -> tuple[PassageLine, ...]:
+    """Return lines as a model is shown them."""
+    return tuple(
+        PassageLine(
+            text=line.sentence.text,
+            objects=tuple(
+                LinkedObject(id=each, name=corpus.page(target).title, type=corpus.page(target).type)
+                for each, target, _ in line.links
+            ),
+        )
+        for line in lines
+    )
+
+
+def place_relations(
+    corpus: Corpus, node: int, lines: Sequence[Line], stated: Sequence[StatedRelation]
+) -> tuple[Proposition, ...]:
+    """Return the relations that stand in their sentences; of one relation with several objects none is single."""
+    found = [each for one in stated if (each := _place(corpus, node, lines, one)) is not None]
+    objects: dict[str, set[str]] = defaultdict(set)
+    for each in found:
+        objects[each.relation].add(each.answer.key)
+    kept = dict.fromkeys(replace(each, only=each.only and len(objects[each.relation]) == 1) for each in found)
+    return tuple(kept)
+
+
+def _place(corpus: Corpus, node: int, lines: Sequence[Line], stated: StatedRelation) -> Proposition | None:
+    """Return what a reply states as a proposition; None unless gloss, words and object hold."""
+    line = lines[stated.sentence - 1] if 0 < stated.sentence <= len(lines) else None
+    gloss = " ".join(stated.relation.split()).strip(" .,;:")
+    if line is None or not _holds(line.sentence.text, stated.words) or not _is_gloss(gloss):
+        return None
+    if not _speaks_of(corpus, node, line.sentence, stated.words):
+        return None
+    found = _find_object(corpus, node, line, stated)
+    if found is None:
+        return None
+    target, link, clause, answer = found
+    return Proposition(
+        node, gloss, find_relation(gloss), stated.words, target, link, clause, answer, stated.only, stated.lasting
+    )
+
+
+def _is_gloss(gloss: str) -> bool:
+    """Say whether a gloss is a few plain words: no name, no number, no bracket."""
+    return 0 < len(gloss.split()) <= LONGEST_GLOSS and _GLOSS.fullmatch(gloss) is not None
+
+
+def _holds(text: str, words: str) -> bool:
+    folded = fold_name(words)
+    return bool(folded) and holds_phrase(fold_name(text), folded)
+
+
+def _speaks_of(corpus: Corpus, node: int, sentence: Sentence, words: str) -> bool:
+    """Say whether a sentence may be about the page's subject: its name, its type or a pronoun stands in it.
+
+    What it says of another thing that it names besides is the reader's to tell.
+    """
+    if sentence.lead:
+        return True
+    folded = fold_name(sentence.text)
+    page = corpus.page(node)
+    if any(holds_phrase(folded, name) for name in fold_names(corpus, node)):
+        return True
+    told = folded.split()
+    nouns = {word for noun in (page.type, page.lead_type) for word in fold_name(noun).split()[-1:]}
+    short = {word for word in fold_name(strip_qualifier(page.title)).split() if len(word) > 3}
+    return not _PRONOUNS.isdisjoint(told) or not nouns.isdisjoint(told) or not short.isdisjoint(told)
+
+
+def _find_object(
+    corpus: Corpus, node: int, line: Line, stated: StatedRelation
+) -> tuple[int, WikiLink | None, Clause, Answer] | None:
+    if stated.object == VALUE:
+        return _find_value(line.sentence, stated)
+    for each, target, link in line.links:
+        shown = fold_name(plain_text(corpus.text(node)[link.start : link.end]))
+        if each == stated.object and holds_phrase(fold_name(stated.words), shown):
+            clause = make_clause(corpus.text(node), link, ())
+            return None if clause is None else (target, link, clause, name_answer(corpus, target))
+    return None
+
+
+def _find_value(sentence: Sentence, stated: StatedRelation) -> tuple[int, None, Clause, Answer] | None:
+    """Return a date or a number where its sentence writes it as the reply does, once."""
+    wanted = fold_name(stated.value)
+    spots = [spot for spot in _list_spots(sentence.text) if _matches(sentence.text, spot, wanted)]
+    if len(spots) != 1 or not holds_phrase(fold_name(stated.words), wanted):
+        return None
+    clause = blank_spot(sentence, spots[0])
+    return None if clause is None else (-1, None, clause, _type_spot(sentence.text, spots[0]))
+
+
+def _matches(text: str, spot: Spot[Date] | Spot[Number], wanted: str) -> bool:
+    return fold_name(text[spot.start : spot.end]) == wanted
+
+
+def _list_spots(text: str) -> Iterator[Spot[Date] | Spot[Number]]:
+    dates = find_dates(text)
+    yield from dates
+    for spot in find_measures(text):
+        if not any(date.start < spot.end and spot.start < date.end for date in dates):
+            yield spot
+
+
+def _type_spot(text: str, spot: Spot[Date] | Spot[Number]) -> Answer:
+    return make_answer(text[spot.start : spot.end], spot.value)
+
+
+def blank_spot(sentence: Sentence, spot: Spot[Date] | Spot[Number]) -> Clause | None:
+    """Return a sentence with a date or number blanked; None if it is too short or too long."""
+    text = f"{sentence.text[: spot.start]}{BLANK}{sentence.text[spot.end :]}"
+    if not MIN_WORDS <= len(text.split()) <= MAX_WORDS or text.count(BLANK) != 1:
+        return None
+    return Clause(text, sentence.start, sentence.end)
+
+
+@lru_cache(maxsize=KEPT_PAGES)
+def name_answer(corpus: Corpus, target: int) -> Answer:
+    """Return an article's entity as an answer: its title without brackets, all its other names as aliases."""
+    surface = strip_qualifier(corpus.page(target).title)
+    others = dict.fromkeys(strip_qualifier(name) for name in corpus.aliases(target))
+    aliases = tuple(name for name in others if name != surface)[:MAX_ALIASES]
+    return Answer(
+        type="name", value=surface, precision="", unit="", surface=surface, aliases=aliases,
+        key=f"text:{fold_name(surface)}",
+    )  # fmt: skip
+
+
+def state_answer(corpus: Corpus, proposition: Proposition) -> Attribute:
+    """Return a proposition as an attribute that may be asked for."""
+    link_start = proposition.link.start if proposition.link else -1
+    fact = _make_fact(proposition.node, proposition.relation, proposition.clause, proposition.answer, link_start,
+                      proposition.target)  # fmt: skip
+    return Attribute(fact, proposition.answer, proposition.gloss, proposition.clause.text)
+
+
+def _make_fact(node: int, key: str, clause: Clause, answer: Answer, link_start: int, target: int) -> Fact:
+    span = clause.start, clause.end
+    return Fact(node, key, *span, 0, 1, answer.surface, "", *span, link_start, target)
+
+
+def read_clause(corpus: Corpus, node: int, clause: str, key: str, names: Sequence[str]) -> tuple[Attribute, ...]:
+    """Return what fills the blank of a page's sentence: linked articles, dates, numbers; none without the sentence.
+
+    Args:
+        corpus: of the page.
+        node: the page.
+        clause: blanked and masked.
+        key: of the relation that it states.
+        names: that are masked in it.
+    """
+    pieces = clause.split(BLANK)
+    found = []
+    for target, plain in list_sentences(corpus, node):
+        if mask_names(plain.text, names) == clause:
+            link = next(
+                link for link in corpus.links(node) if plain.start <= link.start < plain.end
+                and (shown := make_clause(corpus.text(node), link, ())) is not None and shown.text == plain.text
+            )  # fmt: skip
+            answer = name_answer(corpus, target)
+            found.append(Attribute(_make_fact(node, key, plain, answer, link.start, target), answer, "", clause))
+    for sentence in list_prose(corpus, node) if not found and len(pieces) == 2 else ():
+        for spot in _list_spots(sentence.text):
+            blanked = blank_spot(sentence, spot)
+            if blanked is not None and mask_names(blanked.text, names) == clause:
+                answer = _type_spot(sentence.text, spot)
+                found.append(Attribute(_make_fact(node, key, blanked, answer, -1, -1), answer, "", clause))
+    return tuple(found)

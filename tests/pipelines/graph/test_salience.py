@@ -1,0 +1,76 @@
+import pytest
+
+from pipelines.corpus.store import Corpus
+from pipelines.graph.query import Indexes
+from pipelines.graph.salience import is_generic, rate_attribute, rate_hop
+from tests.toy import box, build_toy_corpus
+
+BRIDGES = [f"Bridge {number}" for number in range(12)]
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory) -> Indexes:
+    """Twelve bridges in a country, two by one architect, of whom another bridge's text speaks at its end."""
+    pages = {
+        "Valdonia": box("country", "'''Valdonia''' is a country.", "capital = Ostrel", "area_km2 = 5000"),
+        "Mira Tolland": box("architect", "'''Mira Tolland''' was an architect.", "birth_date = 1 May 1900"),
+        "Hallow Creek": box("river", "'''Hallow Creek''' is a river."),
+        "1945": "'''1945''' was a year.",
+        "Brazil": "'''Brazil''' is the largest state of its continent.",
+        "Tarsk language": "'''Tarsk''' is spoken in [[Valdonia]].",
+    }
+    for number, bridge in enumerate(BRIDGES):
+        told = ["country = [[Valdonia]]", "obscure_trait = deep"]
+        told += ["architect = [[Mira Tolland]]"] if number < 2 else []
+        pages[bridge] = box("bridge", f"'''{bridge}''' is a bridge.", *told)
+    far = "Its stones are of many kinds. " * 400
+    pages[BRIDGES[2]] += f"\n\nIt leads over the [[Hallow Creek]]. {far}It was opened with [[Mira Tolland]] and a band."
+    return Indexes(build_toy_corpus(tmp_path_factory.mktemp("salience"), pages, {}))
+
+
+def find(corpus: Corpus, title: str) -> int:
+    node = corpus.find(title)
+    assert node is not None
+    return node
+
+
+@pytest.mark.parametrize("title", ["Valdonia", "1945", "Brazil", "Tarsk language"])
+def test_a_country_a_year_or_a_language_is_generic_by_noun_or_title(ground, title):
+    assert is_generic(ground.corpus, find(ground.corpus, title))
+
+
+@pytest.mark.parametrize("title", ["Mira Tolland", "Hallow Creek", "Bridge 1"])
+def test_a_particular_thing_is_not_generic(ground, title):
+    assert not is_generic(ground.corpus, find(ground.corpus, title))
+
+
+def test_a_hop_that_few_share_rates_above_one_that_many_share(ground):
+    bridge, architect, country = (find(ground.corpus, title) for title in ("Bridge 1", "Mira Tolland", "Valdonia"))
+    rates = rate_hop(ground, bridge, "architect", architect), rate_hop(ground, bridge, "country", country)
+    assert 1 >= rates[0] > 5 * rates[1] > 0
+
+
+def test_an_early_link_rates_above_a_late_one(ground):
+    source = find(ground.corpus, BRIDGES[2])
+    early, late = (
+        rate_hop(ground, source, "mentions", find(ground.corpus, title)) for title in ("Hallow Creek", "Mira Tolland")
+    )
+    assert early > 2 * late > 0
+
+
+def test_a_person_asks_for_a_founder_before_a_length_and_for_neither_a_code_nor_a_volume(ground):
+    rates = [
+        rate_attribute(ground, "bridge", key) for key in ("architect", "opened", "length", "grid_code", "volume", "dst")
+    ]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] == 1.0
+    assert rates[3] < 0.1
+
+
+def test_a_key_that_the_table_does_not_know_counts_by_the_pages_that_have_it(ground):
+    assert 0.2 < rate_attribute(ground, "bridge", "obscure_trait") < 0.5
+    assert rate_attribute(ground, "bridge", "never_seen") == 0
+
+
+def test_the_measures_of_a_generic_thing_are_asked_for_less(ground):
+    assert rate_attribute(ground, "country", "area") < rate_attribute(ground, "lake", "area") / 2
