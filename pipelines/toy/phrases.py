@@ -27,6 +27,8 @@ _GLOSS_END = re.compile(
     r"(?P<rest>.+) (?P<last>about|after|against|at|behind|by|for|from|in|into|near|of|on|over|to|through|under|with)"
 )
 """A gloss that ends with a preposition, which may stand before its pronoun."""
+_VERBLESS = re.compile(r"(?:born|buried|built|held|made|written) .+|(?!is |are |was |were )\S+ by")
+"""A gloss that begins with its participle."""
 _SUPERSCRIPTS = str.maketrans({"²": "2", "³": "3"})
 _PERSON_ENDINGS = ("ologist", "grapher", "ist", "ician", "smith", "wright")
 _HEAD_END = re.compile(r"\s(?:of|in|for|from|at|on|by|and|or|with|near)\s|,")
@@ -229,6 +231,7 @@ def word_gloss(gloss: str, object_type: str) -> RelationWording:
     ``was designed by`` leads to the architect ``that {s} was designed by`` or ``by whom {s} was designed``.
     """
     words = clean_gloss(gloss)
+    words = f"was {words}" if _VERBLESS.fullmatch(words) else words
     tails = [f"that {SLOT} {words}"]
     if end := _GLOSS_END.fullmatch(words):
         whom = "whom" if classify_noun(object_type) == "person" else "which"

@@ -121,7 +121,7 @@ class _Chain:
     steps: list[ReadStep] = field(default_factory=list)
     conditions: list[ReadCondition] = field(default_factory=list)
     glossed: tuple[_Pattern, ...] = ()
-    """How the offered sentences are said whose relation is given in plain words."""
+    """How the relations are said that are offered in words."""
     quotes: tuple[str, ...] = ()
     """Lines that the text quotes. While it is read a number stands for each: what they say is no part of a sentence."""
 
@@ -307,12 +307,14 @@ def _read_relation(phrase: str, chain: _Chain) -> int | None:
 
 
 def _list_glossed(offer: OfferedRelation) -> list[_Pattern]:
-    """Return the ways to say a relation that an offered sentence states, from its gloss."""
-    if not offer.gloss or "____" not in offer.statement:
+    """Return the ways to say a relation that is offered in words, such as ``was designed by``."""
+    if offer.kind == "value" or "____" in offer.statement:
         return []
-    *rest, last = offer.gloss.split()
-    ways = [f"the <noun> that <from> {re.escape(offer.gloss)}"]
-    ways += [f"the <noun> {re.escape(last)} (?:whom|which) <from> {re.escape(' '.join(rest))}"] if rest else []
+    *rest, last = map(re.escape, offer.statement.removeprefix("was ").split())
+    ways = []
+    for verb in ("was ", ""):
+        ways += [f"the <noun> that <from> {verb}{' '.join((*rest, last))}"]
+        ways += [f"the <noun> {last} (?:whom|which) <from> {verb}{' '.join(rest)}"] if rest else []
     return [_Pattern(_compile(words), {"says": [offer.statement]}) for words in ways]
 
 

@@ -129,11 +129,35 @@ def test_every_declared_input_is_used(name, version):
     assert all(field in prompt.system + prompt.user for field in prompt.inputs)
 
 
-def test_the_writer_never_sees_the_name_of_the_answer_node():
-    text = render("write_question")
+@pytest.mark.parametrize("gloss", ["", "was paid for by"])
+@pytest.mark.parametrize("version", [version for name, version in VERSIONS if name == "write_question"])
+def test_the_writer_never_sees_the_name_of_the_answer_node(version, gloss):
+    hops = (HOP, LINE.model_copy(update={"gloss": gloss}))
+    text = render("write_question", PATH.model_copy(update={"hops": hops}), version)
     assert "Ana Kovač" in text.partition("<path>")[2]
     assert "Hans Oder" not in text
     assert "in the unit m" in text
+
+
+def test_a_relation_in_words_stands_before_the_line_that_is_its_evidence():
+    glossed = LINE.model_copy(update={"gloss": "was paid for by"})
+    path = PATH.model_copy(update={"hops": (glossed, LINE), "answer_gloss": "is so high:"})
+    text = render("write_question", path, 3).partition("<path>")[2]
+    words = text.index("relation in words: Kelm Bridge was paid for by Hans Oder")
+    assert words < text.index('evidence: "It was paid for by ____."')
+    assert 'line of the page of Hans Oder: "It was paid for by ____."' in text
+    assert "the last entity is so high: ... (label: height)" in text
+    bridge = EXAMPLES["propose_descriptors"].model_copy(update={"hop": glossed})
+    text = render("propose_descriptors", bridge, 4).partition("<entity>")[2]
+    words = text.index("relation in words: [subject] was paid for by the entity")
+    assert words < text.index('evidence, the entity fills the blank: "It was paid for by ____."')
+
+
+def test_the_writer_is_told_whose_box_states_a_relation():
+    backward = HOP.model_copy(update={"backward": True})
+    text = render("write_question", PATH.model_copy(update={"hops": (backward, HOP)}), 3)
+    assert "label, stated by the entity reached: architect" in text
+    assert "label: architect" in text
 
 
 MODELS = [model for model in vars(schemas.tasks).values() if isinstance(model, type) and issubclass(model, BaseModel)]

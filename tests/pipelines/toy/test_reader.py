@@ -58,9 +58,11 @@ def test_a_field_that_was_not_offered_is_not_read() -> None:
 
 
 GLOSSED = (
-    OfferedRelation(id="r1", kind="entity", statement=LINE, gloss="was founded by"),
-    OfferedRelation(id="r2", kind="entity", statement=OTHER, gloss="looks down on"),
+    OfferedRelation(id="r1", kind="entity", statement="was founded by"),
+    OfferedRelation(id="r2", kind="entity", statement="looks down on"),
     OfferedRelation(id="r3", kind="value", statement="height"),
+    OfferedRelation(id="r4", kind="entity", statement="designed by"),
+    OfferedRelation(id="r5", kind="entity", statement=OTHER),
 )
 
 
@@ -70,15 +72,16 @@ GLOSSED = (
         ("the monk by whom the abbey in the image was founded", "r1"),
         ("the monk that the abbey in the image was founded by", "r1"),
         ("the bay that the abbey in the image looks down on", "r2"),
+        ("the monk by whom the abbey in the image was designed", "r4"),
     ],
 )
-def test_a_sentence_with_a_gloss_is_known_by_its_gloss(hop: str, relation: str) -> None:
+def test_a_relation_that_is_offered_in_words_is_known_by_them(hop: str, relation: str) -> None:
     reading = read_question(ReadQuestionInputs(text=f"What is the height of {hop}?", relations=GLOSSED))
     assert [(step.relation, step.backward, step.words) for step in reading.steps] == [(relation, False, hop)]
     assert reading.unsure == "none"
 
 
-def test_words_of_a_gloss_that_was_not_offered_are_not_read() -> None:
+def test_words_of_a_relation_that_was_not_offered_are_not_read() -> None:
     hop = "the monk by whom the abbey in the image was painted"
     reading = read_question(ReadQuestionInputs(text=f"What is the height of {hop}?", relations=GLOSSED))
     assert hop in reading.unsure

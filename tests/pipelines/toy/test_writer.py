@@ -652,6 +652,16 @@ def test_facts_stand_before_the_words_of_a_gloss():
     )
 
 
+@pytest.mark.parametrize(("gloss", "said"), [("designed by", "was designed"), ("studied at", "studied")])
+def test_a_gloss_that_begins_with_a_passive_gets_its_verb(gloss, said):
+    hop = GLOSSED.model_copy(update={"gloss": gloss})
+    bridge = ProposeDescriptorsInputs(
+        anchor_type="bridge", subject_type="bridge", hop=hop, facts=(), count=1, variety="1"
+    )
+    (only,) = propose_descriptors(bridge).descriptors
+    assert f"[subject] {said}" in only.text
+
+
 def test_a_gloss_that_holds_signs_of_a_descriptor_leaves_one_slot():
     hop = GLOSSED.model_copy(update={"gloss": "was [subject] {s} “drawn”\nby?"})
     bridge = ProposeDescriptorsInputs(
