@@ -19,6 +19,7 @@ from pipelines.checks.agreement import (
 )
 from pipelines.checks.answers import check_form, check_kept, check_named, check_not_bridge, check_precision
 from pipelines.checks.descriptors import check_counted, check_facts, check_spoken, check_told
+from pipelines.checks.endings import list_probes
 from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, list_type_words
 from pipelines.checks.shortcuts import check_earlier_pages, check_guessable, check_path_length, check_retrieval
 from pipelines.checks.uniqueness import (
@@ -38,7 +39,7 @@ from pipelines.graph.query import TYPE, Indexes, Query, count_anchor_answers, lo
 from pipelines.names import fold_name, list_writings
 from schemas.datasets import Path
 from schemas.proofs import Answer, Constraint, Proof, Thresholds
-from schemas.tasks import SUBJECT, Descriptor, WriteQuestionInputs
+from schemas.tasks import Descriptor, WriteQuestionInputs
 
 
 def digest_word_lists() -> str:
@@ -177,8 +178,8 @@ def list_text_checks(
         yield partial(check_timeless, text)
     yield partial(check_spoken, text, proof.descriptors)
     yield partial(check_told, ground.corpus, numbers, text, proof)
-    clauses = tuple(piece.strip() for each in proof.descriptors for piece in each.split(SUBJECT) if piece.strip())
-    yield partial(check_retrieval, ground.corpus, text, numbers[-1], proof.thresholds.retrieval_rank, clauses)
+    probes = list_probes(numbers, text, proof)
+    yield partial(check_retrieval, ground.corpus, text, numbers[-1], proof.thresholds.retrieval_rank, probes)
 
 
 def check_picture_names(

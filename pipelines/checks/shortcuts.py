@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 
+from pipelines.checks.endings import Probe
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import fold_names
@@ -167,8 +168,8 @@ def rank_page(corpus: Corpus, text: str, number: int, count: int) -> int:
         wanted *= _PASSAGES
 
 
-def check_retrieval(corpus: Corpus, text: str, number: int, rank: int, clauses: Sequence[str] = ()) -> CheckResult:
-    """FAIL (``one-retrieval``) when one search finds the answer's page; UNKNOWN without a text.
+def check_retrieval(corpus: Corpus, text: str, number: int, rank: int, probes: Iterable[Probe] = ()) -> CheckResult:
+    """FAIL (``one-retrieval``) when one search makes hops unnecessary; UNKNOWN without a text.
 
     Args:
         corpus: searched; with fewer than 100 articles per rank, fewer results count, at least one.
@@ -176,7 +177,7 @@ def check_retrieval(corpus: Corpus, text: str, number: int, rank: int, clauses: 
         number: the answer node's number.
         rank: the page may not be among so many results of a search for the whole question; 0 switches the check
             off.
-        clauses: pieces of the question; none of four words or more may put the page first by itself.
+        probes: pieces of the question; none of four words or more may put one of its pages first by itself.
     """
     if not rank:
         return PASSED
@@ -186,9 +187,12 @@ def check_retrieval(corpus: Corpus, text: str, number: int, rank: int, clauses: 
     found = rank_page(corpus, text, number, limit)
     if found:
         return CheckResult("FAIL", "one-retrieval", f"the question finds {corpus.page(number).title!r} at rank {found}")
-    for clause in clauses:
-        if len(clause.split()) >= MIN_CLAUSE_WORDS and rank_page(corpus, clause, number, 1):
-            return CheckResult("FAIL", "one-retrieval", f"{clause!r} alone finds {corpus.page(number).title!r}")
+    for probe in probes:
+        if len(probe.words.split()) < MIN_CLAUSE_WORDS:
+            continue
+        for page in probe.pages:
+            if rank_page(corpus, probe.words, page, 1):
+                return CheckResult("FAIL", "one-retrieval", f"{probe.words!r} alone finds {corpus.page(page).title!r}")
     return PASSED
 
 

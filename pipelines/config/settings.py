@@ -550,6 +550,12 @@ class DifficultyConfig(Section):
         "(search-need labels), grid (every condition; only an alternative that is not refuted refuses)",
     )
     attempts: int = Field(8, ge=1, description="attempts a condition and solver")
+    probe_attempts: int = Field(
+        2,
+        ge=0,
+        description="attempts at each end of a question, asked alone from a bridge on that is called by its type; one "
+        "that is right refuses the question before anything else is tried. 0: none",
+    )
     max_correct: int = Field(
         0,
         ge=0,

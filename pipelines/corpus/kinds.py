@@ -197,7 +197,7 @@ def name_title_kind(title: str) -> str:
     first, _, inner = plain.partition(" ")
     before, of, _ = plain.partition(" of ")
     topic = _find_known(re.split(r" (?:of|in|and|on) ", plain)[0])
-    if topic in read_names("kinds", "topics") and (topic == first.lower() or first != plain and topic in plain):
+    if topic in read_names("kinds", "topics") and (topic == first.lower() or (first != plain and topic in plain)):
         return topic
     note_kind = _find_known(note.rstrip(")"))
     if note_kind and not is_abstract(note_kind):
