@@ -1,4 +1,4 @@
-"""The relations that are worth asking about: Wikidata's properties, as infobox keys and in words (``relations.toml``)."""
+"""The relations worth asking about: properties of Wikidata, as infobox keys and in words (``data/relations.toml``)."""
 
 import re
 from collections.abc import Mapping
