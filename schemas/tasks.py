@@ -383,9 +383,9 @@ class StatedRelation(Nested):
     sentence: int
     """Number of the line, from 1."""
     object: str
-    """Id of the linked object; ``value`` for a date or a number."""
+    """Id of the linked object; ``value`` for a date, a number or a name without a link."""
     value: str = "none"
-    """The date or number as the sentence writes it; ``none`` for an object."""
+    """The date, number or name as the sentence writes it; ``none`` for a linked object."""
     relation: str
     """In a few words from the subject to the object: ``was designed by``."""
     words: str

@@ -1,7 +1,7 @@
 """Propositions: what the sentences of a page state of its own subject, read by a model and held to its spans.
 
 A model sees the numbered sentences of a page and what each links to. It writes down relations from the page's subject
-to a linked article, a date or a number, each with the words that state it. What does not stand in its sentence as
+to a linked article, a date, a number or a name, each with the words that state it. What does not stand in its sentence as
 written is dropped here, without a model: an object that is not linked there, words that are not its own, a gloss that
 names somebody. A proposition is a hop or an answer only if its subject has one such object, for good.
 """
@@ -15,7 +15,7 @@ from functools import lru_cache
 from pipelines.corpus.dump import strip_qualifier
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.corpus.wikitext import WikiLink, plain_text
-from pipelines.graph.answers import make_answer
+from pipelines.graph.answers import make_answer, type_answer
 from pipelines.graph.facts import Attribute, fold_names, holds_phrase
 from pipelines.graph.prose import (
     BLANK,
@@ -28,7 +28,7 @@ from pipelines.graph.prose import (
     quotes,
 )
 from pipelines.graph.relations import find_relation
-from pipelines.graph.values import Date, Number, Spot, find_dates, find_measures
+from pipelines.graph.values import find_dates, find_measures
 from pipelines.names import fold_name
 from schemas.proofs import Answer
 from schemas.tasks import LinkedObject, PassageLine, StatedRelation
@@ -40,6 +40,10 @@ MAX_ALIASES = 40
 LEAST_WORDS = 4
 """Words of a quotation, its blank among them; of a shorter one the whole sentence is quoted."""
 VALUE = "value"
+_NAME = re.compile(
+    r"(?<!\w)[^\W\d_a-z][\w'’.-]*\w(?:(?: (?:of|the|de|da|di|la|le|von|van|der|den|and|for|&))* [^\W\d_a-z][\w'’.-]*\w)*"
+)
+"""Capitalised words, and the small ones between them."""
 _GLOSS = re.compile(r"[a-z][a-z' -]*")
 _PRONOUNS = frozenset("he she it they his her its their hers theirs him them who which whose".split())
 
@@ -64,7 +68,7 @@ class Proposition:
     words: str
     """Those of the sentence that state it."""
     target: int
-    """Node of the linked object; -1 for a date or a number."""
+    """Node of the linked object; -1 for a date, a number or a name without a link."""
     link: WikiLink | None
     clause: Clause
     """The words that state it with the object blanked, and the span of their sentence; a path masks its names later."""
@@ -194,16 +198,16 @@ def _find_object(
 
 
 def _find_value(sentence: Sentence, stated: StatedRelation) -> tuple[int, None, Clause, Answer] | None:
-    """Return the one date or number of a sentence that the value in a reply holds."""
+    """Return the one date, number or name of a sentence that the value in a reply holds, the longest first."""
     wanted = fold_name(stated.value)
-    held = [spot for spot in list_spots(sentence.text) if _is_in(sentence.text, spot, wanted)]
-    longest = max((spot.end - spot.start for spot in held), default=0)
-    spots = [spot for spot in held if spot.end - spot.start == longest]
-    if len(spots) != 1:
+    held = [spot for spot in list_values(sentence.text) if holds_phrase(wanted, fold_name(spot.shown))]
+    longest = max((len(spot.shown) for spot in held), default=0)
+    spots = [spot for spot in held if len(spot.shown) == longest]
+    # A part of a name is another name; a number may stand with the noun that it counts.
+    if len(spots) != 1 or (spots[0].answer.type == "name" and fold_name(spots[0].shown) != wanted):
         return None
-    shown = sentence.text[spots[0].start : spots[0].end]
-    clause = _quote(sentence, blank_spot(sentence, spots[0]), stated.words, shown)
-    return None if clause is None else (-1, None, clause, _type_spot(sentence.text, spots[0]))
+    clause = _quote(sentence, spots[0].blank(sentence.text), stated.words, spots[0].shown)
+    return None if clause is None else (-1, None, clause, spots[0].answer)
 
 
 def _quote(sentence: Sentence, blanked: str, words: str, shown: str) -> Clause | None:
@@ -220,26 +224,36 @@ def _quote(sentence: Sentence, blanked: str, words: str, shown: str) -> Clause |
     return None
 
 
-def _is_in(text: str, spot: Spot[Date] | Spot[Number], wanted: str) -> bool:
-    return holds_phrase(wanted, fold_name(text[spot.start : spot.end]))
+@dataclass(frozen=True, slots=True)
+class ShownValue:
+    """A date, number or name in a text."""
+
+    start: int
+    end: int
+    shown: str
+    answer: Answer
+
+    def blank(self, text: str) -> str:
+        """Return the text with the value blanked."""
+        return f"{text[: self.start]}{BLANK}{text[self.end :]}"
 
 
-def list_spots(text: str) -> Iterator[Spot[Date] | Spot[Number]]:
-    """Yield the dates of a text, then the numbers outside of them."""
-    dates = find_dates(text)
-    yield from dates
-    for spot in find_measures(text):
-        if not any(date.start < spot.end and spot.start < date.end for date in dates):
-            yield spot
-
-
-def _type_spot(text: str, spot: Spot[Date] | Spot[Number]) -> Answer:
-    return make_answer(text[spot.start : spot.end], spot.value)
-
-
-def blank_spot(sentence: Sentence, spot: Spot[Date] | Spot[Number]) -> str:
-    """Return a sentence with a date or number blanked."""
-    return f"{sentence.text[: spot.start]}{BLANK}{sentence.text[spot.end :]}"
+def list_values(text: str) -> Iterator[ShownValue]:
+    """Yield the dates of a text, the numbers outside of them, and the runs of capitalised words outside of both."""
+    taken: list[tuple[int, int]] = []
+    for spot in (*find_dates(text), *find_measures(text)):
+        if not any(start < spot.end and spot.start < end for start, end in taken):
+            taken.append((spot.start, spot.end))
+            shown = text[spot.start : spot.end]
+            yield ShownValue(spot.start, spot.end, shown, make_answer(shown, spot.value))
+    for match in _NAME.finditer(text):
+        typed = type_answer(match[0], "", "")
+        if (
+            typed is not None
+            and typed.type == "name"
+            and not any(s < match.end() and match.start() < e for s, e in taken)
+        ):
+            yield ShownValue(match.start(), match.end(), match[0], typed)
 
 
 @lru_cache(maxsize=KEPT_PAGES)
@@ -268,7 +282,7 @@ def _make_fact(node: int, key: str, clause: Clause, answer: Answer, link_start: 
 
 
 def read_clause(corpus: Corpus, node: int, clause: str, key: str, names: Sequence[str]) -> tuple[Attribute, ...]:
-    """Return what fills the blank of a quotation on a page: linked articles, dates, numbers; none without it.
+    """Return what fills the blank of a quotation on a page: linked articles, else dates, numbers, names; or nothing.
 
     Args:
         corpus: of the page.
@@ -283,9 +297,9 @@ def read_clause(corpus: Corpus, node: int, clause: str, key: str, names: Sequenc
             answer = name_answer(corpus, target)
             found.append(Attribute(_make_fact(node, key, blanked, answer, link.start, target), answer, "", clause))
     for sentence in list_prose(corpus, node) if not found else ():
-        for spot in list_spots(sentence.text):
-            text = blank_spot(sentence, spot)
+        for value in list_values(sentence.text):
+            text = value.blank(sentence.text)
             if quotes(clause, text, names):
-                answer, place = _type_spot(sentence.text, spot), Clause(text, sentence.start, sentence.end)
-                found.append(Attribute(_make_fact(node, key, place, answer, -1, -1), answer, "", clause))
+                place = Clause(text, sentence.start, sentence.end)
+                found.append(Attribute(_make_fact(node, key, place, value.answer, -1, -1), value.answer, "", clause))
     return tuple(found)
