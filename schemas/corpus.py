@@ -43,7 +43,10 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A row of ``facts.parquet``: one readable value of one infobox field."""
+    """A row of ``facts.parquet``, one readable value of one infobox field; or one of ``statements.parquet``.
+
+    A statement of Wikidata has no place in the page: its offsets are -1.
+    """
 
     node: int
     key: str
@@ -62,6 +65,10 @@ class Fact:
     """Offset of the value's ``[[``, or -1."""
     target: int
     """Node of the linked article, redirects followed, or -1."""
+    property: str = ""
+    """Wikidata's property of a statement, such as ``P84``; empty for an infobox."""
+    statement: str = ""
+    """Its id, such as ``Q42$F078E5B3-F9A8-480E-B7AC-D97778CBBEF9``."""
 
 
 @dataclass(frozen=True, slots=True)

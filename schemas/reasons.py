@@ -30,6 +30,7 @@ GroundingReason = Literal[
 DifficultyReason = Literal[
     "solved-without-tools", "solved-by-one-text-search", "solved-by-one-image-search", "solved-by-one-search",
     "not-rare", "picture-too-simple", "answer-leak", "never-solved", "alternative-answer", "unproved", "unscored",
+    "clause-answers",
 ]  # fmt: skip
 RolloutReason = Literal["no-teacher-turn"]
 TrajectoryReason = Literal[

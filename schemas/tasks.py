@@ -188,12 +188,13 @@ class ReferToAnchorInputs(Nested):
 
 
 Condition = Literal[
-    "text", "text+text-search", "image", "image+text-search", "image+image-search", "image+both", "swapped",
+    "clause", "text", "text+text-search", "image", "image+text-search", "image+image-search", "image+both", "swapped",
     "swapped+text-search", "swapped+image-search", "swapped+both",
 ]  # fmt: skip
-"""What an attempt is given. ``text``: the question alone. ``image``: the anchor's picture, too. ``swapped``: that of
-another entity of the anchor's type. After the plus, what one search brings: the question's words as the query, the
-picture as the query, or both, one after the other."""
+"""What an attempt is given. ``clause``: an end of the question, from a bridge on that is called by its type. ``text``:
+the question alone. ``image``: the anchor's picture, too. ``swapped``: that of another entity
+of the anchor's type. After the plus, what one search brings: the question's words as the query, the picture as the
+query, or both, one after the other."""
 
 
 class SolverOracle(Nested):

@@ -1,12 +1,12 @@
 """Attempts of solvers at a question under one condition, and how presets turn them into decisions.
 
-An attempt sees the question with the true picture, a swapped one or none, and the results of at most two searches; a
-solver is not told that a picture was swapped. A swapped picture shows another entity of the anchor's type that leads to
-another answer: a solver that is right all the same did not need the picture (research/quality.md, section 3, advance
-6). A preset is a list of steps, a condition and a solver each, in order of cost. A *bound* refuses a question with too
-many successes (OpenSearch-VL, section 3.2; VSearcher, section 2.1; SenseNova-MARS, cold start); a *label* names the
-search that the first success needed (MMSearch-R1, search balancing); a *measurement* decides nothing. Decoys are
-plausible wrong answers of the right answer's type, for scripted players.
+An attempt sees the question with the true picture, a swapped one or none, and the results of at most two searches, or
+an end of the question alone (``checks.endings``); a solver is not told that a picture was swapped. A swapped picture
+shows another entity of the anchor's type that leads to another answer: a solver that is right all the same did not need
+the picture (research/quality.md, section 3, advance 6). A preset is a list of steps, a condition and a solver each, in
+order of cost. A *bound* refuses a question with too many successes (OpenSearch-VL, section 3.2; VSearcher, section 2.1;
+SenseNova-MARS, cold start); a *label* names the search that the first success needed (MMSearch-R1, search balancing); a
+*measurement* decides nothing. Decoys are plausible wrong answers of the right answer's type, for scripted players.
 """
 
 from collections import defaultdict
@@ -162,6 +162,8 @@ class Exhibit:
     picture: Picture | None = None
     image_hits: tuple[ImageHit, ...] = ()
     text_hits: tuple[TextHit, ...] = ()
+    ending: str = ""
+    """The end of the question that is asked alone; empty: the whole question."""
 
     @property
     def images(self) -> tuple[str, ...]:
@@ -219,7 +221,7 @@ def make_answer_inputs(record: Grounding, exhibit: Exhibit) -> AnswerQuestionInp
     """Return an attempt's inputs."""
     tools = exhibit.condition.partition("+")[2]
     return AnswerQuestionInputs(
-        question=record.text,
+        question=exhibit.ending or record.text,
         condition=exhibit.condition,
         pictured=exhibit.picture is not None,
         image_results=_number_hits(exhibit.image_hits, record.text) if tools in BY_PICTURE else "",
@@ -346,7 +348,12 @@ _PRESETS: Mapping[Preset, Plan] = {
 }  # fmt: skip
 
 
-def make_plan(preset: Preset, solvers: Sequence[str], text_solver: str = "", max_correct: int = 0) -> Plan:
+_ENDING = Filter("clause", max_correct=0, reason="clause-answers")
+
+
+def make_plan(
+    preset: Preset, solvers: Sequence[str], text_solver: str = "", max_correct: int = 0, probes: bool = False
+) -> Plan:
     """Return a preset for its solvers: each filter by every solver, before the next and costlier filter.
 
     Args:
@@ -354,14 +361,19 @@ def make_plan(preset: Preset, solvers: Sequence[str], text_solver: str = "", max
         solvers: roles, the cheapest first.
         text_solver: role for attempts without a picture, if it is another model.
         max_correct: bound of the presets that leave it open.
+        probes: whether the ends of a question are asked alone before.
     """
     plan = _PRESETS[preset]
-    steps = []
-    for step in plan.filters:
+    steps: list[Filter] = []
+    for step in ((_ENDING,) if probes else ()) + plan.filters:
         bound = max_correct if step.max_correct == CONFIGURED else step.max_correct
-        alone = (text_solver,) if text_solver and step.condition.startswith("text") else tuple(solvers)
+        alone = (text_solver,) if text_solver and not _shows_picture(step.condition) else tuple(solvers)
         steps += [replace(step, role=role, max_correct=bound) for role in alone]
     return replace(plan, filters=tuple(steps))
+
+
+def _shows_picture(condition: Condition) -> bool:
+    return condition.startswith(("image", "swapped"))
 
 
 def fit_filters(filters: Sequence[Filter], pictured: bool, swappable: bool) -> tuple[tuple[Filter, ...], list[str]]:
@@ -388,7 +400,7 @@ def fit_filters(filters: Sequence[Filter], pictured: bool, swappable: bool) -> t
 def _fit_condition(condition: Condition, pictured: bool, swappable: bool) -> Condition | None:
     if condition.startswith("swapped"):
         return condition if pictured and swappable else None
-    if pictured or condition.startswith("text"):
+    if pictured or not _shows_picture(condition):
         return condition
     return _BY_WORDS.get(condition)
 
@@ -512,6 +524,7 @@ class Series:
     """The attempts of one step."""
 
     step: Filter
+    planned: int
     tally: Tally = field(default_factory=Tally)
     wrong: list[str] = field(default_factory=list)
     """Wrong answers that the corpus may confirm, one an attempt, in order."""
@@ -524,7 +537,7 @@ class Series:
         if watched and attempt.verdict == "incorrect" and attempt.given:
             self.wrong.append(attempt.given)
 
-    def sum_up(self, asking: RoleClient, planned: int) -> Cell:
+    def sum_up(self, asking: RoleClient) -> Cell:
         """Return the attempts as a row has them."""
         tally = self.tally
         low, high = wilson_interval(tally.correct, tally.done - tally.unscored)
@@ -534,7 +547,7 @@ class Series:
             solver=asking.model.name,
             prompt=asking.prompt.label,
             day=self.day,
-            planned=planned,
+            planned=self.planned,
             attempts=tally.done,
             correct=tally.correct,
             unscored=tally.unscored,

@@ -29,6 +29,7 @@ from pipelines.graph.facts import (
     stem_key,
     type_value,
 )
+from pipelines.graph.prose import generalise_clause
 from pipelines.graph.query import TYPE, match_literal, read_fields
 from pipelines.graph.values import Date, parse_date, render_date
 from pipelines.names import compile_phrase, fold_name, is_common_word
@@ -301,7 +302,8 @@ def check_told(corpus: Corpus, numbers: Sequence[int], text: str, proof: Proof) 
     left = fold_spaces(text)
     for value in sorted(told - {""}, key=lambda value: (-len(value), value)):
         left = blank_phrase(value, left)
-    sources = [*(hop.clause for hop in proof.hops), proof.answer_clause, proof.answer_relation.replace("_", " ")]
+    quoted = (clause for hop in proof.hops for clause in (hop.clause, generalise_clause(corpus, hop)))
+    sources = [*quoted, proof.answer_clause, proof.answer_relation.replace("_", " ")]
     for index, number in enumerate(numbers):
         spoken = [*(fact.text for fact in list_spoken_facts(corpus, number, left)), types[index]]
         values = [value for value in spoken if stands_in(value, left)]

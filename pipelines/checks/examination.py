@@ -19,6 +19,7 @@ from pipelines.checks.agreement import (
 )
 from pipelines.checks.answers import check_form, check_kept, check_named, check_not_bridge, check_precision
 from pipelines.checks.descriptors import check_counted, check_facts, check_spoken, check_told
+from pipelines.checks.endings import list_probes
 from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, list_type_words
 from pipelines.checks.shortcuts import check_earlier_pages, check_guessable, check_path_length, check_retrieval
 from pipelines.checks.uniqueness import (
@@ -38,7 +39,7 @@ from pipelines.graph.query import TYPE, Indexes, Query, count_anchor_answers, lo
 from pipelines.names import fold_name, list_writings
 from schemas.datasets import Path
 from schemas.proofs import Answer, Constraint, Proof, Thresholds
-from schemas.tasks import SUBJECT, Descriptor, WriteQuestionInputs
+from schemas.tasks import Descriptor, WriteQuestionInputs
 
 
 def digest_word_lists() -> str:
@@ -105,11 +106,13 @@ def list_answer_checks(
 
 @dataclass(frozen=True, slots=True)
 class PathDemands:
-    """Checks of a path before a word is written: its answer, and the need for its picture."""
+    """Checks of a path before a word is written: answer, sentences, ways around it, need for its picture."""
 
     limits: Thresholds
     max_tokens: int
     """Longest answer, white-space tokens."""
+    hub_in_degree: int | None = None
+    """Entities with more incoming links make no shorter path; None lets all shortcuts pass."""
 
     def find_answer_fault(self, ground: Indexes, attribute: Attribute) -> CheckResult | None:
         """Return the first check that an attribute fails as an answer, None if it may be asked for."""
@@ -118,17 +121,35 @@ class PathDemands:
         refused = run_checks(list_answer_checks(ground, fact.node, fact.key, attribute.answer, limits, self.max_tokens))
         return refused[0] if refused else None
 
-    def find_path_fault(self, ground: Indexes, path: Path) -> CheckResult | None:
-        """Return the first check that a path's hops fail, None if it may become a question."""
+    def find_path_fault(self, ground: Indexes, path: Path, answer: Answer) -> CheckResult | None:
+        """Return the first check that a path to an answer fails, None if it may become a question."""
         numbers = locate_nodes(ground.corpus, path.nodes)
-        names = flatten_names(list_names(ground.corpus, path.nodes))
-        query = Query(numbers[0], path.hops, (), path.answer_relation, names, "", path.answer_clause)
+        names = list_names(ground.corpus, path.nodes)
+        query = Query(
+            numbers[0], path.hops, (), path.answer_relation, flatten_names(names), answer_clause=path.answer_clause
+        )
         refused = run_checks((
             *(partial(check_lasting_hop, ground, hop, self.limits.volatile) for hop in path.hops),
             *(partial(check_single_value, ground, numbers, hop) for hop in path.hops),
+            *self._list_clause_checks(path, names, answer),
+            partial(check_answer_unchanged, ground, query, answer.key),
+            *self._list_shortcut_checks(ground, numbers, answer),
             partial(check_need, ground, query, path.nodes[0].type, self.limits.answers),
         ))  # fmt: skip
         return refused[0] if refused else None
+
+    def _list_clause_checks(self, path: Path, names: Sequence[Sequence[str]], answer: Answer) -> Iterator[Check]:
+        """Yield the checks that a sentence reveals no node and no answer: descriptors are made of it."""
+        words = list_type_words(path.nodes)
+        for clause in (hop.clause for hop in path.hops if hop.clause):
+            yield partial(check_names, clause, names, words)
+            yield partial(check_demonyms, clause, names, words)
+            yield partial(check_answer, clause, answer, words)
+
+    def _list_shortcut_checks(self, ground: Indexes, numbers: Sequence[int], answer: Answer) -> Iterator[Check]:
+        if self.hub_in_degree is not None:
+            yield partial(check_path_length, ground.corpus, numbers, self.hub_in_degree)
+            yield partial(check_earlier_pages, ground.corpus, numbers, answer)
 
 
 def list_uniqueness_checks(
@@ -157,8 +178,8 @@ def list_text_checks(
         yield partial(check_timeless, text)
     yield partial(check_spoken, text, proof.descriptors)
     yield partial(check_told, ground.corpus, numbers, text, proof)
-    clauses = tuple(piece.strip() for each in proof.descriptors for piece in each.split(SUBJECT) if piece.strip())
-    yield partial(check_retrieval, ground.corpus, text, numbers[-1], proof.thresholds.retrieval_rank, clauses)
+    probes = list_probes(numbers, text, proof)
+    yield partial(check_retrieval, ground.corpus, text, numbers[-1], proof.thresholds.retrieval_rank, probes)
 
 
 def check_picture_names(

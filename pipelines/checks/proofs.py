@@ -24,7 +24,7 @@ from pipelines.graph.answers import count_tokens, derive_answer, type_answer
 from pipelines.graph.facts import fold_names, read_relations
 from pipelines.graph.proofs import flatten_names, list_names, make_query
 from pipelines.graph.propositions import name_gloss
-from pipelines.graph.prose import make_clause
+from pipelines.graph.prose import BLANK, list_blanked, make_clause, quotes
 from pipelines.graph.query import (
     MENTIONS,
     TYPE,
@@ -184,9 +184,24 @@ def _check_clause(corpus: Corpus, hop: Hop, ends: tuple[int, int], names: Sequen
     if link is None or leads.get(link.start) != target:
         yield f"hop {hop.index}: the link at offset {place} does not lead to the next node"
         return
+    if hop.gloss:
+        yield from _check_quotation(corpus, hop, source, names)
+        return
     clause = make_clause(corpus.text(source), link, names)
     if clause is None or (clause.start, clause.end, clause.text) != (hop.evidence.start, hop.evidence.end, hop.clause):
         yield f"hop {hop.index}: the clause is not the sentence around the link"
+
+
+def _check_quotation(corpus: Corpus, hop: Hop, source: int, names: Sequence[str]) -> Iterator[str]:
+    """Compare the words that a relation was read from with the sentence around the link."""
+    blanked = [
+        clause.text
+        for _, link, clause in list_blanked(corpus, source)
+        if link.start == hop.evidence.link_start
+        and (clause.start, clause.end) == (hop.evidence.start, hop.evidence.end)
+    ]
+    if hop.clause.count(BLANK) != 1 or not any(quotes(hop.clause, text, names) for text in blanked):
+        yield f"hop {hop.index}: {hop.clause!r} is no quotation of the sentence around the link"
 
 
 def find_problems(ground: Indexes, claim: Claim) -> list[str]:

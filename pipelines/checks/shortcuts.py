@@ -5,11 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 
+from pipelines.checks.endings import Probe
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import fold_names
 from pipelines.graph.prose import list_prose
 from pipelines.graph.query import Indexes, find_shortcut
+from pipelines.graph.salience import is_generic
 from pipelines.graph.statements import fold_page, fold_text, show_page
 from pipelines.graph.values import (
     KNOWN_UNITS,
@@ -166,8 +168,8 @@ def rank_page(corpus: Corpus, text: str, number: int, count: int) -> int:
         wanted *= _PASSAGES
 
 
-def check_retrieval(corpus: Corpus, text: str, number: int, rank: int, clauses: Sequence[str] = ()) -> CheckResult:
-    """FAIL (``one-retrieval``) when one search finds the answer's page; UNKNOWN without a text.
+def check_retrieval(corpus: Corpus, text: str, number: int, rank: int, probes: Iterable[Probe] = ()) -> CheckResult:
+    """FAIL (``one-retrieval``) when one search makes hops unnecessary; UNKNOWN without a text.
 
     Args:
         corpus: searched; with fewer than 100 articles per rank, fewer results count, at least one.
@@ -175,7 +177,7 @@ def check_retrieval(corpus: Corpus, text: str, number: int, rank: int, clauses: 
         number: the answer node's number.
         rank: the page may not be among so many results of a search for the whole question; 0 switches the check
             off.
-        clauses: pieces of the question; none of four words or more may put the page first by itself.
+        probes: pieces of the question; none of four words or more may put one of its pages first by itself.
     """
     if not rank:
         return PASSED
@@ -185,9 +187,12 @@ def check_retrieval(corpus: Corpus, text: str, number: int, rank: int, clauses: 
     found = rank_page(corpus, text, number, limit)
     if found:
         return CheckResult("FAIL", "one-retrieval", f"the question finds {corpus.page(number).title!r} at rank {found}")
-    for clause in clauses:
-        if len(clause.split()) >= MIN_CLAUSE_WORDS and rank_page(corpus, clause, number, 1):
-            return CheckResult("FAIL", "one-retrieval", f"{clause!r} alone finds {corpus.page(number).title!r}")
+    for probe in probes:
+        if len(probe.words.split()) < MIN_CLAUSE_WORDS:
+            continue
+        for page in probe.pages:
+            if rank_page(corpus, probe.words, page, 1):
+                return CheckResult("FAIL", "one-retrieval", f"{probe.words!r} alone finds {corpus.page(page).title!r}")
     return PASSED
 
 
@@ -205,8 +210,8 @@ def check_guessable(ground: Indexes, relation: str, answer: Answer, max_share: f
 
     Guessable are yes and no, continents and directions, and whole numbers up to twelve without a unit; and a value that
     more than ``max_share`` of the relation's other subjects have, however few they are. For a relation without other
-    subjects the result is UNKNOWN, unless the answer is a number, a date or a name of several words, of which there are
-    too many to guess; such a value says nothing by standing once more.
+    subjects the result is UNKNOWN, unless the answer is a number, a date, a name of several words or that of an
+    article, of which there are too many to guess; such a value says nothing by standing once more.
 
     Args:
         ground: whose corpus the answers are counted in.
@@ -220,7 +225,7 @@ def check_guessable(ground: Indexes, relation: str, answer: Answer, max_share: f
         return CheckResult("FAIL", "guessable-answer", f"{answer.surface!r} is one of few")
     share, observed = ground.shares.share(relation, answer.key)
     others, trials = max(round(share * observed) - 1, 0), max(observed - 1, 0)
-    if not trials and not _has_many(answer):
+    if not trials and not _has_many(answer) and not _has_article(ground.corpus, answer):
         return CheckResult("UNKNOWN", "guessable-answer", f"nobody else shows {relation}")
     if others == 1 and _has_many(answer):
         return PASSED
@@ -228,6 +233,12 @@ def check_guessable(ground: Indexes, relation: str, answer: Answer, max_share: f
         detail = f"{answer.surface!r} is {others} of {trials} other answers of {relation}"
         return CheckResult("FAIL", "guessable-answer", detail)
     return PASSED
+
+
+def _has_article(corpus: Corpus, answer: Answer) -> bool:
+    """Say whether an answer is the name of an article, one of very many unless it is about a country or the like."""
+    node = corpus.find(answer.value) if answer.type == "name" else None
+    return node is not None and not is_generic(corpus, node)
 
 
 def _has_many(answer: Answer) -> bool:

@@ -286,7 +286,8 @@ def bound_requests(config: RunConfig, stage: str) -> int:
     plan = make_plan(difficulty.preset, difficulty.solvers, difficulty.text_solver, difficulty.max_correct)
     judges = sum(model is not None for model in (models.judge, models.second_judge))
     searches = sum({"": 0, "both": 2}.get(step.condition.partition("+")[2], 1) for step in plan.filters)
-    attempts = len(plan.filters) * difficulty.attempts * (1 + judges)
+    endings = difficulty.probe_attempts * hidden * len(difficulty.solvers)
+    attempts = (len(plan.filters) * difficulty.attempts + endings) * (1 + judges)
     trials = 1 + 2 * (len(config.enhancements.strengths) + HALVINGS)
     summed = config.summarises
     read = config.tools.pages_read if find_dialect(config.rollouts.dialect).reads_pages(summed) else 0

@@ -464,6 +464,18 @@ class PathsConfig(Section):
     least_mark: int = Field(
         3, ge=1, le=5, description="guided walks: least mark of interest, naturalness and determinacy (1 to 5)"
     )
+    salience: bool = Field(
+        False,
+        description="prefer hops that tell things apart and facts that people ask for; false draws all alike, as "
+        "published",
+    )
+    max_answer_share: float = Field(
+        1.0,
+        gt=0.0,
+        le=1.0,
+        description="expected share of paths from which one fact or one answer is drawn less; 1: no cap",
+    )
+    max_relation_share: float = Field(1.0, gt=0.0, le=1.0, description="the same for the relation that is asked for")
 
 
 class QuestionsConfig(Section):
@@ -538,6 +550,12 @@ class DifficultyConfig(Section):
         "(search-need labels), grid (every condition; only an alternative that is not refuted refuses)",
     )
     attempts: int = Field(8, ge=1, description="attempts a condition and solver")
+    probe_attempts: int = Field(
+        2,
+        ge=0,
+        description="attempts at each end of a question, asked alone from a bridge on that is called by its type; one "
+        "that is right refuses the question before anything else is tried. 0: none",
+    )
     max_correct: int = Field(
         0,
         ge=0,

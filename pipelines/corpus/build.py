@@ -40,6 +40,7 @@ from pipelines.corpus.manifest import (
 from pipelines.corpus.numbering import CYCLE, DANGLING, NumberedPart, Numbering, number_pages, write_titles
 from pipelines.corpus.properties import SideProperties, collect_side_properties
 from pipelines.corpus.scan import Part, RangeJob, scan_ranges
+from pipelines.corpus.statements import write_statements
 from pipelines.corpus.tables import (
     ALIASES,
     BATCH_ROWS,
@@ -377,6 +378,7 @@ class _Build:
         with self.phase("tables"):
             write_pages(folder, numbering, side, graph)
             facts, linked = write_facts(folder, numbering)
+            stated = write_statements(folder, scratch, side.stated, numbering.article_count)
             redirects, rejected, failed = write_redirects(folder, numbering)
             aliases = write_aliases(folder, scratch, numbering)
         with self.phase("images"):
@@ -398,7 +400,7 @@ class _Build:
                 aliases=aliases,
                 images=images,
                 passages=passage_count,
-                side=known | ({"media": media} if media else {}),
+                side=known | {name: found for name, found in (("statements", stated), ("media", media)) if found},
                 seconds=self.seconds,
             )
             ends = counts.kept + sum(counts.rejected.values()) + counts.failed

@@ -1,13 +1,16 @@
 """What kind of thing an article is about: a noun for questions, and one of six domains.
 
-The noun comes from the infobox, because a template is a deliberate classification; the lead sentence ("is a suspension
-bridge in ...") gives a finer one beside it.
+The noun comes from the infobox, because a template is a deliberate classification; the lead ("is a suspension bridge in
+...") gives a finer one beside it, and names an article without an infobox, as do its title ("Battle of ...") and its
+classes in Wikidata. Only known nouns name an article, those of ``data/kinds.toml``: else "originally" is one too.
 """
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from pipelines.corpus.data import read_data, read_names, split_names
+from pipelines.names import fold_name
 
 PERSON, BUILDING, LOCATION, ORGANISM, ARTIFACT, OTHER = (
     "Person",
@@ -20,16 +23,50 @@ PERSON, BUILDING, LOCATION, ORGANISM, ARTIFACT, OTHER = (
 
 _NOT_INFOBOX = {"taxobox": "species", "automatic taxobox": "taxon", "speciesbox": "species"}
 
+_LINE_CHARACTERS = 1_200
+_MOST_SENTENCES = 3
+_SUBJECT_WORDS, _LATER_SUBJECT_WORDS = 30, 8
+"""Most words before the verb: a longer subject is a row of a table, or says more than what its title is."""
+_MOST_NOUNS = 4
+"""Nouns that a sentence is asked for: "a German monk, theologian, priest and writer" has four."""
+_BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
+_QUOTES = str.maketrans("", "", "\"“”'‘*")
+_SENTENCE_END = re.compile(r"[.;](?:(?<=[^\W\d_]{3}.)|(?<=[\d)%].))\s+(?=[A-Z\d])")
 _IS_A = re.compile(
-    r"\b(?:is|was|are|were)\s+(?:(?:also|now|still|once|currently|formerly|often|generally|usually)\s+)?"
-    r"(?:an?|the|one of the|any of several|any of various)\s+(?P<phrase>[^.;:()\[\]]{2,160})"
+    r"\b(?:is|was|are|were|(?:usually |generally |commonly |often )?refers? to)\s+"
+    r"(?:(?:also|both|now|still|once|currently|formerly|often|generally|usually|typically|commonly|originally|perhaps"
+    r"|arguably|probably|considered|to be|either|a former|any of)\s+)*"
+    r"(?:(?:any (?:of (?:several|various|the)|one of)|(?:one|some|each|the first|the second|the last) of(?: the)?"
+    r"|an?|the|any|each|his|her|its|their|several|various|many)\s+)?"
+    r"(?P<phrase>(?:[^.;:]|\.(?=\S|\s[a-z\d])){2,240})"
 )
 _PHRASE_END = re.compile(
-    r",|\s[-–—]|\s(?:in|of|by|for|from|that|which|who|whose|where|when|located|situated|lying|and|or|on|at|with|to|as|near"
-    r"|between|built|born|based|known|used|named|called|founded|designed|made|found|into|within|along|under|over|he|she"
-    r"|it|was|is|are|were|has|had|native|belonging|consisting|held|having|being|during|since|against|through|per)\s"
+    r"\s[-–—]\s|[–—]|\s(?:in|of|by|for|from|that|which|who|whom|whose|where|when|located|situated|lying|on|at|with|to|as"
+    r"|near|between|built|born|based|known|used|named|called|founded|designed|made|found|into|within|along|under|over|he"
+    r"|she|it|was|is|are|were|has|had|native|belonging|consisting|held|having|being|during|since|against|through|per"
+    r"|given|written|published|developed|produced|created|released|containing|around|than|inhabiting|serving|common"
+    r"|directed|practi[cs]ed|throughout|across|among|above|below|just|only|also|not|applied|indigenous|endemic|living|occurring|describing|formed|active|bearing|dating|ever|so|but|because|while|after|before|about)\s"
 )
+_NOTICE = re.compile(r"(?:For (?:other|the|an?) |This (?:article|page) |Not to be confused|See also|Disambiguation)")
+_CLAUSE = re.compile(r"(?:While|Although|Though|Before|After|Because|Since|If|When)\b")
+_VERB = re.compile(r" (?:is|was|are|were|refers?) ")
+_PARTS = re.compile(r"\s*(?:,|/|\s(?:and|or)\s)\s*")
+_OF = re.compile(
+    r"^\s(?:of|for|in|(?:given|applied)\s+to|used for)\s+(?:(?:an?|the|about|both|either|several|various|over|more than|some|all)\s)*"
+)
+_OF_NOTHING = re.compile(r"^ of (?!the |an? )[a-z]")
+"""What follows "a state" where it is none: "of disagreement"."""
+_ASIDE = re.compile(r"^(?:In|As|On|At|For|With|Within|Among|According|During|Under|By|From)\b[^,]*,\s*")
+_TOPIC = re.compile(r"^In (?:[\w-]+ )?(?P<topic>[a-z]+),")
+_OF_WHAT = re.compile(r"\b(?:of|in|for)\s+(?:the\s+)?\S+")
+_PRONOUN = re.compile(r"^(?:It|He|She|They|This|These)\b")
+_MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
+_LIFE = re.compile(rf"\([^()]*(?:\bborn\b|(?:{_MONTH})[^()]*\d{{4}}\s*[-–—][^()]*\d{{4}})")
+_HE = re.compile(r"\b(?:he|she|his|her)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
+_YEAR = re.compile(r"\d{1,4}s?(?: BCE?)?|\d+(?:st|nd|rd|th) (?:century|millennium)(?: BCE?)?")
+_DAY = re.compile(rf"(?:{_MONTH}) \d{{1,2}}")
+_CATEGORY = re.compile(r"\[\[\s*Category:\s*([^\]|]+)")
 
 
 def name_infobox_kind(template: str) -> str:
@@ -45,16 +82,24 @@ def name_infobox_kind(template: str) -> str:
     return "" if kind in read_names("kinds", "name_boxes") else str(read_data("kinds")["infoboxes"].get(kind, kind))
 
 
-def choose_kind(infobox_kind: str, lead_kind: str) -> str:
+def choose_kind(infobox_kind: str, lead_kind: str, title_kind: str = "") -> str:
     """Return the noun questions use: the infobox's, or the lead's where that is a known kind of a broad infobox noun.
 
     ``Infobox settlement`` says "place" of cities, towns and islands alike; a question is clearer with the lead's word.
-    An article without an infobox is named by its lead, if that is a known noun at all: else "originally" is one too.
+    An article without an infobox is named by its lead if that is a known noun, else by its title. What the title calls
+    by a topic ("History of Angola") is that whatever the lead begins with.
     """
-    known = find_domain(lead_kind) != OTHER
     if not infobox_kind:
-        return lead_kind if known or lead_kind in read_names("kinds", "general") else ""
-    return lead_kind if infobox_kind in read_names("kinds", "broad") and known else infobox_kind
+        by_title = title_kind in read_names("kinds", "topics") or not _is_known(lead_kind)
+        return title_kind if by_title else lead_kind
+    finer = infobox_kind in read_names("kinds", "broad") and find_domain(lead_kind) != OTHER
+    return lead_kind if finer else infobox_kind
+
+
+def name_class_kind(classes: Iterable[str]) -> str:
+    """Return the noun of the first known one of an entity's classes in Wikidata (P31), or an empty string."""
+    nouns = read_data("kinds")["classes"]
+    return next((str(nouns[qid]) for qid in classes if qid in nouns), "")
 
 
 def find_domain(kind: str, lead_kind: str = "") -> str:
@@ -64,6 +109,18 @@ def find_domain(kind: str, lead_kind: str = "") -> str:
     return next((domains[word] for word in words if word in domains), OTHER)
 
 
+def is_abstract(kind: str) -> bool:
+    """Say whether a noun names what no picture shows: a theory, a language, a period."""
+    abstract = read_names("kinds", "abstract")
+    return kind in abstract or (kind not in _list_known() and kind.rpartition(" ")[2] in abstract)
+
+
+@cache
+def list_hubs() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the nouns whose articles are hubs, and the titles, in lower case, of articles about a kind of thing."""
+    return read_names("kinds", "hubs"), _list_known()
+
+
 @cache
 def _map_domains() -> dict[str, str]:
     """Return the domain of each known noun: the first that lists it."""
@@ -71,61 +128,215 @@ def _map_domains() -> dict[str, str]:
     return {noun: domain for domain, nouns in reversed(listed) for noun in split_names(nouns)}
 
 
-def name_lead_kind(lead: str) -> str:
-    """Return the head noun of a lead sentence, singular and lower case, one word or two; empty when none is found.
+@cache
+def _list_known() -> frozenset[str]:
+    listed = (read_names("kinds", "abstract"), read_names("kinds", "general"), read_data("kinds")["renamed"])
+    return frozenset(_map_domains()).union(*listed)
 
-    "The Kelm Bridge is a suspension bridge over ..." gives ``bridge``, "is a species of bird" gives ``bird``.
+
+def _is_known(kind: str) -> bool:
+    return kind in _list_known() or kind in read_data("kinds")["renamed"].values()
+
+
+def name_lead_kind(lead: str, title: str = "") -> str:
+    """Return the noun of a lead, singular and lower case; empty when none is found.
+
+    "The Kelm Bridge is a suspension bridge over ..." gives ``bridge``, "is a species of bird" ``bird``. Read are the
+    sentences that name the title before their verb, and, after one, those that begin with a pronoun. The noun is a
+    known one, the longest that ends a phrase, or else what the first of these sentences calls its subject.
+
+    Args:
+        lead: paragraphs, one a line.
+        title: of the article; without one every sentence speaks of it.
     """
-    match = _IS_A.search(lead[:600])
-    if match is None:
-        return ""
-    phrase = match.group("phrase") + " "
-    noun, rest = "", phrase
-    # "a small, carnivorous mammal": what stands before the comma has no noun yet.
-    for _ in range(3):
-        end = _PHRASE_END.search(rest)
-        head, rest = (rest[: end.start()], rest[end.start() :]) if end else (rest, "")
-        noun = _find_head(head)
-        if noun or not rest.startswith(","):
+    sentences = [sentence for sentence, _ in zip(_list_sentences(lead, title), range(_MOST_SENTENCES), strict=False)]
+    first = _read_sentence(sentences[0]) if sentences else ""
+    if first and not is_abstract(first):
+        return first
+    if any(_LIFE.search(line[:300]) and _HE.search(line) and _names(line[:60], title) for line in lead.split("\n")):
+        return "person"
+    title_kind = name_title_kind(title)
+    if title_kind and not is_abstract(title_kind):
+        return title_kind
+    later = map(_read_sentence, sentences[1:])
+    found = first or next((noun for noun in later if noun and not is_abstract(noun)), "")
+    if found:
+        return found
+    topic = _TOPIC.match(sentences[0]) if sentences else None
+    return "concept" if topic and is_abstract(topic["topic"]) else next(filter(None, map(_read_unknown, sentences)), "")
+
+
+def _list_sentences(lead: str, title: str) -> Iterator[str]:
+    """Yield the sentences that say what the title is, and those after one that begin with a pronoun."""
+    named = False
+    for line in lead.split("\n"):
+        if not _VERB.search(line) or _NOTICE.match(line):
+            continue
+        opened = bool(title) and f"({title}" in line[:200]
+        for sentence in _SENTENCE_END.split(_drop_asides(line[:_LINE_CHARACTERS])):
+            verb = _IS_A.search(sentence)
+            most = _LATER_SUBJECT_WORDS if named else _SUBJECT_WORDS
+            if verb and sentence.count(" ", 0, verb.start()) <= most and not _CLAUSE.match(sentence):
+                subject = _ASIDE.sub("", sentence[: verb.start()])
+                if opened or _names(subject, title) or (named and _PRONOUN.match(sentence)):
+                    named = True
+                    yield sentence
+            opened = False
+
+
+def name_title_kind(title: str) -> str:
+    """Return the known noun that a title holds, or an empty string.
+
+    It is the year or day itself, the head before "of" ("Battle of ..."), a first word such as "Lake", the last word
+    ("... Bridge"), or what stands in brackets ("Ceres (dwarf planet)").
+    """
+    plain, _, note = title.partition(" (")
+    if _YEAR.fullmatch(plain) or _DAY.fullmatch(plain):
+        return "year"
+    plain = plain.partition(",")[0]
+    first, _, inner = plain.partition(" ")
+    before, of, _ = plain.partition(" of ")
+    topic = _find_known(re.split(r" (?:of|in|and|on) ", plain)[0])
+    if topic in read_names("kinds", "topics") and (topic == first.lower() or (first != plain and topic in plain)):
+        return topic
+    note_kind = _find_known(note.rstrip(")"))
+    if note_kind and not is_abstract(note_kind):
+        return note_kind
+    if first.lower() in read_data("kinds")["first_words"] and inner[:1].isupper():
+        return str(read_data("kinds")["first_words"][first.lower()])
+    return _find_known(before if of else plain) if inner else ""
+
+
+def name_category_kind(text: str) -> str:
+    """Return the noun of the first category of a wikitext that holds a known one, or an empty string.
+
+    "Suspension bridges in Varn" gives ``bridge``, "1815 births" ``person``.
+    """
+    for name in _CATEGORY.findall(text):
+        noun = _find_known(re.split(r" (?:of|in|by|from|for|at|on) ", name)[0])
+        if noun:
+            return noun
+    return ""
+
+
+def _drop_asides(paragraph: str) -> str:
+    """Return a paragraph without brackets and quotation marks."""
+    while "(" in paragraph or "[" in paragraph:
+        paragraph, count = _BRACKETS.subn("", paragraph)
+        if not count:
             break
-        rest = rest[1:]
-    if noun in read_names("kinds", "hollow_heads") and rest.startswith(" of "):
-        inner = re.sub(r"^ of (?:(?:an?|the)\s)?", "", rest)
-        inner_end = _PHRASE_END.search(inner)
-        noun = _find_head(inner[: inner_end.start()] if inner_end else inner) or noun
-    return noun
+    return " ".join(paragraph.translate(_QUOTES).split())
 
 
-def _find_head(phrase: str) -> str:
-    words = _WORD.findall(phrase)
+def _names(subject: str, title: str) -> bool:
+    """Say whether a subject holds a word of the title, and not as "the capital of Angola" does that of "Angola"."""
+    if " of " not in title:
+        subject = _OF_WHAT.sub("", subject)
+    stems = {word[:4] for word in _WORD.findall(fold_name(title)) if len(word) > 1}
+    own = {word[:4] for word in _WORD.findall(fold_name(subject))}
+    return not stems or not stems.isdisjoint(own)
+
+
+def _read_sentence(sentence: str) -> str:
+    """Return the known noun that a sentence calls its subject."""
+    verb = _IS_A.search(sentence)
+    while verb is not None:
+        noun = _read_phrase(verb["phrase"] + " ")
+        if noun:
+            return noun
+        verb = _IS_A.search(sentence, verb.start("phrase"))
+    return ""
+
+
+def _read_phrase(phrase: str) -> str:
+    """Return the first known noun of a phrase: of "large, hoofed mammals of the genus ..." ``mammal``."""
+    end = _PHRASE_END.search(phrase)
+    head, rest = (phrase[: end.start()], phrase[end.start() :]) if end else (phrase, "")
+    for part in _PARTS.split(head)[:_MOST_NOUNS]:
+        found = _find_known(part)
+        if found in read_names("kinds", "abstract_of") and _OF_NOTHING.match(rest):
+            return "concept"
+        found = _read_inner(part, rest) or found
+        if found:
+            return found
+    return ""
+
+
+def _read_inner(part: str, rest: str) -> str:
+    """Return the noun behind a hollow one, as in "a species of bird" or "a cat species", or one such as "coat of arms".
+
+    Who is a member of something is no such thing, other than a plant or an animal.
+    """
+    words = _list_words(part)
+    head = make_singular(words[-1]) if words else ""
+    joined = f"{head}{' '.join(rest.split(' ')[:3])}"
+    if joined in _list_known():
+        return joined
+    if head not in read_names("kinds", "hollow_heads"):
+        return ""
+    of = _OF.match(rest)
+    inner = _read_phrase(rest[of.end() :]) if of else ""
+    if head == "member" and find_domain(inner) != ORGANISM:
+        inner = ""
+    modified = head in read_names("kinds", "modified_heads")
+    return inner or (_find_known(" ".join(words[:-1])) if modified else "")
+
+
+def _list_words(part: str) -> list[str]:
+    """Return the words of a phrase up to its head, in lower case, without a name or participle and what follows it."""
+    words = _WORD.findall(part)
+    named = any(word.islower() for word in words)
+    while named and words[-1][0].isupper() and not _knows(words[-1]):
+        words.pop()
+    if words and not _knows(words[-1]):
+        words = words[: next((n for n, word in enumerate(words) if n and _is_no_noun(word)), len(words))]
+    return [word.lower() for word in words]
+
+
+def _knows(word: str) -> bool:
+    return word.lower() in _list_known() or make_singular(word.lower()) in _list_known()
+
+
+def _find_known(part: str) -> str:
+    """Return the longest known noun that ends a phrase, under the name that questions use."""
+    words = _list_words(part)
+    for start in range(max(len(words) - 3, 0), len(words)):
+        for last in (words[-1], make_singular(words[-1])):
+            noun = " ".join([*words[start:-1], last])
+            if noun in _list_known():
+                return str(read_data("kinds")["renamed"].get(noun, noun))
+    return ""
+
+
+def _read_unknown(sentence: str) -> str:
+    """Return what ends the first phrase of a sentence, though it is no known noun."""
+    verb = _IS_A.search(sentence)
+    if verb is None:
+        return ""
+    end = _PHRASE_END.search(verb["phrase"] + " ")
+    words = _WORD.findall(_PARTS.split(verb["phrase"][: end.start()] if end else verb["phrase"])[0])
     while words and _is_no_noun(words[-1]):
         words.pop()
-    if not words or words[-1][0].isupper():
-        return ""
-    head = make_singular(words[-1].lower())
-    if head in read_names("kinds", "compound_heads") and len(words) > 1 and words[-2].islower():
-        return f"{words[-2]} {head}"
-    return head
+    found = make_singular(words[-1]) if words and words[-1].islower() else ""
+    return "" if found in read_names("kinds", "hollow_heads") else found
 
 
 def _is_no_noun(word: str) -> bool:
     """Return whether a word can end a phrase without being its head: a participle or an adjective."""
     return word in read_names("kinds", "no_nouns") or (
-        word.endswith("ed") and len(word) > 4 and word not in ("breed", "seed", "weed")
+        word.endswith(("ed", "ing", "ly")) and len(word) > 4 and word not in ("breed", "seed", "weed", "family")
     )
 
 
 def make_singular(noun: str) -> str:
-    """Return the singular of a regular English plural; other words come back as they are."""
-    if (
-        noun in read_names("kinds", "hollow_heads")
-        or noun.endswith(("series", "species"))
-        or len(noun) < 4
-        or noun.endswith(("ss", "us", "is"))
-    ):
+    """Return the singular of an English plural; other words come back as they are."""
+    irregular = read_data("kinds")["singulars"]
+    if noun in irregular:
+        return str(irregular[noun])
+    if noun in read_names("kinds", "hollow_heads") or len(noun) < 4 or noun.endswith(("ss", "us", "is")):
         return noun
     if noun.endswith("ies"):
         return noun[:-3] + "y"
-    if noun.endswith(("ches", "shes", "xes", "sses")):
+    if noun.endswith(("ches", "shes", "xes", "sses", "oes")):
         return noun[:-2]
     return noun.removesuffix("s")

@@ -1,8 +1,9 @@
 """The manifest of a corpus: its inputs, its contents, and where every page of the dump went; the optional side files.
 
 ``X-pages-articles*.xml.bz2`` goes with ``X-page_props.sql.gz`` and X's other tables. ``wikidatawiki-*-page.sql.gz``
-with ``wikidatawiki-*-page_props.sql.gz``, or Wikidata's ``wikidata-*-all.json.*``, gives the numbers of sitelinks and
-statements, ``commons-*-mediainfo.*`` the metadata of pictures, ``images/images.tsv`` the local picture files.
+with ``wikidatawiki-*-page_props.sql.gz`` gives the numbers of sitelinks and statements. Wikidata's
+``wikidata-*-all.json.*`` gives them too, and the statements themselves: facts that infoboxes lack.
+``commons-*-mediainfo.*`` gives the metadata of pictures, ``images/images.tsv`` the local picture files.
 """
 
 import json
@@ -13,8 +14,8 @@ from pathlib import Path
 from pipelines.errors import ConfigError
 from pipelines.ids import digest_value
 
-SCHEMA_VERSION = 4
-BUILDER_VERSION = 11
+SCHEMA_VERSION = 5
+BUILDER_VERSION = 12
 """Raised whenever the same input would give other tables."""
 
 

@@ -1,8 +1,9 @@
 """Properties of articles from the files beside a dump, by page id: Qid, lead image, kind, and counts of Wikidata.
 
 Each SQL table is streamed once into a small one of the wanted columns; these are joined and sorted on disk. Wikidata's
-JSON dump gives counts, identifiers and classes of every entity that has an article on one wiki. All files are optional
-and taken at different times, so a page or an entity may be missing on either side; its property is then unknown.
+JSON dump gives counts, identifiers, classes and statements of every entity that has an article on one wiki. All files
+are optional and taken at different times, so a page or an entity may be missing on either side; its property is then
+unknown.
 
 The JSON dump's first line is ``[``, its last ``]``, and each line between is one entity followed by a comma, written
 without spaces. An entity without an article is recognised by its bytes and never parsed; quotes inside a JSON string
@@ -32,6 +33,7 @@ from numpy.typing import NDArray
 from pipelines.corpus.manifest import BUILDER_VERSION, SideFiles
 from pipelines.corpus.scan import Part
 from pipelines.corpus.sqltables import Block, list_columns, read_columns
+from pipelines.corpus.statements import STATED, choose_best, read_statements
 from pipelines.corpus.tables import (
     BATCH_ROWS,
     MEMORY_MEGABYTES,
@@ -104,6 +106,8 @@ class SideProperties:
     """Tables sorted by ``page_id``, each with some of the properties; none needs to have every article."""
 
     tables: tuple[Path, ...] = ()
+    stated: Path | None = None
+    """Table of ``statements.STATED``; None without Wikidata's JSON dump."""
 
     def take(self, articles: pa.Table) -> pa.Table:
         """Return the properties of some articles, row by row; a later table goes before an earlier one.
@@ -146,7 +150,7 @@ def collect_side_properties(
     Raises:
         ConfigError: Wikidata's dump lies beside a dump that does not name its wiki.
     """
-    tables, counts = [], SideCounts()
+    tables, counts, stated = [], SideCounts(), None
     files = [side.page_props, side.wikidata_page, side.wikidata_page_props, side.linktarget, side.categorylinks]
     if any(files):
         table, counts["properties"] = make_once(kept, "properties", files, partial(collect_properties, side))
@@ -159,7 +163,8 @@ def collect_side_properties(
         read = partial(collect_entities, side.wikidata_entities, site=dbname)
         entities, counts["entities"] = make_once(kept, "entities", [side.wikidata_entities], read)
         tables.append(_place_entities(scratch, parts, entities, tables[:1]))
-    return SideProperties(tuple(tables)), counts
+        stated = entities.with_name("stated.parquet")
+    return SideProperties(tuple(tables), stated), counts
 
 
 def make_once(
@@ -382,6 +387,8 @@ ENTITY_COUNTS = ("lines", "kept", "without_article", "failed")
 def collect_entities(dump: Path, place: Path, site: str = "enwiki") -> dict[str, int]:
     """Write ``entities.parquet``: one row for each entity that has an article on a wiki, in the order of the dump.
 
+    Beside it ``stated.parquet`` holds the entities' statements, with the columns of ``statements.STATED``.
+
     A dump takes days to write, so that an entity can be in it twice, of which the first counts, and two entities can
     name one article, of which both are written.
 
@@ -399,20 +406,38 @@ def collect_entities(dump: Path, place: Path, site: str = "enwiki") -> dict[str,
     counts = Counter(dict.fromkeys(ENTITY_COUNTS, 0))
     with (
         replacing(place / "entities.parquet") as temp,
+        replacing(place / "stated.parquet") as other,
         pq.ParquetWriter(temp, ENTITIES, compression="zstd") as writer,
+        pq.ParquetWriter(other, STATED, compression="zstd") as stated,
     ):
-        rows: list[dict[str, Any]] = []
+        entities, statements = _Rows(writer, ENTITIES), _Rows(stated, STATED)
         for entity in _read_entities(dump, site, counts):
-            rows.append(entity)
-            if len(rows) == _GROUP_ROWS:
-                writer.write_table(pa.Table.from_pylist(rows, schema=ENTITIES))
-                rows.clear()
-        writer.write_table(pa.Table.from_pylist(rows, schema=ENTITIES))
+            statements.add(entity.pop("stated"))
+            entities.add([entity])
+        entities.flush()
+        statements.flush()
     return dict(counts)
 
 
+class _Rows:
+    """Rows on their way to a file; memory holds one row group."""
+
+    def __init__(self, writer: pq.ParquetWriter, schema: pa.Schema) -> None:
+        self._writer, self._schema = writer, schema
+        self._held: list[dict[str, Any]] = []
+
+    def add(self, rows: list[dict[str, Any]]) -> None:
+        self._held += rows
+        if len(self._held) >= _GROUP_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        self._writer.write_table(pa.Table.from_pylist(self._held, schema=self._schema))
+        self._held.clear()
+
+
 def read_entity(line: bytes, site: str) -> dict[str, Any]:
-    """Return a row of ``ENTITIES`` from an entity's line without the comma.
+    """Return a row of ``ENTITIES`` from an entity's line without the comma, and as ``stated`` those of its statements.
 
     Sitelinks and statements are counted as bytes: exact, and ten times as fast as a JSON parser.
 
@@ -437,15 +462,14 @@ def read_entity(line: bytes, site: str) -> dict[str, Any]:
         "statements": line.count(b'"rank":"'),
         # A statement stays when its property is deleted, but then it has no datatype.
         "identifiers": sum(s["mainsnak"].get("datatype") == "external-id" for group in claims.values() for s in group),
-        "classes": _list_classes(claims.get("P31", ())),
+        "classes": _list_classes(claims.get("P31", [])),
+        "stated": read_statements(int(entity["id"][1:]), claims),
     }
 
 
 def _list_classes(statements: list[dict[str, Any]]) -> list[str]:
-    """Return the values of best rank: of the preferred statements if there are any, else of the normal ones."""
-    ranks = [statement["rank"] for statement in statements]
-    best = "preferred" if "preferred" in ranks else "normal"
-    chosen = [s["mainsnak"] for s, rank in zip(statements, ranks, strict=True) if rank == best]
+    """Return the values of best rank."""
+    chosen = [statement["mainsnak"] for statement in choose_best(statements)]
     known = (snak["datavalue"]["value"] for snak in chosen if snak["snaktype"] == "value")
     # Dumps from before 2017 have the number only.
     return sorted({value.get("id") or f"Q{value['numeric-id']}" for value in known})

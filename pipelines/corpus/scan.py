@@ -38,12 +38,12 @@ from pipelines.corpus.dump import (
     read_range,
 )
 from pipelines.corpus.infobox import Field, Infobox, has_infobox, read_infobox
-from pipelines.corpus.kinds import choose_kind, find_domain, name_infobox_kind, name_lead_kind
+from pipelines.corpus.kinds import choose_kind, find_domain, name_infobox_kind, name_lead_kind, name_title_kind
 from pipelines.corpus.linkgraph import ArrayFile
 from pipelines.corpus.manifest import PARSE_MEGABYTES, PARSE_SECONDS
 from pipelines.corpus.tables import FACTS, FAILED, PAGES, REDIRECTS, REJECTED, TableWriter, map_array
 from pipelines.corpus.texts import PageStoreWriter, split_passages
-from pipelines.corpus.wikitext import LinkBlock, LinkReader, blank_spans, find_braces, lead_paragraph, plain_text
+from pipelines.corpus.wikitext import LinkBlock, LinkReader, blank_spans, find_braces, list_lead, plain_text
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.files import sync_files, write_text
 from pipelines.services.clients.sandbox import ParserPool, die_with_parent
@@ -155,8 +155,9 @@ _DISAMBIGUATION = re.compile(
 def describe_article(page: RawPage, infobox: Infobox | None) -> tuple[object, ...]:
     """Return an article's row of ``ARTICLE_PARTS`` after its ordinal."""
     source = page.text.encode("utf-8", "surrogatepass")
-    lead_kind = name_lead_kind(lead_paragraph(page.text))
-    kind = choose_kind(name_infobox_kind(infobox.template) if infobox else "", lead_kind)
+    lead_kind = name_lead_kind("\n".join(list_lead(page.text)), page.title)
+    infobox_kind = name_infobox_kind(infobox.template) if infobox else ""
+    kind = choose_kind(infobox_kind, lead_kind, name_title_kind(page.title))
     return (
         page.page_id,
         page.title,

@@ -87,7 +87,8 @@ class LocalPages:
         return text[: self.limit].rsplit(maxsplit=1)[0] + " …"
 
     def _render_facts(self, node: int) -> Iterator[str]:
-        for key, facts in groupby(self.corpus.facts(node), key=lambda fact: fact.key):
+        boxed = (fact for fact in self.corpus.facts(node) if not fact.statement)
+        for key, facts in groupby(boxed, key=lambda fact: fact.key):
             values = "; ".join(fact.text for fact in facts if fact.text and not MEDIA_FILE.search(fact.text))
             if values:
                 yield f"{key.replace('_', ' ').capitalize()}: {values}"

@@ -7,8 +7,10 @@ reads 77 tokens, two of them its own marks, and drops the rest, so the name come
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +23,8 @@ from pipelines.corpus.images import place_inside
 from pipelines.corpus.linkgraph import LinkGraph
 from pipelines.corpus.manifest import CorpusManifest, read_manifest
 from pipelines.corpus.numbering import TitleIndex, open_titles
-from pipelines.corpus.tables import IMAGES, PAGES, GroupedTable, MappedTable, cut_groups
+from pipelines.corpus.statements import STATEMENTS
+from pipelines.corpus.tables import IMAGES, PAGES, GroupedTable, MappedTable, cut_groups, merge_groups
 from pipelines.corpus.texts import PageStore, Passage, PassageIndex, find_phrases, search_passages
 from pipelines.corpus.wikitext import WikiLink, find_links, lead_paragraph, split_sentences
 from pipelines.errors import ConfigError
@@ -31,6 +34,7 @@ __all__ = ["Corpus", "CorpusImage", "Fact", "Page", "Passage"]
 
 _CLASSES = PAGES.get_field_index("classes")
 _IMAGE_LISTS = [IMAGES.get_field_index(name) for name in ("title", "depicts", "shown")]
+_NO_PLACE: dict[str, Any] = dict.fromkeys(("field_start", "field_end", "start", "end", "link_start"), -1)
 KEPT_ROWS = 1 << 16
 """Articles whose rows are kept decoded, about 100 MB at most."""
 FACT_ROWS = 1 << 17
@@ -98,21 +102,25 @@ class Corpus:
         return find_links(self.text(node), self.manifest.language)
 
     def facts(self, node: int) -> tuple[Fact, ...]:
-        """Return an article's infobox facts in the order of the page."""
+        """Return an article's infobox facts in the order of the page, then the statements on what it lacks, by key."""
         return self._facts_of(node)
 
     def read_fact_tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield the facts of all articles in node order, some thousand articles at a time, none split over two tables.
 
         Args:
-            columns: of ``tables.FACTS``, ``node`` among them; memory holds ``FACT_ROWS`` rows of them.
+            columns: of both ``tables.FACTS`` and ``statements.STATEMENTS``, ``node`` among them; memory holds twice
+                ``FACT_ROWS`` rows of them.
 
         Raises:
             CorruptInput: the facts are not in node order.
         """
-        with pq.ParquetFile(self.folder / "facts.parquet") as file:
-            batches = file.iter_batches(FACT_ROWS, columns=list(columns))
-            yield from cut_groups((pa.Table.from_batches([batch]) for batch in batches), "node")
+        with ExitStack() as stack:
+            boxes, statements = (
+                cut_groups(_read_batches(stack.enter_context(pq.ParquetFile(self.folder / name)), columns), "node")
+                for name in ("facts.parquet", "statements.parquet")
+            )
+            yield from merge_groups(boxes, statements, "node")
 
     def aliases(self, node: int) -> tuple[str, ...]:
         """Return all names of an article, its title included, sorted."""
@@ -181,7 +189,10 @@ class Corpus:
         return Page(*row)
 
     def _read_facts(self, node: int) -> tuple[Fact, ...]:
-        return tuple(Fact(*row) for row in self._facts.table.rows(self._facts.rows(node)))
+        boxed = (Fact(*row) for row in self._facts.table.rows(self._facts.rows(node)))
+        rows = self._statements.table.rows(self._statements.rows(node))
+        stated = (Fact(**_NO_PLACE | dict(zip(STATEMENTS.names, row, strict=True))) for row in rows)
+        return (*boxed, *stated)
 
     @cached_property
     def _store(self) -> PageStore:
@@ -204,6 +215,10 @@ class Corpus:
         return GroupedTable(self.folder, "facts")
 
     @cached_property
+    def _statements(self) -> GroupedTable:
+        return GroupedTable(self.folder, "statements")
+
+    @cached_property
     def _aliases(self) -> GroupedTable:
         return GroupedTable(self.folder, "aliases")
 
@@ -219,6 +234,11 @@ class Corpus:
     @cached_property
     def _images(self) -> MappedTable:
         return MappedTable(self.folder, "images")
+
+
+def _read_batches(file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.Table]:
+    for batch in file.iter_batches(FACT_ROWS, columns=list(columns)):
+        yield pa.Table.from_batches([batch]).select(list(columns))
 
 
 VERSION = 1

@@ -328,6 +328,26 @@ def cut_groups(tables: Iterable[pa.Table], name: str, most: int = 1 << 24) -> It
         yield held
 
 
+def merge_groups(first: Iterable[pa.Table], second: Iterable[pa.Table], name: str) -> Iterator[pa.Table]:
+    """Merge two series of tables by a column of numbers, each as :func:`cut_groups` yields it.
+
+    The tables that come have no group in two of them either. Within a group the rows of ``first`` come first.
+    """
+    series = (iter(first), iter(second))
+    held = [next(tables, None) for tables in series]
+    while waiting := [table for table in held if table is not None]:
+        bound = min(table[name][-1].as_py() for table in waiting)
+        parts = []
+        for place, table in enumerate(held):
+            if table is not None:
+                cut = int(np.searchsorted(table[name].to_numpy(), bound, side="right"))
+                parts.append(table.slice(0, cut))
+                held[place] = table.slice(cut) if cut < table.num_rows else next(series[place], None)
+        merged = pa.concat_tables(parts)
+        order = np.argsort(merged[name].to_numpy(), kind="stable")
+        yield merged if len(waiting) == 1 else merged.take(pa.array(order))
+
+
 def quote_path(path: Path) -> str:
     """Return a path as an SQL string."""
     return "'" + str(path).replace("'", "''") + "'"

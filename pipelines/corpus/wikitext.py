@@ -309,18 +309,23 @@ def clean_anchor(anchor: str) -> str:
     return anchor.strip()
 
 
+def list_lead(text: str) -> list[str]:
+    """Return the first plain lines above the first heading."""
+    is_bare = "{{" not in text[:_BARE_LEAD_CHARACTERS]
+    lead = text[: _BARE_LEAD_CHARACTERS if is_bare else _LEAD_CHARACTERS]
+    heading = _HEADING.search(lead)
+    lead = lead[: heading.start()] if heading else lead
+    running = "\n".join(line for line in lead.split("\n") if not line.startswith((":", "*", "#")))
+    return [line for line in plain_text(running).split("\n") if line][:_LEAD_LINES]
+
+
 def lead_paragraph(text: str) -> str:
     """Return the plain first paragraph that defines the subject, or an empty string.
 
     Preferred is a paragraph above the first heading that says what something is or was; hatnotes and the captions that
     some sources run together are passed over.
     """
-    is_bare = "{{" not in text[:_BARE_LEAD_CHARACTERS]
-    lead = text[: _BARE_LEAD_CHARACTERS if is_bare else _LEAD_CHARACTERS]
-    heading = _HEADING.search(lead)
-    lead = lead[: heading.start()] if heading else lead
-    running = "\n".join(line for line in lead.split("\n") if not line.startswith((":", "*", "#")))
-    lines = [line for line in plain_text(running).split("\n") if line][:_LEAD_LINES]
+    lines = list_lead(text)
     sentences = [line for line in lines if line.count(" ") >= 5 and not line.startswith(_NOTICES)]
     for line in sentences:
         if _SAYS_WHAT.search(line[:400]):

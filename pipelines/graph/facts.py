@@ -224,6 +224,14 @@ class RelationIndex:
             self._objects_of[stem] = np.unique(objects[codes == numbers[stem]] if stem in numbers else objects[:0])
         return self._objects_of[stem]
 
+    def count_sharing(self) -> npt.NDArray[np.int64]:
+        """Return for each relation how many pages have it with the same object, its own included."""
+        _, objects, codes, _ = self._columns
+        pairs = codes.astype(np.int64) << 32 | objects
+        _, numbers, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+        shared: npt.NDArray[np.int64] = counts[numbers]
+        return shared
+
     @cached_property
     def _columns(self) -> tuple[npt.NDArray[np.int64], Nodes, Codes, dict[str, int]]:
         """Offsets, objects, codes of stems, and the code of each stem."""

@@ -14,7 +14,7 @@ import networkx as nx
 from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig, SplitRule
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.facts import Attribute, read_relations
-from pipelines.graph.prose import list_prose, mask_names
+from pipelines.graph.prose import generalise_clause, list_prose, mask_names
 from pipelines.graph.query import Indexes, Query, locate_nodes
 from pipelines.ids import digest_value, draw_unit, make_record_id
 from pipelines.names import digest_aliases
@@ -55,11 +55,11 @@ def make_question_id(text: str, sha256: str, answer: Answer, proof: Proof) -> st
     return make_record_id("q", [text, sha256, answer.key, proof.nodes[0].page_id, path, proof.answer_relation])
 
 
-def view_proof(proof: Proof, answer: Answer) -> WriteQuestionInputs:
-    """Return a proof as input of a writer; the same path always gets the same ``variety``."""
+def view_proof(corpus: Corpus, proof: Proof, answer: Answer) -> WriteQuestionInputs:
+    """Return a proof as input of a writer, quoted sentences generalised; the same path has the same ``variety``."""
     views = tuple(
-        HopView(relation=hop.relation, clause=hop.clause, object_name=node.title, object_type=node.type,
-                backward=hop.backward, gloss=hop.gloss)
+        HopView(relation=hop.relation, clause=generalise_clause(corpus, hop), object_name=node.title,
+                object_type=node.type, backward=hop.backward, gloss=hop.gloss)
         for hop, node in zip(proof.hops, proof.nodes[1:], strict=True)
     )  # fmt: skip
     return WriteQuestionInputs(

@@ -20,13 +20,12 @@ from pipelines.graph.facts import Attribute, fold_names, holds_phrase
 from pipelines.graph.prose import (
     BLANK,
     MAX_WORDS,
-    MIN_WORDS,
     Clause,
     Sentence,
+    blank_link,
+    list_blanked,
     list_prose,
-    list_sentences,
-    make_clause,
-    mask_names,
+    quotes,
 )
 from pipelines.graph.relations import find_relation
 from pipelines.graph.values import Date, Number, Spot, find_dates, find_measures
@@ -38,6 +37,8 @@ KEPT_PAGES = 1024
 LONGEST_GLOSS = 7
 """Words of a gloss, at most: a longer one repeats its sentence."""
 MAX_ALIASES = 40
+LEAST_WORDS = 4
+"""Words of a quotation, its blank among them; of a shorter one the whole sentence is quoted."""
 VALUE = "value"
 _GLOSS = re.compile(r"[a-z][a-z' -]*")
 _PRONOUNS = frozenset("he she it they his her its their hers theirs him them who which whose".split())
@@ -66,7 +67,7 @@ class Proposition:
     """Node of the linked object; -1 for a date or a number."""
     link: WikiLink | None
     clause: Clause
-    """The sentence with the object blanked; names of a path are masked later."""
+    """The words that state it with the object blanked, and the span of their sentence; a path masks its names later."""
     answer: Answer
     """The object as a typed answer."""
     only: bool
@@ -183,29 +184,48 @@ def _find_object(
 ) -> tuple[int, WikiLink | None, Clause, Answer] | None:
     if stated.object == VALUE:
         return _find_value(line.sentence, stated)
+    page = corpus.text(node)
     for each, target, link in line.links:
-        shown = fold_name(plain_text(corpus.text(node)[link.start : link.end]))
-        if each == stated.object and holds_phrase(fold_name(stated.words), shown):
-            clause = make_clause(corpus.text(node), link, ())
+        if each == stated.object:
+            shown = plain_text(page[link.start : link.end])
+            clause = _quote(line.sentence, blank_link(page, line.sentence, link), stated.words, shown)
             return None if clause is None else (target, link, clause, name_answer(corpus, target))
     return None
 
 
 def _find_value(sentence: Sentence, stated: StatedRelation) -> tuple[int, None, Clause, Answer] | None:
-    """Return a date or a number where its sentence writes it as the reply does, once."""
+    """Return the one date or number of a sentence that the value in a reply holds."""
     wanted = fold_name(stated.value)
-    spots = [spot for spot in _list_spots(sentence.text) if _matches(sentence.text, spot, wanted)]
-    if len(spots) != 1 or not holds_phrase(fold_name(stated.words), wanted):
+    held = [spot for spot in list_spots(sentence.text) if _is_in(sentence.text, spot, wanted)]
+    longest = max((spot.end - spot.start for spot in held), default=0)
+    spots = [spot for spot in held if spot.end - spot.start == longest]
+    if len(spots) != 1:
         return None
-    clause = blank_spot(sentence, spots[0])
+    shown = sentence.text[spots[0].start : spots[0].end]
+    clause = _quote(sentence, blank_spot(sentence, spots[0]), stated.words, shown)
     return None if clause is None else (-1, None, clause, _type_spot(sentence.text, spots[0]))
 
 
-def _matches(text: str, spot: Spot[Date] | Spot[Number], wanted: str) -> bool:
-    return fold_name(text[spot.start : spot.end]) == wanted
+def _quote(sentence: Sentence, blanked: str, words: str, shown: str) -> Clause | None:
+    """Return the part of a blanked sentence that some words quote; None if what is blanked is not among them."""
+    told = " ".join(words.split()).rstrip(" .,;:")
+    for match in re.finditer(re.escape(shown), told):
+        text = f"{told[: match.start()]}{BLANK}{told[match.end() :]}"
+        if text not in blanked:
+            continue
+        # Few words stand in many places.
+        text = text if len(text.split()) >= LEAST_WORDS else blanked
+        if len(text.split()) <= MAX_WORDS:
+            return Clause(text, sentence.start, sentence.end)
+    return None
 
 
-def _list_spots(text: str) -> Iterator[Spot[Date] | Spot[Number]]:
+def _is_in(text: str, spot: Spot[Date] | Spot[Number], wanted: str) -> bool:
+    return holds_phrase(wanted, fold_name(text[spot.start : spot.end]))
+
+
+def list_spots(text: str) -> Iterator[Spot[Date] | Spot[Number]]:
+    """Yield the dates of a text, then the numbers outside of them."""
     dates = find_dates(text)
     yield from dates
     for spot in find_measures(text):
@@ -217,12 +237,9 @@ def _type_spot(text: str, spot: Spot[Date] | Spot[Number]) -> Answer:
     return make_answer(text[spot.start : spot.end], spot.value)
 
 
-def blank_spot(sentence: Sentence, spot: Spot[Date] | Spot[Number]) -> Clause | None:
-    """Return a sentence with a date or number blanked; None if it is too short or too long."""
-    text = f"{sentence.text[: spot.start]}{BLANK}{sentence.text[spot.end :]}"
-    if not MIN_WORDS <= len(text.split()) <= MAX_WORDS or text.count(BLANK) != 1:
-        return None
-    return Clause(text, sentence.start, sentence.end)
+def blank_spot(sentence: Sentence, spot: Spot[Date] | Spot[Number]) -> str:
+    """Return a sentence with a date or number blanked."""
+    return f"{sentence.text[: spot.start]}{BLANK}{sentence.text[spot.end :]}"
 
 
 @lru_cache(maxsize=KEPT_PAGES)
@@ -251,7 +268,7 @@ def _make_fact(node: int, key: str, clause: Clause, answer: Answer, link_start: 
 
 
 def read_clause(corpus: Corpus, node: int, clause: str, key: str, names: Sequence[str]) -> tuple[Attribute, ...]:
-    """Return what fills the blank of a page's sentence: linked articles, dates, numbers; none without the sentence.
+    """Return what fills the blank of a quotation on a page: linked articles, dates, numbers; none without it.
 
     Args:
         corpus: of the page.
@@ -260,20 +277,15 @@ def read_clause(corpus: Corpus, node: int, clause: str, key: str, names: Sequenc
         key: of the relation that it states.
         names: that are masked in it.
     """
-    pieces = clause.split(BLANK)
     found = []
-    for target, plain in list_sentences(corpus, node):
-        if mask_names(plain.text, names) == clause:
-            link = next(
-                link for link in corpus.links(node) if plain.start <= link.start < plain.end
-                and (shown := make_clause(corpus.text(node), link, ())) is not None and shown.text == plain.text
-            )  # fmt: skip
+    for target, link, blanked in list_blanked(corpus, node):
+        if quotes(clause, blanked.text, names):
             answer = name_answer(corpus, target)
-            found.append(Attribute(_make_fact(node, key, plain, answer, link.start, target), answer, "", clause))
-    for sentence in list_prose(corpus, node) if not found and len(pieces) == 2 else ():
-        for spot in _list_spots(sentence.text):
-            blanked = blank_spot(sentence, spot)
-            if blanked is not None and mask_names(blanked.text, names) == clause:
-                answer = _type_spot(sentence.text, spot)
-                found.append(Attribute(_make_fact(node, key, blanked, answer, -1, -1), answer, "", clause))
+            found.append(Attribute(_make_fact(node, key, blanked, answer, link.start, target), answer, "", clause))
+    for sentence in list_prose(corpus, node) if not found else ():
+        for spot in list_spots(sentence.text):
+            text = blank_spot(sentence, spot)
+            if quotes(clause, text, names):
+                answer, place = _type_spot(sentence.text, spot), Clause(text, sentence.start, sentence.end)
+                found.append(Attribute(_make_fact(node, key, place, answer, -1, -1), answer, "", clause))
     return tuple(found)

@@ -1,4 +1,8 @@
-"""The running text of an article by sentences with their spans, and clauses with the linked name blanked."""
+"""The running text of an article by sentences with their spans, and clauses with the linked name blanked.
+
+A clause that a writer sees is generalised: other names, dates and numbers of its sentence would tell which page it is
+from, so that a question could be answered from its last words alone. The proof keeps the whole clause.
+"""
 
 import re
 from collections.abc import Sequence
@@ -16,6 +20,8 @@ from pipelines.corpus.wikitext import (
     plain_text,
     split_sentences,
 )
+from pipelines.graph.values import find_dates
+from schemas.proofs import Hop
 
 KEPT_PAGES = 2048
 MAX_SPAN = 2000
@@ -110,6 +116,45 @@ def blank_sentence(page: str, link: WikiLink) -> Clause | None:
     return Clause(text, start, end)
 
 
+def blank_link(page: str, sentence: Sentence, link: WikiLink) -> str:
+    """Return a sentence of a page's prose as plain text with one link blanked."""
+    before, shown = show_sentence(page[sentence.start : link.start]), show_sentence(page[link.start : link.end])
+    place = sentence.text.find(shown, max(len(before) - 1, 0))
+    if place >= 0 and sentence.text[:place].strip() == before:
+        return f"{sentence.text[:place]}{BLANK}{sentence.text[place + len(shown) :]}"
+    text = plain_text(page[sentence.start : link.start] + f" {BLANK} " + page[link.end : sentence.end])
+    return SPACE_BEFORE.sub("", " ".join(text.split()))
+
+
+@lru_cache(maxsize=KEPT_PAGES)
+def list_blanked(corpus: Corpus, node: int) -> tuple[tuple[int, WikiLink, Clause], ...]:
+    """Return target, link and blanked sentence of every link in a page's prose that is an edge of the graph.
+
+    Unlike :func:`list_sentences`, sentences of any length and with any number of commas: a quotation is a part of one.
+    """
+    graph, text = corpus.graph, corpus.text(node)
+    start, end = int(graph.offsets[node]), int(graph.offsets[node + 1])
+    targets = dict(zip(graph.positions[start:end].tolist(), graph.targets[start:end].tolist(), strict=True))
+    links = [link for link in corpus.links(node) if link.start in targets]
+    return tuple(
+        (targets[link.start], link, Clause(blank_link(text, sentence, link), sentence.start, sentence.end))
+        for sentence in list_prose(corpus, node)
+        for link in links
+        if sentence.start <= link.start and link.end <= sentence.end
+    )
+
+
+def quotes(clause: str, blanked: str, names: Sequence[str]) -> bool:
+    """Say whether a clause is a part of a blanked sentence in which some names are masked."""
+    # Masking is costly, so only sentences with every unmasked piece of the clause are masked.
+    return all(piece in blanked for piece in clause.split(MASK)) and clause in mask_names(blanked, names)
+
+
+def find_quoted(corpus: Corpus, node: int, clause: str, names: Sequence[str]) -> frozenset[int]:
+    """Return the targets of a page's links at which this quotation has its blank."""
+    return frozenset(target for target, _, blanked in list_blanked(corpus, node) if quotes(clause, blanked.text, names))
+
+
 @lru_cache(maxsize=KEPT_PAGES)
 def list_sentences(corpus: Corpus, node: int) -> tuple[tuple[int, Clause], ...]:
     """Return target and blanked sentence of every link of a page that is an edge of the graph."""
@@ -146,3 +191,90 @@ def mask_names(text: str, names: Sequence[str]) -> str:
 @lru_cache(maxsize=256)
 def _compile_names(names: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, names)) + r")(?!\w)", re.IGNORECASE)
+
+
+_SHOWN_BRACKET = r"\[[^\[\]]*\]|_{4}"
+_JOINING = r"(?:of|the|de|la|le|du|des|von|van|der|den|di|da|del|el|al|bin|ibn|y)"
+_CAPITAL = r"(?:(?:[^\W\d_a-z]\.){2,}|[^\W\d_a-z]\.(?= )|[^\W\d_a-z](?:[\w&]|\.(?=\w))*(?:[-’'](?![Ss]\b)\w+)*)"
+_NAME = re.compile(rf"{_SHOWN_BRACKET}|(?<!\w)(?P<name>{_CAPITAL}(?:(?: {_JOINING})* {_CAPITAL})*)(?!\w)")
+_NUMBER = re.compile(rf"{_SHOWN_BRACKET}|(?<![\w.,])(?P<number>\d(?:[\d.,]*\d)?)(?!(?:s|st|nd|rd|th)\b)(?![\d])")
+_ARTICLE = re.compile(r"\b[Tt]he (?=\[an? )")
+_JOINED = re.compile(rf"(?:{_JOINING} )*")
+_OPENING = re.compile(r"(?:^|[.!?:][\"'”’)]* )[\"'“‘(]*$")
+_NO_NAMES = frozenset("I AD BC BCE CE".split())
+_NAMED_AFTER = re.compile(r"(?:,|['’]s\b)")
+
+
+def generalise_clause(corpus: Corpus, hop: Hop) -> str:
+    """Return the clause of a hop with a bracket for each other name, date and number: ``[a town]``, a kind and no more.
+
+    Names are links with a capital in anchor or title, and runs of capitalised words; the word that begins a sentence is
+    one only by :func:`_is_named`. Decades and ordinals stay.
+    """
+    node = corpus.find(hop.evidence.title)
+    if not hop.clause or node is None:
+        return hop.clause
+    linked = _list_linked(corpus, node, hop)
+    ordered = sorted(linked, key=lambda name: (-len(name), name))
+    text = re.sub(
+        rf"(?<!\w)(?:{'|'.join(map(re.escape, ordered)) or '(?!)'})(?!\w)", lambda m: linked[m[0]], hop.clause
+    )
+    for spot in reversed(find_dates(text)):
+        kind = "year" if spot.value.precision == "year" else "date"
+        text = f"{text[: spot.start]}{_bracket(kind)}{text[spot.end :]}"
+    text = _blank_names(corpus, text, corpus.text(node))
+    text = _NUMBER.sub(lambda match: _bracket("number") if match["number"] else match[0], text)
+    return _ARTICLE.sub("", text)
+
+
+def _bracket(kind: str) -> str:
+    return f"[{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}]"
+
+
+def _list_linked(corpus: Corpus, node: int, hop: Hop) -> dict[str, str]:
+    """Return the other names that a hop's sentence links to, each with its bracket."""
+    graph, evidence, found = corpus.graph, hop.evidence, dict[str, str]()
+    targets = dict(zip(graph.positions_of(node).tolist(), graph.targets_of(node).tolist(), strict=True))
+    for link in corpus.links(node):
+        if not evidence.start <= link.start < evidence.end or link.start == evidence.link_start:
+            continue
+        page = corpus.page(targets[link.start]) if link.start in targets else None
+        anchor = " ".join(link.anchor_text.split())
+        # "cotton famine" leads to "Lancashire Cotton Famine"; a link to "Cotton" is a word of the sentence.
+        if anchor and any(map(str.isupper, anchor + (page.title if page else link.target)[1:])):
+            found[anchor] = _bracket((page and page.type) or "name")
+    return found
+
+
+def _blank_names(corpus: Corpus, text: str, page: str) -> str:
+    """Replace runs of capitalised words; ``page`` is the wikitext that they stand in."""
+
+    def blank(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name is None or name in _NO_NAMES:
+            return match[0]
+        first, _, rest = name.partition(" ")
+        after = match.string[match.start() + len(first) :]
+        if not _OPENING.search(match.string[: match.start()]) or _is_named(corpus, first, after, page):
+            return _bracket(_find_kind(corpus, name))
+        joined = "".join(_JOINED.findall(rest)[:1])
+        return " ".join(
+            filter(None, (first, joined.strip(), rest and _bracket(_find_kind(corpus, rest[len(joined) :]))))
+        )
+
+    return _NAME.sub(blank, text)
+
+
+def _find_kind(corpus: Corpus, name: str) -> str:
+    node = corpus.find(name)
+    return (corpus.page(node).type if node is not None else "") or "name"
+
+
+def _is_named(corpus: Corpus, word: str, after: str, page: str) -> bool:
+    """Say whether the word that begins a sentence is a name, by what comes after it and by its page.
+
+    A name is nowhere on the page in small letters, and has an article, a comma, an apostrophe or a capital after it.
+    """
+    if re.search(rf"(?<!\w){re.escape(word.lower())}(?!\w)", page):
+        return False
+    return corpus.find(word) is not None or bool(_NAMED_AFTER.match(after)) or after[1:2].isupper()

@@ -35,7 +35,7 @@ from pipelines.graph.facts import (
     stem_key,
 )
 from pipelines.graph.propositions import name_answer, read_clause
-from pipelines.graph.prose import find_clause
+from pipelines.graph.prose import find_clause, find_quoted
 from pipelines.names import fold_name
 from schemas.corpus import Page
 from schemas.proofs import Constraint, Derivation, Hop, PathNode
@@ -241,7 +241,8 @@ def follow_hop(ground: Indexes, node: int, hop: Hop, names: Sequence[str]) -> fr
         return frozenset(ground.facts.subjects_of(hop.relation, node))
     if hop.relation != MENTIONS:
         return _follow_field(ground.corpus, node, hop.relation)
-    found = find_clause(ground.corpus, node, hop.clause, names)
+    find = find_quoted if hop.gloss else find_clause
+    found = find(ground.corpus, node, hop.clause, names)
     return found or (_follow_field(ground.corpus, node, hop.field) if hop.field else found)
 
 

@@ -4,19 +4,26 @@ A link to a country, or the four hundredth link of a long article, tells one thi
 a thousand entities share. The ratings need no model. Word lists stand in ``data/salience.toml``.
 """
 
+import math
 import re
 import tomllib
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from pipelines.corpus.data import split_names
 from pipelines.corpus.store import Corpus
-from pipelines.graph.facts import split_key
+from pipelines.corpus.wikitext import WikiLink
+from pipelines.graph.facts import Attribute, split_key
 from pipelines.graph.query import Indexes
+from pipelines.ids import draw_unit
 
 Rates = npt.NDArray[np.float32]
 
@@ -34,22 +41,64 @@ UNKNOWN = 0.5
 """Rating of a key without a known word that many pages have."""
 SEEN = 20
 """Pages with a key that is not known from which it counts in full."""
+LEAST_ASKED = 0.1
+"""Attributes that rate lower are not asked for."""
+KINDS = {"date": 0.8, "number": 0.6}
+"""Factors of the ratings of answers that are no names."""
+SHARPNESS = 3
+"""Power of a rating by which attributes are drawn."""
+OPENING = 8
+"""Words of a sentence in which its subject is looked for."""
+LEAST_WORD = 4
+"""Letters of a word of a title that may stand for it."""
+PRONOUNS = frozenset("he she it they his her its their".split())
+ADVERBIALS = frozenset(
+    """
+    after although as at before between by during following for from in like on since through under unlike until when
+    while with
+    """.split()
+)
+AFTERWORDS = frozenset(
+    """
+    see also,external links,references,notes,footnotes,further reading,bibliography,sources,citations,works cited,
+    gallery,notes and references
+    """.replace("\n", "")
+    .replace("    ", "")
+    .split(",")
+)
+"""Headings of sections that say nothing about the subject."""
+_NO_PROSE = re.compile(r"\s*(?:[*#:;|!{]|\[\[\s*(?:file|image)\s*:)", re.IGNORECASE)
+_ENDS = re.compile(r"[.!?][\"'”’)\]]*$")
+_EXPLETIVE = re.compile(r"It (?:is|was|has been|had been) \w+ that\b")
+_WORD = re.compile(r"[^\W\d_]+")
 KEPT = 1 << 16
 
 
 def is_generic(corpus: Corpus, node: int) -> bool:
     """Say whether an article is about a thing that everything is linked with: a country, a year, a language, a creed.
 
-    By its class in Wikidata, its title, and its noun or that of its lead; never by its in-degree.
+    By its class in Wikidata, its title, and its noun or, without one, that of its lead; never by its in-degree.
     """
     page = corpus.page(node)
     return (
         page.title in _list_generic("titles")
-        or page.type in _list_generic("nouns")
-        or (not page.type and page.lead_type in _list_generic("nouns"))
+        or (page.type or page.lead_type) in _list_generic("nouns")
         or not _list_generic("classes").isdisjoint(page.classes)
-        or _compile_titles().fullmatch(page.title) is not None
+        or re.fullmatch(_join_patterns(), page.title) is not None
     )
+
+
+def find_generic(corpus: Corpus) -> npt.NDArray[np.bool_]:
+    """Return for each article whether :func:`is_generic` says so, some seconds for millions of them."""
+    pages = pq.read_table(corpus.folder / "pages.parquet", columns=["title", "type", "lead_type", "classes"])
+    title, type, lead, classes = (pages[name] for name in pages.column_names)
+    noun = pc.if_else(pc.equal(type, ""), lead, type)
+    named = (pc.is_in(title, _make_set("titles")), pc.is_in(noun, _make_set("nouns")))
+    found = pc.or_(pc.or_(*named), pc.match_substring_regex(title, f"^(?:{_join_patterns()})$")).to_numpy().copy()
+    classified = pc.is_in(pc.list_flatten(classes), _make_set("classes")).to_numpy()
+    found[pc.list_parent_indices(classes).to_numpy()[classified]] = True
+    generic: npt.NDArray[np.bool_] = found
+    return generic
 
 
 def rate_hop(ground: Indexes, source: int, relation: str, object: int) -> float:
@@ -69,13 +118,13 @@ def rate_hop(ground: Indexes, source: int, relation: str, object: int) -> float:
 
 def rate_counts(counts: npt.NDArray[np.integer]) -> Rates:
     """Return a rating in (0, 1] that falls with the logarithm of a count; 1 for 0."""
-    rates: Rates = 1 / (1 + np.log2(1 + counts.astype(np.float32) / np.float32(FAMILIAR)))
+    rates: Rates = np.reciprocal(1 + np.log2(1 + counts.astype(np.float32) / FAMILIAR), dtype=np.float32)
     return rates
 
 
 def rate_places(positions: npt.NDArray[np.integer]) -> Rates:
     """Return a rating in (0, 1] that falls with the character offset of a link in its article."""
-    rates: Rates = 1 / (1 + positions.astype(np.float32) / np.float32(EARLY))
+    rates: Rates = np.reciprocal(1 + positions.astype(np.float32) / EARLY, dtype=np.float32)
     return rates
 
 
@@ -96,6 +145,63 @@ def rate_attribute(ground: Indexes, type: str, key: str) -> float:
     return UNKNOWN * min(len(ground.facts.having(key)) / SEEN, 1.0)
 
 
+def order_attributes(ground: Indexes, attributes: Sequence[Attribute], identity: int) -> tuple[Attribute, ...]:
+    """Return the attributes that a person may ask for, drawn one after another by :func:`weigh_attribute`.
+
+    Efraimidis and Spirakis: a number of which the least is drawn first, for each by itself.
+    """
+    keyed = []
+    for attribute in attributes:
+        weight = weigh_attribute(ground, attribute)
+        if weight > 0:
+            unit = draw_unit("ask", identity, attribute.fact.key)
+            keyed.append((-math.log(1.0 - unit) / weight, attribute.fact.start, attribute))
+    return tuple(attribute for _, _, attribute in sorted(keyed, key=lambda entry: entry[:2]))
+
+
+def weigh_attribute(ground: Indexes, attribute: Attribute) -> float:
+    """Return the weight by which an attribute is drawn to be asked for, names first; 0 for what nobody asks for."""
+    fact = attribute.fact
+    rate = rate_attribute(ground, ground.corpus.page(fact.node).type, fact.key)
+    return (rate * KINDS.get(attribute.answer.type, 1.0)) ** SHARPNESS if rate >= LEAST_ASKED else 0.0
+
+
+def is_telling(corpus: Corpus, node: int, link: WikiLink, sentence: str) -> bool:
+    """Say whether a sentence of running text tells its article's subject something about the entity that it links.
+
+    Lists, captions, tables and the sections after an article do not, nor does a sentence that opens with neither a name
+    of the subject, a word of its title or noun, nor a pronoun; it most likely has another subject.
+
+    Args:
+        corpus: of the article.
+        node: the article.
+        link: in the sentence.
+        sentence: plain text.
+    """
+    text = corpus.text(node)
+    line = text.rfind("\n", 0, link.start) + 1
+    if _NO_PROSE.match(text, line) or not _ENDS.search(sentence) or _EXPLETIVE.match(sentence):
+        return False
+    heading = text.rfind("\n==", 0, link.start)
+    if heading >= 0 and text[heading : text.find("\n", heading + 1)].strip("\n =").casefold() in AFTERWORDS:
+        return False
+    opening = {word.casefold() for word in _WORD.findall(_open(sentence))}
+    page = corpus.page(node)
+    named = {word.casefold() for word in _WORD.findall(f"{page.title} {page.type} {page.lead_type}")}
+    # "Lemons are grown" tells of the lemon.
+    named |= {f"{word}s" for word in named}
+    return not opening.isdisjoint(PRONOUNS | {word for word in named if len(word) >= LEAST_WORD})
+
+
+def _open(sentence: str) -> str:
+    """Return the first words of a sentence, those of an adverbial before its first comma left out."""
+    before, comma, after = sentence.partition(", ")
+    words = before.split()
+    if comma and words and words[0].casefold() in ADVERBIALS and len(words) <= OPENING:
+        words = after.split()
+    return " ".join(words[:OPENING])
+
+
 @lru_cache(maxsize=KEPT)
 def rate_key(type: str, key: str) -> float | None:
     """Return how likely a person asks for a key by the table alone, None if it knows none of the key's words."""
@@ -110,14 +216,20 @@ def rate_key(type: str, key: str) -> float | None:
     return PARTLY * max(known) if known else None
 
 
-def name_lists() -> str:
+def is_asked(key: str) -> bool:
+    """Say whether the table lets a key be asked for at all."""
+    rate = rate_key("", key)
+    return rate is None or rate >= LEAST_ASKED
+
+
+def read_lists() -> str:
     """Return the text of the word lists: part of the key of what is computed from them."""
     return resources.files("pipelines.graph").joinpath("data/salience.toml").read_text("utf-8")
 
 
 @cache
 def _read_lists() -> dict[str, Any]:
-    return tomllib.loads(name_lists())
+    return tomllib.loads(read_lists())
 
 
 @cache
@@ -125,9 +237,13 @@ def _list_generic(kind: str) -> frozenset[str]:
     return frozenset(split_names(_read_lists()["generic"][kind])) - {""}
 
 
+def _make_set(kind: str) -> pa.Array:
+    return pa.array(sorted(_list_generic(kind)))
+
+
 @cache
-def _compile_titles() -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in _read_lists()["generic"]["patterns"]))
+def _join_patterns() -> str:
+    return "|".join(_read_lists()["generic"]["patterns"])
 
 
 @cache

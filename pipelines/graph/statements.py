@@ -342,7 +342,7 @@ def show_page(corpus: Corpus, node: int) -> str:
     """Return everything that an article shows: prose, lists and tables, small templates, infobox."""
     sentences = " ; ".join(sentence.text for sentence in list_prose(corpus, node))
     text = corpus.text(node)
-    shown = " ; ".join(f"{fact.text} ; {fact.iso}" for fact in corpus.facts(node))
+    shown = " ; ".join(f"{fact.text} ; {fact.iso}" for fact in corpus.facts(node) if not fact.statement)
     return f"{sentences} ; {plain_text(text)} ; {' ; '.join(_render_small(text))} ; {shown}"
 
 

@@ -24,6 +24,7 @@ from pipelines.agent.picture_search import FetchedPictures, LocalImageSearch
 from pipelines.agent.pictures import Reader, Upscaler, has_opencv, make_repairs
 from pipelines.agent.tools import ToolBox
 from pipelines.checks.agreement import check_alternative
+from pipelines.checks.endings import list_endings
 from pipelines.checks.examination import PathDemands, digest_word_lists
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
@@ -590,7 +591,8 @@ class Assembly:
 
     def _build_paths(self) -> Paths:
         limits = self.answer_limits.model_copy(update={"answers": self.config.groundings.min_answers})
-        demands = PathDemands(limits, self.config.questions.max_answer_tokens)
+        hub = self.hub_in_degree if self.config.rewrites.forbid_shortcuts else None
+        demands = PathDemands(limits, self.config.questions.max_answer_tokens, hub)
         return Paths(self.graph, self.config.seed, self.ground, demands, self._make_guide())
 
     def _make_guide(self) -> Guide | None:
@@ -674,7 +676,8 @@ class Assembly:
 
     def _build_difficulty(self) -> MeasuredDifficulty:
         difficulty, judging, roles = self.config.difficulty, self.config.judging, self.roles
-        plan = make_plan(difficulty.preset, difficulty.solvers, difficulty.text_solver, difficulty.max_correct)
+        asked = difficulty.solvers, difficulty.text_solver, difficulty.max_correct
+        plan = make_plan(difficulty.preset, *asked, probes=difficulty.probe_attempts > 0)
         version = PHRASINGS[difficulty.phrasing]
         return MeasuredDifficulty(
             solvers={role: roles.ask(role, "answer_question", version) for role in plan.list_roles()},
@@ -687,6 +690,7 @@ class Assembly:
             watch=UnscoredWatch(judging.max_unscored, judging.min_attempts),
             swaps=PictureSwaps(self.ground, self.roles.pictures),
             contest=partial(check_alternative, self.ground) if difficulty.alternatives else None,
+            list_endings=partial(list_endings, self.ground.corpus),
             picture_judge=roles.ask("image_judge", "judge_picture") if self.config.models.image_judge else None,
         )
 

@@ -22,7 +22,7 @@ from pipelines.files import clear_temps, explain_os_error, replacing
 from pipelines.run.workspace import StageFolder, Workspace
 from schemas.reasons import STAGE_REASONS
 
-CORPUS_TABLES = ("pages", "facts", "redirects", "aliases", "images")
+CORPUS_TABLES = ("pages", "facts", "statements", "redirects", "aliases", "images")
 USAGE = "STRUCT(calls BIGINT, cached_calls BIGINT, tokens_in BIGINT, tokens_out BIGINT, cost DOUBLE)"
 COUNTS = "rows_in: 'BIGINT', kept: 'BIGINT', rejected: 'MAP(VARCHAR, BIGINT)', failed: 'BIGINT'"
 STAGE_MANIFEST = (

@@ -1,4 +1,4 @@
-"""Difficulty: attempts at each question under conditions of rising cost (text alone, picture, searches).
+"""Difficulty: attempts at each question under conditions of rising cost (its end alone, its text, picture, searches).
 
 A preset of :mod:`pipelines.agent.attempts` says which conditions are measured and which results refuse a question. A
 wrong answer that several attempts give is looked up in the corpus: if it cannot be refuted, the question may have two
@@ -41,6 +41,8 @@ from schemas.tasks import JudgePictureInputs, PictureReply
 
 AlternativeCheck = Callable[[Proof, Answer, str], CheckResult]
 """Checks another answer in the corpus: PASS if it is refuted, FAIL if it is confirmed, else UNKNOWN."""
+EndingList = Callable[[Proof, Answer], Sequence[str]]
+"""Returns the ends of a question that are asked alone, the shortest first."""
 TOO_SIMPLE: DifficultyReason = "picture-too-simple"
 REASONS = frozenset(get_args(DifficultyReason))
 
@@ -51,6 +53,7 @@ class QuestionCourse:
 
     record: Grounding
     exhibits: Exhibits
+    endings: Sequence[str]
     steps: tuple[Filter, ...]
     left_out: list[str]
     measured: list[Series]
@@ -72,9 +75,11 @@ class MeasuredDifficulty:
     """Source of swapped pictures; without it the conditions that need one are left out."""
     contest: AlternativeCheck | None = None
     """Checks repeated wrong answers; None skips the check."""
+    list_endings: EndingList = lambda proof, answer: ()
+    """Where a plan asks for the ends of a question alone."""
     picture_judge: RoleClient | None = None
     name: str = "difficulty"
-    version: int = 4
+    version: int = 5
     input: ClassVar[type[Record]] = Grounding
     output: ClassVar[type[Record]] = Difficulty
 
@@ -91,6 +96,7 @@ class MeasuredDifficulty:
             self.contest is not None,
             repr(self.plan),
             self.settings.attempts,
+            self.settings.probe_attempts,
             self.settings.early_stop,
         ])  # fmt: skip
 
@@ -130,9 +136,7 @@ class MeasuredDifficulty:
         return (
             Difficulty(
                 **dict(record),
-                cells=tuple(
-                    series.sum_up(self.solvers[series.step.role], self.settings.attempts) for series in course.measured
-                ),
+                cells=tuple(series.sum_up(self.solvers[series.step.role]) for series in course.measured),
                 search_need=course.need,
                 standing=standing,
                 alternatives=alternatives,
@@ -169,12 +173,13 @@ class MeasuredDifficulty:
 
     def _start(self, record: Grounding, swap: Swap | None) -> QuestionCourse:
         pictured = record.picture is not None
-        steps, left_out = fit_filters(self.plan.filters, pictured, swap is not None)
+        endings = self.list_endings(record.proof, record.answer) if record.proof.nodes else ()
+        filters = [step for step in self.plan.filters if endings or step.condition != "clause"]
+        steps, left_out = fit_filters(filters, pictured, swap is not None)
         if pictured and self.plan.judges_picture and self.picture_judge is None:
             left_out.append(TOO_SIMPLE)
-        return QuestionCourse(
-            record, Exhibits(record, self.searches, swap.picture if swap else None), steps, left_out, []
-        )
+        exhibits = Exhibits(record, self.searches, swap.picture if swap else None)
+        return QuestionCourse(record, exhibits, endings, steps, left_out, [])
 
     async def _attempt_all(self, course: QuestionCourse) -> Rejection | None:
         """Run the steps in order; stop at the first that refuses the question."""
@@ -194,16 +199,20 @@ class MeasuredDifficulty:
         return None
 
     async def _attempt_step(self, course: QuestionCourse, step: Filter) -> Series:
-        exhibit = await course.exhibits.show(step.condition)
+        exhibits = [await course.exhibits.show(step.condition)] * self.settings.attempts
+        if step.condition == "clause":
+            exhibits = [
+                Exhibit("clause", ending=each) for each in course.endings for _ in range(self.settings.probe_attempts)
+            ]
         solver = Solver(step.role, self.solvers[step.role], self.jury)
-        series = Series(step)
+        series = Series(step, len(exhibits))
         # What is attempted after the label is known is measured and decides nothing.
-        watched = self.contest is not None and not course.need and _shows_truth(course.record, exhibit)
-        for sample in range(self.settings.attempts):
+        watched = self.contest is not None and not course.need and _shows_truth(course.record, exhibits[0])
+        for sample, exhibit in enumerate(exhibits):
             attempt = await solver.attempt(course.record, exhibit, sample)
             self.watch.add(attempt.verdict, attempt.problem)
             series.add(attempt, watched and not (step.need and series.tally.correct))
-            if self.settings.early_stop and is_enough(step, series.tally, self.settings.attempts, watched):
+            if self.settings.early_stop and is_enough(step, series.tally, series.planned, watched):
                 break
         course.measured.append(series)
         return series
@@ -242,7 +251,7 @@ def find_standing(course: QuestionCourse) -> Standing:
 
 def _shows_truth(record: Grounding, exhibit: Exhibit) -> bool:
     """Say whether an attempt saw the whole question: its picture, or its text if it has none."""
-    return exhibit.picture == record.picture
+    return exhibit.picture == record.picture and not exhibit.ending
 
 
 def _reject(record: Grounding, reason: DifficultyReason, detail: str) -> Rejection:

@@ -204,7 +204,7 @@ class Groundings:
             question=record.text,
             name=record.proof.nodes[0].title,
             anchor_type=record.proof.nodes[0].type,
-            path=view_proof(record.proof, record.answer),
+            path=view_proof(self.ground.corpus, record.proof, record.answer),
             descriptors=tuple(hidden.get(node, "") for node in range(1, len(record.proof.nodes))),
             tried=tried,
         )

@@ -270,7 +270,7 @@ class Injections:
             numbers=(fact.target, *reversed(draft.taken)),
             names=list_names(self.ground.corpus, proof.nodes),
             type_words=list_type_words(proof.nodes),
-            view=view_proof(proof, record.answer),
+            view=view_proof(self.ground.corpus, proof, record.answer),
             threshold=place[1],
             min_answers=self.rules.min_answers,
         )

@@ -1,24 +1,31 @@
 """Paths: constrained walks from seeds, with roles, relations and evidence (OpenSearch-VL, equation 5)."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
 from typing import ClassVar
 
 from pipelines.agent.guiding import Guide
 from pipelines.checks.examination import PathDemands
 from pipelines.config.settings import PathsConfig
 from pipelines.corpus.store import Corpus
+from pipelines.graph.caps import Ending, admit, fit_rates, name_keys
 from pipelines.graph.facts import Attribute
 from pipelines.graph.proofs import cite_answer, cite_fact, cite_sentence, make_node
-from pipelines.graph.prose import make_clause, mask_names
+from pipelines.graph.prose import Clause, make_clause, mask_names
 from pipelines.graph.query import Indexes
+from pipelines.graph.salience import order_attributes, read_lists, weigh_attribute
 from pipelines.graph.walks import Drawn, Order, Walk, WalkGraph, WalkMove
 from pipelines.ids import digest_value, draw_unit, make_record_id
 from schemas.base import Record, Rejection
-from schemas.datasets import Path, Seed
+from schemas.datasets import Path, Seed, Split
 from schemas.manifest import ModelEntry
 from schemas.proofs import Hop, Role
+
+SURVEYED_ENDS = 500
+"""Ends of walks, the most frequent, whose answers are judged to set the caps; each of the others is rare."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +44,33 @@ class Paths:
     version: int = 5
     drawn: dict[Order, Drawn] = field(default_factory=dict, init=False, repr=False, compare=False)
     """First walks of the records of a shard, drawn in one batch."""
-    judged: dict[tuple[int, int], str] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """By node and offset of an attribute, the code that refuses it; empty for none."""
+    judged: dict[tuple[int, int, str], str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By node, offset and answer of an attribute, the code that refuses it; empty for none."""
     input: ClassVar[type[Record]] = Seed
     output: ClassVar[type[Record]] = Path
+
+    @cached_property
+    def rates(self) -> Mapping[str, float]:
+        """Rates of what walks end at too often: facts, answers, relations; empty without caps or with a guide."""
+        caps = self.settings.max_answer_share, self.settings.max_relation_share
+        if min(caps) >= 1.0 or self.guide:
+            return {}
+        surveyed = self.graph.survey_ends(self.seed)
+        asked = [(self._weigh_ends(*end), share) for end, share in islice(surveyed.items(), SURVEYED_ENDS)]
+        # Walks that end where nothing may be asked for are drawn anew.
+        lost = sum(share for weights, share in asked if not weights)
+        endings = [
+            Ending(keys, share / (1.0 - lost) * weight / sum(weights.values()))
+            for weights, share in asked
+            for keys, weight in weights.items()
+        ]
+        return fit_rates(endings, *caps)
+
+    def _weigh_ends(self, node: int, split: Split) -> dict[tuple[str, ...], float]:
+        """Return the keys of what may be asked for at a walk's end, with the weights by which it is chosen."""
+        found = [a for a in self.graph.read_answers(node, split) if not self._judge_answer(a)]
+        weights = {name_keys(a): weigh_attribute(self.ground, a) if self.settings.salience else 1.0 for a in found}
+        return {keys: weight for keys, weight in weights.items() if weight > 0}
 
     @property
     def settings(self) -> PathsConfig:
@@ -50,8 +80,9 @@ class Paths:
     def fingerprint(self) -> str:
         """Digest of the walk rules, the seed and the guide."""
         later = self.ground.later.digest if self.ground.later else ""
+        lists = read_lists() if self.settings.salience else ""
         guided = [self.guide.identity] if self.guide else []
-        return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), later, *guided])
+        return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), later, lists, *guided])
 
     def prompts(self) -> dict[str, str]:
         """Those of the guide."""
@@ -87,7 +118,7 @@ class Paths:
                 if walk is None:
                     refused.update(drawn.refused)
                     continue
-                path = self._choose_path(record, node, walk, attempt, refused)
+                path = self._choose_path(record, drawn.order, walk, attempt, refused)
                 if path is not None and path.record_id not in paths:
                     paths[path.record_id] = path
                     break
@@ -107,7 +138,7 @@ class Paths:
                 if guided.walk is None:
                     refused[guided.reason] += 1
                     continue
-                path = self._choose_path(record, node, guided.walk, attempt, refused)
+                path = self._choose_path(record, order, guided.walk, attempt, refused)
                 if path is None or path.record_id in paths:
                     continue
                 marks = await guide.judge(path)
@@ -142,26 +173,34 @@ class Paths:
             f"{self.settings.walks * self.settings.per_seed} walks, none to be asked about; refused: {counts or 'none'}"
         )
 
-    def _choose_path(self, record: Seed, node: int, walk: Walk, attempt: int, refused: Counter[str]) -> Path | None:
+    def _choose_path(self, record: Seed, order: Order, walk: Walk, attempt: int, refused: Counter[str]) -> Path | None:
         """Return the path to the first attribute at a walk's end that passes the demands; count the codes of others."""
-        for attribute in walk.attributes:
+        for attribute in self._order(walk, order):
             fault = self._judge_answer(attribute)
+            if not fault and not admit(self.rates, record.record_id, name_keys(attribute)):
+                fault = "asked-often"
             if fault:
                 refused[fault] += 1
                 continue
-            path = self._make_path(record, node, walk, attribute, attempt)
+            path = self._make_path(record, order.node, walk, attribute, attempt)
             if path is None:
                 refused["unreadable"] += 1
                 return None
-            found = self.demands.find_path_fault(self.ground, path) if self.demands else None
+            found = self.demands.find_path_fault(self.ground, path, attribute.answer) if self.demands else None
             if found is None:
                 return path
             refused[found.code] += 1
         return None
 
+    def _order(self, walk: Walk, order: Order) -> Sequence[Attribute]:
+        """Return the attributes at a walk's end in the order of trying."""
+        if self.settings.salience and not self.guide:
+            return order_attributes(self.ground, walk.attributes, order.identity)
+        return walk.attributes
+
     def _judge_answer(self, attribute: Attribute) -> str:
         """Return the code that refuses an attribute, empty for none; walks often end at the same articles."""
-        place = attribute.fact.node, attribute.fact.start
+        place = attribute.fact.node, attribute.fact.start, attribute.answer.key
         if place not in self.judged:
             fault = self.demands.find_answer_fault(self.ground, attribute) if self.demands else None
             self.judged[place] = fault.code if fault else ""
@@ -204,6 +243,15 @@ def make_order(seed: Seed, node: int, number: int, attempt: int) -> Order:
     return Order(node, seed.split, identity)
 
 
+def _read_clause(corpus: Corpus, source: int, move: WalkMove, names: Sequence[str]) -> Clause | None:
+    """Return the sentence of a move, or the quotation of its relation, with all names masked."""
+    if move.link is None or move.clause is None:
+        return None
+    if move.gloss:
+        return replace(move.clause, text=mask_names(move.clause.text, names))
+    return make_clause(corpus.text(source), move.link, names)
+
+
 def make_hop(corpus: Corpus, index: int, source: int, move: WalkMove, names: Sequence[str]) -> Hop | None:
     """Return a move as a hop with its evidence; None if its sentence does not read with all names masked."""
     subject_id, object_id = corpus.page(source).page_id, corpus.page(move.target).page_id
@@ -217,8 +265,7 @@ def make_hop(corpus: Corpus, index: int, source: int, move: WalkMove, names: Seq
             clause="",
             evidence=evidence,
         )
-    page = corpus.text(source)
-    clause = None if move.link is None else make_clause(page, move.link, names)
+    clause = _read_clause(corpus, source, move, names)
     if clause is None or move.link is None:
         return None
     evidence = cite_sentence(corpus, source, clause.start, clause.end, move.link.start)

@@ -127,7 +127,7 @@ class Questions:
         Raises:
             RecordFailed: ``unusable-question`` when neither of two replies is a question that names anchor and bridges.
         """
-        view, tried, misread = view_proof(proof, answer), NOTHING, PASSED
+        view, tried, misread = view_proof(self.ground.corpus, proof, answer), NOTHING, PASSED
         titles = [node.title for node in record.nodes[:-1]]
         hidden = flatten_names(list_names(self.ground.corpus, record.nodes[-1:]))
         for sample in range(TRIES):

@@ -132,7 +132,7 @@ class Rewrites:
             certificates=(),
             names=list_names(self.ground.corpus, record.proof.nodes),
             type_words=list_type_words(record.proof.nodes),
-            view=view_proof(record.proof, record.answer),
+            view=view_proof(self.ground.corpus, record.proof, record.answer),
         )
 
     async def _hide(self, record: Question, draft: Draft, node: int, number: int) -> Draft | Rejection:

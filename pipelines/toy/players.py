@@ -1,9 +1,10 @@
 """Scripted solver and judge: difficulty and judging without a model.
 
 The solver plays the shortcuts that the difficulty filter looks for. With text alone it answers when the last entity
-stands out by itself, which makes the picture unneeded; with the picture it must recognise the anchor and know every
-fact of the chain. An image search lets it read the anchor's name off the first hit. A text search that finds anything
-makes up for one unknown fact, so a chain with two of them stays closed. A swapped picture leads elsewhere.
+stands out by itself, which makes the picture unneeded, and with an end of the question alone likewise; with the picture
+it must recognise the anchor and know every fact of the chain. An image search lets it read the anchor's name off the
+first hit. A text search that finds anything makes up for one unknown fact, so a chain with two of them stays closed. A
+swapped picture leads elsewhere.
 
 The judge knows from the oracle whether an answer is right, and errs at set rates. Two judges err together as often as
 their correlation says, as judges that were trained on the same pages do.
@@ -28,7 +29,7 @@ from schemas.tasks import (
     SolverOracle,
 )
 
-VERSION = 1
+VERSION = 2
 """Raise it with any change of the rules of either player: it is part of their identities."""
 UNKNOWN = "unknown"
 
@@ -112,7 +113,7 @@ class ScriptedSolver:
             raise ConfigError(f"question {oracle.question_id}: oracle.popularity is empty; it needs one number a node")
         seen, _, tools = inputs.condition.partition("+")
         looked_up = tools in BY_WORDS and inputs.search_results not in ("", NOTHING_FOUND)
-        if seen == "text":
+        if seen in ("clause", "text"):
             return oracle.alone_count == 1 and (looked_up or oracle.popularity[-1] >= self.fact_popularity)
         if seen == "swapped":
             return False

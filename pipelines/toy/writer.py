@@ -73,7 +73,7 @@ from schemas.tasks import (
     WriteQuestionInputs,
 )
 
-VERSION = 2
+VERSION = 3
 """Raised when the writer answers otherwise to the same request; the tables count by their digest."""
 
 _BLANK = "____"
@@ -83,6 +83,7 @@ _MANY = 12
 """Facts of a sort that are combined with others: what a page offers beyond is not looked at."""
 _CLAUSE = re.compile(r"^(?:\{who\}|who|that|where|whose|\w+ (?:which|whom)) ")
 _OPENS_CLAUSE = re.compile(r"^(?:who|that|whose) ")
+_BRACKET = re.compile(r"\[[^\[\]]*\]")
 _SPACED_MARK = re.compile(r" +([,.;:!)])")
 
 _SOFT = "\ue000"
@@ -430,9 +431,11 @@ def _spread(groups: Sequence[Sequence[Descriptor]], count: int) -> list[Descript
 def cut_clause(clause: str, words: int) -> str:
     """Shorten a blanked clause to at most ``words`` words around its blank, marking cuts with an ellipsis.
 
-    Quotation marks become single ones and question marks end the clause, so that it can stand inside a question.
+    Quotation marks become single ones and question marks end the clause, so that it can stand inside a question. A
+    bracket stands for words that are not shown.
     """
-    clean = re.sub(r"[\[\]{}<>|\ue000-\uf8ff]", "", clause).replace("“", "‘").replace("”", "’").replace('"', "’")
+    clean = _BRACKET.sub("…", clause)
+    clean = re.sub(r"[\[\]{}<>|\ue000-\uf8ff]", "", clean).replace("“", "‘").replace("”", "’").replace('"', "’")
     tokens = clean.split()
     middle = next((i for i, token in enumerate(tokens) if _BLANK in token), None)
     if middle is None:

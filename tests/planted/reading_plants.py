@@ -155,7 +155,7 @@ def plant_second_value(case: Case, words: Vocabulary, rng: Random) -> Pair | Non
 def make_query(case: Case) -> Query:
     """Return what the writer was given for an accepted question."""
     proof = case.question.proof
-    return view_proof(proof, case.question.answer), proof.descriptors or ("",) * len(proof.hops)
+    return view_proof(case.corpus, proof, case.question.answer), proof.descriptors or ("",) * len(proof.hops)
 
 
 def _list_free(case: Case) -> list[int]:

@@ -18,7 +18,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from random import Random
@@ -249,8 +249,8 @@ class OverlayCorpus(Corpus):
     @cached_property
     def _fact_table(self) -> pa.Table:
         facts = [fact for node in self.article_nodes() for fact in self.facts(node)]
-        columns = [[getattr(fact, field.name) for fact in facts] for field in fields(Fact)]
-        return pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(columns, FACTS, strict=True)], schema=FACTS)
+        columns = [pa.array([getattr(fact, field.name) for fact in facts], field.type) for field in FACTS]
+        return pa.Table.from_arrays(columns, schema=FACTS)
 
     @cached_property
     def _names(self) -> list[tuple[str, ...]]:

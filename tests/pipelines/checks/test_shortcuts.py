@@ -2,6 +2,7 @@
 
 import pytest
 
+from pipelines.checks.endings import Probe
 from pipelines.checks.shortcuts import check_earlier_pages, check_guessable, check_path_length, check_retrieval
 from pipelines.graph.answers import type_answer
 from pipelines.graph.query import Indexes, locate_nodes
@@ -172,3 +173,18 @@ def test_one_search_must_not_find_the_page(wiki, kelm, text, rank, outcome):
     result = check_retrieval(wiki, text, kelm, rank)
     assert result.outcome == outcome
     assert result.code == ("" if outcome == "PASS" else "one-retrieval")
+
+
+@pytest.mark.parametrize(
+    ("words", "title", "found"),
+    [
+        ("the lighthouse is of granite", "Kelm", True), ("the lighthouse is of granite", "Page 7", False),
+        ("a granite lighthouse", "Kelm", False),
+    ],
+)  # fmt: skip
+def test_a_piece_of_four_words_may_not_put_one_of_its_pages_first(wiki, kelm, words, title, found):
+    probes = [Probe("Who grazes in the plain", (kelm,)), Probe(words, (wiki.find("Page 8"), wiki.find(title)))]
+    result = check_retrieval(wiki, "Who grazes in the plain?", kelm, 10, probes)
+    assert (result.outcome, result.code) == (("FAIL", "one-retrieval") if found else ("PASS", ""))
+    assert not found or result.detail == f"{words!r} alone finds {title!r}"
+    assert check_retrieval(wiki, "Who grazes in the plain?", kelm, 0, probes).passed

@@ -117,8 +117,8 @@ def test_a_folder_without_manifest_and_a_corpus_of_an_older_form_are_refused(cor
     with pytest.raises(ConfigError, match="no corpus at"):
         Corpus.open(tmp_path)
     manifest = corpus.folder / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"schema_version": 4', '"schema_version": 3'))
-    with pytest.raises(ConfigError, match="schema version 3; expected 4: rebuild the corpus"):
+    manifest.write_text(manifest.read_text().replace('"schema_version": 5', '"schema_version": 4'))
+    with pytest.raises(ConfigError, match="schema version 4; expected 5: rebuild the corpus"):
         Corpus.open(corpus.folder)
 
 

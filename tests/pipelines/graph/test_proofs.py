@@ -158,7 +158,7 @@ def test_every_question_of_the_demo_is_a_query_with_one_answer(demo, demo_ground
 
 
 def test_a_writer_sees_names_and_relations_and_the_names_of_a_path_hold_every_title(demo_corpus, question):
-    nodes, view = question.proof.nodes, view_proof(question.proof, question.answer)
+    nodes, view = question.proof.nodes, view_proof(demo_corpus, question.proof, question.answer)
     assert [hop.object_name for hop in view.hops] == [node.title for node in nodes[1:]]
     assert view.answer_relation == question.proof.answer_relation
     names = list_names(demo_corpus, nodes)

@@ -4,10 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.corpus.wikitext import find_links
-from pipelines.graph.prose import BLANK, MASK, make_clause, mask_names, read_prose
+from pipelines.corpus.wikitext import find_links, plain_text
+from pipelines.graph.prose import BLANK, MASK, generalise_clause, make_clause, mask_names, read_prose
+from tests.pipelines.checks.claims import make_hop
+from tests.toy import PAGES, build_toy_corpus
 
-PAGE = """{{Infobox bridge
+ARTICLE = """{{Infobox bridge
 | length = 320 m
 }}
 '''Kelm Bridge''' ({{birth date|1880|4|2}}) is a [[bridge|road bridge]].<ref>A book. Not read.</ref> It is \
@@ -25,7 +27,7 @@ It was opened in 1931{{efn|so they say}}. It cost {{unknown|9}} pounds.
 
 
 def test_sentences_are_those_outside_infobox_tables_lists_headings_and_captions():
-    assert [sentence.text for sentence in read_prose(PAGE)] == [
+    assert [sentence.text for sentence in read_prose(ARTICLE)] == [
         "Kelm Bridge (April 2, 1880) is a road bridge.",
         "It is 320 m long.",
         "It was opened in 1931.",
@@ -34,7 +36,7 @@ def test_sentences_are_those_outside_infobox_tables_lists_headings_and_captions(
 
 
 def test_the_first_sentence_leads_and_a_junior_does_not_end_it():
-    assert [sentence.lead for sentence in read_prose(PAGE)] == [True, False, False, False]
+    assert [sentence.lead for sentence in read_prose(ARTICLE)] == [True, False, False, False]
     cut = read_prose("'''Hans Oder Jr.''' was a banker. He died.")
     assert cut[0].lead
     cut = read_prose("Hans Oder Jr. (2 May 1880 – 1931) was a banker. He died.")
@@ -86,3 +88,40 @@ def test_no_name_survives_as_a_whole_word(text, names):
     masked = mask_names(text, names).replace(MASK, "\n")
     for name in (name for name in names if name not in MASK and "\n" not in name):
         assert not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", masked, re.IGNORECASE) or name.strip(" \t\n") != name
+
+
+SEEN = {
+    "In 1931 [[Hans Oder]] sold the mill to [[Kelm Bridge|the Kelm company]] of [[Valdonia]].": (
+        "In [a year] ____ sold the mill to [a bridge] of [a country]."
+    ),
+    "On 5 April 1931 [[Hans Oder]] gave 2,000 crowns and 12% of the 1920s harvest to the [[Lumby|town]].": (
+        "On [a date] ____ gave [a number] crowns and [a number]% of the 1920s harvest to the town."
+    ),
+    "[[Hans Oder]] and the writer Ana of Ostrel met J. R. Smith at the Fair of the Three Kings.": (
+        "____ and the writer [a name] met [a name] at [a name]."
+    ),
+    "Legal quarrels with the banker [[Hans Oder]] began in the 19th century.": (
+        "Legal quarrels with the banker ____ began in the 19th century."
+    ),
+    "Lumby's mayor called the banker [[Hans Oder]] Mira Tolland's friend.": (
+        "[a town]'s mayor called the banker ____ [an architect]'s friend."
+    ),
+    "The Brandt brothers, said the banker [[Hans Oder]], were no brothers.": (
+        "[a name] brothers, said the banker ____, were no brothers."
+    ),
+    "Of the [[Kelm Bridge|money]] the banker [[Hans Oder]] saw little.": "Of [a bridge] the banker ____ saw little.",
+}
+
+
+@pytest.mark.parametrize(("sentence", "seen"), SEEN.items())
+def test_a_writer_sees_kinds_in_place_of_other_names_dates_and_numbers(tmp_path, sentence, seen):
+    pages = PAGES | {"Orsa Bridge": f"{PAGES['Orsa Bridge']} {sentence}"}
+    corpus = build_toy_corpus(tmp_path, pages)
+    hop = make_hop(corpus, 1, (corpus.find("Orsa Bridge"), corpus.find("Hans Oder")), "mentions", ())
+    assert generalise_clause(corpus, hop) == seen
+    assert hop.clause.replace(BLANK, "Hans Oder") == plain_text(sentence)
+
+
+def test_a_hop_along_a_relation_has_no_clause_to_generalise(toy):
+    hop = make_hop(toy, 1, (toy.find("Kelm Bridge"), toy.find("Mira Tolland")), "architect", ())
+    assert generalise_clause(toy, hop) == ""

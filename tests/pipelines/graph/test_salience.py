@@ -2,7 +2,7 @@ import pytest
 
 from pipelines.corpus.store import Corpus
 from pipelines.graph.query import Indexes
-from pipelines.graph.salience import is_generic, rate_attribute, rate_hop
+from pipelines.graph.salience import find_generic, is_generic, rate_attribute, rate_hop
 from tests.toy import box, build_toy_corpus
 
 BRIDGES = [f"Bridge {number}" for number in range(12)]
@@ -74,3 +74,8 @@ def test_a_key_that_the_table_does_not_know_counts_by_the_pages_that_have_it(gro
 
 def test_the_measures_of_a_generic_thing_are_asked_for_less(ground):
     assert rate_attribute(ground, "country", "area") < rate_attribute(ground, "lake", "area") / 2
+
+
+def test_all_articles_at_once_give_what_each_gives(ground, demo_corpus):
+    for corpus in (ground.corpus, demo_corpus):
+        assert find_generic(corpus).tolist() == [is_generic(corpus, node) for node in corpus.article_nodes()]

@@ -288,6 +288,66 @@ def test_a_label_is_not_known_when_a_cheaper_search_might_have_done(tmp_path, qu
     assert set(count_requests(stage)) == {"image"}
 
 
+# ends of a question alone
+
+
+def make_probing(tmp_path, replies, preset="opensearch-vl", text_solver="", **changes):
+    """Return a stage with two ends for each question and two attempts at each."""
+    plan = make_plan(preset, ("solver",), text_solver, probes=True)
+    return make_stage(
+        tmp_path, replies, plan=plan, list_endings=lambda *asked: ("The short end?", "The end?"), **changes
+    )
+
+
+@pytest.mark.parametrize(
+    ("replies", "asked"), [([RIGHT], 1), ([WRONG, RIGHT], 2), ([UNKNOWN, WRONG, WRONG, RIGHT], 4)]
+)  # fmt: skip
+def test_an_end_that_is_answered_alone_refuses_before_anything_dearer(tmp_path, question, replies, asked):
+    stage = make_probing(tmp_path, {"clause": replies})
+    assert measure(stage, question).reason == "clause-answers"
+    assert count_requests(stage) == {"clause": asked}
+
+
+def test_each_end_is_attempted_without_the_rest_of_the_question(tmp_path, question):
+    stage = make_probing(tmp_path, {})
+    made = measure(stage, question)
+    cell = made.cells[0]
+    assert (cell.condition, cell.planned, cell.attempts, cell.correct) == ("clause", 4, 4, 0)
+    assert [cell.condition for cell in made.cells[1:]] == ["text", "image", "image+image-search"]
+    asked = [request for request in stage.solvers["solver"].model.asked if request.inputs.condition == "clause"]
+    assert [request.inputs.question for request in asked] == ["The short end?"] * 2 + ["The end?"] * 2
+    assert not [request for request in asked if question.text in request.messages[-1].text]
+    assert not [message for request in asked for message in request.messages if message.images]
+
+
+def test_an_end_that_nobody_could_score_is_no_proof_that_it_is_safe(tmp_path, question):
+    assert measure(make_probing(tmp_path, {"clause": [BROKEN]}), question).reason == "unscored"
+
+
+def test_a_wrong_answer_to_an_end_is_no_alternative_answer_of_the_question(tmp_path, question):
+    contest, contested = contest_with("FAIL")
+    unpictured = question.model_copy(update={"picture": None})
+    made = measure(make_probing(tmp_path, {"clause": [WRONG]}, contest=contest), unpictured)
+    assert isinstance(made, Difficulty)
+    assert not contested
+
+
+def test_a_question_without_ends_is_measured_as_without_probes(tmp_path, question):
+    plan = make_plan("opensearch-vl", ("solver",), probes=True)
+    made = measure(make_stage(tmp_path, {"clause": [RIGHT]}, plan=plan), question)
+    assert [cell.condition for cell in made.cells] == ["text", "image", "image+image-search"]
+    assert made.left_out == ()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "probed"),
+    [("demo", 2), ("opensearch-vl", 2), ("vsearcher", 0), ("exam", 0), ("mars", 0), ("fvqa", 0)],
+)  # fmt: skip
+def test_ends_are_probed_where_no_papers_protocol_stands_against_it(recipe, probed):
+    dump = [] if recipe == "demo" else ["corpus.dump=dump.xml"]
+    assert make_config(read_recipe(recipe), dump).difficulty.probe_attempts == probed
+
+
 # swapped pictures, and what is left out
 
 
@@ -453,6 +513,8 @@ def test_the_fingerprint_covers_everything_that_decides(tmp_path):
     others = [
         replace(stage, settings=DifficultyConfig(attempts=5)),
         replace(stage, settings=stage.settings.model_copy(update={"early_stop": False})),
+        replace(stage, settings=stage.settings.model_copy(update={"probe_attempts": 3})),
+        replace(stage, plan=make_plan("vsearcher", ("solver",), probes=True)),
         replace(stage, plan=make_plan("vsearcher", ("solver",), max_correct=1)),
         replace(stage, plan=make_plan("mars", ("solver",))),
         replace(stage, plan=make_plan("grid", ("solver",))),

@@ -48,7 +48,7 @@ def solve(solver, condition, sample=0, *, popularity=(60, 20, 20), alone=7, seen
     inputs = AnswerQuestionInputs(
         question="When?",
         condition=condition,
-        pictured=not condition.startswith("text"),
+        pictured=not condition.startswith(("clause", "text")),
         image_results="1. A page" if tools in ("image-search", "both") else "",
         search_results=found if tools in ("text-search", "both") else "",
         oracle=oracle,
@@ -66,6 +66,8 @@ SHOWN, MISLED = ("Kelm Bridge", "Oster Bridge"), ("Oster Bridge", "Kelm Bridge")
         ("text", {"alone": 7}, False),
         ("text", {"alone": 1, "popularity": (1, 1, 10)}, True),
         ("text", {"alone": 1, "popularity": (99, 99, 9)}, False),
+        ("clause", {"popularity": (99, 99, 99)}, False),
+        ("clause", {"alone": 1, "popularity": (1, 1, 10)}, True),
         ("text+text-search", {"alone": 1, "popularity": (1, 1, 1)}, True),
         ("text+text-search", {"alone": 2, "popularity": (99, 99, 99)}, False),
         ("image", {}, True),
