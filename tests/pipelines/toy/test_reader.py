@@ -112,5 +112,6 @@ def test_what_templates_say_of_relations_in_words_is_read_back(variety: int) -> 
     offered.append(OfferedRelation(id="r9", kind="value", statement="length"))
     text = write_question(path)
     reading = read_question(ReadQuestionInputs(text=text, relations=tuple(offered)))
-    assert [(step.relation, step.backward) for step in reading.steps] == [(f"r{n}", False) for n in range(3)], (text, reading.unsure)
+    steps = [(step.relation, step.backward) for step in reading.steps]
+    assert steps == [(f"r{n}", False) for n in range(3)], (text, reading.unsure)
     assert reading.asked == "r9"
