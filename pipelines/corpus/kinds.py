@@ -52,7 +52,8 @@ _CLAUSE = re.compile(r"(?:While|Although|Though|Before|After|Because|Since|If|Wh
 _VERB = re.compile(r" (?:is|was|are|were|refers?) ")
 _PARTS = re.compile(r"\s*(?:,|/|\s(?:and|or)\s)\s*")
 _OF = re.compile(
-    r"^\s(?:of|for|in|(?:given|applied)\s+to|used for)\s+(?:(?:an?|the|about|both|either|several|various|over|more than|some|all)\s)*"
+    r"^\s(?:of|for|in|(?:given|applied)\s+to|used for)\s+"
+    r"(?:(?:an?|the|about|both|either|several|various|over|more than|some|all)\s)*"
 )
 _OF_NOTHING = re.compile(r"^ of (?!the |an? )[a-z]")
 """What follows "a state" where it is none: "of disagreement"."""
@@ -116,9 +117,14 @@ def is_abstract(kind: str) -> bool:
 
 
 @cache
-def list_hubs() -> tuple[frozenset[str], frozenset[str]]:
-    """Return the nouns whose articles are hubs, and the titles, in lower case, of articles about a kind of thing."""
-    return read_names("kinds", "hubs"), _list_known()
+def list_hubs() -> frozenset[str]:
+    """Return the nouns of hubs: articles that are no seed and no step of a walk, whatever links to them."""
+    return read_names("kinds", "hubs")
+
+
+def list_kinds() -> frozenset[str]:
+    """Return all known nouns: in lower case, the titles of articles about a kind of thing."""
+    return _list_known()
 
 
 @cache
@@ -197,7 +203,7 @@ def name_title_kind(title: str) -> str:
     first, _, inner = plain.partition(" ")
     before, of, _ = plain.partition(" of ")
     topic = _find_known(re.split(r" (?:of|in|and|on) ", plain)[0])
-    if topic in read_names("kinds", "topics") and (topic == first.lower() or first != plain and topic in plain):
+    if topic in read_names("kinds", "topics") and (topic == first.lower() or (inner and topic in plain)):
         return topic
     note_kind = _find_known(note.rstrip(")"))
     if note_kind and not is_abstract(note_kind):

@@ -14,7 +14,7 @@ from pipelines.errors import ConfigError
 from pipelines.ids import digest_value
 
 SCHEMA_VERSION = 4
-BUILDER_VERSION = 11
+BUILDER_VERSION = 12
 """Raised whenever the same input would give other tables."""
 
 
