@@ -43,9 +43,10 @@ _IS_A = re.compile(
 _PHRASE_END = re.compile(
     r"\s[-–—]\s|[–—]|\s(?:in|of|by|for|from|that|which|who|whom|whose|where|when|located|situated|lying|on|at|with|to|as"
     r"|near|between|built|born|based|known|used|named|called|founded|designed|made|found|into|within|along|under|over|he"
-    r"|she|it|was|is|are|were|has|had|native|belonging|consisting|held|having|being|during|since|against|through|per"
-    r"|given|written|published|developed|produced|created|released|containing|around|than|inhabiting|serving|common"
-    r"|directed|practi[cs]ed|throughout|across|among|above|below|just|only|also|not|applied|indigenous|endemic|living|occurring|describing|formed|active|bearing|dating|ever|so|but|because|while|after|before|about)\s"
+    r"|she|it|was|is|are|were|has|had|belonging|consisting|held|having|being|during|since|against|through|per"
+    r"|given|written|published|developed|produced|created|released|containing|around|than|inhabiting|serving"
+    r"|directed|practi[cs]ed|throughout|across|among|above|below|just|only|also|not|applied|occurring|describing|formed"
+    r"|bearing|dating|ever|so|but|because|while|after|before|about)\s"
 )
 _NOTICE = re.compile(r"(?:For (?:other|the|an?) |This (?:article|page) |Not to be confused|See also|Disambiguation)")
 _CLAUSE = re.compile(r"(?:While|Although|Though|Before|After|Because|Since|If|When)\b")
@@ -258,7 +259,7 @@ def _read_phrase(phrase: str) -> str:
     """Return the first known noun of a phrase: of "large, hoofed mammals of the genus ..." ``mammal``."""
     end = _PHRASE_END.search(phrase)
     head, rest = (phrase[: end.start()], phrase[end.start() :]) if end else (phrase, "")
-    for part in _PARTS.split(head)[:_MOST_NOUNS]:
+    for part in _PARTS.split(head + " ")[:_MOST_NOUNS]:
         found = _find_known(part)
         if found in read_names("kinds", "abstract_of") and _OF_NOTHING.match(rest):
             return "concept"

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.config.settings import PathsConfig, SplitRule, SplitsConfig
+from pipelines.corpus.kinds import list_hubs, list_kinds
 from pipelines.graph.facts import read_attributes, read_relations
 from pipelines.graph.walks import (
     ASKED,
