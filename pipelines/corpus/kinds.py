@@ -277,7 +277,7 @@ def _read_inner(part: str, rest: str) -> str:
     words = _list_words(part)
     head = make_singular(words[-1]) if words else ""
     joined = f"{head}{' '.join(rest.split(' ')[:3])}"
-    if joined in _list_known():
+    if rest.startswith(" of ") and joined in _list_known():
         return joined
     if head not in read_names("kinds", "hollow_heads"):
         return ""
