@@ -4,9 +4,9 @@ from typing import Final, Literal, get_args
 
 CorpusReason = Literal["namespace", "dangling-redirect", "redirect-cycle"]
 SeedReason = Literal[
-    "list-page", "disambiguation-page", "no-infobox", "no-type", "no-image", "image-not-free", "image-too-small",
-    "image-unusable", "in-degree-low", "hub", "class", "counts-unknown", "too-well-known", "too-few-statements",
-    "not-in-corpus", "other-split", "over-quota",
+    "list-page", "disambiguation-page", "no-infobox", "no-type", "abstract", "no-image", "image-not-free",
+    "image-too-small", "image-unusable", "in-degree-low", "hub", "class", "counts-unknown", "too-well-known",
+    "too-few-statements", "not-in-corpus", "other-split", "over-quota",
 ]  # fmt: skip
 PathReason = Literal["no-walk", "no-answer-in-reach"]
 QuestionReason = Literal[

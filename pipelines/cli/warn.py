@@ -29,6 +29,7 @@ GOVERNING: Mapping[str, Mapping[str, str]] = {
         "in-degree-low": "seeds.min_in_degree",
         "hub": "seeds.hub_in_degree",
         "class": "seeds.classes",
+        "abstract": "seeds.abstract",
         "too-well-known": "seeds.max_sitelinks",
         "too-few-statements": "seeds.min_statements",
         "other-split": "seeds.splits",

@@ -46,7 +46,7 @@ class SmallCorpus(Section):
 
     below_articles: int = Field(1_000_000, ge=0, description="use these gates under this many articles")
     min_in_degree: int = Field(3, ge=0, description="opensearch-vl: fewest articles linking to a seed")
-    hub_share: float = Field(0.0003, ge=0.0, le=1.0, description="share of articles, by in-degree, that are hubs")
+    hub_share: float = Field(0.015, ge=0.0, le=1.0, description="share of articles, by in-degree, that are hubs")
     require_infobox: bool = Field(True, description="opensearch-vl: seeds need an infobox")
     require_image: bool = Field(True, description="seeds need a free lead picture")
 
@@ -117,7 +117,7 @@ class SeedsConfig(Section):
         10_000,
         ge=1,
         description="articles with more incoming links are hubs: closed to walks, and under opensearch-vl no seeds; "
-        "small_corpus.hub_share decides under its below_articles",
+        "small_corpus.hub_share decides under its below_articles; countries, oceans, years and the like always are",
     )
     require_infobox: bool = Field(
         True, description="opensearch-vl: seeds need an infobox; small_corpus's under its below_articles"
@@ -128,6 +128,10 @@ class SeedsConfig(Section):
         "below_articles",
     )
     min_image_side: int = Field(512, ge=1, description="shorter side of the picture, pixels")
+    abstract: bool = Field(
+        False,
+        description="what no picture shows may be a seed: theories, languages, periods, wars, diseases and the like",
+    )
     small_corpus: SmallCorpus = SmallCorpus()
 
 

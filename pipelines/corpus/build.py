@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from pipelines.corpus.commons import write_images
 from pipelines.corpus.dump import Site, list_parts, plan_ranges, read_site, strip_qualifier
+from pipelines.corpus.kinds import find_domain, name_class_kind
 from pipelines.corpus.linkgraph import EdgeBlock, LinkGraph, build_graph
 from pipelines.corpus.manifest import (
     ANCHOR_PAGES,
@@ -97,6 +98,7 @@ def write_pages(folder: Path, numbering: Numbering, side: SideProperties, graph:
             image = pc.if_else(has_free, known["image_free"], rows["image"])
             columns: dict[str, object] = {name: rows[name] for name in _SCANNED}
             columns |= {name: known[name] for name in _KNOWN}
+            columns["type"], columns["domain"] = _fill_kinds(rows, known["classes"])
             columns |= {
                 "node": nodes.astype(np.uint32),
                 "is_list": pc.or_(rows["is_list"], known["is_set_index"]),
@@ -106,6 +108,15 @@ def write_pages(folder: Path, numbering: Numbering, side: SideProperties, graph:
                 "image_free": has_free,
             }
             writer.write_table(pa.table({name: columns[name] for name in PAGES.names}))
+
+
+def _fill_kinds(rows: pa.Table, classes: pa.ChunkedArray) -> tuple[list[str], list[str]]:
+    """Return the types and domains of articles; the classes name those that the text did not."""
+    kinds, domains = rows["type"].to_pylist(), rows["domain"].to_pylist()
+    for row, kind in enumerate(kinds):
+        if not kind and (named := name_class_kind(classes[row].as_py())):
+            kinds[row], domains[row] = named, find_domain(named)
+    return kinds, domains
 
 
 def write_facts(folder: Path, numbering: Numbering) -> tuple[int, int]:

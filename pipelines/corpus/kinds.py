@@ -43,16 +43,18 @@ _IS_A = re.compile(
 _PHRASE_END = re.compile(
     r"\s[-–—]\s|[–—]|\s(?:in|of|by|for|from|that|which|who|whom|whose|where|when|located|situated|lying|on|at|with|to|as"
     r"|near|between|built|born|based|known|used|named|called|founded|designed|made|found|into|within|along|under|over|he"
-    r"|she|it|was|is|are|were|has|had|native|belonging|consisting|held|having|being|during|since|against|through|per"
-    r"|given|written|published|developed|produced|created|released|containing|around|than|inhabiting|serving|common"
-    r"|directed|practi[cs]ed|throughout|across|among|above|below|just|only|also|not|applied|indigenous|endemic|living|occurring|describing|formed|active|bearing|dating|ever|so|but|because|while|after|before|about)\s"
+    r"|she|it|was|is|are|were|has|had|belonging|consisting|held|having|being|during|since|against|through|per"
+    r"|given|written|published|developed|produced|created|released|containing|around|than|inhabiting|serving"
+    r"|directed|practi[cs]ed|throughout|across|among|above|below|just|only|also|not|applied|occurring|describing|formed"
+    r"|bearing|dating|ever|so|but|because|while|after|before|about)\s"
 )
 _NOTICE = re.compile(r"(?:For (?:other|the|an?) |This (?:article|page) |Not to be confused|See also|Disambiguation)")
 _CLAUSE = re.compile(r"(?:While|Although|Though|Before|After|Because|Since|If|When)\b")
 _VERB = re.compile(r" (?:is|was|are|were|refers?) ")
 _PARTS = re.compile(r"\s*(?:,|/|\s(?:and|or)\s)\s*")
 _OF = re.compile(
-    r"^\s(?:of|for|in|(?:given|applied)\s+to|used for)\s+(?:(?:an?|the|about|both|either|several|various|over|more than|some|all)\s)*"
+    r"^\s(?:of|for|in|(?:given|applied)\s+to|used for)\s+"
+    r"(?:(?:an?|the|about|both|either|several|various|over|more than|some|all)\s)*"
 )
 _OF_NOTHING = re.compile(r"^ of (?!the |an? )[a-z]")
 """What follows "a state" where it is none: "of disagreement"."""
@@ -116,9 +118,14 @@ def is_abstract(kind: str) -> bool:
 
 
 @cache
-def list_hubs() -> tuple[frozenset[str], frozenset[str]]:
-    """Return the nouns whose articles are hubs, and the titles, in lower case, of articles about a kind of thing."""
-    return read_names("kinds", "hubs"), _list_known()
+def list_hubs() -> frozenset[str]:
+    """Return the nouns of hubs: articles that are no seed and no step of a walk, whatever links to them."""
+    return read_names("kinds", "hubs")
+
+
+def list_kinds() -> frozenset[str]:
+    """Return all known nouns: in lower case, the titles of articles about a kind of thing."""
+    return _list_known()
 
 
 @cache
@@ -197,7 +204,7 @@ def name_title_kind(title: str) -> str:
     first, _, inner = plain.partition(" ")
     before, of, _ = plain.partition(" of ")
     topic = _find_known(re.split(r" (?:of|in|and|on) ", plain)[0])
-    if topic in read_names("kinds", "topics") and (topic == first.lower() or (first != plain and topic in plain)):
+    if topic in read_names("kinds", "topics") and (topic == first.lower() or (inner and topic in plain)):
         return topic
     note_kind = _find_known(note.rstrip(")"))
     if note_kind and not is_abstract(note_kind):
@@ -252,7 +259,7 @@ def _read_phrase(phrase: str) -> str:
     """Return the first known noun of a phrase: of "large, hoofed mammals of the genus ..." ``mammal``."""
     end = _PHRASE_END.search(phrase)
     head, rest = (phrase[: end.start()], phrase[end.start() :]) if end else (phrase, "")
-    for part in _PARTS.split(head)[:_MOST_NOUNS]:
+    for part in _PARTS.split(head + " ")[:_MOST_NOUNS]:
         found = _find_known(part)
         if found in read_names("kinds", "abstract_of") and _OF_NOTHING.match(rest):
             return "concept"
@@ -270,7 +277,7 @@ def _read_inner(part: str, rest: str) -> str:
     words = _list_words(part)
     head = make_singular(words[-1]) if words else ""
     joined = f"{head}{' '.join(rest.split(' ')[:3])}"
-    if joined in _list_known():
+    if rest.startswith(" of ") and joined in _list_known():
         return joined
     if head not in read_names("kinds", "hollow_heads"):
         return ""

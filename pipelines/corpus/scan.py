@@ -38,7 +38,14 @@ from pipelines.corpus.dump import (
     read_range,
 )
 from pipelines.corpus.infobox import Field, Infobox, has_infobox, read_infobox
-from pipelines.corpus.kinds import choose_kind, find_domain, name_infobox_kind, name_lead_kind, name_title_kind
+from pipelines.corpus.kinds import (
+    choose_kind,
+    find_domain,
+    name_category_kind,
+    name_infobox_kind,
+    name_lead_kind,
+    name_title_kind,
+)
 from pipelines.corpus.linkgraph import ArrayFile
 from pipelines.corpus.manifest import PARSE_MEGABYTES, PARSE_SECONDS
 from pipelines.corpus.tables import FACTS, FAILED, PAGES, REDIRECTS, REJECTED, TableWriter, map_array
@@ -157,7 +164,7 @@ def describe_article(page: RawPage, infobox: Infobox | None) -> tuple[object, ..
     source = page.text.encode("utf-8", "surrogatepass")
     lead_kind = name_lead_kind("\n".join(list_lead(page.text)), page.title)
     infobox_kind = name_infobox_kind(infobox.template) if infobox else ""
-    kind = choose_kind(infobox_kind, lead_kind, name_title_kind(page.title))
+    kind = choose_kind(infobox_kind, lead_kind, name_title_kind(page.title)) or name_category_kind(page.text)
     return (
         page.page_id,
         page.title,

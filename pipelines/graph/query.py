@@ -147,8 +147,8 @@ def match_type(corpus: Corpus, node: int, type: str) -> Match:
     """Match an entity with a type.
 
     A noun is not a class: a page of type ``politician`` may be about a painter. OPEN for a page without a type, for the
-    type of the lead sentence, and, unless both domains are known and differ, for a person whose lead and infobox
-    differ, a broad noun on either side and overlapping nouns.
+    type of the lead sentence, and, unless both domains are known and differ, for a person without an infobox or whose
+    lead and infobox differ (a monk may be a writer), a broad noun on either side and overlapping nouns.
     """
     page = corpus.page(node)
     if page.type == type:
@@ -170,6 +170,8 @@ def is_of_other_domain(page: Page, type: str) -> bool:
 def _may_overlap(page: Page, type: str) -> bool:
     """Say whether the type of a page may overlap with another noun of its domain."""
     if page.type in VAGUE_PAGES or type in BROAD:
+        return True
+    if page.domain == PERSON and not page.infobox:
         return True
     if page.domain in (PERSON, OTHER) and page.lead_type not in ("", page.type):
         return True

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.config.settings import SeedsConfig
+from pipelines.corpus.kinds import is_abstract, list_hubs
 from pipelines.errors import ConfigError, RateLimited, Unavailable
 from pipelines.ids import make_record_id
 from pipelines.services.protocols import QueryTimeout, Sparql, SparqlRow
@@ -263,14 +264,17 @@ def judge_pages(gate: SeedsConfig, pages: pa.Table) -> Iterator[tuple[SeedReason
     """Yield for each row the first reason to refuse it, with a detail, or None.
 
     ``opensearch-vl`` (its appendix D.1) wants an infobox, and incoming links between two bounds. ``vsearcher`` (its
-    appendix A.2) wants few sitelinks (rare) and many statements (documented). Both refuse lists, disambiguation pages
-    and pages without a type that a question can name.
+    appendix A.2) wants few sitelinks (rare) and many statements (documented). Both refuse lists, disambiguation pages,
+    pages without a type that a question can name and, unless ``abstract``, those whose type no picture shows.
     """
     columns = {name: pages[name].combine_chunks() for name in JUDGED}
     titles = columns["title"]
 
     def show_title(row: int) -> str:
         return str(titles[row].as_py())
+
+    def show_type(row: int) -> str:
+        return f"{titles[row].as_py()}: {columns['type'][row].as_py()}"
 
     rules: list[Rule] = [
         ("list-page", _to_mask(columns["is_list"]), show_title),
@@ -281,6 +285,7 @@ def judge_pages(gate: SeedsConfig, pages: pa.Table) -> Iterator[tuple[SeedReason
     if gate.rule == "opensearch-vl":
         degree = columns["in_degree"].to_numpy()
         rules.append(_bound("hub", "in-degree", degree, gate.hub_in_degree, most=True))
+        rules.append(("hub", _is_one_of(columns["type"], list_hubs()), show_type))
         if gate.require_infobox:
             rules.append(("no-infobox", _is_empty(columns["infobox"]), show_title))
         rules.append(_bound("in-degree-low", "in-degree", degree, gate.min_in_degree, most=False))
@@ -295,6 +300,9 @@ def judge_pages(gate: SeedsConfig, pages: pa.Table) -> Iterator[tuple[SeedReason
         rules.append(_bound("too-well-known", "sitelinks", sitelinks, gate.max_sitelinks, most=True))
         rules.append(_bound("too-few-statements", "statements", statements, gate.min_statements, most=False))
     rules.append(("no-type", _is_empty(columns["type"]), show_title))
+    if not gate.abstract:
+        abstract = filter(is_abstract, pc.unique(columns["type"]).to_pylist())
+        rules.append(("abstract", _is_one_of(columns["type"], abstract), show_type))
     first = np.full(len(pages), len(rules))
     for number in reversed(range(len(rules))):
         first[rules[number][1]] = number
@@ -312,6 +320,10 @@ def _require_classes(wanted: Sequence[str], classes: pa.ListArray) -> Rule:
 def _bound(reason: SeedReason, name: str, counts: npt.NDArray[np.integer], limit: int, most: bool) -> Rule:
     refused, sign = (counts > limit, ">") if most else (counts < limit, "<")
     return reason, refused, lambda row: f"{name} {counts[row]} {sign} {limit}"
+
+
+def _is_one_of(column: pa.Array, names: Iterable[str]) -> Mask:
+    return _to_mask(pc.is_in(column, value_set=pa.array(sorted(names), pa.string())))
 
 
 def _is_empty(column: pa.Array) -> Mask:

@@ -26,10 +26,13 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines import names
 from pipelines.config.settings import PathsConfig, SplitRule
+from pipelines.corpus.kinds import list_hubs, list_kinds
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.corpus.tables import map_array
 from pipelines.corpus.wikitext import WikiLink
@@ -96,7 +99,7 @@ SURVEYED = 1 << 16
 LOOKED_THROUGH = 1 << 20
 """Links per batch when all links of nodes are tried."""
 
-REACH_VERSION = 3
+REACH_VERSION = 4
 """Version of the marks; raise it if the code of this module computes other marks from the same input."""
 DECIDING = (facts, answers, values, names)
 """Modules that decide which values are answers: marks are computed again when their source changes."""
@@ -406,11 +409,17 @@ class _WalkStep:
 
 
 def read_flags(corpus: Corpus, hub_in_degree: int) -> Bits:
-    """Return the flags of each article: lists, disambiguation pages, and hubs by their in-degree."""
-    columns = ["is_list", "is_disambiguation", "in_degree"]
+    """Return the flags of each article: lists, disambiguation pages, and hubs.
+
+    A hub has a high in-degree, or the type of one ("country"), or is about a kind of thing ("Bird").
+    """
+    columns = ["is_list", "is_disambiguation", "in_degree", "type", "title"]
     pages = pq.read_table(corpus.folder / "pages.parquet", columns=columns)
     listed, ambiguous = (pages[name].to_numpy().astype(np.uint8) for name in columns[:2])
-    hubs = (pages["in_degree"].to_numpy() > hub_in_degree).astype(np.uint8)
+    by_type = pc.is_in(pages["type"], value_set=pa.array(sorted(list_hubs()), pa.string()))
+    kinds = pc.is_in(pc.utf8_lower(pages["title"]), value_set=pa.array(sorted(list_kinds()), pa.string()))
+    hubs = pages["in_degree"].to_numpy() > hub_in_degree
+    hubs = (hubs | pc.or_(by_type, kinds).to_numpy()).astype(np.uint8)
     flags: Bits = listed * np.uint8(LIST) | ambiguous * np.uint8(DISAMBIGUATION) | hubs * np.uint8(HUB)
     return flags
 

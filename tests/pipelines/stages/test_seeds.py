@@ -115,9 +115,11 @@ def write_corpus(folder, pages):
         ({"is_list": True}, "list-page"),
         ({"is_disambiguation": True}, "disambiguation-page"),
         ({"in_degree": 51}, "hub"),
+        ({"type": "country"}, "hub"),
         ({"infobox": ""}, "no-infobox"),
         ({"in_degree": 2}, "in-degree-low"),
         ({"type": ""}, "no-type"),
+        ({"type": "philosophical theory"}, "abstract"),
         ({"image": ""}, "no-image"),
         ({"image": "Missing.jpg"}, "no-image"),
         ({"image": "Broken.jpg"}, "image-unusable"),
@@ -150,6 +152,7 @@ def test_a_page_on_the_edge_of_the_gates_is_a_seed(change):
         ({"sitelinks": 11}, "too-well-known"),
         ({"statements": 19}, "too-few-statements"),
         ({"type": ""}, "no-type"),
+        ({"type": "theory"}, "abstract"),
         ({"image": ""}, "no-image"),
         ({"image": "Low.jpg"}, "image-too-small"),
     ],
@@ -165,6 +168,11 @@ def test_a_rare_entity_needs_neither_links_nor_an_infobox(change):
     (row,) = draw({"sitelinks": 10, "statements": 20, "identifiers": 15} | change, gate=RARE)
     assert isinstance(row, Seed)
     assert (row.sitelinks, row.statements, row.identifiers) == (10, 20, change.get("identifiers", 15))
+
+
+def test_what_no_picture_shows_may_be_a_seed_where_the_gate_says_so():
+    (row,) = draw({"type": "theory"}, gate=GATE.model_copy(update={"abstract": True}))
+    assert isinstance(row, Seed)
 
 
 def test_identifiers_can_be_left_out_of_the_statements():

@@ -3,7 +3,9 @@
 import pytest
 
 from pipelines.toy.reader import read_question
-from schemas.tasks import OfferedRelation, ReadingReply, ReadQuestionInputs
+from pipelines.toy.writer import write_question
+from schemas.proofs import Answer
+from schemas.tasks import HopView, OfferedRelation, ReadingReply, ReadQuestionInputs, WriteQuestionInputs
 
 LINE = 'The […] of St. Ives (founded c. 1710), "the ____ of the north, that is", is large.'
 OTHER = "The harbour of St. Ives faces the ____ to the north."
@@ -85,3 +87,31 @@ def test_words_of_a_relation_that_was_not_offered_are_not_read() -> None:
     hop = "the monk by whom the abbey in the image was painted"
     reading = read_question(ReadQuestionInputs(text=f"What is the height of {hop}?", relations=GLOSSED))
     assert hop in reading.unsure
+
+
+@pytest.mark.parametrize("variety", range(40))
+def test_what_templates_say_of_relations_in_words_is_read_back(variety: int) -> None:
+    glosses = ("was designed by", "studied at", "stands near")
+    types = ("architect", "school", "bridge")
+    hops = tuple(
+        HopView(
+            relation="mentions", clause=f"It {gloss} ____.", object_name=f"Name{kind}", object_type=kind, gloss=gloss
+        )
+        for gloss, kind in zip(glosses, types, strict=True)
+    )
+    answer = Answer(type="number", value="12", precision="", unit="m", surface="12 m", aliases=(), key="number:12 m")
+    path = WriteQuestionInputs(
+        anchor_name="Kelm Hall",
+        anchor_type="theatre",
+        hops=hops,
+        answer_relation="length",
+        answer=answer,
+        variety=str(variety),
+    )
+    offered = [OfferedRelation(id=f"r{n}", kind="entity", statement=gloss) for n, gloss in enumerate(glosses)]
+    offered.append(OfferedRelation(id="r9", kind="value", statement="length"))
+    text = write_question(path)
+    reading = read_question(ReadQuestionInputs(text=text, relations=tuple(offered)))
+    steps = [(step.relation, step.backward) for step in reading.steps]
+    assert steps == [(f"r{n}", False) for n in range(3)], (text, reading.unsure)
+    assert reading.asked == "r9"
