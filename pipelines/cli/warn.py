@@ -58,6 +58,7 @@ GOVERNING: Mapping[str, Mapping[str, str]] = {
         "picture-not-needed": "groundings.min_answers",
     },
     "difficulty": {
+        "clause-answers": "difficulty.probe_attempts",
         "solved-without-tools": "difficulty.max_correct",
         "solved-by-one-search": "difficulty.max_correct",
         "solved-by-one-text-search": "difficulty.max_correct",

@@ -51,7 +51,7 @@ class Questions:
     """Share of fuller dates of which only a part is asked (OpenSearch-VL, 3.1: occasional answer obfuscation)."""
     audit: bool = False
     name: str = "questions"
-    version: int = 7
+    version: int = 8
     input: ClassVar[type[Record]] = Path
     output: ClassVar[type[Record]] = Question
 

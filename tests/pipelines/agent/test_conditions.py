@@ -64,7 +64,7 @@ def show(exhibits, condition):
 def test_each_condition_shows_what_its_name_says(exhibits, question, other, condition):
     exhibit, inputs = show(exhibits, condition)
     seen, _, tools = condition.partition("+")
-    assert exhibit.picture == {"text": None, "image": question.picture, "swapped": other}[seen]
+    assert exhibit.picture == {"clause": None, "text": None, "image": question.picture, "swapped": other}[seen]
     assert exhibit.images == ((exhibit.picture.sha256,) if exhibit.picture else ())
     assert inputs.pictured == (seen != "text")
     assert bool(inputs.image_results) == (tools in ("image-search", "both"))
