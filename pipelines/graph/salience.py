@@ -22,6 +22,7 @@ from pipelines.corpus.data import split_names
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.wikitext import WikiLink
 from pipelines.graph.facts import Attribute, split_key
+from pipelines.graph.prose import BLANK
 from pipelines.graph.query import Indexes
 from pipelines.ids import draw_unit
 
@@ -51,7 +52,8 @@ OPENING = 8
 """Words of a sentence in which its subject is looked for."""
 LEAST_WORD = 4
 """Letters of a word of a title that may stand for it."""
-PRONOUNS = frozenset("he she it they his her its their".split())
+PRONOUNS = frozenset("he she it they".split())
+POSSESSIVES = frozenset("his her its their".split())
 ADVERBIALS = frozenset(
     """
     after although as at before between by during following for from in like on since through under unlike until when
@@ -169,14 +171,14 @@ def weigh_attribute(ground: Indexes, attribute: Attribute) -> float:
 def is_telling(corpus: Corpus, node: int, link: WikiLink, sentence: str) -> bool:
     """Say whether a sentence of running text tells its article's subject something about the entity that it links.
 
-    Lists, captions, tables and the sections after an article do not, nor does a sentence that opens with neither a name
-    of the subject, a word of its title or noun, nor a pronoun; it most likely has another subject.
+    Lists, captions, tables and the sections after an article do not. A sentence must open with a word of the article's
+    title or noun or a pronoun, or have one before the link: else it most likely has another subject.
 
     Args:
         corpus: of the article.
         node: the article.
         link: in the sentence.
-        sentence: plain text.
+        sentence: plain text with the link blanked.
     """
     text = corpus.text(node)
     line = text.rfind("\n", 0, link.start) + 1
@@ -186,11 +188,13 @@ def is_telling(corpus: Corpus, node: int, link: WikiLink, sentence: str) -> bool
     if heading >= 0 and text[heading : text.find("\n", heading + 1)].strip("\n =").casefold() in AFTERWORDS:
         return False
     opening = {word.casefold() for word in _WORD.findall(_open(sentence))}
+    before = {word.casefold() for word in _WORD.findall(sentence.partition(BLANK)[0])}
     page = corpus.page(node)
     named = {word.casefold() for word in _WORD.findall(f"{page.title} {page.type} {page.lead_type}")}
     # "Lemons are grown" tells of the lemon.
     named |= {f"{word}s" for word in named}
-    return not opening.isdisjoint(PRONOUNS | {word for word in named if len(word) >= LEAST_WORD})
+    named = {word for word in named if len(word) >= LEAST_WORD}
+    return not (opening.isdisjoint(named | PRONOUNS | POSSESSIVES) and before.isdisjoint(named | PRONOUNS))
 
 
 def _open(sentence: str) -> str:
