@@ -1,9 +1,9 @@
 """Propositions: what the sentences of a page state of its own subject, read by a model and held to its spans.
 
 A model sees the numbered sentences of a page and what each links to. It writes down relations from the page's subject
-to a linked article, a date, a number or a name, each with the words that state it. What does not stand in its sentence as
-written is dropped here, without a model: an object that is not linked there, words that are not its own, a gloss that
-names somebody. A proposition is a hop or an answer only if its subject has one such object, for good.
+to a linked article, a date, a number or a name, each with the words that state it. What does not stand in its sentence
+as written is dropped here, without a model: an object that is not linked there, words that are not its own, a gloss
+that names somebody. A proposition is a hop or an answer only if its subject has one such object, for good.
 """
 
 import re
@@ -41,7 +41,8 @@ LEAST_WORDS = 4
 """Words of a quotation, its blank among them; of a shorter one the whole sentence is quoted."""
 VALUE = "value"
 _NAME = re.compile(
-    r"(?<!\w)[^\W\d_a-z][\w'’.-]*\w(?:(?: (?:of|the|de|da|di|la|le|von|van|der|den|and|for|&))* [^\W\d_a-z][\w'’.-]*\w)*"
+    r"(?<!\w)[^\W\d_a-z][\w'’.-]*\w"
+    r"(?:(?: (?:of|the|de|da|di|la|le|von|van|der|den|and|for|&))* [^\W\d_a-z][\w'’.-]*\w)*"
 )
 """Capitalised words, and the small ones between them."""
 _GLOSS = re.compile(r"[a-z][a-z' -]*")
@@ -240,20 +241,17 @@ class ShownValue:
 
 def list_values(text: str) -> Iterator[ShownValue]:
     """Yield the dates of a text, the numbers outside of them, and the runs of capitalised words outside of both."""
+    found: list[tuple[int, int, Answer | None]] = []
+    found += [(spot.start, spot.end, make_answer(text[spot.start : spot.end], spot.value)) for spot in find_dates(text)]
+    found += [
+        (spot.start, spot.end, make_answer(text[spot.start : spot.end], spot.value)) for spot in find_measures(text)
+    ]
+    found += [(*match.span(), type_answer(match[0], "", "")) for match in _NAME.finditer(text)]
     taken: list[tuple[int, int]] = []
-    for spot in (*find_dates(text), *find_measures(text)):
-        if not any(start < spot.end and spot.start < end for start, end in taken):
-            taken.append((spot.start, spot.end))
-            shown = text[spot.start : spot.end]
-            yield ShownValue(spot.start, spot.end, shown, make_answer(shown, spot.value))
-    for match in _NAME.finditer(text):
-        typed = type_answer(match[0], "", "")
-        if (
-            typed is not None
-            and typed.type == "name"
-            and not any(s < match.end() and match.start() < e for s, e in taken)
-        ):
-            yield ShownValue(match.start(), match.end(), match[0], typed)
+    for start, end, answer in found:
+        if answer is not None and not any(begun < end and start < ended for begun, ended in taken):
+            taken.append((start, end))
+            yield ShownValue(start, end, text[start:end], answer)
 
 
 @lru_cache(maxsize=KEPT_PAGES)
