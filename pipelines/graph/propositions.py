@@ -40,11 +40,9 @@ MAX_ALIASES = 40
 LEAST_WORDS = 4
 """Words of a quotation, its blank among them; of a shorter one the whole sentence is quoted."""
 VALUE = "value"
-_NAME = re.compile(
-    r"(?<!\w)[^\W\d_a-z][\w'’.-]*\w"
-    r"(?:(?: (?:of|the|de|da|di|la|le|von|van|der|den|and|for|&))* [^\W\d_a-z][\w'’.-]*\w)*"
-)
-"""Capitalised words, and the small ones between them."""
+_NAMED = r"(?:(?:[^\W\d_a-z]\.)+ ?)?[^\W\d_a-z][\w-]*(?:['’](?!s\b)\w+)*"
+_NAME = re.compile(rf"(?<![\w.]){_NAMED}(?:(?: (?:of the|of|the|de|da|di|la|le|von|van|der|den))? {_NAMED})*(?!\w)")
+"""Capitalised words with their initials, and particles between them; "and" joins two names."""
 _GLOSS = re.compile(r"[a-z][a-z' -]*")
 _PRONOUNS = frozenset("he she it they his her its their hers theirs him them who which whose".split())
 
@@ -204,8 +202,8 @@ def _find_value(sentence: Sentence, stated: StatedRelation) -> tuple[int, None, 
     held = [spot for spot in list_values(sentence.text) if holds_phrase(wanted, fold_name(spot.shown))]
     longest = max((len(spot.shown) for spot in held), default=0)
     spots = [spot for spot in held if len(spot.shown) == longest]
-    # A part of a name is another name; a number may stand with the noun that it counts.
-    if len(spots) != 1 or (spots[0].answer.type == "name" and fold_name(spots[0].shown) != wanted):
+    # A part of a name is another name, and a number without its noun counts nothing.
+    if len(spots) != 1 or (spots[0].answer.type != "date" and fold_name(spots[0].shown) != wanted):
         return None
     clause = _quote(sentence, spots[0].blank(sentence.text), stated.words, spots[0].shown)
     return None if clause is None else (-1, None, clause, spots[0].answer)

@@ -1,0 +1,196 @@
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from pipelines.agent.guiding import Guide
+from pipelines.checks.examination import Claim, PathDemands
+from pipelines.checks.proofs import find_problems
+from pipelines.config.settings import PathsConfig, RewritesConfig, SplitRule, SplitsConfig
+from pipelines.errors import Unavailable
+from pipelines.graph.facts import RelationIndex
+from pipelines.graph.query import Indexes
+from pipelines.graph.walks import WalkGraph, WalkRules
+from pipelines.ids import make_record_id
+from pipelines.services.prompting import RoleClient, load_prompt
+from pipelines.stages.paths import Paths
+from pipelines.stages.questions import Questions
+from pipelines.stages.rewrites import Rewrites
+from pipelines.toy.writer import TemplatesModel
+from schemas.base import Rejection
+from schemas.datasets import Seed
+from schemas.proofs import UNCOUNTED
+from schemas.tasks import ChosenStepsReply, PathMarksReply, RelationsReply, StatedRelation
+from tests.pipelines.stages.players import TrustingReader, make_asking
+from tests.toy import build_toy_corpus
+
+PAGES = {
+    "Kelm Hall": "'''Kelm Hall''' is a hall in [[Valdonia]]. It was designed by [[Jon Vask]], a friend of [[Otto Lang]].",
+    "Jon Vask": "'''Jon Vask''' was an architect. He was born in [[Lumby]] and often spoke of [[Ostrel]].",
+    "Lumby": "'''Lumby''' is a village. It was founded in 1402 by the monk [[Ulf Berg]]. The village church is named after Anna Roth.",
+    "Ostrel": "'''Ostrel''' is a town.",
+    "Otto Lang": "'''Otto Lang''' was a banker.",
+    "Ulf Berg": "'''Ulf Berg''' was a monk.",
+    "Valdonia": "'''Valdonia''' is a country.",
+}
+STATED = {
+    "Kelm Hall": [
+        ("l1", "none", "is in the country", "Kelm Hall is a hall in Valdonia", True),
+        ("l2", "none", "was designed by", "It was designed by Jon Vask", True),
+        ("l3", "none", "was designed by a friend of", "designed by Jon Vask, a friend of Otto Lang", False),
+    ],
+    "Jon Vask": [("l1", "none", "was born in", "He was born in Lumby", True)],
+    "Lumby": [
+        ("value", "1402", "was founded in", "It was founded in 1402", True),
+        ("l1", "none", "was founded by", "It was founded in 1402 by the monk Ulf Berg", True),
+    ],
+}
+SENTENCES = {"Kelm Hall": (1, 2, 2), "Jon Vask": (2,), "Lumby": (2, 2)}
+
+
+def state(inputs):
+    rows = zip(SENTENCES.get(inputs.name, ()), STATED.get(inputs.name, ()), strict=True)
+    return RelationsReply(relations=tuple(
+        StatedRelation(sentence=number, object=object, value=value, relation=relation, words=words, only=only, lasting=True)
+        for number, (object, value, relation, words, only) in rows
+    ))  # fmt: skip
+
+
+def choose_all(inputs):
+    return ChosenStepsReply(steps=tuple(step.id for step in inputs.steps))
+
+
+def mark(*marks):
+    return lambda inputs: PathMarksReply(interest=marks[0], naturalness=marks[1], determinacy=marks[2], reason="why")
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory):
+    return Indexes(build_toy_corpus(tmp_path_factory.mktemp("hall"), PAGES, {}))
+
+
+def make_guide(ground, stated=state, chosen=choose_all, marks=mark(4, 4, 4), **changes):
+    settings = PathsConfig(hops=(2,), weights=(1.0,), guide="model", **({"walks": 3} | changes))
+    rules = WalkRules(settings, 1000, 6, SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), seed=7))
+    graph = WalkGraph(ground.corpus, rules, RelationIndex(ground.corpus))
+    asked = (("extract_relations", stated), ("choose_steps", chosen), ("judge_path", marks))
+    return Guide(ground, graph, *(make_asking(prompt, reply) for prompt, reply in asked))
+
+
+def make_seed(corpus, title="Kelm Hall"):
+    page = corpus.page(corpus.find(title))
+    return Seed(
+        record_id=make_record_id("seed", [title]), parent_id=f"page:{page.page_id}", page_id=page.page_id, title=title,
+        qid="", type=page.type, domain=page.domain, in_degree=0, sitelinks=-1, statements=-1, image="", split="sft",
+    )  # fmt: skip
+
+
+def walk(guide, title="Kelm Hall"):
+    stage = Paths(guide.graph, 7, guide.ground, PathDemands(UNCOUNTED, 6, 1000), guide)
+    return asyncio.run(stage(make_seed(guide.corpus, title)))
+
+
+def list_shown(asking, place=0):
+    return {step.object for step in asking.model.asked[place].inputs.steps}
+
+
+def test_a_walk_goes_by_what_pages_state_of_their_own_subject(ground):
+    guide = make_guide(ground)
+    (path,) = walk(guide)
+    assert [node.title for node in path.nodes] == ["Kelm Hall", "Jon Vask", "Lumby"]
+    assert [(hop.gloss, hop.field, hop.clause) for hop in path.hops] == [
+        ("was designed by", "designer", "It was designed by ____"),
+        ("was born in", "birth_place", "He was born in ____"),
+    ]
+    assert path.answer_gloss in ("was founded in", "was founded by")
+    assert path.marks.reason == "why"
+
+
+def test_generic_things_and_relations_of_several_objects_are_not_offered_as_ends(ground):
+    guide = make_guide(ground)
+    walk(guide)
+    assert list_shown(guide.choosing) == {"Jon Vask", "Valdonia"}
+    assert list_shown(guide.choosing, 1) == {"Lumby"}
+    assert list_shown(guide.choosing, 2) == {"1402", "Ulf Berg"}
+
+
+def test_a_path_is_drawn_anew_where_nothing_is_worth_asking_and_where_a_mark_is_low(ground):
+    refused = walk(make_guide(ground, chosen=lambda inputs: ChosenStepsReply(steps=("s99",))))
+    assert isinstance(refused, Rejection)
+    assert "nothing-worth-asking 3" in refused.detail
+    refused = walk(make_guide(ground, marks=mark(5, 2, 5)))
+    assert "low-mark 3" in refused.detail
+    assert not isinstance(walk(make_guide(ground, marks=mark(5, 2, 5), least_mark=2)), Rejection)
+
+
+def test_a_page_is_read_once_by_a_request_that_knows_nothing_of_the_path(ground):
+    guide = make_guide(ground, marks=mark(1, 1, 1))
+    walk(guide)
+    requests = [request.inputs for request in guide.extracting.model.asked]
+    assert sorted(inputs.name for inputs in requests) == ["Jon Vask", "Kelm Hall", "Lumby"]
+    assert all(set(type(inputs).model_fields) == {"name", "type", "lines"} for inputs in requests)
+
+
+def test_pages_that_are_read_at_once_are_asked_for_once_and_again_when_that_failed(ground):
+    broken = [True]
+
+    def fail_once(inputs):
+        if broken.pop() if broken else False:
+            raise Unavailable("away")
+        return state(inputs)
+
+    guide = make_guide(ground, stated=fail_once)
+    node = guide.corpus.find("Lumby")
+    with pytest.raises(Unavailable):
+        asyncio.run(guide.read_page(node))
+
+    async def read_twice():
+        return await asyncio.gather(guide.read_page(node), guide.read_page(node))
+
+    one, other = asyncio.run(read_twice())
+    assert one == other != ()
+    assert len(guide.extracting.model.asked) == 2
+
+
+def test_the_identity_changes_with_each_prompt_and_model(ground):
+    guide = make_guide(ground)
+    other = replace(guide.judging, prompt=replace(guide.judging.prompt, digest="0" * 64))
+    assert replace(guide, judging=other).identity != guide.identity
+
+
+@pytest.mark.parametrize("answer", ["was founded in", "was founded by"])
+def test_a_question_over_quotations_verifies_and_one_that_quotes_otherwise_does_not(ground, answer):
+    wanted = {"was founded in": "1402", "was founded by": "Ulf Berg"}[answer]
+    guide = make_guide(
+        ground,
+        chosen=lambda inputs: ChosenStepsReply(
+            steps=tuple(s.id for s in inputs.steps if s.object == wanted or not inputs.ends)
+        ),
+    )
+    (path,) = walk(guide)
+    splits = guide.graph.rules.splits
+    templates = TemplatesModel()
+    writing = RoleClient(templates, load_prompt("write_question", 3))
+    (question,) = asyncio.run(Questions(ground, writing, TrustingReader(), None, UNCOUNTED, 6, splits)(path))
+    asking = (RoleClient(templates, load_prompt(name, 4)) for name in ("propose_descriptors",))
+    rewriting = RoleClient(templates, load_prompt("rewrite_question", 3))
+    rules = RewritesConfig(min_alone_first=1, min_alone=1, near_misses=50, forbid_shortcuts=True)
+    made = asyncio.run(Rewrites(ground, *asking, rewriting, TrustingReader(), rules, 1000, 6)(question))
+    assert not isinstance(made, Rejection), made
+    (rewrite,) = made
+    assert rewrite.answer.surface == wanted
+    assert "Vask" not in rewrite.text
+    claim = Claim(rewrite.text, rewrite.answer, rewrite.proof)
+    assert find_problems(ground, claim) == []
+    for changes in (
+        {"answer_clause": rewrite.proof.answer_clause.replace("founded", "begun")},
+        {"answer_gloss": "was burnt in"},
+        {
+            "hops": (
+                rewrite.proof.hops[0].model_copy(update={"clause": "It was planned by ____"}),
+                rewrite.proof.hops[1],
+            )
+        },
+        {"hops": (rewrite.proof.hops[0].model_copy(update={"field": "architect"}), rewrite.proof.hops[1])},
+    ):
+        assert find_problems(ground, replace(claim, proof=rewrite.proof.model_copy(update=changes))) != []
