@@ -219,6 +219,10 @@ def test_all_facts_come_in_node_order_infoboxes_first(build):
     facts = [fact for node in corpus.article_nodes() for fact in corpus.facts(node)]
     assert [(row["node"], row["key"]) for row in rows] == [(fact.node, fact.key) for fact in facts]
     assert [fact.key for fact in facts] == ["architect", "birthplace", "influenced_by"]
+    index = RelationIndex(corpus)
+    for node in corpus.article_nodes():
+        objects = index.objects[index.offsets[node] : index.offsets[node + 1]].tolist()
+        assert objects == [fact.target for fact in read_relations(corpus, node)]
 
 
 @pytest.mark.parametrize("rows", [1, 3, 50])
