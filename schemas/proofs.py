@@ -1,9 +1,9 @@
 """The proof that travels with every question: the conjunctive query, its evidence and its counts.
 
 A question is the query ``anchor -r1-> v1 -r2-> ... -> vh . attribute``. Every edge and the attribute point at a span
-of one revision of one page; every count can be made again from the corpus. An edge is stated on the page of the node
-it leaves, or, when it is backward, on the page of the node it leads to. Offsets count Unicode code points of the page's
-wikitext as the dump has it.
+of one revision of one page, or at a statement of Wikidata on what the page is about; every count can be made again from
+the corpus. An edge is stated on the page of the node it leaves, or, when it is backward, on the page of the node it
+leads to. Offsets count Unicode code points of the page's wikitext as the dump has it.
 """
 
 from typing import Literal
@@ -11,23 +11,26 @@ from typing import Literal
 from schemas.base import Nested
 
 Role = Literal["anchor", "bridge", "answer"]
-EvidenceKind = Literal["infobox", "sentence"]
+EvidenceKind = Literal["infobox", "sentence", "statement"]
 AnswerType = Literal["date", "number", "name", "string"]
 
 
 class Evidence(Nested):
-    """A span of a page that supports a hop or the answer."""
+    """A span of a page that supports a hop or the answer, or Wikidata's statement about what the page is about.
+
+    A statement has no span: its offsets are -1.
+    """
 
     page_id: int
     title: str
     revision: int
     kind: EvidenceKind
     key: str
-    """Infobox key, empty for a sentence."""
+    """Infobox key, Wikidata's property for a statement (``P84``), empty for a sentence."""
     start: int
     end: int
     text: str
-    """The wikitext of the span, byte for byte: ``page[start:end]``."""
+    """The wikitext of the span, byte for byte: ``page[start:end]``; the id of a statement (``Q42$...``)."""
     link_start: int
     """Offset in the page of the ``[[`` that makes the hop; -1 for a literal value."""
 
@@ -50,7 +53,7 @@ class Hop(Nested):
     index: int
     """1 for the hop that leaves the anchor."""
     relation: str
-    """Infobox key, or ``mentions`` for a sentence."""
+    """Infobox key, of a statement the one that means the same, or ``mentions`` for a sentence."""
     subject_id: int
     """Page that states the relation: of the node the hop leaves, and of the node it leads to when it is backward."""
     object_id: int

@@ -19,10 +19,10 @@ from pipelines.checks.uniqueness import (
 )
 from pipelines.checks.verdicts import CheckResult, run_checks
 from pipelines.corpus.infobox import parse_value
-from pipelines.corpus.store import Corpus, Fact
+from pipelines.corpus.store import Corpus
 from pipelines.graph.answers import count_tokens, derive_answer, type_answer
-from pipelines.graph.facts import fold_names, read_relations
-from pipelines.graph.proofs import flatten_names, list_names, make_query
+from pipelines.graph.facts import fold_names, read_attributes, read_relations
+from pipelines.graph.proofs import cite_fact, flatten_names, list_names, make_query
 from pipelines.graph.propositions import name_gloss
 from pipelines.graph.prose import BLANK, list_blanked, make_clause, quotes
 from pipelines.graph.query import (
@@ -38,7 +38,7 @@ from pipelines.graph.query import (
 )
 from pipelines.graph.relations import find_relation
 from pipelines.names import digest_aliases, fold_name
-from schemas.proofs import Count, Evidence, Hop, NearMiss, PathNode, Proof
+from schemas.proofs import Answer, Count, Evidence, Hop, NearMiss, PathNode, Proof
 
 SNAPSHOT = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -111,6 +111,9 @@ def _compare_span(corpus: Corpus, node: PathNode, evidence: Evidence, where: str
         yield f"{where}: the evidence is from {evidence.title}, not from {page.title}"
     elif evidence.revision != page.revision:
         yield f"{where}: revision {evidence.revision}, the corpus has {page.revision}"
+    elif evidence.kind == "statement":
+        if (evidence.start, evidence.end, evidence.link_start) != (-1, -1, -1):
+            yield f"{where}: a statement of Wikidata has no span {evidence.start}-{evidence.end} of {page.title}"
     elif not 0 <= evidence.start < evidence.end or text[evidence.start : evidence.end] != evidence.text:
         yield f"{where}: the span {evidence.start}-{evidence.end} of {page.title} reads otherwise"
     elif evidence.link_start != -1:
@@ -126,32 +129,35 @@ def find_hop_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
     for hop, source, target in zip(proof.hops, numbers, numbers[1:], strict=False):
         if hop.backward:
             yield from _check_backward(corpus, hop, target, source)
-        elif hop.evidence.kind == "infobox":
+        elif hop.evidence.kind != "sentence":
             yield from _check_relation(corpus, hop, source, target)
         else:
             yield from _check_clause(corpus, hop, (source, target), names)
 
 
 def _check_relation(corpus: Corpus, hop: Hop, source: int, target: int) -> Iterator[str]:
-    facts = [fact for fact in read_relations(corpus, source) if fact.key == hop.relation == hop.evidence.key]
-    if [(fact.target, *_place(fact)) for fact in facts] != [(target, *_place(hop.evidence))] or hop.clause:
-        yield f"hop {hop.index}: the infobox has no single {hop.relation} at that place that leads to the next node"
-        return
-    yield from _check_value(corpus, hop, target)
+    facts = [fact for fact in read_relations(corpus, source) if fact.key == hop.relation]
+    if [(fact.target, cite_fact(corpus, fact)) for fact in facts] != [(target, hop.evidence)] or hop.clause:
+        where = _name_source(hop.evidence)
+        yield f"hop {hop.index}: {where} has no single {hop.relation} at that place that leads to the next node"
+    elif hop.evidence.kind == "infobox":
+        yield from _check_value(corpus, hop, target)
 
 
 def _check_backward(corpus: Corpus, hop: Hop, subject: int, value: int) -> Iterator[str]:
     """Compare a backward hop with the page of the entity it leads to; any value of the field may match."""
-    stated = hop.evidence.kind == "infobox" and bool(name_relation(hop.relation)) and not hop.clause
-    places = [_place(fact) for fact in read_field(corpus, subject, hop.relation).facts if fact.key == hop.relation]
-    if not stated or hop.evidence.key != hop.relation or _place(hop.evidence) not in places:
-        yield f"hop {hop.index}: the infobox has no {hop.relation} at that place"
-        return
-    yield from _check_value(corpus, hop, value)
+    facts = [fact for fact in read_field(corpus, subject, hop.relation).facts if fact.key == hop.relation]
+    cited = next((fact for fact in facts if cite_fact(corpus, fact) == hop.evidence), None)
+    if cited is None or not name_relation(hop.relation) or hop.clause:
+        yield f"hop {hop.index}: {_name_source(hop.evidence)} has no {hop.relation} at that place"
+    elif hop.evidence.kind == "infobox":
+        yield from _check_value(corpus, hop, value)
+    elif cited.target != value:
+        yield f"hop {hop.index}: {cited.statement} does not lead to the previous node"
 
 
-def _place(part: Fact | Evidence) -> tuple[int, int, int]:
-    return part.start, part.end, part.link_start
+def _name_source(evidence: Evidence) -> str:
+    return "Wikidata" if evidence.kind == "statement" else "the infobox"
 
 
 def _check_value(corpus: Corpus, hop: Hop, value: int) -> Iterator[str]:
@@ -233,20 +239,18 @@ def _check_answer(ground: Indexes, claim: Claim) -> Iterator[str]:
     if proof.answer_clause:
         yield from _check_stated_answer(ground, claim)
         return
-    values = parse_value(evidence.text)
-    typed = type_answer(values[0].text, values[0].iso, proof.answer_relation) if len(values) == 1 else None
-    if (evidence.kind, evidence.link_start) != ("infobox", -1):
+    if evidence.kind == "sentence" or evidence.link_start != -1:
         yield f"answer: the evidence is a {evidence.kind} with a link at {evidence.link_start}; it must be a literal"
         return
-    asked = None if typed is None else derive_answer(typed, proof.derivation)
-    if evidence.key != proof.answer_relation or asked != claim.answer:
+    asked = _read_answer(ground.corpus, proof)
+    if asked != claim.answer:
         given = "nothing" if asked is None else asked.surface
         yield f"answer: the evidence gives {given}, the question says {claim.answer.surface}"
         return
     derived = answer_query(ground, make_query(ground.corpus, proof))
     if sorted(derived) != [claim.answer.key]:
         yield f"answer: the query gives {sorted(derived)}, the question says {claim.answer.key}"
-    elif (derived[claim.answer.key].fact.start, derived[claim.answer.key].fact.end) != (evidence.start, evidence.end):
+    elif cite_fact(ground.corpus, derived[claim.answer.key].fact) != evidence:
         yield "answer: the query reads it at another place than the evidence"
     for constraint in proof.constraints:
         (number,) = locate_nodes(ground.corpus, [proof.nodes[constraint.node]])
@@ -270,6 +274,19 @@ def _check_stated_answer(ground: Indexes, claim: Claim) -> Iterator[str]:
         yield "answer: the query reads it otherwise or at another place than the evidence"
     if proof.answer_relation != name_gloss(proof.answer_gloss):
         yield f"answer: {proof.answer_gloss!r} is not {proof.answer_relation}"
+
+
+def _read_answer(corpus: Corpus, proof: Proof) -> Answer | None:
+    """Return what the evidence of the answer says by itself: the wikitext of the span, or the statement it names."""
+    evidence, typed = proof.answer_evidence, None
+    if evidence.kind == "statement":
+        (number,) = locate_nodes(corpus, proof.nodes[-1:])
+        stated = (a for a in read_attributes(corpus, number) if a.fact.key == proof.answer_relation)
+        typed = next((a.answer for a in stated if cite_fact(corpus, a.fact) == evidence), None)
+    elif evidence.key == proof.answer_relation:
+        values = parse_value(evidence.text)
+        typed = type_answer(values[0].text, values[0].iso, proof.answer_relation) if len(values) == 1 else None
+    return None if typed is None else derive_answer(typed, proof.derivation)
 
 
 def _check_counts(ground: Indexes, claim: Claim) -> Iterator[str]:

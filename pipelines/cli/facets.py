@@ -62,7 +62,9 @@ def describe_hop(hop: Hop, nodes: tuple[PathNode, ...]) -> str:
 
 
 def describe_evidence(evidence: Evidence) -> str:
-    """Return a span with its page, revision and offsets."""
+    """Return a span with its page, revision and offsets; a statement with its property."""
+    if evidence.kind == "statement":
+        return f"{evidence.text}  (Wikidata on {evidence.title}, {evidence.key})"
     where = f"{evidence.title}, revision {evidence.revision}, {evidence.start}-{evidence.end}"
     return f"{shorten_text(evidence.text)}  ({where})"
 

@@ -9,10 +9,9 @@ with one value then has one value in all of Wikidata's best statements. "No valu
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -62,8 +61,7 @@ _GROUPED_FROM = 10_000
 """Numbers from here on are written with commas; 1998 may be a year or a number, as infoboxes write it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
+class _Value(NamedTuple):
     """The value of a statement: an entity, by the number of its Qid, or the text of a literal."""
 
     object: int = -1
@@ -179,7 +177,7 @@ def write_statements(folder: Path, scratch: Path, stated: Path | None, nodes: in
     with TableWriter(folder, "statements", STATEMENTS, mapped=True) as writer:
         for rows in _place_statements(folder, scratch, stated) if stated is not None else ():
             for reason in ("in_infobox", "without_article"):
-                reasons[reason] += rows["reason"].to_pylist().count(reason)
+                reasons[reason] += pc.sum(pc.equal(rows["reason"], reason)).as_py() or 0
             kept = rows.filter(pc.equal(rows["reason"], ""))
             writer.write_table(kept)
             offsets.add(kept["node"].to_numpy())

@@ -1,9 +1,9 @@
-"""Infobox facts: relations and attributes of a page, indexes of all of them, and comparison of values.
+"""Facts of pages: their relations and attributes, indexes of all of them, and comparison of values.
 
 A relation is an infobox field that holds one link; with several values a hop would have several answers. An attribute
-is a field with one literal of a known type. :class:`FactIndex` has fields with several values too, by the stem of the
-key (``leader_name1`` and ``leader_name2`` are ``leader_name``). Comparing is three-valued: ``1871`` leaves 4 May 1871
-open.
+is a field with one literal of a known type. What Wikidata states of a relation that the infobox lacks is a field too.
+:class:`FactIndex` has fields with several values too, by the stem of the key (``leader_name1`` and ``leader_name2`` are
+``leader_name``). Comparing is three-valued: ``1871`` leaves 4 May 1871 open.
 """
 
 import re

@@ -94,9 +94,12 @@ def make_node(corpus: Corpus, node: int, role: Role) -> PathNode:
 
 
 def cite_fact(corpus: Corpus, fact: Fact) -> Evidence:
-    """Return an infobox value as evidence."""
+    """Return an infobox value, or a statement of Wikidata, as evidence."""
     link_start = fact.link_start if fact.target >= 0 else -1
-    return _cite(corpus, fact.node, (fact.start, fact.end), link_start, fact.key)
+    cited = _cite(corpus, fact.node, (fact.start, fact.end), link_start, fact.key)
+    if not fact.statement:
+        return cited
+    return cited.model_copy(update={"kind": "statement", "key": fact.property, "text": fact.statement})
 
 
 def cite_answer(corpus: Corpus, attribute: Attribute) -> Evidence:

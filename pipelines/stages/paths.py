@@ -44,8 +44,8 @@ class Paths:
     version: int = 5
     drawn: dict[Order, Drawn] = field(default_factory=dict, init=False, repr=False, compare=False)
     """First walks of the records of a shard, drawn in one batch."""
-    judged: dict[tuple[int, int, str], str] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """By node, offset and answer of an attribute, the code that refuses it; empty for none."""
+    judged: dict[tuple[int, str, str], str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By node, key and answer of an attribute, the code that refuses it; empty for none."""
     input: ClassVar[type[Record]] = Seed
     output: ClassVar[type[Record]] = Path
 
@@ -200,7 +200,7 @@ class Paths:
 
     def _judge_answer(self, attribute: Attribute) -> str:
         """Return the code that refuses an attribute, empty for none; walks often end at the same articles."""
-        place = attribute.fact.node, attribute.fact.start, attribute.answer.key
+        place = attribute.fact.node, attribute.fact.key, attribute.answer.key
         if place not in self.judged:
             fault = self.demands.find_answer_fault(self.ground, attribute) if self.demands else None
             self.judged[place] = fault.code if fault else ""

@@ -10,9 +10,10 @@ from pipelines.graph.query import Indexes
 from schemas.datasets import Grounding, Rewrite
 from schemas.proofs import Thresholds
 from tests.pipelines.checks.claims import prove
+from tests.pipelines.corpus.entity_lines import make_claim, make_entity, render_line, write_dump
 from tests.pipelines.painters import build_painters, paint
 from tests.planted.scenes import OverlayCorpus
-from tests.toy import build_toy_corpus
+from tests.toy import PAGES, box, build_toy_corpus
 
 STRICT = Thresholds(
     alone_first=2,
@@ -57,6 +58,45 @@ def injected(painters) -> Claim:
     said = "the painter of the 1870s born in [subject]"
     asking = "To which movement did this one belong"
     return prove(painters, ("Ostrel", "Ada Brill"), ("<birth_place",), "movement", (said,), asking, STRICT)
+
+
+@pytest.fixture(scope="module")
+def stated(tmp_path_factory) -> Indexes:
+    """The toy wiki, where Wikidata alone names a bridge's architect, and the birthplace and death of a sculptor."""
+    folder = tmp_path_factory.mktemp("stated")
+    added = {
+        "Sund Bridge": box("bridge", "'''Sund Bridge''' is a bridge.", "length = 80 m"),
+        "Nils Ahl": "'''Nils Ahl''' was a sculptor.",
+    }
+    day = {"time": "+1931-05-04T00:00:00Z", "precision": 11, "calendarmodel": "http://www.wikidata.org/entity/Q1985727"}
+    architect, town = (make_claim(property, {"id": qid}) for property, qid in (("P84", "Q3"), ("P19", "Q4")))
+    claims = {
+        "Sund Bridge": {"P84": [architect]},
+        "Nils Ahl": {"P19": [town], "P570": [make_claim("P570", day, datatype="time")]},
+        "Mira Tolland": {},
+        "Ostrel": {},
+    }
+    lines = []
+    for number, (title, held) in enumerate(claims.items(), 1):
+        entity = make_entity(number, 0, 0, 0, ())
+        sitelinks = {"toywiki": {"site": "toywiki", "title": title}}
+        lines.append(render_line(entity | {"claims": held, "sitelinks": sitelinks}))
+    write_dump(folder / "wikidata-20260101-all.json", lines)
+    return Indexes(build_toy_corpus(folder, PAGES | added))
+
+
+@pytest.fixture(scope="module")
+def forward(stated) -> Claim:
+    """A question whose hop is a statement."""
+    path, limits = ("Sund Bridge", "Mira Tolland"), Thresholds(alone_first=1, alone=1, answers=0)
+    return prove(stated, path, ("architect",), "birth_date", ("",), "When was this one born", limits)
+
+
+@pytest.fixture(scope="module")
+def backward(stated) -> Claim:
+    """A question whose backward hop and answer are statements."""
+    said, limits = "the sculptor born in [subject]", Thresholds(alone_first=1, alone=1, answers=0)
+    return prove(stated, ("Ostrel", "Nils Ahl"), ("<birth_place",), "death_date", (said,), "When did this die", limits)
 
 
 def change(claim, **changes):
@@ -128,6 +168,43 @@ def test_a_tampered_sentence_is_named(toy, spoken, changes, named):
 def test_a_tampered_backward_hop_is_named(painters, injected, changes, named):
     (problem, *_) = find_problems(painters, change_hop(injected, **changes))
     assert named in problem
+
+
+def test_a_statement_of_wikidata_proves_a_hop_either_way_and_an_answer(stated, forward, backward):
+    assert find_problems(stated, forward) == []
+    assert find_problems(stated, backward) == []
+    cited = [forward.proof.hops[0].evidence, backward.proof.hops[0].evidence, backward.proof.answer_evidence]
+    assert [(each.kind, each.key, each.text, each.start, each.end, each.link_start) for each in cited] == [
+        ("statement", "P84", "P84-x", -1, -1, -1),
+        ("statement", "P19", "P19-x", -1, -1, -1),
+        ("statement", "P570", "P570-x", -1, -1, -1),
+    ]
+    assert backward.answer.value == "1931-05-04"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "named"),
+    [
+        ({"text": "P84-y"}, "Wikidata has no single architect at that place"),
+        ({"key": "P50"}, "Wikidata has no single architect at that place"),
+        ({"start": 0, "end": 5}, "hop 1: a statement of Wikidata has no span"),
+        ({"kind": "infobox"}, "reads otherwise"),
+        ({"kind": "sentence"}, "reads otherwise"),
+        ({"revision": 7}, "hop 1: revision 7"),
+    ],
+)
+def test_a_tampered_statement_is_named(stated, forward, evidence, named):
+    (problem, *_) = find_problems(stated, change_hop(forward, evidence=evidence))
+    assert named in problem
+
+
+@pytest.mark.parametrize("evidence", [{"text": "P19-y"}, {"text": ""}, {"key": "P20"}])
+def test_a_tampered_statement_behind_a_backward_hop_or_an_answer_is_named(stated, backward, evidence):
+    (problem, *_) = find_problems(stated, change_hop(backward, evidence=evidence))
+    assert "Wikidata has no birth_place at that place" in problem
+    answer = backward.proof.answer_evidence.model_copy(update=evidence)
+    (problem, *_) = find_problems(stated, change(backward, answer_evidence=answer))
+    assert "the evidence gives nothing" in problem
 
 
 def test_a_proof_compared_with_another_dump_is_compared_with_that_one(painters, injected):
