@@ -25,9 +25,9 @@ from tests.pipelines.stages.players import TrustingReader, make_asking
 from tests.toy import build_toy_corpus
 
 PAGES = {
-    "Kelm Hall": "'''Kelm Hall''' is a hall in [[Valdonia]]. It was designed by [[Jon Vask]], a friend of [[Otto Lang]].",
+    "Kelm Hall": "'''Kelm Hall''' is a hall in [[Valdonia]]. It was designed by [[Jon Vask]], friend of [[Otto Lang]].",
     "Jon Vask": "'''Jon Vask''' was an architect. He was born in [[Lumby]] and often spoke of [[Ostrel]].",
-    "Lumby": "'''Lumby''' is a village. It was founded in 1402 by the monk [[Ulf Berg]]. The village church is named after Anna Roth.",
+    "Lumby": "'''Lumby''' is a village. It was founded in 1402 by the monk [[Ulf Berg]].",
     "Ostrel": "'''Ostrel''' is a town.",
     "Otto Lang": "'''Otto Lang''' was a banker.",
     "Ulf Berg": "'''Ulf Berg''' was a monk.",
@@ -37,7 +37,7 @@ STATED = {
     "Kelm Hall": [
         ("l1", "none", "is in the country", "Kelm Hall is a hall in Valdonia", True),
         ("l2", "none", "was designed by", "It was designed by Jon Vask", True),
-        ("l3", "none", "was designed by a friend of", "designed by Jon Vask, a friend of Otto Lang", False),
+        ("l3", "none", "was designed by a friend of", "designed by Jon Vask, friend of Otto Lang", False),
     ],
     "Jon Vask": [("l1", "none", "was born in", "He was born in Lumby", True)],
     "Lumby": [
@@ -51,7 +51,9 @@ SENTENCES = {"Kelm Hall": (1, 2, 2), "Jon Vask": (2,), "Lumby": (2, 2)}
 def state(inputs):
     rows = zip(SENTENCES.get(inputs.name, ()), STATED.get(inputs.name, ()), strict=True)
     return RelationsReply(relations=tuple(
-        StatedRelation(sentence=number, object=object, value=value, relation=relation, words=words, only=only, lasting=True)
+        StatedRelation(
+            sentence=number, object=object, value=value, relation=relation, words=words, only=only, lasting=True
+        )
         for number, (object, value, relation, words, only) in rows
     ))  # fmt: skip
 
@@ -69,7 +71,10 @@ def ground(tmp_path_factory):
     return Indexes(build_toy_corpus(tmp_path_factory.mktemp("hall"), PAGES, {}))
 
 
-def make_guide(ground, stated=state, chosen=choose_all, marks=mark(4, 4, 4), **changes):
+GOOD = mark(4, 4, 4)
+
+
+def make_guide(ground, stated=state, chosen=choose_all, marks=GOOD, **changes):
     settings = PathsConfig(hops=(2,), weights=(1.0,), guide="model", **({"walks": 3} | changes))
     rules = WalkRules(settings, 1000, 6, SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), seed=7))
     graph = WalkGraph(ground.corpus, rules, RelationIndex(ground.corpus))
@@ -109,7 +114,7 @@ def test_a_walk_goes_by_what_pages_state_of_their_own_subject(ground):
 def test_generic_things_and_relations_of_several_objects_are_not_offered_as_ends(ground):
     guide = make_guide(ground)
     walk(guide)
-    assert list_shown(guide.choosing) == {"Jon Vask", "Valdonia"}
+    assert list_shown(guide.choosing) == {"Jon Vask"}
     assert list_shown(guide.choosing, 1) == {"Lumby"}
     assert list_shown(guide.choosing, 2) == {"1402", "Ulf Berg"}
 
@@ -180,17 +185,13 @@ def test_a_question_over_quotations_verifies_and_one_that_quotes_otherwise_does_
     (rewrite,) = made
     assert rewrite.answer.surface == wanted
     assert "Vask" not in rewrite.text
-    claim = Claim(rewrite.text, rewrite.answer, rewrite.proof)
+    claim = Claim(rewrite.text.replace("Kelm Hall", "the hall in the image"), rewrite.answer, rewrite.proof)
     assert find_problems(ground, claim) == []
+    first, last = rewrite.proof.hops
     for changes in (
         {"answer_clause": rewrite.proof.answer_clause.replace("founded", "begun")},
         {"answer_gloss": "was burnt in"},
-        {
-            "hops": (
-                rewrite.proof.hops[0].model_copy(update={"clause": "It was planned by ____"}),
-                rewrite.proof.hops[1],
-            )
-        },
-        {"hops": (rewrite.proof.hops[0].model_copy(update={"field": "architect"}), rewrite.proof.hops[1])},
+        {"hops": (first.model_copy(update={"clause": "It was planned by ____"}), last)},
+        {"hops": (first.model_copy(update={"field": "architect"}), last)},
     ):
         assert find_problems(ground, replace(claim, proof=rewrite.proof.model_copy(update=changes))) != []

@@ -5,9 +5,9 @@ from schemas.tasks import StatedRelation
 from tests.toy import build_toy_corpus
 
 HALL = (
-    "'''Kelm Hall''' is a concert hall in [[Ostrel]], [[Valdonia]]. It was designed by [[Jon Vask]], whose brother was born in "
-    "[[Lumby]]. The hall opened on 4 May 1871, cost 3,000 crowns and is named after Otto Lang. [[Greta Pohl]] was married in "
-    "[[Sellby]]."
+    "'''Kelm Hall''' is a concert hall in [[Ostrel]], [[Valdonia]]. It was designed by [[Jon Vask]], whose brother was "
+    "born in [[Lumby]]. The hall opened on 4 May 1871, cost 3,000 crowns and is named after Otto Lang. [[Greta Pohl]] "
+    "was married in [[Sellby]]."
 )
 PAGES = {
     "Kelm Hall": HALL,
