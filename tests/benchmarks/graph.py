@@ -13,7 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,12 +24,14 @@ import numpy.typing as npt
 
 from pipelines.config.settings import PathsConfig
 from pipelines.corpus.linkgraph import EdgeBlock, LinkGraph, build_graph
+from pipelines.graph.salience import rate_counts
 from pipelines.graph.walks import (
     DISAMBIGUATION,
     HUB,
     LIST,
     REASONS,
     TRIES,
+    Ratings,
     Rows,
     Starts,
     Terrain,
@@ -127,7 +129,13 @@ def run_walks(folder: Path, size: Size) -> dict[str, Any]:
         refused = dict(zip(REASONS, sampled.refused.sum(axis=0).tolist(), strict=True))
     hubs = int((graph.in_degree > HUB_IN_DEGREE).sum())
     steps = int((sampled.edges >= 0).sum())
-    return {"opened": opened, "rates": rates, "refused": refused, "steps": steps, "hubs": hubs}
+    none = np.empty(0, dtype=np.float32)
+    rated = replace(terrain, ratings=Ratings(rate_counts(graph.in_degree), graph.positions, none))
+    salient = []
+    for repeat in range(REPEATS):
+        seconds, sampled = time_process(sample_walks, rated, make_starts(flags, size.walks, repeat), 7, PathsConfig())
+        salient.append(int((sampled.edges >= 0).sum()) / seconds)
+    return {"opened": opened, "rates": rates, "refused": refused, "steps": steps, "hubs": hubs, "salient": salient}
 
 
 def run_reach(folder: Path, size: Size) -> dict[str, Any]:
@@ -226,6 +234,7 @@ def measure(scratch: Path, size: Size = ENWIKI) -> list[Measured]:
     reach = run_part("reach", scratch / "graph", size)
     compared = run_part("comparison", scratch / "compared", size)
     rates = ", ".join(f"{rate / 1e6:.2f}" for rate in walks["rates"])
+    salient = ", ".join(f"{rate / 1e6:.2f}" for rate in walks["salient"])
     refused = ", ".join(f"{reason} {count:,}" for reason, count in walks["refused"].items() if count)
     ratios = ", ".join(f"{ratio:.0f}" for ratio in compared["ratios"])
     ours, loop = compared["rates"][0]
@@ -235,6 +244,7 @@ def measure(scratch: Path, size: Size = ENWIKI) -> list[Measured]:
         Measured("opened", f"{walks['opened'] * 1000:.1f} ms", "50 ms"),
         Measured(f"steps on one core, {walks['hubs']:,} hubs", f"{rates} M/s", "1 M/s"),
         Measured(f"refused beside {walks['steps']:,} steps", refused),
+        Measured("steps by the rating of their links", f"{salient} M/s", "1 M/s"),
         Measured("look-ahead of 4 steps for 3 splits over every link", f"{reach['seconds']:.1f} s"),
         Measured("its peak memory, mapped pages of the graph included", f"{reach['megabytes']:,.0f} MB"),
         Measured(f"steps with look-ahead, {reach['whole']:.1%} of walks whole", f"{reach['rate'] / 1e6:.2f} M/s"),

@@ -1,8 +1,17 @@
 import pytest
 
 from pipelines.corpus.store import Corpus
+from pipelines.graph.facts import read_attributes
+from pipelines.graph.prose import blank_sentence
 from pipelines.graph.query import Indexes
-from pipelines.graph.salience import find_generic, is_generic, rate_attribute, rate_hop
+from pipelines.graph.salience import (
+    find_generic,
+    is_generic,
+    is_telling,
+    order_attributes,
+    rate_attribute,
+    rate_hop,
+)
 from tests.toy import box, build_toy_corpus
 
 BRIDGES = [f"Bridge {number}" for number in range(12)]
@@ -79,3 +88,36 @@ def test_the_measures_of_a_generic_thing_are_asked_for_less(ground):
 def test_all_articles_at_once_give_what_each_gives(ground, demo_corpus):
     for corpus in (ground.corpus, demo_corpus):
         assert find_generic(corpus).tolist() == [is_generic(corpus, node) for node in corpus.article_nodes()]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Mira Tolland moved to the town of [[Bridge 1]] as a young girl.", True),
+        ("In 1920, she moved to the town of [[Bridge 1]] with her friends.", True),
+        ("After the war ended there, work began on [[Bridge 1]] by other hands.", False),
+        ("* Mira Tolland moved to the town of [[Bridge 1]] as a young girl.", False),
+        ("| Mira Tolland moved to the town of [[Bridge 1]] as a young girl.", False),
+        ("Mira Tolland Country [[Bridge 1]] Language English Genre Novel Publisher Hall", False),
+        ("It is said that the people of [[Bridge 1]] were never told of this.", False),
+        ("== See also ==\nMira Tolland moved to the town of [[Bridge 1]] as a young girl.", False),
+        ("== Life ==\nMira Tolland moved to the town of [[Bridge 1]] as a young girl.", True),
+    ],
+)
+def test_a_sentence_tells_of_its_subject_unless_it_is_a_list_an_afterword_or_about_something_else(tmp_path, text, told):
+    page = f"'''Mira Tolland''' was an architect of the old school.\n\n{text}"
+    corpus = build_toy_corpus(tmp_path, {"Mira Tolland": page, "Bridge 1": "'''Bridge 1''' is a bridge."}, {})
+    node = find(corpus, "Mira Tolland")
+    (link,) = corpus.links(node)
+    clause = blank_sentence(corpus.text(node), link)
+    assert (clause is not None and is_telling(corpus, node, link, clause.text)) == told
+
+
+def test_names_are_asked_for_before_numbers_and_what_nobody_asks_for_never(tmp_path):
+    fields = ("architect = Jon Vask", "length = 320 m", "area_code = 77 881")
+    corpus = build_toy_corpus(tmp_path, {"Kelm Bridge": box("bridge", "'''Kelm Bridge''' is a bridge.", *fields)}, {})
+    ground = Indexes(corpus)
+    attributes = read_attributes(corpus, find(corpus, "Kelm Bridge"))
+    orders = [[a.fact.key for a in order_attributes(ground, attributes, number)] for number in range(300)]
+    assert {tuple(sorted(order)) for order in orders} == {("architect", "length")}
+    assert 240 < sum(order[0] == "architect" for order in orders) < 300

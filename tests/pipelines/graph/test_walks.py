@@ -9,16 +9,20 @@ from hypothesis import strategies as st
 from pipelines.config.settings import PathsConfig, SplitRule, SplitsConfig
 from pipelines.corpus.kinds import list_hubs, list_kinds
 from pipelines.graph.facts import read_attributes, read_relations
+from pipelines.graph.salience import is_asked, is_generic
 from pipelines.graph.walks import (
     ASKED,
     BATCH,
+    CLOSED,
     DISAMBIGUATION,
+    GENERIC,
     HUB,
     LIST,
     MOST_STEPS,
     REASONS,
     SPLITS,
     Order,
+    Ratings,
     Rows,
     Starts,
     Terrain,
@@ -372,3 +376,82 @@ def test_no_anchor_answer_node_answer_or_picture_is_in_two_splits(demo):
         assert len(places) == len({place for place, _ in places})
     ends = {(node.page_id, row.split) for row in rows for node in (row.proof.nodes[0], row.proof.nodes[-1])}
     assert len(ends) == len({page for page, _ in ends}), "an anchor of one split is an answer node of another"
+
+
+@pytest.mark.parametrize("refused", [0, 400])
+def test_with_ratings_an_allowed_link_is_taken_as_often_as_its_rating_says(refused):
+    # With 400 refused beside 3, ten draws mostly find none, and the page is looked through.
+    count = 4 + refused
+    terrain = make_terrain(
+        {(0, target) for target in range(1, count)}, dict.fromkeys(range(4, count), HUB), count=count
+    )
+    assert terrain.links is not None
+    nodes = np.ones(count, dtype=np.float32)
+    nodes[1:4] = 0.8, 0.4, 0.2
+    ratings = Ratings(nodes, np.zeros(count, dtype=np.uint32), np.empty(0, dtype=np.float32))
+    sampled = sample_walks(replace(terrain, ratings=ratings), make_starts([0] * 7000, 1), *draw(3))
+    counts = np.bincount(sampled.nodes[:, 1], minlength=count)[1:4]
+    assert counts.sum() == 7000
+    assert abs(counts - [4000, 2000, 1000]).max() < 5 * np.sqrt(4000)
+
+
+@given(terrains(), st.permutations(range(20)), st.integers(0, 20))
+def test_a_rated_walk_does_not_depend_on_what_is_drawn_with_it(terrain, order, cut):
+    edges = 0 if terrain.links is None else len(terrain.links.targets)
+    others = 0 if terrain.relations is None else len(terrain.relations.targets)
+    ratings = Ratings(
+        np.linspace(0.1, 1, NODES, dtype=np.float32),
+        np.arange(edges, dtype=np.uint32) * 500,
+        np.linspace(1, 0.2, others, dtype=np.float32),
+    )
+    rated, starts = replace(terrain, ratings=ratings), make_starts([number % NODES for number in range(20)])
+    together = as_lists(sample_walks(rated, starts, *draw(5)))
+    for part in (np.array(order[:cut], dtype=int), np.array(order[cut:], dtype=int)):
+        cut_starts = Starts(starts.nodes[part], starts.lengths[part], starts.identities[part], starts.bits[part])
+        for whole, alone in zip(together, as_lists(sample_walks(rated, cut_starts, *draw(5))), strict=True):
+            assert [whole[walk] for walk in part] == alone
+
+
+def test_no_link_leads_to_a_generic_thing_and_a_relation_leads_to_one_once_a_walk():
+    links = replace(make_rows({(0, 5), (1, 5)}), closed=CLOSED | GENERIC)
+    relations = make_rows({(2, 5), (5, 6), (5, 3)})
+    flags = np.zeros(NODES, dtype=np.uint8)
+    flags[[5, 6]] = GENERIC
+    sampled = sample_walks(Terrain(links, relations, flags), make_starts([0, 1, 2, 2, 2], [1, 1, 2, 2, 2]), *draw(1))
+    assert sampled.whole.tolist() == [False, False, True, True, True]
+    assert sampled.nodes[2:, 1:].tolist() == [[5, 3]] * 3
+    assert count_refused(sampled)["generic"] >= 2
+
+
+def test_look_ahead_knows_that_no_link_leads_to_a_generic_thing():
+    flags = np.zeros(NODES, dtype=np.uint8)
+    flags[1] = GENERIC
+    ends = np.zeros(NODES, dtype=np.uint8)
+    ends[1] = 1
+    rows = make_rows({(0, 1)})
+    assert show_mark(extend_reach(ends, [rows], flags, STEPS), "sft", 1, STEPS)[0]
+    closed = replace(rows, closed=CLOSED | GENERIC)
+    assert not show_mark(extend_reach(ends, [closed], flags, STEPS), "sft", 1, STEPS)[0]
+
+
+def test_salient_walks_of_the_demo_are_the_same_alone_and_end_at_what_is_asked(demo, demo_corpus, demo_relations):
+    rules = Assembly(demo.config, Workspace(demo.root), demo_corpus).graph.rules
+    settings = {"hub_in_degree": rules.hub_in_degree, "splits": rules.splits, "salience": True, "text_hops": True}
+    graph = WalkGraph(demo_corpus, make_rules(**settings), demo_relations)
+    drawn = graph.draw_walks(list_orders(graph, tries=1)[::20], seed=3)
+    walks = [graph.read_walk(each) for each in drawn]
+    assert sum(walk is not None for walk in walks) > 50
+    assert [graph.read_walk(graph.draw_walks([each.order], seed=3)[0]) for each in drawn[::17]] == walks[::17]
+    for walk in filter(None, walks):
+        generic = [is_generic(demo_corpus, move.target) for move in walk.moves]
+        assert sum(generic) <= 1
+        assert not any(said and move.fact is None for said, move in zip(generic, walk.moves, strict=True))
+        assert any(is_asked(attribute.fact.key) for attribute in walk.attributes)
+
+
+def test_the_survey_of_ends_says_where_walks_end(graph):
+    ends = graph.survey_ends(seed=3)
+    assert sum(ends.values()) == pytest.approx(1)
+    assert list(ends.values()) == sorted(ends.values(), reverse=True)
+    assert all(graph.can_reach(split, 0)[node] for node, split in ends)
+    assert ends == graph.survey_ends(seed=3)

@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 
+from pipelines.checks.examination import PathDemands
 from pipelines.config.settings import PathsConfig, SplitRule, SplitsConfig
 from pipelines.graph.facts import RelationIndex
 from pipelines.graph.query import Indexes
@@ -10,7 +11,7 @@ from pipelines.graph.walks import WalkGraph, WalkRules
 from pipelines.stages.paths import Paths
 from schemas.base import Rejection
 from schemas.datasets import Path, Seed
-from schemas.proofs import Evidence
+from schemas.proofs import UNCOUNTED, Evidence
 from tests.toy import box, build_toy_corpus
 
 
@@ -173,3 +174,47 @@ def test_the_fingerprint_covers_rules_walks_and_seed(stage):
     changes = ({"relation_preference": 0.5}, {"look_ahead": False}, {"walks": 9}, {"per_seed": 9})
     others = [*(change_settings(stage, **change) for change in changes), replace(stage, seed=9)]
     assert len({other.fingerprint() for other in [stage, *others]}) == 6
+
+
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory) -> Paths:
+    """A bridge whose own page says when its architect, a hop away, was born."""
+    pages = {
+        "Kelm Bridge": box(
+            "bridge",
+            "'''Kelm Bridge''' is a bridge. Its architect was born on 2 April 1880.",
+            "architect = [[Mira Tolland]]",
+        ),
+        "Mira Tolland": box("architect", "'''Mira Tolland''' was an architect.", "birth_place = [[Ostrel]]"),
+        "Ostrel": box("town", "'''Ostrel''' is a town.", "established_date = 2 April 1880"),
+    }
+    corpus = build_toy_corpus(tmp_path_factory.mktemp("beside"), pages, {})
+    splits = SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), seed=0)
+    rules = WalkRules(PathsConfig(hops=(2,), weights=(1.0,)), 100, 6, splits)
+    ground = Indexes(corpus)
+    return Paths(WalkGraph(corpus, rules, ground.relations), seed=1, ground=ground)
+
+
+@pytest.mark.parametrize("hub_in_degree", [100, None])
+def test_a_walk_whose_answer_an_earlier_page_says_is_refused_before_a_word_is_written(demo, beside, hub_in_degree):
+    seed = demo.rows("seeds", Seed)[0].model_copy(update={"title": "Kelm Bridge", "split": "sft"})
+    limits = UNCOUNTED.model_copy(update={"agreement": "off", "answer_share": 1.0, "answers": 0})
+    made = asyncio.run(replace(beside, demands=PathDemands(limits, 6, hub_in_degree))(seed))
+    if hub_in_degree is None:
+        assert not isinstance(made, Rejection)
+        assert made[0].answer_text == "2 April 1880"
+    else:
+        assert isinstance(made, Rejection)
+        assert "answer-on-earlier-page 10" in made.detail
+
+
+def test_caps_are_the_same_in_any_order_of_seeds_and_leave_out_what_is_asked_often(demo, stage):
+    capped, seeds = change_settings(stage, max_answer_share=0.02), demo.rows("seeds", Seed)
+    assert capped.rates
+    assert all(0 < rate < 1 for rate in capped.rates.values())
+    assert stage.rates == {}
+    made = {seed.record_id: asyncio.run(capped(seed)) for seed in seeds}
+    again = {seed.record_id: asyncio.run(replace(capped)(seed)) for seed in seeds[:3]}
+    assert all(made[key] == rows for key, rows in again.items())
+    refused = [rows for rows in made.values() if isinstance(rows, Rejection)]
+    assert any("asked-often" in rejection.detail for rejection in refused)
