@@ -19,7 +19,7 @@ from pipelines.graph.facts import Attribute, read_attributes, read_relations
 from pipelines.graph.propositions import Proposition, list_lines, place_relations, state_answer, view_lines
 from pipelines.graph.query import Indexes
 from pipelines.graph.salience import is_generic, rate_attribute, rate_hop
-from pipelines.graph.walks import Order, Walk, WalkGraph, WalkMove
+from pipelines.graph.walks import DISAMBIGUATION, HUB, LIST, Order, Walk, WalkGraph, WalkMove
 from pipelines.ids import digest_value, draw_unit
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.datasets import Path, PathMarks, Split
@@ -161,10 +161,9 @@ class Guide:
         for read in await self.read_page(node):
             if read.single and read.target >= 0 and read.target not in known:
                 moving.append(WalkMove(read.target, None, read.link, read.clause, read.gloss, read.field))
-        generic = any(is_generic(corpus, move.target) for move in moves)
         rated = []
         for move in moving:
-            if not self._is_open(nodes, move, split, left) or (generic and is_generic(corpus, move.target)):
+            if not self._is_open(nodes, move, split, left):
                 continue
             relation = move.fact.key if move.fact else move.field or "mentions"
             chance = draw_unit(key, "step", len(moves), move.target)
@@ -173,14 +172,19 @@ class Guide:
         return [move for _, move in rated[: self.settings.offered]]
 
     def _is_open(self, nodes: Sequence[int], move: WalkMove, split: Split, left: int) -> bool:
-        """Say whether a step leads to a new article, and at the end of the walk to one of its split."""
-        if move.target in nodes or self.graph.flags[move.target]:
+        """Say whether a step leads to a new article, and at the end of the walk to one of its split.
+
+        A hub, or a generic thing, may be one bridge of a path: a relation singles it out where a link does not. It is
+        no end: it tells too much about itself.
+        """
+        if move.target in nodes or self.graph.flags[move.target] & (LIST | DISAMBIGUATION):
             return False
-        if left:
-            return True
-        # A generic thing tells too much about itself to be asked about.
-        title = self.corpus.page(move.target).title
-        return not is_generic(self.corpus, move.target) and self.splits.place("entity", title) == split
+        if self._is_common(move.target):
+            return left > 0 and not any(map(self._is_common, nodes[1:]))
+        return left > 0 or self.splits.place("entity", self.corpus.page(move.target).title) == split
+
+    def _is_common(self, node: int) -> bool:
+        return bool(self.graph.flags[node] & HUB) or is_generic(self.corpus, node)
 
     async def _choose(
         self, nodes: Sequence[int], moves: Sequence[WalkMove], steps: Sequence[WalkMove], key: str

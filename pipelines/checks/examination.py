@@ -141,7 +141,8 @@ class PathDemands:
     def _list_clause_checks(self, path: Path, names: Sequence[Sequence[str]], answer: Answer) -> Iterator[Check]:
         """Yield the checks that a sentence reveals no node and no answer: descriptors are made of it."""
         words = list_type_words(path.nodes)
-        for clause in (hop.clause for hop in path.hops if hop.clause):
+        # Of a sentence whose relation was read, the gloss is said, which names nobody.
+        for clause in (hop.clause for hop in path.hops if hop.clause and not hop.gloss):
             yield partial(check_names, clause, names, words)
             yield partial(check_demonyms, clause, names, words)
             yield partial(check_answer, clause, answer, words)
