@@ -59,7 +59,7 @@ def state(inputs):
 
 
 def choose_all(inputs):
-    return ChosenStepsReply(steps=tuple(step.id for step in inputs.steps))
+    return ChosenStepsReply(steps=tuple(step.id for step in inputs.steps if step.object != "Valdonia"))
 
 
 def mark(*marks):
@@ -169,7 +169,7 @@ def test_a_question_over_quotations_verifies_and_one_that_quotes_otherwise_does_
     guide = make_guide(
         ground,
         chosen=lambda inputs: ChosenStepsReply(
-            steps=tuple(s.id for s in inputs.steps if s.object == wanted or not inputs.ends)
+            steps=tuple(s.id for s in inputs.steps if s.object in (wanted, "Jon Vask", "Lumby"))
         ),
     )
     (path,) = walk(guide)
