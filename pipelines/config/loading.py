@@ -189,12 +189,17 @@ def read_recipe(name: str) -> dict[str, Any]:
 
 
 def choose_players(tables: dict[str, Any]) -> None:
-    """Put the scripted players of the toy world in the place of the tables' models; sampling settings stay."""
+    """Put the scripted players of the toy world in the place of the tables' models; sampling settings stay.
+
+    Walks are then drawn by chance: no player reads real prose.
+    """
     players = tomllib.loads((resources.files("pipelines.config") / "players.toml").read_text())["models"]
     models = tables.setdefault("models", {})
     models.pop("default", None)
     for role, player in players.items():
         models[role] = {**models.get(role, {}), **player}
+    if "guide" in tables.get("paths", {}):
+        tables["paths"]["guide"] = "off"
 
 
 def read_config_file(path: Path) -> dict[str, Any]:
