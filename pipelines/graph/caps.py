@@ -15,6 +15,8 @@ from pipelines.ids import draw_unit
 
 ROUNDS = 200
 """Rounds of fitting the rates; each refusal leaves more of the paths to what is not refused."""
+DAMPED = 0.25
+"""Power of a correction: a fact has three keys, and full corrections of all three would swing to and fro."""
 EVEN = 2.0
 """Where there are too few answers for the cap, each may have so many times its even share."""
 
@@ -59,7 +61,7 @@ def fit_rates(endings: Sequence[Ending], answer_share: float, relation_share: fl
             shares.update(dict.fromkeys(ending.keys, share))
         over = {key: share / total / caps[key.partition(" ")[0]] for key, share in shares.items()} if total else {}
         for key, excess in over.items():
-            rates[key] = min(rates[key] / excess, 1.0) if excess > 0 else rates[key]
+            rates[key] = min(rates[key] * excess**-DAMPED, 1.0) if excess > 0 else rates[key]
     return {key: rate for key, rate in rates.items() if rate < 1.0}
 
 

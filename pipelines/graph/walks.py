@@ -94,6 +94,8 @@ BATCH = 1 << 17
 """Walks drawn together: many enough for numpy, few enough for the cache; about 20 MB."""
 ASKED = 256
 """Links, in random order, whose sentences are read when all links of a node are tried."""
+SALIENT = 0.2
+"""Rating from which edges are equally likely: draws that are mostly refused would take too long."""
 SURVEYED = 1 << 16
 """Walks from which the shares of ends are estimated: the error of a share of 3% is 0.07%."""
 LOOKED_THROUGH = 1 << 20
@@ -349,12 +351,15 @@ class _WalkStep:
             some = some[~moved & (counts.take(some) > number)]
 
     def _rate(self, edges: Numbers, targets: Nodes) -> Rates:
-        """Return the rating of each edge."""
+        """Return the rating of each edge as a share of ``SALIENT``, at most 1."""
         ratings = self.batch.terrain.ratings
         assert ratings is not None
         if self.related:
-            return ratings.relations.take(edges)
-        return ratings.nodes.take(targets) * rate_places(ratings.positions.take(edges))
+            rates = ratings.relations.take(edges)
+        else:
+            rates = ratings.nodes.take(targets) * rate_places(ratings.positions.take(edges))
+        shares: Rates = np.minimum(rates / np.float32(SALIENT), np.float32(1))
+        return shares
 
     def _weigh(self, keys: Words, edges: Numbers, targets: Nodes) -> npt.NDArray[np.float64]:
         """Return numbers in whose ascending order edges are drawn by their ratings (Efraimidis and Spirakis)."""

@@ -78,7 +78,8 @@ def simulate_links(nodes: int, links: int, seed: int = 1) -> Iterator[EdgeBlock]
         degrees = (rng.lognormal(0.0, 1.1, count) * mean + rng.random(count)).astype(np.int64)
         sources = np.repeat(np.arange(first, first + count, dtype=np.uint32), degrees)
         ranks = ((rng.random(len(sources)) * (top - 1) + 1) ** EXPONENT).astype(np.int64) - 1
-        positions = np.arange(len(sources), dtype=np.uint32) * np.uint32(90)
+        ordinals = np.arange(len(sources)) - np.repeat(np.cumsum(degrees) - degrees, degrees)
+        positions = ordinals.astype(np.uint32) * np.uint32(90)
         yield EdgeBlock(sources, (ranks * stride % nodes).astype(np.uint32), positions)
 
 

@@ -55,3 +55,9 @@ def test_a_seed_is_admitted_or_not_whatever_the_other_seeds():
     assert said == [admit(rates, f"seed {number}", ("fact 1", "answer 1")) for number in range(200)]
     assert 60 < sum(said) < 140
     assert admit(rates, "seed 1", ("fact 2",))
+
+
+def test_a_fact_over_all_three_caps_is_held_to_the_lowest():
+    endings = [Ending(("fact 0", "answer 0", "relation 0"), 0.4)]
+    endings += [Ending((f"fact {n}", f"answer {n}", f"relation {n}"), 0.01) for n in range(1, 61)]
+    assert take(endings, fit_rates(endings, 0.05, 0.1))[0] == pytest.approx(0.05, abs=0.015)

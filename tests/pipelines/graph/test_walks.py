@@ -387,7 +387,7 @@ def test_with_ratings_an_allowed_link_is_taken_as_often_as_its_rating_says(refus
     )
     assert terrain.links is not None
     nodes = np.ones(count, dtype=np.float32)
-    nodes[1:4] = 0.8, 0.4, 0.2
+    nodes[1:4] = 0.16, 0.08, 0.04
     ratings = Ratings(nodes, np.zeros(count, dtype=np.uint32), np.empty(0, dtype=np.float32))
     sampled = sample_walks(replace(terrain, ratings=ratings), make_starts([0] * 7000, 1), *draw(3))
     counts = np.bincount(sampled.nodes[:, 1], minlength=count)[1:4]
