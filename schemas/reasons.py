@@ -12,7 +12,7 @@ PathReason = Literal["no-walk", "no-answer-in-reach"]
 QuestionReason = Literal[
     "answer-untyped", "answer-too-long", "answer-form", "answer-is-bridge", "not-derivable", "multi-valued",
     "answer-unconfirmed", "answer-disputed", "volatile", "guessable-answer", "no-fact", "reading-differs", "unread",
-    "writer-declined",
+    "writer-declined", "asked-often",
 ]  # fmt: skip
 RewriteReason = Literal[
     "alias-leak", "demonym-leak", "answer-leak", "not-unique", "multi-valued", "near-miss", "too-many-near-misses",

@@ -477,9 +477,9 @@ class PathsConfig(Section):
         1.0,
         gt=0.0,
         le=1.0,
-        description="expected share of paths from which one fact or one answer is drawn less; 1: no cap",
+        description="largest share of a shard's paths that ask for one fact or have one answer; 1: no cap",
     )
-    max_relation_share: float = Field(1.0, gt=0.0, le=1.0, description="the same for the relation that is asked for")
+    max_relation_share: float = Field(1.0, gt=0.0, le=1.0, description="the same of one relation that is asked for")
 
 
 class QuestionsConfig(Section):

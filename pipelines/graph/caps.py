@@ -1,70 +1,52 @@
-"""Caps on how many paths ask for one fact, have one answer or ask for one relation, decided before any path is drawn.
+"""Caps on how many paths of a shard ask for one fact, have one answer or ask for one relation.
 
-A shard of seeds cannot count the paths of others. So how often walks end at each fact is estimated from the graph, by
-walks from articles that a hash draws, and each fact, answer and relation that would be asked for too often gets a
-rate below 1. A seed may ask for it if a hash of the two is below the rate. What a seed may ask for is thus known
-without any other seed, the same in every order, and a walk that is refused is drawn anew.
+Walks of a link graph funnel into few articles. What is over the caps is known when a shard's paths are drawn, before
+a writer is paid. A shard is the largest set whose order nothing else decides, so shares hold for each shard alone, and
+so for all of them. Names come first: of dates and numbers there are always enough.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from math import ceil
 
-from pipelines.graph.facts import Attribute, stem_key
+from pipelines.graph.answers import type_answer
+from pipelines.graph.facts import stem_key
 from pipelines.ids import draw_unit
+from pipelines.names import fold_name
+from schemas.datasets import Path
 
-ROUNDS = 200
-"""Rounds of fitting the rates; each refusal leaves more of the paths to what is not refused."""
-DAMPED = 0.25
-"""Power of a correction: a fact has three keys, and full corrections of all three would swing to and fro."""
-EVEN = 2.0
-"""Where there are too few answers for the cap, each may have so many times its even share."""
+LEAST = 2
+"""Paths that may ask for the same however few a shard has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """A fact that walks end at."""
-
-    keys: tuple[str, ...]
-    """Of the fact, its answer and its relation, as :func:`name_keys` returns them."""
-    share: float
-    """Expected share of walks that ask for it."""
-
-
-def name_keys(attribute: Attribute) -> tuple[str, ...]:
-    """Return what is capped of an attribute: its fact, its answer, its relation."""
-    relation = stem_key(attribute.fact.key)
-    return f"fact {attribute.fact.node} {relation}", f"answer {attribute.answer.key}", f"relation {relation}"
-
-
-def fit_rates(endings: Sequence[Ending], answer_share: float, relation_share: float) -> dict[str, float]:
-    """Return the rate of each key that is refused at times.
+def find_capped(paths: Sequence[Path], answer_share: float, relation_share: float) -> dict[str, str]:
+    """Return the record ids of the paths over a cap, each with what is asked too often.
 
     Args:
-        endings: facts with their expected shares; what is missing of 1 is spread over other facts.
-        answer_share: cap of a fact and of an answer.
-        relation_share: cap of a relation.
+        paths: of one shard.
+        answer_share: largest share of one final fact and of one answer.
+        relation_share: the same of one relation asked for.
     """
-    rest = max(1.0 - sum(ending.share for ending in endings), 0.0)
-    kinds = Counter(key.partition(" ")[0] for key in {key for ending in endings for key in ending.keys})
-    wanted = {"relation": relation_share, "fact": answer_share, "answer": answer_share}
-    caps = {kind: max(cap, EVEN * (1.0 - rest) / max(kinds[kind], 1)) for kind, cap in wanted.items()}
-    rates = {key: 1.0 for ending in endings for key in ending.keys}
-    for _ in range(ROUNDS):
-        shares: Counter[str] = Counter()
-        total = rest
-        for ending in endings:
-            share = ending.share
-            for key in ending.keys:
-                share *= rates[key]
-            total += share
-            shares.update(dict.fromkeys(ending.keys, share))
-        over = {key: share / total / caps[key.partition(" ")[0]] for key, share in shares.items()} if total else {}
-        for key, excess in over.items():
-            rates[key] = min(rates[key] * excess**-DAMPED, 1.0) if excess > 0 else rates[key]
-    return {key: rate for key, rate in rates.items() if rate < 1.0}
+    caps = {"answer": _cap(answer_share, len(paths)), "fact": _cap(answer_share, len(paths)),
+            "relation": _cap(relation_share, len(paths))}  # fmt: skip
+    seen: Counter[tuple[str, str]] = Counter()
+    refused = {}
+    for path in sorted(paths, key=lambda path: (not _is_name(path), draw_unit("cap", path.record_id))):
+        relation = stem_key(path.answer_relation)
+        keys = (("fact", f"{relation} of {path.nodes[-1].title}"), ("answer", fold_name(path.answer_text)),
+                ("relation", relation))  # fmt: skip
+        over = next((key for key in keys if seen[key] >= caps[key[0]]), None)
+        if over is None:
+            seen.update(keys)
+        else:
+            refused[path.record_id] = f"{over[0]} {over[1]!r} of more than {caps[over[0]]} paths of {len(paths)}"
+    return refused
 
 
-def admit(rates: Mapping[str, float], seed: str, keys: Sequence[str]) -> bool:
-    """Say whether a seed may ask for a fact with these keys."""
-    return all(draw_unit("cap", seed, key) < rates[key] for key in keys if key in rates)
+def _cap(share: float, count: int) -> int:
+    return max(ceil(share * count), LEAST)
+
+
+def _is_name(path: Path) -> bool:
+    answer = type_answer(path.answer_text, path.answer_iso, path.answer_relation)
+    return answer is not None and answer.type in ("name", "string")

@@ -16,7 +16,6 @@ No link leads to a generic thing; a relation may, once a path.
 """
 
 import inspect
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -96,8 +95,6 @@ ASKED = 256
 """Links, in random order, whose sentences are read when all links of a node are tried."""
 SALIENT = 0.2
 """Rating from which edges are equally likely: draws that are mostly refused would take too long."""
-SURVEYED = 1 << 16
-"""Walks from which the shares of ends are estimated: the error of a share of 3% is 0.07%."""
 LOOKED_THROUGH = 1 << 20
 """Links per batch when all links of nodes are tried."""
 
@@ -688,24 +685,6 @@ class WalkGraph:
         """Return the attributes of a node whose answers are of a split, page order."""
         found = read_attributes(self.corpus, node, self.rules.max_answer_tokens)
         return tuple(a for a in found if self.rules.splits.place("answer", a.answer.key) == split)
-
-    def survey_ends(self, seed: int) -> dict[tuple[int, Split], float]:
-        """Return where walks end, with the share of walks, most first: ``SURVEYED`` walks from articles drawn by hash.
-
-        An approximation: seeds are not drawn like this, and no sentence is read.
-        """
-        words = draw_words(make_keys(seed, np.arange(SURVEYED, dtype=np.uint64)), _SURVEY)
-        nodes = (words % np.uint64(len(self.flags))).astype(np.int64)
-        splits = [self.rules.splits.place("entity", f"walk {number}") for number in range(SURVEYED)]
-        bits = np.asarray([find_bit(split, self._steps) for split in splits], dtype=np.uint16)
-        lengths = self._draw_lengths(nodes, bits, draw_units(words, _LENGTH))
-        (open_,) = np.nonzero((self.flags.take(nodes) & CLOSED == 0) & (lengths > 0))
-        starts = Starts(nodes[open_], lengths[open_], words[open_], bits[open_])
-        sampled = sample_walks(self.terrain, starts, seed, self.rules.settings)
-        (whole,) = np.nonzero(sampled.whole)
-        last = sampled.nodes[whole, lengths[open_][whole]].tolist()
-        counts = Counter(zip(last, (splits[walk] for walk in open_[whole].tolist()), strict=True))
-        return {end: count / len(whole) for end, count in counts.most_common()}
 
     def _find_marks(self) -> Marks:
         asked = is_asked if self.rules.settings.salience else None

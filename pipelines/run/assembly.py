@@ -630,6 +630,7 @@ class Assembly:
             self.splits,
             config.obfuscated_answers,
             audit,
+            (self.config.paths.max_answer_share, self.config.paths.max_relation_share),
         )
 
     def _build_rewrites(self) -> AnyStage:

@@ -1,31 +1,25 @@
 """Paths: constrained walks from seeds, with roles, relations and evidence (OpenSearch-VL, equation 5)."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import islice
 from typing import ClassVar
 
 from pipelines.agent.guiding import Guide
 from pipelines.checks.examination import PathDemands
 from pipelines.config.settings import PathsConfig
 from pipelines.corpus.store import Corpus
-from pipelines.graph.caps import Ending, admit, fit_rates, name_keys
 from pipelines.graph.facts import Attribute
 from pipelines.graph.proofs import cite_answer, cite_fact, cite_sentence, make_node
 from pipelines.graph.prose import Clause, make_clause, mask_names
 from pipelines.graph.query import Indexes
-from pipelines.graph.salience import order_attributes, read_lists, weigh_attribute
+from pipelines.graph.salience import order_attributes, read_lists
 from pipelines.graph.walks import Drawn, Order, Walk, WalkGraph, WalkMove
 from pipelines.ids import digest_value, draw_unit, make_record_id
 from schemas.base import Record, Rejection
-from schemas.datasets import Path, Seed, Split
+from schemas.datasets import Path, Seed
 from schemas.manifest import ModelEntry
 from schemas.proofs import Hop, Role
-
-SURVEYED_ENDS = 500
-"""Ends of walks, the most frequent, whose answers are judged to set the caps; each of the others is rare."""
 
 
 @dataclass(frozen=True)
@@ -48,29 +42,6 @@ class Paths:
     """By node, key and answer of an attribute, the code that refuses it; empty for none."""
     input: ClassVar[type[Record]] = Seed
     output: ClassVar[type[Record]] = Path
-
-    @cached_property
-    def rates(self) -> Mapping[str, float]:
-        """Rates of what walks end at too often: facts, answers, relations; empty without caps or with a guide."""
-        caps = self.settings.max_answer_share, self.settings.max_relation_share
-        if min(caps) >= 1.0 or self.guide:
-            return {}
-        surveyed = self.graph.survey_ends(self.seed)
-        asked = [(self._weigh_ends(*end), share) for end, share in islice(surveyed.items(), SURVEYED_ENDS)]
-        # Walks that end where nothing may be asked for are drawn anew.
-        lost = sum(share for weights, share in asked if not weights)
-        endings = [
-            Ending(keys, share / (1.0 - lost) * weight / sum(weights.values()))
-            for weights, share in asked
-            for keys, weight in weights.items()
-        ]
-        return fit_rates(endings, *caps)
-
-    def _weigh_ends(self, node: int, split: Split) -> dict[tuple[str, ...], float]:
-        """Return the keys of what may be asked for at a walk's end, with the weights by which it is chosen."""
-        found = [a for a in self.graph.read_answers(node, split) if not self._judge_answer(a)]
-        weights = {name_keys(a): weigh_attribute(self.ground, a) if self.settings.salience else 1.0 for a in found}
-        return {keys: weight for keys, weight in weights.items() if weight > 0}
 
     @property
     def settings(self) -> PathsConfig:
@@ -177,8 +148,6 @@ class Paths:
         """Return the path to the first attribute at a walk's end that passes the demands; count the codes of others."""
         for attribute in self._order(walk, order):
             fault = self._judge_answer(attribute)
-            if not fault and not admit(self.rates, record.record_id, name_keys(attribute)):
-                fault = "asked-often"
             if fault:
                 refused[fault] += 1
                 continue

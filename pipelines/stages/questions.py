@@ -1,7 +1,7 @@
 """Questions: the canonical question, its typed answer and its proof (OpenSearch-VL, section 3.1)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, get_args
 
@@ -15,6 +15,7 @@ from pipelines.checks.verdicts import PASSED, TRIES, Check, CheckResult, explain
 from pipelines.config.settings import SplitRule
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import derive_answer, type_answer
+from pipelines.graph.caps import find_capped
 from pipelines.graph.proofs import flatten_names, list_names, make_query, view_proof
 from pipelines.graph.propositions import read_clause
 from pipelines.graph.query import Indexes, answer_query, locate_nodes
@@ -50,8 +51,12 @@ class Questions:
     obfuscated: float = 0.0
     """Share of fuller dates of which only a part is asked (OpenSearch-VL, 3.1: occasional answer obfuscation)."""
     audit: bool = False
+    caps: tuple[float, float] = (1.0, 1.0)
+    """Largest shares of a shard's paths with one fact or answer, and with one relation asked for."""
     name: str = "questions"
     version: int = 8
+    capped: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Paths over a cap, each with what is asked too often; known before a word is paid for."""
     input: ClassVar[type[Record]] = Path
     output: ClassVar[type[Record]] = Question
 
@@ -59,7 +64,8 @@ class Questions:
         """Digest of the writer, its prompt, the other dump, and the rules for answers."""
         later = self.ground.later.digest if self.ground.later else ""
         pages = self.pages.identity if self.pages else ""
-        rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.obfuscated, self.audit, later]
+        caps = [self.caps] if min(self.caps) < 1.0 else []
+        rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.obfuscated, self.audit, later, *caps]
         return digest_value(
             [self.asking.identity, self.reader.identity, pages, make_schema(WrittenQuestionReply), *rules]
         )
@@ -73,8 +79,16 @@ class Questions:
         """The writer and the evaluator."""
         return (self.asking.describe("writer"), self.reader.describe())
 
+    def prepare(self, records: Sequence[Path]) -> None:
+        """Find the paths of a shard that ask for what others ask for too often."""
+        if min(self.caps) < 1.0:
+            self.capped.update(find_capped(records, *self.caps))
+
     async def __call__(self, record: Path) -> Sequence[Question] | Rejection:
         """Type the answer, check it, derive it again from the corpus, and let the model word the path."""
+        often = self.capped.pop(record.record_id, "")
+        if often:
+            return Rejection(record_id=record.record_id, reason="asked-often", detail=often)
         whole = self._type_answer(record)
         if whole is None:
             return Rejection(record_id=record.record_id, reason="answer-untyped", detail=record.answer_text)

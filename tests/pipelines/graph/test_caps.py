@@ -1,63 +1,48 @@
-import pytest
+from collections import Counter
 
-from pipelines.graph.caps import Ending, admit, fit_rates
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pipelines.graph.caps import find_capped
+from schemas.datasets import Path
+from schemas.proofs import Evidence, PathNode
 
-def make_endings(shares):
-    return [
-        Ending((f"fact {number}", f"answer {number}", "relation year"), share) for number, share in enumerate(shares)
-    ]
-
-
-def take(endings, rates, seeds=4000):
-    """Return the share of each fact among the paths of seeds that walk to each fact as often as it is expected."""
-    weights = [
-        ending.share * sum(admit(rates, f"seed {seed}", ending.keys) for seed in range(seeds)) / seeds
-        for ending in endings
-    ]
-    return [weight / sum(weights) for weight in weights]
+EVIDENCE = Evidence(page_id=1, title="A", revision=1, kind="infobox", key="k", start=0, end=1, text="x", link_start=-1)
 
 
-def test_a_fact_that_half_of_the_walks_end_at_gets_no_more_than_its_cap():
-    endings = make_endings([0.5] + [0.01] * 50)
-    rates = fit_rates(endings, 0.05, 1.0)
-    shares = take(endings, rates)
-    assert shares[0] == pytest.approx(0.05, abs=0.01)
-    assert all(key in ("fact 0", "answer 0") for key in rates)
+def make_path(number, end, relation, answer):
+    nodes = tuple(PathNode(page_id=place, title=title, role="answer", type="town", in_degree=0)
+                  for place, title in enumerate(("A", end)))  # fmt: skip
+    return Path(
+        record_id=f"path-{number}", parent_id="seed", split="sft", domain="Location", image="", nodes=nodes, hops=(),
+        answer_relation=relation, answer_text=answer, answer_iso="", answer_evidence=EVIDENCE, walks=1,
+    )  # fmt: skip
 
 
-def test_facts_below_their_cap_are_never_refused():
-    assert fit_rates(make_endings([0.02] * 50), 0.05, 1.0) == {}
+ENDS, RELATIONS, ANSWERS = "BCDE", ["mayor", "founder1", "founder2"], ["X Y", "12", "Z"]
+ROWS = st.tuples(st.sampled_from(ENDS), st.sampled_from(RELATIONS), st.sampled_from(ANSWERS))
+PATHS = st.lists(ROWS, max_size=60).map(lambda rows: [make_path(number, *row) for number, row in enumerate(rows)])
 
 
-def test_with_too_few_facts_for_the_cap_each_may_have_twice_its_even_share():
-    endings = make_endings([0.7, 0.1, 0.1, 0.1])
-    assert take(endings, fit_rates(endings, 0.01, 1.0))[0] == pytest.approx(0.5, abs=0.03)
+@given(PATHS, st.sampled_from([0.03, 0.2, 0.5]), st.sampled_from([0.2, 0.6]))
+def test_no_fact_answer_or_relation_is_over_its_cap_and_nothing_is_refused_below_one(paths, answers, relations):
+    refused = find_capped(paths, answers, relations)
+    kept = [path for path in paths if path.record_id not in refused]
+    most = max(Counter(path.answer_text for path in kept).values(), default=0)
+    assert most <= max(2, -(-len(paths) * answers // 1))
+    asked = Counter(path.answer_relation.rstrip("12") for path in kept)
+    assert max(asked.values(), default=0) <= max(2, -(-len(paths) * relations // 1))
+    assert refused == find_capped(paths[::-1], answers, relations)
+    for path in paths:
+        if path.record_id in refused:
+            others = [each for each in kept if each.answer_text == path.answer_text or
+                      each.answer_relation.rstrip("12") == path.answer_relation.rstrip("12")]  # fmt: skip
+            assert len(others) >= 2
 
 
-def test_what_one_answer_of_many_facts_has_is_capped_together():
-    endings = [Ending((f"fact {n}", "answer same", "relation year"), 0.02) for n in range(25)]
-    endings += [Ending((f"fact {n}", f"answer {n}", "relation year"), 0.02) for n in range(25, 50)]
-    shares = take(endings, fit_rates(endings, 0.1, 1.0))
-    assert sum(shares[:25]) == pytest.approx(0.1, abs=0.02)
-
-
-def test_a_relation_is_capped_and_those_beside_it_are_not():
-    endings = [Ending((f"fact {n}", f"answer {n}", f"relation {'year' if n < 40 else n}"), 0.02) for n in range(50)]
-    rates = fit_rates(endings, 1.0, 0.3)
-    assert set(rates) == {"relation year"}
-    assert sum(take(endings, rates)[:40]) == pytest.approx(0.3, abs=0.03)
-
-
-def test_a_seed_is_admitted_or_not_whatever_the_other_seeds():
-    rates = {"fact 1": 0.5}
-    said = [admit(rates, f"seed {number}", ("fact 1", "answer 1")) for number in range(200)]
-    assert said == [admit(rates, f"seed {number}", ("fact 1", "answer 1")) for number in range(200)]
-    assert 60 < sum(said) < 140
-    assert admit(rates, "seed 1", ("fact 2",))
-
-
-def test_a_fact_over_all_three_caps_is_held_to_the_lowest():
-    endings = [Ending(("fact 0", "answer 0", "relation 0"), 0.4)]
-    endings += [Ending((f"fact {n}", f"answer {n}", f"relation {n}"), 0.01) for n in range(1, 61)]
-    assert take(endings, fit_rates(endings, 0.05, 0.1))[0] == pytest.approx(0.05, abs=0.015)
+def test_names_stay_before_numbers():
+    paths = [make_path(number, "B" * (number + 1), "kind", "12") for number in range(8)]
+    named = [make_path(number, "C" * number, "kind", f"Otto L{number}") for number in range(8, 11)]
+    refused = find_capped([*paths, *named], 1.0, 0.3)
+    assert not {path.record_id for path in named} & set(refused)
+    assert len(refused) == 7

@@ -447,11 +447,3 @@ def test_salient_walks_of_the_demo_are_the_same_alone_and_end_at_what_is_asked(d
         assert sum(generic) <= 1
         assert not any(said and move.fact is None for said, move in zip(generic, walk.moves, strict=True))
         assert any(is_asked(attribute.fact.key) for attribute in walk.attributes)
-
-
-def test_the_survey_of_ends_says_where_walks_end(graph):
-    ends = graph.survey_ends(seed=3)
-    assert sum(ends.values()) == pytest.approx(1)
-    assert list(ends.values()) == sorted(ends.values(), reverse=True)
-    assert all(graph.can_reach(split, 0)[node] for node, split in ends)
-    assert ends == graph.survey_ends(seed=3)

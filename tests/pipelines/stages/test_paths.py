@@ -206,15 +206,3 @@ def test_a_walk_whose_answer_an_earlier_page_says_is_refused_before_a_word_is_wr
     else:
         assert isinstance(made, Rejection)
         assert "answer-on-earlier-page 10" in made.detail
-
-
-def test_caps_are_the_same_in_any_order_of_seeds_and_leave_out_what_is_asked_often(demo, stage):
-    capped, seeds = change_settings(stage, max_answer_share=0.02), demo.rows("seeds", Seed)
-    assert capped.rates
-    assert all(0 < rate < 1 for rate in capped.rates.values())
-    assert stage.rates == {}
-    made = {seed.record_id: asyncio.run(capped(seed)) for seed in seeds}
-    again = {seed.record_id: asyncio.run(replace(capped)(seed)) for seed in seeds[:3]}
-    assert all(made[key] == rows for key, rows in again.items())
-    refused = [rows for rows in made.values() if isinstance(rows, Rejection)]
-    assert any("asked-often" in rejection.detail for rejection in refused)
