@@ -82,7 +82,7 @@ def run_small(workspace: Path, *more: object, settings: Iterable[str] = SMALL) -
 
 @cache
 def share_small_run(base: Path) -> tuple[Path, Any]:
-    """Return one finished run of 60 seeds for a whole test session, and its document; readers must not change it.
+    """Return one finished run of 100 seeds for a whole test session, and its document; readers must not change it.
 
     Args:
         base: the session's base temp folder; under xdist the workers' common parent is used.
@@ -93,7 +93,7 @@ def share_small_run(base: Path) -> tuple[Path, Any]:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not document.exists():
-            document.write_text(json.dumps(run_small(workspace, "--limit", 60)))
+            document.write_text(json.dumps(run_small(workspace, "--limit", 100)))
     return workspace, json.loads(document.read_text())
 
 

@@ -15,14 +15,21 @@ from schemas.proofs import Answer
 from schemas.tasks import (
     ActInputs,
     AnswerQuestionInputs,
+    ChooseStepInputs,
+    ExtractRelationsInputs,
     FactView,
     HopView,
+    JudgePathInputs,
+    LinkedObject,
+    OfferedStep,
+    PassageLine,
     ProposeDescriptorsInputs,
     ReferToAnchorInputs,
     RewriteQuestionInputs,
     SolverOracle,
     TeacherHop,
     TeacherOracle,
+    WalkedStep,
     WriteQuestionInputs,
 )
 
@@ -63,6 +70,7 @@ TEACHER = TeacherOracle(
     answer=SECRET_ANSWER,
     wrong_answer=SECRET,
 )
+STEP = WalkedStep(relation="was drawn by", object="Ana Kovač", type="architect", said="It was drawn by ____")
 EXAMPLES = {
     "write_question": PATH,
     "propose_descriptors": ProposeDescriptorsInputs(
@@ -81,6 +89,19 @@ EXAMPLES = {
         path=PATH,
         descriptors=("", ""),
     ),
+    "extract_relations": ExtractRelationsInputs(
+        name="Kelm Bridge",
+        type="bridge",
+        lines=(PassageLine(text="It was drawn by Ana Kovač.", objects=(LinkedObject(id="l1", name="A", type="man"),)),),
+    ),
+    "choose_steps": ChooseStepInputs(
+        anchor="Kelm Bridge",
+        anchor_type="bridge",
+        path=(STEP,),
+        ends=True,
+        steps=(OfferedStep(id="s1", **STEP.model_dump()),),
+    ),
+    "judge_path": JudgePathInputs(anchor="Kelm Bridge", anchor_type="bridge", path=(STEP,), asked=STEP),
     "refer_to_anchor": ReferToAnchorInputs(
         question="Who built Kelm Bridge?", name="Kelm Bridge", anchor_type="bridge", path=PATH, descriptors=("", "")
     ),

@@ -66,7 +66,7 @@ def test_each_condition_shows_what_its_name_says(exhibits, question, other, cond
     seen, _, tools = condition.partition("+")
     assert exhibit.picture == {"clause": None, "text": None, "image": question.picture, "swapped": other}[seen]
     assert exhibit.images == ((exhibit.picture.sha256,) if exhibit.picture else ())
-    assert inputs.pictured == (seen != "text")
+    assert inputs.pictured == (seen in ("image", "swapped"))
     assert bool(inputs.image_results) == (tools in ("image-search", "both"))
     assert bool(inputs.search_results) == (tools in ("text-search", "both"))
     assert (inputs.condition, inputs.question) == (condition, question.text)

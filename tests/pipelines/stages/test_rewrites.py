@@ -326,8 +326,7 @@ def test_the_demo_certifies_every_bridge_farthest_first(demo):
 
 def test_the_demo_refuses_for_reasons_of_the_closed_list(demo):
     reasons = {row["reason"] for row in demo.rejections("rewrites")}
-    assert reasons <= set(STAGE_REASONS["rewrites"])
-    assert len(reasons) >= 3
+    assert set() < reasons <= set(STAGE_REASONS["rewrites"])
 
 
 def test_the_fingerprint_covers_rules_prompts_and_models(toy):
