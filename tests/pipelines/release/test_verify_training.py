@@ -57,8 +57,9 @@ def train_otherwise(number):
 
 def fail(row):
     """Let the first tool say that it failed, as far as a reader can tell."""
+    before, shown = (sum(message["content"].count("<image>") for message in row["messages"][:end]) for end in (3, 4))
     row["messages"][3]["content"] = "<tool_response>\nerror: tool-failed\nNothing.\n</tool_response>"
-    row["images"] = row["images"][:1]
+    del row["images"][before:shown]
 
 
 def point(**changes):
