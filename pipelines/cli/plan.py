@@ -3,6 +3,9 @@
 The estimate starts at the last complete stage. Requests and rows per input row are taken from the largest sealed run of
 the same stage, models and prompts in the workspace, such as that of a sample; otherwise the recipe's upper bounds
 apply. Shares of a sample are applied to the whole, although quotas refuse more of many rows than of few.
+
+A sample also tells, by domain, how many seeds an accepted question takes and which stages lose them for which reasons
+(:mod:`pipelines.cli.yields`): a recipe that wastes its seeds shows before the whole is paid for.
 """
 
 import json

@@ -117,7 +117,9 @@ def plan_command(  # noqa: PLR0913 - as above
     recipe: RecipeOption = "demo",
     config: ConfigOption = None,
     limit: LimitOption = 0,
-    sample: Annotated[int, typer.Option("--sample", min=0, help="Run so many seeds first and estimate by them.")] = 0,
+    sample: Annotated[
+        int, typer.Option("--sample", min=0, help="Run so many seeds first; say what they made and estimate by them.")
+    ] = 0,
     budget: Annotated[float, typer.Option("--budget", min=0.0, help="Say how far this much money goes.")] = 0.0,
     models: ModelsOption = "",
     set_: SetOption = None,

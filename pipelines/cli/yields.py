@@ -1,8 +1,9 @@
 """What a sample made of its seeds, by domain: seeds per accepted question, and where rows are lost."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow.parquet as pq
 from rich.box import SIMPLE
@@ -90,7 +91,7 @@ def measure_yield(plans: Sequence[PlannedStage], most: int) -> SampleYield:
         if manifest is None:
             break
         came = domains[plan.sources[0].name] if plan.sources else {}
-        domains[plan.name] = dict(_read_columns(plan, manifest, "part", "record_id", "domain"))
+        domains[plan.name] = dict(_read_columns(plan.folder.part, manifest, "record_id", "domain"))
         lost = _count_losses(plan, manifest, came) if plan.sources else Counter[tuple[str, str]]()
         tallies.append(_Tally(plan.name, Counter(came.values()), lost, Counter(domains[plan.name].values())))
     complete = len(tallies) == len(plans)
@@ -104,14 +105,14 @@ def measure_yield(plans: Sequence[PlannedStage], most: int) -> SampleYield:
 
 def _count_losses(plan: PlannedStage, manifest: Manifest, came: Mapping[str, str]) -> Counter[tuple[str, str]]:
     """Count refused and failed rows by the domain of the row that came in."""
-    refused = _read_columns(plan, manifest, "rejected", "record_id", "reason")
-    failed = _read_columns(plan, manifest, "failed", "record_id", "error")
+    refused = _read_columns(plan.folder.rejected, manifest, "record_id", "reason")
+    failed = _read_columns(plan.folder.failed, manifest, "record_id", "error")
     lost = Counter((came[record_id], reason) for record_id, reason in refused)
     return lost + Counter((came[record_id], FAILED) for record_id, _ in failed)
 
 
-def _read_columns(plan: PlannedStage, manifest: Manifest, files: str, *columns: str) -> Iterator[tuple[str, str]]:
-    place = {"part": plan.folder.part, "rejected": plan.folder.rejected, "failed": plan.folder.failed}[files]
+def _read_columns(place: Callable[[int], Path], manifest: Manifest, *columns: str) -> Iterator[tuple[str, str]]:
+    """Yield two columns of one kind of file of every shard."""
     for sidecar in manifest.shards:
         table = pq.read_table(place(sidecar.shard), columns=list(columns))
         yield from zip(*(table[column].to_pylist() for column in columns), strict=True)
