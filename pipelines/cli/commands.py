@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from pipelines.cli.doctor import look_at_judges
-from pipelines.cli.plan import RunEstimate, estimate_run, make_sample_config
+from pipelines.cli.plan import RunEstimate, estimate_run, make_sample_config, measure_sample
 from pipelines.cli.warn import Warner
 from pipelines.config.loading import (
     apply_setting,
@@ -30,7 +30,7 @@ from pipelines.config.loading import (
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
-from pipelines.errors import ConfigError, GateNotMet, Unavailable
+from pipelines.errors import ConfigError, GateNotMet, ServiceError, SynthError, Unavailable
 from pipelines.graph.query import Indexes
 from pipelines.release.manifest import PublishedRelease, read_release_manifest
 from pipelines.release.verify import VerifyReport, read_anew, verify_release
@@ -262,20 +262,28 @@ def list_asked_roles(config: RunConfig, chosen: Sequence[PlannedStage]) -> tuple
     return tuple(role for role in config.models.list_roles() if role in asked)
 
 
-def plan_by_sample(config: RunConfig, root: Path, seeds: int) -> RunEstimate:
+def plan_by_sample(config: RunConfig, root: Path, seeds: int) -> tuple[RunEstimate, SynthError | None]:
     """Run so many seeds in the workspace, where nothing of it is paid twice, and estimate the whole by them.
 
+    Returns:
+        The estimate, and the error that ended the sample early: it is measured as far as it came.
+
     Raises:
-        ConfigError, Unavailable, BudgetSpent: as :func:`run_recipe`.
+        ConfigError: as :func:`run_recipe`.
+        Unavailable: if the workspace is held by another run.
     """
-    workspace = Workspace(root.resolve())
+    workspace, sample = Workspace(root.resolve()), make_sample_config(config, seeds)
     before = workspace.read_latest()
-    run_recipe(make_sample_config(config, seeds), root, "trajectories", [])
-    if before:
-        # The sample is no run that reports and views should speak of.
+    ended: SynthError | None = None
+    try:
+        run_recipe(sample, root, "trajectories", [])
+    except (ServiceError, GateNotMet) as error:
+        ended = error
+    if before and not isinstance(ended, ServiceError):
+        # The sample is no run that reports and views should speak of; one that a service ended has noted nothing.
         workspace.note_latest(before)
         write_catalogue(workspace.root)
-    return estimate_run(config, root)
+    return replace(estimate_run(config, root), sample=measure_sample(sample, root)), ended
 
 
 def finish_run(

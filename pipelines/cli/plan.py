@@ -3,9 +3,13 @@
 The estimate starts at the last complete stage. Requests and rows per input row are taken from the largest sealed run of
 the same stage, models and prompts in the workspace, such as that of a sample; otherwise the recipe's upper bounds
 apply. Shares of a sample are applied to the whole, although quotas refuse more of many rows than of few.
+
+A sample also tells, by domain, how many seeds an accepted question takes and which stages lose them for which reasons
+(:mod:`pipelines.cli.yields`): a recipe that wastes its seeds shows before the whole is paid for.
 """
 
 import json
+import math
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -20,6 +24,7 @@ from pipelines.agent.agreement import Interval, bound_mean, estimate_ratio, make
 from pipelines.agent.attempts import make_plan
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.pictures import HALVINGS
+from pipelines.cli.yields import ACCEPTING, SampleYield, measure_yield
 from pipelines.config.settings import CorpusConfig, GeneratedWorld, RunConfig
 from pipelines.corpus.dump import list_parts, read_site, sample_ranges
 from pipelines.corpus.scan import Part, RangeJob, scan_range
@@ -93,6 +98,8 @@ class RunEstimate:
     """All stages together; None of a number that one stage does not know."""
     budget: tuple[str, ...] = ()
     """How far each limit of the configured budget goes, a sentence each."""
+    sample: SampleYield | None = None
+    """What a sample that was run for this estimate made of its seeds."""
 
 
 def make_sample_config(config: RunConfig, seeds: int) -> RunConfig:
@@ -137,6 +144,17 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
     if not any(model.gpus for model in models):
         stages = tuple(replace(stage, gpu_hours=None) for stage in stages)
     return RunEstimate(folder.name, stages, None, _sum_stages(stages), reach)
+
+
+def measure_sample(config: RunConfig, root: Path) -> SampleYield | None:
+    """Return what the stages of a sample made of its seeds so far, by domain; None before its corpus is built."""
+    workspace = Workspace(root.resolve())
+    folder = _find_corpus(config.corpus, workspace)
+    if folder is None:
+        return None
+    with closing(Assembly(config, workspace, Corpus.open(folder))) as assembly:
+        plans = assembly.plan_stages(ACCEPTING[-1])
+        return measure_yield(plans, math.prod(_bound_rows(config, plan.name) for plan in plans))
 
 
 def _estimate_stage(assembly: Assembly, plan: PlannedStage, rows_in: Interval) -> StageEstimate:
@@ -291,8 +309,13 @@ def bound_requests(config: RunConfig, stage: str) -> int:
     trials = 1 + 2 * (len(config.enhancements.strengths) + HALVINGS)
     summed = config.summarises
     read = config.tools.pages_read if find_dialect(config.rollouts.dialect).reads_pages(summed) else 0
+    # A guided walk ranks the steps at each node and the answers at its end, and has its marks. Pages are read once: the
+    # seed's, and those after each hop.
+    longest, walks = max(config.paths.hops), config.paths.per_seed * config.paths.walks
+    guided = 1 + walks * (longest + 2 + longest) if config.paths.guide == "model" else 0
     a_call = 2 + max(read * (1 + summed), summed)
     return {
+        "paths": guided,
         "questions": 2 + pages,
         "rewrites": hidden * each,
         # Each candidate is fetched and read at two scales; the one that is taken is read and looked up once more.

@@ -117,7 +117,9 @@ def plan_command(  # noqa: PLR0913 - as above
     recipe: RecipeOption = "demo",
     config: ConfigOption = None,
     limit: LimitOption = 0,
-    sample: Annotated[int, typer.Option("--sample", min=0, help="Run so many seeds first and estimate by them.")] = 0,
+    sample: Annotated[
+        int, typer.Option("--sample", min=0, help="Run so many seeds first; say what they made and estimate by them.")
+    ] = 0,
     budget: Annotated[float, typer.Option("--budget", min=0.0, help="Say how far this much money goes.")] = 0.0,
     models: ModelsOption = "",
     set_: SetOption = None,
@@ -127,11 +129,21 @@ def plan_command(  # noqa: PLR0913 - as above
     """Say what a run would still do and cost, by what was measured here and else at most."""
     from pipelines.cli.commands import load_config, name_limits, plan_by_sample
     from pipelines.cli.plan import estimate_run, render_estimate
+    from pipelines.cli.yields import render_yield
 
     settings = load_config(recipe, config, set_ or [], name_limits(limit, budget), models)
     with interruptible():
-        estimate = plan_by_sample(settings, workspace, sample) if sample else estimate_run(settings, workspace)
-    emit_json(to_json(estimate)) if as_json else emit_table(render_estimate(estimate))
+        estimate, ended = (
+            plan_by_sample(settings, workspace, sample) if sample else (estimate_run(settings, workspace), None)
+        )
+    if as_json:
+        emit_json(to_json(estimate))
+    else:
+        emit_table(render_estimate(estimate))
+        if estimate.sample:
+            emit_table(render_yield(estimate.sample))
+    if ended:
+        raise ended
 
 
 @app.command("serve-model")

@@ -6,6 +6,8 @@ import pytest
 from pipelines.agent.guiding import Guide
 from pipelines.checks.examination import Claim, PathDemands
 from pipelines.checks.proofs import find_problems
+from pipelines.cli.plan import bound_requests
+from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import PathsConfig, RewritesConfig, SplitRule, SplitsConfig
 from pipelines.errors import Unavailable
 from pipelines.graph.facts import RelationIndex
@@ -134,6 +136,20 @@ def test_a_page_is_read_once_by_a_request_that_knows_nothing_of_the_path(ground)
     requests = [request.inputs for request in guide.extracting.model.asked]
     assert sorted(inputs.name for inputs in requests) == ["Jon Vask", "Kelm Hall", "Lumby"]
     assert all(set(type(inputs).model_fields) == {"name", "type", "lines"} for inputs in requests)
+
+
+def test_a_plan_bounds_what_a_seed_asks_when_every_path_is_marked_down(ground):
+    settings = [f"paths={{hops=[2], weights=[1.0], walks=3, per_seed={paths}, guide='model'}}" for paths in (1, 2)]
+    config, twice = (make_config(read_recipe("demo"), ["corpus.dump=x.xml", setting]) for setting in settings)
+    guide = make_guide(ground, marks=mark(1, 1, 1))
+    walk(guide)
+    ranked_and_marked = len(guide.choosing.model.asked) + len(guide.judging.model.asked)
+    assert ranked_and_marked == 3 * (3 + 1)
+    # A page of this world is met by several walks and read once; at most each hop of a walk leads to another one.
+    assert bound_requests(config, "paths") == ranked_and_marked + 1 + 3 * 2
+    assert ranked_and_marked + len(guide.extracting.model.asked) <= bound_requests(config, "paths")
+    assert bound_requests(twice, "paths") - 1 == 2 * (bound_requests(config, "paths") - 1)
+    assert bound_requests(make_config(read_recipe("demo"), ["corpus.dump=x.xml"]), "paths") == 0
 
 
 def test_pages_that_are_read_at_once_are_asked_for_once_and_again_when_that_failed(ground):

@@ -1,0 +1,175 @@
+"""What a sample made of its seeds, by domain: seeds per accepted question, and where rows are lost."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from rich.box import SIMPLE
+from rich.console import Group
+from rich.table import Table
+
+from pipelines.agent.agreement import bound_mean
+from pipelines.run.runner import PlannedStage
+from schemas.manifest import Manifest
+
+ACCEPTING = ("difficulty", "enhancements")
+"""Stages that accept questions: the second refuses none, but rows may fail in it."""
+FAILED = "failed"
+SHOWN_LOSSES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Seeds per accepted question with a 95% interval; None is unbounded."""
+
+    low: float
+    middle: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StageYield:
+    """What a sealed stage made of the rows of some domains; ``rows_in = kept + rejected + failed``."""
+
+    stage: str
+    rows_in: int
+    kept: int
+    rejected: dict[str, int]
+    failed: int
+    rows_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class DomainYield:
+    """What became of the seeds of one domain, or of all."""
+
+    domain: str
+    seeds: int
+    stages: tuple[StageYield, ...]
+    """Those after the seeds that are done."""
+    accepted: int | None
+    """Rows of the last stage; None while it is not done."""
+    seeds_per_accepted: Ratio | None
+    lost_most: tuple[str, ...]
+    """The largest losses, each as ``stage reason rows``."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleYield:
+    """What became of a sample's seeds."""
+
+    domains: tuple[DomainYield, ...]
+    total: DomainYield
+    missing: tuple[str, ...] = ()
+    """Stages that are not done."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tally:
+    """Rows of a sealed stage by domain."""
+
+    stage: str
+    came: Counter[str]
+    lost: Counter[tuple[str, str]]
+    """By domain and reason."""
+    made: Counter[str]
+
+
+def measure_yield(plans: Sequence[PlannedStage], most: int) -> SampleYield:
+    """Count the rows of a sample's stages by the domain of their seed.
+
+    Args:
+        plans: the stages from the seeds to the last of ``ACCEPTING``, in order.
+        most: rows that one seed leads to at most.
+    """
+    tallies: list[_Tally] = []
+    domains: dict[str, dict[str, str]] = {}
+    for plan in plans:
+        manifest = plan.folder.read_manifest()
+        if manifest is None:
+            break
+        came = domains[plan.sources[0].name] if plan.sources else {}
+        domains[plan.name] = dict(_read_columns(plan.folder.part, manifest, "record_id", "domain"))
+        lost = _count_losses(plan, manifest, came) if plan.sources else Counter[tuple[str, str]]()
+        tallies.append(_Tally(plan.name, Counter(came.values()), lost, Counter(domains[plan.name].values())))
+    complete = len(tallies) == len(plans)
+    names = sorted(tallies[0].made) if tallies else []
+    return SampleYield(
+        tuple(_sum_rows(name, [name], tallies, most, complete) for name in names),
+        _sum_rows("all", names, tallies, most, complete),
+        tuple(plan.name for plan in plans[len(tallies) :]),
+    )
+
+
+def _count_losses(plan: PlannedStage, manifest: Manifest, came: Mapping[str, str]) -> Counter[tuple[str, str]]:
+    """Count refused and failed rows by the domain of the row that came in."""
+    refused = _read_columns(plan.folder.rejected, manifest, "record_id", "reason")
+    failed = _read_columns(plan.folder.failed, manifest, "record_id", "error")
+    lost = Counter((came[record_id], reason) for record_id, reason in refused)
+    return lost + Counter((came[record_id], FAILED) for record_id, _ in failed)
+
+
+def _read_columns(place: Callable[[int], Path], manifest: Manifest, *columns: str) -> Iterator[tuple[str, str]]:
+    """Yield two columns of one kind of file of every shard."""
+    for sidecar in manifest.shards:
+        table = pq.read_table(place(sidecar.shard), columns=list(columns))
+        yield from zip(*(table[column].to_pylist() for column in columns), strict=True)
+
+
+def _sum_rows(name: str, domains: Collection[str], tallies: Sequence[_Tally], most: int, complete: bool) -> DomainYield:
+    """Add the rows of some domains up."""
+    stages, losses = [], Counter[str]()
+    for tally in tallies[1:]:
+        lost = Counter[str]()
+        for (domain, reason), rows in tally.lost.items():
+            lost[reason] += rows if domain in domains else 0
+        lost = +lost
+        losses.update({f"{tally.stage} {reason}": rows for reason, rows in lost.items()})
+        came, made = (sum(counts[domain] for domain in domains) for counts in (tally.came, tally.made))
+        kept, failed = came - lost.total(), lost.pop(FAILED, 0)
+        stages.append(StageYield(tally.stage, came, kept, dict(sorted(lost.items())), failed, made))
+    seeds = sum(tallies[0].made[domain] for domain in domains) if tallies else 0
+    accepted = stages[-1].rows_out if complete else None
+    ratio = None if accepted is None or not seeds else _divide(seeds, accepted, most)
+    shown = tuple(f"{loss} {rows:,}" for loss, rows in losses.most_common(SHOWN_LOSSES))
+    return DomainYield(name, seeds, tuple(stages), accepted, ratio, shown)
+
+
+def _divide(seeds: int, accepted: int, most: int) -> Ratio:
+    """Return the seeds per accepted question: seeds are drawn alone, the rows of one seed may all share its lot."""
+    share = bound_mean(accepted, seeds, most)
+    return Ratio(1 / share.high, *(1 / amount if amount else None for amount in (share.middle, share.low)))
+
+
+def render_yield(found: SampleYield) -> Group:
+    """Return two tables of 80 columns, each with a line for each domain and one for all; ``?`` is not known yet."""
+    counts = Table(title="what the sample made of its seeds", box=SIMPLE, padding=0)
+    losses = Table(title="where most rows were lost", box=SIMPLE, padding=0)
+    names = [name for name in (*(stage.stage for stage in found.total.stages), *found.missing) if name != "seeds"]
+    names = [name for name in names if name not in ACCEPTING]
+    counts.add_column("domain")
+    for column in ("seeds", *names, "accepted", "seeds per\naccepted"):
+        counts.add_column(column, justify="right")
+    for column in ("domain", "stage, reason and rows"):
+        losses.add_column(column)
+    for line in (*found.domains, found.total):
+        made = {stage.stage: f"{stage.rows_out:,}" for stage in line.stages}
+        accepted = "?" if line.accepted is None else f"{line.accepted:,}"
+        numbers = [f"{line.seeds:,}", *(made.get(name, "?") for name in names), accepted]
+        counts.add_row(line.domain, *numbers, _show_ratio(line.seeds_per_accepted))
+        losses.add_row(line.domain, "; ".join(line.lost_most))
+    note = "Seeds per accepted question stand over their 95% interval; ∞ is unbounded."
+    if found.missing:
+        note = f"Not done: {', '.join(found.missing)}. How many questions are accepted is not known yet."
+    return Group(counts, note, losses)
+
+
+def _show_ratio(ratio: Ratio | None) -> str:
+    if ratio is None:
+        return "?"
+    low, middle, high = (
+        "∞" if number is None else f"{number:,.1f}" for number in (ratio.low, ratio.middle, ratio.high)
+    )
+    return f"{middle}\n{low}-{high}"
