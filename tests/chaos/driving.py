@@ -22,7 +22,7 @@ from pipelines.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=8", "seed=9")
-"""A world of a few seconds, of a seed that fills every release. Few questions of 300 entities have five answers: two do."""
+"""A world of a few seconds whose seed fills every release. Few questions of 300 entities have five answers: two do."""
 FUNNEL = ("stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out")
 
 

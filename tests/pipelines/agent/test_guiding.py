@@ -6,12 +6,14 @@ import pytest
 from pipelines.agent.guiding import Guide
 from pipelines.checks.examination import Claim, PathDemands
 from pipelines.checks.proofs import find_problems
+from pipelines.checks.readings import compare_reading, list_offers
 from pipelines.cli.plan import bound_requests
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import PathsConfig, RewritesConfig, SplitRule, SplitsConfig
 from pipelines.errors import Unavailable
 from pipelines.graph.facts import RelationIndex
 from pipelines.graph.query import Indexes
+from pipelines.graph.relations import find_relation
 from pipelines.graph.walks import WalkGraph, WalkRules
 from pipelines.ids import make_record_id
 from pipelines.services.prompting import RoleClient, load_prompt
@@ -23,7 +25,7 @@ from schemas.base import Rejection
 from schemas.datasets import Seed
 from schemas.proofs import UNCOUNTED
 from schemas.tasks import ChosenStepsReply, PathMarksReply, RelationsReply, StatedRelation
-from tests.pipelines.stages.players import TrustingReader, make_asking
+from tests.pipelines.stages.players import TrustingReader, make_asking, read_rightly
 from tests.toy import build_toy_corpus
 
 PAGES = {
@@ -177,6 +179,27 @@ def test_the_identity_changes_with_each_prompt_and_model(ground):
     guide = make_guide(ground)
     other = replace(guide.judging, prompt=replace(guide.judging.prompt, digest="0" * 64))
     assert replace(guide, judging=other).identity != guide.identity
+
+
+def test_a_reader_chooses_a_gloss_among_other_relations_in_words(ground):
+    guide = make_guide(ground)
+    (path,) = walk(guide)
+    writing = RoleClient(TemplatesModel(), load_prompt("write_question", 3))
+    stage = Questions(ground, writing, TrustingReader(), None, UNCOUNTED, 6, guide.graph.rules.splits)
+    (question,) = asyncio.run(stage(path))
+    text, proof = question.text, question.proof
+    offered = [offer.statement for offer in list_offers(ground.corpus, text, proof) if offer.kind == "entity"]
+    told = [hop.gloss for hop in proof.hops]
+    others = [statement for statement in offered if statement not in told and "____" not in statement]
+    assert set(told) < set(offered)
+    assert len(others) >= 3
+    assert not {find_relation(other) for other in others} & {hop.field for hop in proof.hops}
+    right = read_rightly(text, proof, question.answer)
+    assert compare_reading(ground.corpus, text, right, proof, question.answer).passed
+    wrong = right.model_copy(
+        update={"hops": (right.hops[0].model_copy(update={"statement": others[0]}), right.hops[1])}
+    )
+    assert compare_reading(ground.corpus, text, wrong, proof, question.answer).code == "reading-differs"
 
 
 @pytest.mark.parametrize("answer", ["was founded in", "was founded by"])
