@@ -58,7 +58,8 @@ def describe_hop(hop: Hop, nodes: tuple[PathNode, ...]) -> str:
     """
     titles = {node.page_id: node.title for node in nodes}
     subject, target = titles[hop.subject_id], titles[hop.object_id]
-    return f"{target} <-{hop.relation}- {subject}" if hop.backward else f"{subject} -{hop.relation}-> {target}"
+    said = hop.gloss or hop.relation
+    return f"{target} <-{said}- {subject}" if hop.backward else f"{subject} -{said}-> {target}"
 
 
 def describe_evidence(evidence: Evidence) -> str:
@@ -164,6 +165,10 @@ def _describe_path(path: WalkedPath) -> Lines:
         yield "", describe_evidence(hop.evidence)
     yield "asks for", f"{path.answer_relation} of {path.nodes[-1].title}: {path.answer_text}"
     yield "walks", str(path.walks)
+    if path.marks is not None:
+        marks = path.marks
+        given = f"interest {marks.interest}, naturalness {marks.naturalness}, determinacy {marks.determinacy}"
+        yield "marked", f"{given}: {marks.reason}"
 
 
 def _describe_question(question: Question) -> Lines:
