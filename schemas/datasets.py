@@ -44,7 +44,14 @@ class PathMarks(Nested):
     """Whether a person could ask for it in a sentence."""
     determinacy: int
     """Whether every step and the answer are the only ones."""
+    need: int
+    """Whether nobody can tell the answer from an ending of the question, without the picture."""
     reason: str
+
+    @property
+    def least(self) -> int:
+        """The lowest mark."""
+        return min(self.interest, self.naturalness, self.determinacy, self.need)
 
 
 class Path(Record):

@@ -448,11 +448,12 @@ class JudgePathInputs(Nested):
 
 
 class PathMarksReply(Nested):
-    """Three marks from 1 to 5, with the reason for the lowest."""
+    """Four marks from 1 to 5, with the reason for the lowest."""
 
     interest: int = Field(ge=1, le=5)
     naturalness: int = Field(ge=1, le=5)
     determinacy: int = Field(ge=1, le=5)
+    need: int = Field(ge=1, le=5)
     reason: str = "none"
 
 

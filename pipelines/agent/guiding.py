@@ -37,6 +37,8 @@ from schemas.tasks import (
 
 VERSION = 1
 """Version of what is offered; part of a guide's identity."""
+PECULIAR = 0.5
+"""Factor of the rating of a step whose relation no field of infoboxes means."""
 JITTER = 0.5
 """Share of a step's rating that is left to chance, so that two walks from one node differ."""
 
@@ -83,7 +85,7 @@ class Guide:
         """Digest of everything that decides a walk but the corpus and the rules."""
         asked = [asking.identity for asking in (self.extracting, self.choosing, self.judging)]
         shapes = [make_schema(reply) for reply in (RelationsReply, ChosenStepsReply, PathMarksReply)]
-        return digest_value([VERSION, JITTER, *asked, *shapes])
+        return digest_value([VERSION, JITTER, PECULIAR, *asked, *shapes])
 
     def prompts(self) -> dict[str, str]:
         """The prompts."""
@@ -167,7 +169,9 @@ class Guide:
                 continue
             relation = move.fact.key if move.fact else move.field or "mentions"
             chance = draw_unit(key, "step", len(moves), move.target)
-            rated.append((rate_hop(self.ground, node, relation, move.target) * (1 - JITTER * chance), move))
+            rate = rate_hop(self.ground, node, relation, move.target) * (1 - JITTER * chance)
+            # A relation that no field means is mostly one that only this pair has.
+            rated.append((rate if move.fact or move.field else rate * PECULIAR, move))
         rated.sort(key=lambda pair: (-pair[0], pair[1].target))
         return [move for _, move in rated[: self.settings.offered]]
 

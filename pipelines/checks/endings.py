@@ -30,6 +30,8 @@ def _ask_from(corpus: Corpus, proof: Proof, answer: Answer, node: int) -> str:
     for hop, reached in zip(proof.hops[node:], proof.nodes[node + 1 :], strict=True):
         said = _find_descriptor(proof, hop) or _describe_hop(corpus, hop, reached)
         phrase = said.replace(SUBJECT, phrase)
+    if proof.answer_gloss:
+        return f"What fills the blank: {phrase} {proof.answer_gloss} ____?"
     asked = _ASKED[answer.precision].format(state_relation(proof.answer_relation))
     return f"What is the {asked}{f' in {answer.unit}' if answer.unit else ''} of {phrase}?"
 
@@ -42,6 +44,8 @@ def _find_descriptor(proof: Proof, hop: Hop) -> str:
 def _describe_hop(corpus: Corpus, hop: Hop, reached: PathNode) -> str:
     """Return how a hop leads to a node, with the slot of a descriptor."""
     kind, relation = reached.type or "subject", state_relation(hop.relation)
+    if hop.gloss:
+        return f"the {kind} of which one says “{SUBJECT} {hop.gloss} it”"
     if hop.relation == MENTIONS:
         line = generalise_clause(corpus, hop)
         return f"the {kind} that fills the blank in the line “{line}” of the article on {SUBJECT}"
@@ -60,8 +64,8 @@ class Probe:
 def list_probes(numbers: Sequence[int], text: str, proof: Proof) -> Iterator[Probe]:
     """Yield what a question says of each hidden node, the answer node first, that with what is asked as well.
 
-    A quoted sentence may not find the page it stands on either: there its blank is filled. Of the answer node, which
-    has no descriptor, those words of its hop are searched for that stand in the text.
+    A quoted sentence may not find the page it stands on either: there its blank is filled. A gloss is no quotation. Of
+    the answer node, which has no descriptor, those words of its hop are searched for that stand in the text.
 
     Args:
         numbers: of the proof's nodes in the corpus.
@@ -69,7 +73,8 @@ def list_probes(numbers: Sequence[int], text: str, proof: Proof) -> Iterator[Pro
         proof: with its descriptors.
     """
     for hop in reversed(proof.hops):
-        pages = (numbers[-1], numbers[hop.index - 1]) if hop.relation == MENTIONS else numbers[-1:]
+        quoted = hop.relation == MENTIONS and not hop.gloss
+        pages = (numbers[-1], numbers[hop.index - 1]) if quoted else numbers[-1:]
         descriptor = _find_descriptor(proof, hop)
         pieces = [piece.strip() for piece in descriptor.split(SUBJECT)] if descriptor else [_keep_said(hop, text)]
         for piece in filter(None, pieces):
@@ -84,5 +89,7 @@ def _keep_said(hop: Hop, text: str) -> str:
     """Return the words of a hop's sentence or relation that stand in a text, in their order."""
     said = frozenset(_WORD.findall(text.casefold()))
     return " ".join(
-        word for word in _WORD.findall(hop.clause or state_relation(hop.relation)) if word.casefold() in said
+        word
+        for word in _WORD.findall(hop.gloss or hop.clause or state_relation(hop.relation))
+        if word.casefold() in said
     )

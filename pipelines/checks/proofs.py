@@ -23,7 +23,7 @@ from pipelines.corpus.store import Corpus
 from pipelines.graph.answers import count_tokens, derive_answer, type_answer
 from pipelines.graph.facts import fold_names, read_attributes, read_relations
 from pipelines.graph.proofs import cite_fact, flatten_names, list_names, make_query
-from pipelines.graph.propositions import name_gloss
+from pipelines.graph.propositions import find_field, name_answer, name_gloss
 from pipelines.graph.prose import BLANK, list_blanked, make_clause, quotes
 from pipelines.graph.query import (
     MENTIONS,
@@ -36,7 +36,6 @@ from pipelines.graph.query import (
     name_relation,
     read_field,
 )
-from pipelines.graph.relations import find_relation
 from pipelines.names import digest_aliases, fold_name
 from schemas.proofs import Answer, Count, Evidence, Hop, NearMiss, PathNode, Proof
 
@@ -181,7 +180,7 @@ def _check_clause(corpus: Corpus, hop: Hop, ends: tuple[int, int], names: Sequen
     if (hop.relation, hop.evidence.key) != (MENTIONS, ""):
         yield f"hop {hop.index}: a sentence supports {hop.relation!r} {hop.evidence.key!r}; it may support mentions"
         return
-    if hop.field != find_relation(hop.gloss):
+    if hop.field != find_field(hop.gloss, name_answer(corpus, ends[1])):
         yield f"hop {hop.index}: {hop.gloss!r} does not mean {hop.field!r}"
     source, target = ends
     graph, place = corpus.graph, hop.evidence.link_start
@@ -272,7 +271,7 @@ def _check_stated_answer(ground: Indexes, claim: Claim) -> Iterator[str]:
     places = (found.fact.start, found.fact.end, found.fact.link_start)
     if places != (evidence.start, evidence.end, evidence.link_start) or found.answer != claim.answer:
         yield "answer: the query reads it otherwise or at another place than the evidence"
-    if proof.answer_relation != name_gloss(proof.answer_gloss):
+    if proof.answer_relation != name_gloss(proof.answer_gloss, claim.answer):
         yield f"answer: {proof.answer_gloss!r} is not {proof.answer_relation}"
 
 

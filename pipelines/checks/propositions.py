@@ -36,7 +36,7 @@ from schemas.manifest import ModelEntry
 from schemas.proofs import Agreement, Answer, Likeness, PageReading, Proof, ReadProposition
 from schemas.tasks import ReadPageInputs, ReadPageReply, StatedValue
 
-VERSION = 2
+VERSION = 3
 """Version of the choice of sentences and of the comparison; part of a reader's identity."""
 MAX_PROSE = 400
 """Sentences of a page among which those to be read are chosen."""
@@ -50,6 +50,7 @@ _NOT = re.compile(r"\s*not\s+", re.IGNORECASE)
 _SEA_LEVEL = re.compile(r"(?<![^ ])(?<!above )(?<!below )sea level", re.IGNORECASE)
 _PERCENT = frozenset(["percent", "percentage", "pct"])
 _RANGE = re.compile(r"\b(?:to|between)\b|[\u2012-\u2015-]")
+_JOINS = re.compile(r"\b(?:and|or|then|later)\b")
 _UNCLEAR = "unclear"
 _WITHIN = frozenset(
     "country subdivision state province region county district location municipality city department island".split()
@@ -299,6 +300,10 @@ def _spans(value: str, number: Number) -> bool:
 def _compare_words(answer: Answer, value: str) -> Likeness:
     folded, forms = fold_name(value), fold_forms(answer)
     if folded in forms or folded.removeprefix("the ") in forms:
+        return "same"
+    first, _, rest = value.partition(",")
+    if fold_name(first) in forms and rest and not _JOINS.search(rest):
+        # "Staunton, Virginia" is Staunton, and says what it lies in.
         return "same"
     if any(holds_phrase(folded, form) or holds_phrase(form, folded) for form in forms):
         return "close"

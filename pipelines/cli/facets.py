@@ -167,7 +167,9 @@ def _describe_path(path: WalkedPath) -> Lines:
     yield "walks", str(path.walks)
     if path.marks is not None:
         marks = path.marks
-        given = f"interest {marks.interest}, naturalness {marks.naturalness}, determinacy {marks.determinacy}"
+        given = ", ".join(
+            f"{name} {getattr(marks, name)}" for name in ("interest", "naturalness", "determinacy", "need")
+        )
         yield "marked", f"{given}: {marks.reason}"
 
 

@@ -466,7 +466,7 @@ class PathsConfig(Section):
     read_sentences: int = Field(30, ge=1, description="guided walks: first sentences of a page that the model reads")
     offered: int = Field(8, ge=1, description="guided walks: steps, or facts to ask for, among which the model chooses")
     least_mark: int = Field(
-        3, ge=1, le=5, description="guided walks: least mark of interest, naturalness and determinacy (1 to 5)"
+        3, ge=1, le=5, description="guided walks: least mark of interest, naturalness, determinacy and need (1 to 5)"
     )
     salience: bool = Field(
         False,

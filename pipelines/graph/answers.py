@@ -84,7 +84,7 @@ def type_answer(text: str, iso: str, relation: str) -> Answer | None:
     if surface is None or (not surface and not iso):
         return None
     date = parse_date(surface)
-    if iso or (date and (date.month or date.year < 0 or _dates(relation))):
+    if iso or (date and (date.month or date.year < 0 or is_date_key(relation))):
         return _type_date(surface, date, parse_date(iso))
     if _refuses(surface):
         return None
@@ -95,7 +95,7 @@ def type_answer(text: str, iso: str, relation: str) -> Answer | None:
         return None
     # A date or a quantity that did not parse (spring 1931, 6 ft 2 in) is not a name.
     if any(char.isdigit() for char in surface) and (
-        _dates(relation) or re.match(r"[-+$€£¥]?\d[\d.,]*(?: [^A-Z]|$)", surface)
+        is_date_key(relation) or re.match(r"[-+$€£¥]?\d[\d.,]*(?: [^A-Z]|$)", surface)
     ):
         return None
     return _type_text(surface)
@@ -149,7 +149,7 @@ def _clean_text(text: str) -> str | None:
     return outside
 
 
-def _dates(relation: str) -> bool:
+def is_date_key(relation: str) -> bool:
     """Say whether an infobox key is about a date: ``opened``, ``established_date1``, but not ``number_built``."""
     words = set(re.findall(r"[a-z]+", relation.lower()))
     if any(word.endswith(("year", "date")) for word in words):

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pipelines.corpus.dump import strip_qualifier
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.corpus.wikitext import WikiLink, plain_text
-from pipelines.graph.answers import make_answer, type_answer
+from pipelines.graph.answers import is_date_key, make_answer, type_answer
 from pipelines.graph.facts import Attribute, fold_names, holds_phrase
 from pipelines.graph.prose import (
     BLANK,
@@ -81,7 +81,7 @@ class Proposition:
     @property
     def relation(self) -> str:
         """The key of the relation: of the infobox field, else the words of the gloss."""
-        return name_gloss(self.gloss)
+        return name_gloss(self.gloss, self.answer)
 
     @property
     def single(self) -> bool:
@@ -89,9 +89,15 @@ class Proposition:
         return self.only and self.lasting
 
 
-def name_gloss(gloss: str) -> str:
+def find_field(gloss: str, answer: Answer) -> str:
+    """Return the infobox key that means the same as a gloss: "died on" is no date where it leads to an island."""
+    field = find_relation(gloss)
+    return field if is_date_key(field) == (answer.type == "date") else ""
+
+
+def name_gloss(gloss: str, answer: Answer) -> str:
     """Return the key of a relation that a sentence states: of the infobox field, else the words of the gloss."""
-    return find_relation(gloss) or "_".join(gloss.split())
+    return find_field(gloss, answer) or "_".join(gloss.split())
 
 
 def list_lines(corpus: Corpus, node: int, count: int) -> tuple[Line, ...]:
@@ -151,7 +157,7 @@ def _place(corpus: Corpus, node: int, lines: Sequence[Line], stated: StatedRelat
         return None
     target, link, clause, answer = found
     return Proposition(
-        node, gloss, find_relation(gloss), stated.words, target, link, clause, answer, stated.only, stated.lasting
+        node, gloss, find_field(gloss, answer), stated.words, target, link, clause, answer, stated.only, stated.lasting
     )
 
 

@@ -113,7 +113,7 @@ class Paths:
                 if path is None or path.record_id in paths:
                     continue
                 marks = await guide.judge(path)
-                if min(marks.interest, marks.naturalness, marks.determinacy) >= self.settings.least_mark:
+                if marks.least >= self.settings.least_mark:
                     paths[path.record_id] = path.model_copy(update={"marks": marks})
                     break
                 refused["low-mark"] += 1

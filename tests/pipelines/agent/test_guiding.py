@@ -67,7 +67,9 @@ def choose_all(inputs):
 
 
 def mark(*marks):
-    return lambda inputs: PathMarksReply(interest=marks[0], naturalness=marks[1], determinacy=marks[2], reason="why")
+    return lambda inputs: PathMarksReply(
+        interest=marks[0], naturalness=marks[1], determinacy=marks[2], need=marks[3], reason="why"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +77,7 @@ def ground(tmp_path_factory):
     return Indexes(build_toy_corpus(tmp_path_factory.mktemp("hall"), PAGES, {}))
 
 
-GOOD = mark(4, 4, 4)
+GOOD = mark(4, 4, 4, 4)
 
 
 def make_guide(ground, stated=state, chosen=choose_all, marks=GOOD, **changes):
@@ -127,13 +129,13 @@ def test_a_path_is_drawn_anew_where_nothing_is_worth_asking_and_where_a_mark_is_
     refused = walk(make_guide(ground, chosen=lambda inputs: ChosenStepsReply(steps=("s99",))))
     assert isinstance(refused, Rejection)
     assert "nothing-worth-asking 3" in refused.detail
-    refused = walk(make_guide(ground, marks=mark(5, 2, 5)))
+    refused = walk(make_guide(ground, marks=mark(5, 5, 5, 2)))
     assert "low-mark 3" in refused.detail
-    assert not isinstance(walk(make_guide(ground, marks=mark(5, 2, 5), least_mark=2)), Rejection)
+    assert not isinstance(walk(make_guide(ground, marks=mark(5, 5, 5, 2), least_mark=2)), Rejection)
 
 
 def test_a_page_is_read_once_by_a_request_that_knows_nothing_of_the_path(ground):
-    guide = make_guide(ground, marks=mark(1, 1, 1))
+    guide = make_guide(ground, marks=mark(1, 1, 1, 1))
     walk(guide)
     requests = [request.inputs for request in guide.extracting.model.asked]
     assert sorted(inputs.name for inputs in requests) == ["Jon Vask", "Kelm Hall", "Lumby"]
@@ -143,7 +145,7 @@ def test_a_page_is_read_once_by_a_request_that_knows_nothing_of_the_path(ground)
 def test_a_plan_bounds_what_a_seed_asks_when_every_path_is_marked_down(ground):
     settings = [f"paths={{hops=[2], weights=[1.0], walks=3, per_seed={paths}, guide='model'}}" for paths in (1, 2)]
     config, twice = (make_config(read_recipe("demo"), ["corpus.dump=x.xml", setting]) for setting in settings)
-    guide = make_guide(ground, marks=mark(1, 1, 1))
+    guide = make_guide(ground, marks=mark(1, 1, 1, 1))
     walk(guide)
     ranked_and_marked = len(guide.choosing.model.asked) + len(guide.judging.model.asked)
     assert ranked_and_marked == 3 * (3 + 1)
