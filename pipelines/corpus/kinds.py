@@ -48,7 +48,10 @@ _PHRASE_END = re.compile(
     r"|directed|practi[cs]ed|throughout|across|among|above|below|just|only|also|not|applied|occurring|describing|formed"
     r"|bearing|dating|ever|so|but|because|while|after|before|about)\s"
 )
-_NOTICE = re.compile(r"(?:For (?:other|the|an?) |This (?:article|page) |Not to be confused|See also|Disambiguation)")
+_NOTICE = re.compile(
+    r"(?:For (?:other|the|an?) |This (?:article|page) |Not to be confused|See also|Disambiguation"
+    r"|.{1,60} redirects here|.{1,40} may (?:also )?refer to )"
+)
 _CLAUSE = re.compile(r"(?:While|Although|Though|Before|After|Because|Since|If|When)\b")
 _VERB = re.compile(r" (?:is|was|are|were|refers?) ")
 _PARTS = re.compile(r"\s*(?:,|/|\s(?:and|or)\s)\s*")
