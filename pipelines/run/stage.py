@@ -51,7 +51,7 @@ class RecordStage(Stage, Protocol):
 
 @runtime_checkable
 class PreparedStage(Protocol):
-    """A record stage that does some of its work for a whole shard at once; this changes no row."""
+    """A record stage that does some of its work for a whole shard at once, or decides what a shard decides together."""
 
     def prepare(self, records: Sequence[Any]) -> None:
         """Get ready for these records, which are processed next."""
