@@ -141,14 +141,16 @@ class Guide:
         nodes, moves = [order.node], list[WalkMove]()
         for left in range(order.length - 1, -1, -1):
             steps = await self._list_steps(nodes, moves, order.split, left, key)
-            chosen = await self._choose(nodes, moves, steps, key)
+            shown = [self._view_move(move) for move in steps]
+            chosen = [steps[place] for place in await self._rank(nodes, moves, shown, ends=False)]
             if not chosen:
                 return Guided(None, "nothing-worth-asking" if steps else "dead-end")
             move = chosen[0 if first else int(len(chosen) * draw_unit(key, "take", left) ** 2)]
             moves.append(move)
             nodes.append(move.target)
         attributes = await self._list_answers(nodes, moves, order.split, key)
-        ranked = await self._rank_answers(nodes, moves, attributes, key)
+        offered = [view_attribute(attribute) for attribute in attributes]
+        ranked = [attributes[place] for place in await self._rank(nodes, moves, offered, ends=True)]
         if not ranked:
             return Guided(None, "nothing-worth-asking" if attributes else "out-of-reach")
         return Guided(Walk(tuple(moves), tuple(ranked)))
@@ -189,19 +191,6 @@ class Guide:
 
     def _is_common(self, node: int) -> bool:
         return bool(self.graph.flags[node] & HUB) or is_generic(self.corpus, node)
-
-    async def _choose(
-        self, nodes: Sequence[int], moves: Sequence[WalkMove], steps: Sequence[WalkMove], key: str
-    ) -> list[WalkMove]:
-        """Return the steps that the model finds worth asking, best first."""
-        shown = [self._view_move(move) for move in steps]
-        return [steps[place] for place in await self._rank(nodes, moves, shown, ends=False)]
-
-    async def _rank_answers(
-        self, nodes: Sequence[int], moves: Sequence[WalkMove], attributes: Sequence[Attribute], key: str
-    ) -> list[Attribute]:
-        shown = [view_attribute(attribute) for attribute in attributes]
-        return [attributes[place] for place in await self._rank(nodes, moves, shown, ends=True)]
 
     async def _rank(
         self, nodes: Sequence[int], moves: Sequence[WalkMove], shown: Sequence[WalkedStep], ends: bool
