@@ -60,10 +60,8 @@ class Guide:
     extracting: RoleClient
     choosing: RoleClient
     judging: RoleClient
-    _pages: dict[int, "asyncio.Future[tuple[Proposition, ...]]"] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
-    """Propositions by node; a page that is being read is waited for."""
+    _pages: dict[int, asyncio.Event] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By node, pages that are being read: of two that want one at once, the other waits for its recorded reply."""
 
     @property
     def corpus(self) -> Corpus:
@@ -101,19 +99,15 @@ class Guide:
         Raises:
             ServiceError: if the model is unavailable.
         """
-        known = self._pages.get(node)
-        if known is not None:
-            return await known
-        future: asyncio.Future[tuple[Proposition, ...]] = asyncio.get_running_loop().create_future()
-        self._pages[node] = future
+        while node in self._pages:
+            await self._pages[node].wait()
+        self._pages[node] = done = asyncio.Event()
         try:
-            future.set_result(await self._extract(node))
-        except BaseException:
-            # Whoever waits asks for itself: a page is not unread because one request was cut off.
-            self._pages.pop(node, None)
-            future.cancel()
-            raise
-        return future.result()
+            return await self._extract(node)
+        finally:
+            # Whoever waits asks again: the reply is recorded, or the request was cut off.
+            del self._pages[node]
+            done.set()
 
     async def _extract(self, node: int) -> tuple[Proposition, ...]:
         lines, page = list_lines(self.corpus, node, self.settings.read_sentences), self.corpus.page(node)
