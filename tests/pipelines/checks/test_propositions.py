@@ -132,6 +132,8 @@ def test_some_relations_have_one_value(key, single):
         ("birth_date", "the spring of that year", "UNKNOWN", "answer-disputed"),
         ("birth_date", "not 2 April 1871", "FAIL", "answer-disputed"),
         ("birth_date", "not 1875", "UNKNOWN", "answer-unconfirmed"),
+        ("material", "granite, from Valdonia", "PASS", ""),
+        ("material", "granite, and marble", "UNKNOWN", "answer-unconfirmed"),
         ("height", "412 metres", "PASS", ""),
         ("height", "four hundred and twelve metres", "PASS", ""),
         ("height", "1,352 ft", "PASS", ""),

@@ -112,3 +112,14 @@ def test_a_quotation_with_masked_names_is_found_by_those_names_alone(corpus):
     node = corpus.find("Kelm Hall")
     assert read_clause(corpus, node, "[…] is a concert hall in ____", "location", ("Kelm Hall",))
     assert read_clause(corpus, node, "[…] is a concert hall in ____", "location", ()) == ()
+
+
+def test_a_gloss_means_a_field_only_where_its_object_is_of_that_kind(corpus):
+    words = "Kelm Hall is a concert hall in Ostrel"
+    (found,) = place(corpus, {"sentence": 1, "object": "l1", "relation": "died on", "words": words})
+    assert (found.field, found.relation) == ("", "died_on")
+    words = "The hall opened on 4 May 1871"
+    (found,) = place(
+        corpus, {"sentence": 3, "object": "value", "value": "4 May 1871", "relation": "died on", "words": words}
+    )
+    assert found.relation == "death_date"
