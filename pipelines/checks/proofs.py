@@ -54,6 +54,7 @@ def find_shape_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
         yield f"corpus: the proof is of {proof.snapshot}, this corpus of {corpus.snapshot}"
     if proof.compared_snapshot and not SNAPSHOT.fullmatch(proof.compared_snapshot):
         yield f"corpus: the other dump is of {proof.compared_snapshot!r}, which is no date"
+    yield from _find_gloss_problems(proof)
     yield from _find_threshold_problems(proof)
     described = [True] * (hops - 1) + [proof.hops[-1].backward]
     if [bool(text.strip()) for text in proof.descriptors] != described:
@@ -65,6 +66,15 @@ def find_shape_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
     for hop in proof.hops:
         if hop.backward and not any(c.node == hop.index and c.relation == TYPE for c in proof.constraints):
             yield f"descriptor: node {hop.index} has no type; what a backward hop leads to has one"
+
+
+def _find_gloss_problems(proof: Proof) -> Iterator[str]:
+    """Yield relations in plain words that no sentence was read to state."""
+    if bool(proof.answer_gloss) != bool(proof.answer_clause):
+        yield f"answer: {proof.answer_gloss!r} glosses {proof.answer_clause!r}"
+    for hop in proof.hops:
+        if (hop.gloss and not hop.clause) or (hop.field and not hop.gloss):
+            yield f"hop {hop.index}: {hop.gloss!r} and {hop.field!r} are of no sentence"
 
 
 def _find_threshold_problems(proof: Proof) -> Iterator[str]:
