@@ -26,7 +26,8 @@ from tests.chaos.driving import (
 )
 from tests.mock_openai import Schedule, start_mock
 
-TINY = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=4", "seeds.limit=24")
+TINY = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=4", "seeds.limit=28", "seed=9",
+        "difficulty.probe_attempts=0")  # fmt: skip
 ROLE = ("adapter=openai", "name=mock", "revision=r1", "settings={}", "price_out=1000")
 """The mock's replies have 7 tokens each: at this price a request costs 0.007."""
 IN_FLIGHT = 8
