@@ -49,7 +49,10 @@ def plant_other_relation(case: Case, words: Vocabulary, rng: Random) -> Pair | N
     for place in _list_free(case):
         hop, node = case.question.proof.hops[place], case.find_subject(case.question.proof.hops[place])
         for fact in read_relations(case.corpus, node):
-            if not hop.backward and stem_key(fact.key) != stem_key(hop.relation):
+            # Two fields that lead to one entity ask for the same.
+            if hop.backward or fact.target == case.numbers[hop.index]:
+                continue
+            if stem_key(fact.key) != stem_key(hop.relation):
                 options.append((place, fact.key, case.corpus.page(fact.target).type))
     if not options:
         return None

@@ -438,7 +438,7 @@ class PoolSize:
 
 
 LARGE = PoolSize(450, {"paths": 200, "injection": 400}, passes=5)
-SMALL = PoolSize(300, {"paths": 25, "injection": 130}, passes=2)
+SMALL = PoolSize(300, {"paths": 80, "injection": 170}, passes=2)
 LAST = "groundings"
 METHODS = ("paths", "injection")
 SETTINGS = (
