@@ -10,7 +10,7 @@ from pipelines.run.workspace import Workspace
 from tests.conftest import hold_lock
 from tests.planted.scenes import Pool, PoolSize, make_pool
 
-SIZE = PoolSize(260, {"paths": 60, "injection": 300})
+SIZE = PoolSize(300, {"paths": 150, "injection": 300})
 
 
 def share_pool(request: pytest.FixtureRequest, folders: pytest.TempPathFactory) -> Iterator[Pool]:
@@ -20,7 +20,7 @@ def share_pool(request: pytest.FixtureRequest, folders: pytest.TempPathFactory) 
     root = (base.parent if hasattr(request.config, "workerinput") else base) / "mutants-pool"
     root.mkdir(exist_ok=True)
     with hold_lock(root / "lock"):
-        pool = make_pool(root, 8, 0.1, SIZE)
+        pool = make_pool(root, 9, 0.1, SIZE)
     # What a pool makes later on, such as the next dump of its world, is its user's own.
     own = folders.mktemp("pool")
     shutil.copytree(Workspace(root / "workspace").root / "images", own / "workspace" / "images")
