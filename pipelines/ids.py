@@ -49,6 +49,16 @@ def make_stage_key(name: str, version: int, fingerprint: str, input_keys: Sequen
     return digest_value([f"{name}@{version}", fingerprint, list(input_keys)])[:16]
 
 
+def choose_weighted(options: Sequence[int], weights: Sequence[float], unit: float) -> int:
+    """Return the option that a number in [0, 1) falls on, each being as wide as its weight."""
+    left = unit * sum(weights)
+    for option, weight in zip(options, weights, strict=True):
+        left -= weight
+        if left < 0:
+            return option
+    return options[-1]
+
+
 def draw_unit(*parts: object) -> float:
     """Return a number in [0, 1) decided by the parts alone: a seeded choice with no generator to carry around."""
     return int(digest_value(list(parts))[:13], 16) / float(1 << 52)

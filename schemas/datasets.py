@@ -10,7 +10,7 @@ from typing import Literal
 
 from schemas.base import Nested, Record
 from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof, Reading, Screening
-from schemas.tasks import Condition
+from schemas.tasks import Condition, PathMarksReply
 
 Split = Literal["sft", "rl", "eval"]
 
@@ -35,18 +35,8 @@ class Seed(Record):
     split: Split
 
 
-class PathMarks(Nested):
-    """How good a path is as the ground of a question, each from 1 to 5, as a judge saw it before a word was written."""
-
-    interest: int
-    """Whether a person would want to know."""
-    naturalness: int
-    """Whether a person could ask for it in a sentence."""
-    determinacy: int
-    """Whether every step and the answer are the only ones."""
-    need: int
-    """Whether nobody can tell the answer from an ending of the question, without the picture."""
-    reason: str
+class PathMarks(PathMarksReply):
+    """The marks of a path that is kept."""
 
     @property
     def least(self) -> int:

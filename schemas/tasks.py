@@ -448,13 +448,18 @@ class JudgePathInputs(Nested):
 
 
 class PathMarksReply(Nested):
-    """Four marks from 1 to 5, with the reason for the lowest."""
+    """How good a path is as the ground of a question, each mark from 1 to 5, before a word is written."""
 
     interest: int = Field(ge=1, le=5)
+    """Whether a person would want to know."""
     naturalness: int = Field(ge=1, le=5)
+    """Whether a person could ask for it in a sentence."""
     determinacy: int = Field(ge=1, le=5)
+    """Whether every step and the answer are the only ones."""
     need: int = Field(ge=1, le=5)
+    """Whether nobody can tell the answer from an ending of the question, without the picture."""
     reason: str = "none"
+    """For the lowest mark."""
 
 
 class ReadStep(Nested):

@@ -128,6 +128,9 @@ class Guide:
             key: names the walk; all chance is drawn from it.
             first: take the best step everywhere; later walks may take others.
 
+        Returns:
+            The walk with its answers, best first, or the reason why there is none.
+
         Raises:
             ServiceError: if the model is unavailable.
             RecordFailed: if two replies to a ranking cannot be used.

@@ -16,7 +16,7 @@ from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.facts import Attribute, read_relations
 from pipelines.graph.prose import generalise_clause, list_prose, mask_names
 from pipelines.graph.query import Indexes, Query, locate_nodes
-from pipelines.ids import digest_value, draw_unit, make_record_id
+from pipelines.ids import choose_weighted, digest_value, draw_unit, make_record_id
 from pipelines.names import digest_aliases
 from schemas.datasets import Certificate, Split
 from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof, Role
@@ -149,12 +149,8 @@ class InjectionRules:
 
     def draw_rounds(self, identity: str) -> int:
         """Return the number of rounds of a question, which depends on its id alone."""
-        left = draw_unit(self.seed, "rounds", identity) * sum(self.settings.weights)
-        for rounds, weight in zip(self.settings.rounds, self.settings.weights, strict=True):
-            left -= weight
-            if left < 0:
-                return rounds
-        return self.settings.rounds[-1]
+        unit = draw_unit(self.seed, "rounds", identity)
+        return choose_weighted(self.settings.rounds, self.settings.weights, unit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ as written is dropped here, without a model: an object that is not linked there,
 that names somebody. A proposition is a hop or an answer only if its subject has one such object, for good.
 """
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -24,11 +25,12 @@ from pipelines.graph.prose import (
     Sentence,
     blank_link,
     list_blanked,
+    list_edge_links,
     list_prose,
     quotes,
 )
 from pipelines.graph.relations import find_relation
-from pipelines.graph.values import find_dates, find_measures
+from pipelines.graph.values import Date, Number, Spot, find_dates, find_measures
 from pipelines.names import fold_name
 from schemas.proofs import Answer
 from schemas.tasks import LinkedObject, PassageLine, StatedRelation
@@ -37,6 +39,7 @@ KEPT_PAGES = 1024
 LONGEST_GLOSS = 7
 """Words of a gloss, at most: a longer one repeats its sentence."""
 MAX_ALIASES = 40
+"""Other names of an entity that are accepted as an answer, at most."""
 LEAST_WORDS = 4
 """Words of a quotation, its blank among them; of a shorter one the whole sentence is quoted."""
 VALUE = "value"
@@ -62,10 +65,6 @@ class Proposition:
     node: int
     gloss: str
     """The relation in plain words, from the subject to the object."""
-    field: str
-    """Infobox key that means the same, or empty."""
-    words: str
-    """Those of the sentence that state it."""
     target: int
     """Node of the linked object; -1 for a date, a number or a name without a link."""
     link: WikiLink | None
@@ -77,6 +76,11 @@ class Proposition:
     """Whether the subject has one such object."""
     lasting: bool
     """Whether it stays true."""
+
+    @property
+    def field(self) -> str:
+        """Infobox key that means the same, or empty."""
+        return find_field(self.gloss, self.answer)
 
     @property
     def relation(self) -> str:
@@ -102,19 +106,11 @@ def name_gloss(gloss: str, answer: Answer) -> str:
 
 def list_lines(corpus: Corpus, node: int, count: int) -> tuple[Line, ...]:
     """Return the first ``count`` sentences of an article's prose with the articles that they link to."""
-    start, end = int(corpus.graph.offsets[node]), int(corpus.graph.offsets[node + 1])
-    targets = dict(
-        zip(corpus.graph.positions[start:end].tolist(), corpus.graph.targets[start:end].tolist(), strict=True)
-    )
-    links = [link for link in corpus.links(node) if link.start in targets]
-    lines, number = [], 0
+    links = [(target, link) for target, link in list_edge_links(corpus, node) if target != node]
+    lines, number = [], itertools.count(1)
     for sentence in list_prose(corpus, node)[:count]:
-        found = []
-        for link in links:
-            if sentence.start <= link.start and link.end <= sentence.end and targets[link.start] != node:
-                number += 1
-                found.append((f"l{number}", targets[link.start], link))
-        lines.append(Line(sentence, tuple(found)))
+        inside = (each for each in links if sentence.start <= each[1].start and each[1].end <= sentence.end)
+        lines.append(Line(sentence, tuple((f"l{next(number)}", target, link) for target, link in inside)))
     return tuple(lines)
 
 
@@ -150,15 +146,13 @@ def _place(corpus: Corpus, node: int, lines: Sequence[Line], stated: StatedRelat
     gloss = " ".join(stated.relation.split()).strip(" .,;:")
     if line is None or not _holds(line.sentence.text, stated.words) or not _is_gloss(gloss):
         return None
-    if not _speaks_of(corpus, node, line.sentence, stated.words):
+    if not _speaks_of(corpus, node, line.sentence):
         return None
     found = _find_object(corpus, node, line, stated)
     if found is None:
         return None
     target, link, clause, answer = found
-    return Proposition(
-        node, gloss, find_field(gloss, answer), stated.words, target, link, clause, answer, stated.only, stated.lasting
-    )
+    return Proposition(node, gloss, target, link, clause, answer, stated.only, stated.lasting)
 
 
 def _is_gloss(gloss: str) -> bool:
@@ -171,7 +165,7 @@ def _holds(text: str, words: str) -> bool:
     return bool(folded) and holds_phrase(fold_name(text), folded)
 
 
-def _speaks_of(corpus: Corpus, node: int, sentence: Sentence, words: str) -> bool:
+def _speaks_of(corpus: Corpus, node: int, sentence: Sentence) -> bool:
     """Say whether a sentence may be about the page's subject: its name, its type or a pronoun stands in it.
 
     What it says of another thing that it names besides is the reader's to tell.
@@ -245,10 +239,9 @@ class ShownValue:
 
 def list_values(text: str) -> Iterator[ShownValue]:
     """Yield the dates of a text, the numbers outside of them, and the runs of capitalised words outside of both."""
-    found: list[tuple[int, int, Answer | None]] = []
-    found += [(spot.start, spot.end, make_answer(text[spot.start : spot.end], spot.value)) for spot in find_dates(text)]
-    found += [
-        (spot.start, spot.end, make_answer(text[spot.start : spot.end], spot.value)) for spot in find_measures(text)
+    spots: list[Spot[Date] | Spot[Number]] = [*find_dates(text), *find_measures(text)]
+    found: list[tuple[int, int, Answer | None]] = [
+        (spot.start, spot.end, make_answer(text[spot.start : spot.end], spot.value)) for spot in spots
     ]
     found += [(*match.span(), type_answer(match[0], "", "")) for match in _NAME.finditer(text)]
     taken: list[tuple[int, int]] = []

@@ -126,20 +126,24 @@ def blank_link(page: str, sentence: Sentence, link: WikiLink) -> str:
     return SPACE_BEFORE.sub("", " ".join(text.split()))
 
 
+def list_edge_links(corpus: Corpus, node: int) -> list[tuple[int, WikiLink]]:
+    """Return the links of a page that are edges of the graph, each with its target, in the page's order."""
+    graph = corpus.graph
+    targets = dict(zip(graph.positions_of(node).tolist(), graph.targets_of(node).tolist(), strict=True))
+    return [(targets[link.start], link) for link in corpus.links(node) if link.start in targets]
+
+
 @lru_cache(maxsize=KEPT_PAGES)
 def list_blanked(corpus: Corpus, node: int) -> tuple[tuple[int, WikiLink, Clause], ...]:
     """Return target, link and blanked sentence of every link in a page's prose that is an edge of the graph.
 
     Unlike :func:`list_sentences`, sentences of any length and with any number of commas: a quotation is a part of one.
     """
-    graph, text = corpus.graph, corpus.text(node)
-    start, end = int(graph.offsets[node]), int(graph.offsets[node + 1])
-    targets = dict(zip(graph.positions[start:end].tolist(), graph.targets[start:end].tolist(), strict=True))
-    links = [link for link in corpus.links(node) if link.start in targets]
+    text, links = corpus.text(node), list_edge_links(corpus, node)
     return tuple(
-        (targets[link.start], link, Clause(blank_link(text, sentence, link), sentence.start, sentence.end))
+        (target, link, Clause(blank_link(text, sentence, link), sentence.start, sentence.end))
         for sentence in list_prose(corpus, node)
-        for link in links
+        for target, link in links
         if sentence.start <= link.start and link.end <= sentence.end
     )
 
@@ -158,15 +162,9 @@ def find_quoted(corpus: Corpus, node: int, clause: str, names: Sequence[str]) ->
 @lru_cache(maxsize=KEPT_PAGES)
 def list_sentences(corpus: Corpus, node: int) -> tuple[tuple[int, Clause], ...]:
     """Return target and blanked sentence of every link of a page that is an edge of the graph."""
-    graph, text = corpus.graph, corpus.text(node)
-    start, end = int(graph.offsets[node]), int(graph.offsets[node + 1])
-    targets = dict(zip(graph.positions[start:end].tolist(), graph.targets[start:end].tolist(), strict=True))
-    found = []
-    for link in corpus.links(node):
-        clause = blank_sentence(text, link) if link.start in targets else None
-        if clause is not None:
-            found.append((targets[link.start], clause))
-    return tuple(found)
+    text = corpus.text(node)
+    blanked = ((target, blank_sentence(text, link)) for target, link in list_edge_links(corpus, node))
+    return tuple((target, clause) for target, clause in blanked if clause is not None)
 
 
 def find_clause(corpus: Corpus, node: int, clause: str, names: Sequence[str]) -> frozenset[int]:

@@ -61,12 +61,12 @@ ADVERBIALS = frozenset(
     """.split()
 )
 AFTERWORDS = frozenset(
-    """
-    see also,external links,references,notes,footnotes,further reading,bibliography,sources,citations,works cited,
-    gallery,notes and references
-    """.replace("\n", "")
-    .replace("    ", "")
-    .split(",")
+    split_names(
+        """
+        see also, external links, references, notes, footnotes, further reading, bibliography, sources, citations,
+        works cited, gallery, notes and references
+        """
+    )
 )
 """Headings of sections that say nothing about the subject."""
 _NO_PROSE = re.compile(r"\s*(?:[*#:;|!{]|\[\[\s*(?:file|image)\s*:)", re.IGNORECASE)

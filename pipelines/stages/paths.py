@@ -15,7 +15,7 @@ from pipelines.graph.prose import Clause, make_clause, mask_names
 from pipelines.graph.query import Indexes
 from pipelines.graph.salience import order_attributes, read_lists
 from pipelines.graph.walks import Drawn, Order, Walk, WalkGraph, WalkMove
-from pipelines.ids import digest_value, draw_unit, make_record_id
+from pipelines.ids import choose_weighted, digest_value, draw_unit, make_record_id
 from schemas.base import Record, Rejection
 from schemas.datasets import Path, Seed
 from schemas.manifest import ModelEntry
@@ -65,9 +65,9 @@ class Paths:
 
     def prepare(self, records: Sequence[Seed]) -> None:
         """Draw the first walk of every path of a shard at once; each is the same as when drawn alone."""
-        orders = []
         if self.guide:
             return
+        orders = []
         for record in records:
             node = self.graph.corpus.find(record.title)
             if node is not None and self.graph.lengths_from(node, record.split):
@@ -123,12 +123,8 @@ class Paths:
 
     def _draw_length(self, order: Order) -> int:
         """Return the length of a guided walk, by the weights of the lengths."""
-        left = draw_unit(self.seed, "length", order.identity) * sum(self.settings.weights)
-        for length, weight in zip(self.settings.hops, self.settings.weights, strict=True):
-            left -= weight
-            if left < 0:
-                return length
-        return self.settings.hops[-1]
+        unit = draw_unit(self.seed, "length", order.identity)
+        return choose_weighted(self.settings.hops, self.settings.weights, unit)
 
     def _draw(self, record: Seed, node: int, number: int) -> Iterator[Drawn]:
         """Yield the walks tried for a path; most paths need one, so the others are drawn on demand."""

@@ -8,13 +8,16 @@ from itertools import islice
 from random import Random
 
 from pipelines.checks.descriptors import offer_facts
-from pipelines.checks.verdicts import CheckResult
+from pipelines.checks.examination import Claim
+from pipelines.checks.proofs import find_problems
+from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.graph.facts import read_attributes
 from pipelines.graph.query import Indexes
 from schemas.datasets import Grounding
-from schemas.proofs import Constraint, Proof
+from schemas.proofs import Constraint, Proof, Thresholds
 from schemas.tasks import SUBJECT
 from tests.mutants.corpora import SCENES, WORDS, Corpora, Judge, examine_pair, keep, limit
+from tests.pipelines.checks.claims import prove
 from tests.planted import corpus_plants
 from tests.planted import corpus_plants as lone_plants
 from tests.planted import corpus_plants as set_plants
@@ -79,6 +82,7 @@ def list_scene_sets(corpora: Corpora) -> dict[str, Judge]:
         **{name: _judge_each(corpora, operator) for name, operator in judged.items()},
         "D24 tampered proof": _tamper(corpora),
         "a constraint that is not said": _judge_unsaid(corpora),
+        "a sentence cited otherwise": partial(_judge_cited, Indexes(corpora.toy)),
     }
 
 
@@ -186,6 +190,25 @@ def _tamper(corpora: Corpora) -> Judge:
         ]
 
     return judge
+
+
+def _judge_cited(ground: Indexes) -> list[Pair]:
+    """A quoted sentence whose evidence names another page, revision or text, where its span and clause are right."""
+    said = "The money for it came from the banker [subject] of the old town."
+    path = (("Kelm Bridge", "Hans Oder", "Lumby"), ("mentions", "birth_place"), "established_date", (said, ""))
+    claim = prove(ground, *path, "In which year was it established", Thresholds(alone_first=1, alone=2, answers=0))
+    first, *others = claim.proof.hops
+    pairs = []
+    for changed in ({"revision": 1}, {"title": "Lumby"}, {"text": "The money came from elsewhere."}):
+        hop = first.model_copy(update={"evidence": first.evidence.model_copy(update=changed)})
+        bad = replace(claim, proof=claim.proof.model_copy(update={"hops": (hop, *others)}))
+        pairs.append(Pair(str(changed), _judge_claim(ground, claim), _judge_claim(ground, bad), (UNVERIFIED,)))
+    return pairs
+
+
+def _judge_claim(ground: Indexes, claim: Claim) -> CheckResult:
+    problems = find_problems(ground, claim)
+    return CheckResult("FAIL", UNVERIFIED, "; ".join(problems)) if problems else PASSED
 
 
 def _judge_unsaid(corpora: Corpora) -> Judge:

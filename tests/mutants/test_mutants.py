@@ -91,6 +91,7 @@ KILLERS = {
 """By check: its usual code, and the pairs that must notice when it is wrong."""
 FINDERS = ("find_constraint_problems", "find_hop_problems", "find_node_problems", "find_problems",
            "find_shape_problems", "find_span_problems")  # fmt: skip
+TAMPERED = ("a constraint that is not said", "a sentence cited otherwise", "D24 tampered proof")
 BY_HAND = (
     (uniqueness.check_fit, "fit.alone < threshold", "fit.alone <= threshold", "alone at its threshold"),
     (uniqueness.check_fit, "fit.alone < threshold", "fit.alone < threshold - 1", "alone at its threshold"),
@@ -253,7 +254,7 @@ def test_a_check_that_says_nothing_or_the_opposite_is_noticed(bench, request, na
 @pytest.mark.parametrize("name", list_finders())
 def test_a_finder_that_finds_nothing_or_the_opposite_is_noticed(bench, request, name, kind):
     wrong = find_nothing if kind == "disabled" else find_opposite
-    killer = bench.find_killer(list_finders()[name], wrong, ["a constraint that is not said", "D24 tampered proof"])
+    killer = bench.find_killer(list_finders()[name], wrong, TAMPERED)
     request.node.user_properties.append(("mutant", f"{name} {kind}: {killer}"))
     assert killer
 
