@@ -40,8 +40,9 @@ class PathMarks(PathMarksReply):
 
     @property
     def least(self) -> int:
-        """The lowest mark."""
-        return min(self.interest, self.naturalness, self.determinacy, self.need)
+        """The lowest mark; something else that fits leaves no more than 2 for determinacy."""
+        determinacy = self.determinacy if self.others.strip(" .").casefold() == "none" else min(self.determinacy, 2)
+        return min(self.interest, self.naturalness, determinacy, self.need)
 
 
 class Path(Record):

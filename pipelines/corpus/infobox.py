@@ -43,6 +43,7 @@ _SLASHED = re.compile(r"[^\W\d_a-z][^\W\d_]{3,}(?:/[^\W\d_a-z][^\W\d_]{3,})+")
 """Words, each long enough to be no part of an abbreviation: Producer/Director."""
 _LABELLED = re.compile(r"[^\W\d_a-z][^\W\d_]*: ")
 """A line below a value that names another field: "Rank: 66"."""
+_YEAR = re.compile(r"\d{3,4}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +362,7 @@ def _leave_out_remarks(raw: str, values: tuple[FieldValue, ...]) -> tuple[FieldV
         if value.text or (rendered := render_value(piece)) is None or rendered.text
         if not (place and (_SMALL_LINE.fullmatch(piece) or _LABELLED.match(piece)))
     ]
-    if kept and kept[0].iso and not any(value.iso for value in kept[1:]):
+    if kept and kept[0].iso and not any(value.iso or _YEAR.fullmatch(value.text) for value in kept[1:]):
         return (kept[0],)
     return tuple(kept) or values[:1]
 

@@ -344,7 +344,7 @@ QUESTIONS = 100
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory):
-    pool = make_pool(tmp_path_factory.mktemp("pool"), 7, 0.1, PoolSize(400, {"paths": 300, "injection": 20}))
+    pool = make_pool(tmp_path_factory.mktemp("pool"), 7, 0.1, PoolSize(600, {"paths": 480, "injection": 30}))
     yield pool
     pool.corpus.close()
 

@@ -173,6 +173,11 @@ def test_what_stands_below_a_date_is_no_second_value():
     assert [value.iso for value in field.values] == ["1911-06-16"]
 
 
+def test_a_year_below_a_date_is_a_second_value():
+    (field,) = read_infobox("{{Infobox x\n| founded = {{ubl|{{start date|1545|9|8}}|1591}}}}").fields
+    assert [value.text for value in field.values] == ["September 8, 1545", "1591"]
+
+
 def test_the_link_of_a_field_that_names_a_case_of_something_is_no_value():
     (field,) = read_infobox("{{Infobox x\n| drives_on = [[Right- and left-hand traffic|right]]}}").fields
     assert [(value.text, value.link) for value in field.values] == [("right", None)]
