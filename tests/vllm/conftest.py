@@ -99,6 +99,8 @@ def settings(models, tmp_path_factory) -> list[str]:
         "groundings.min_answers=2",
         "groundings.retrieval_rank=0",
         "difficulty.preset='grid'",
+        # Random weights answer no ending: each would be unscored, and so its row.
+        "difficulty.probe_attempts=0",
         "difficulty.attempts=2",
         "judging.max_unscored=1.0",
         "runtime.concurrency=16",
