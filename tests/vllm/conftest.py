@@ -99,8 +99,9 @@ def settings(models, tmp_path_factory) -> list[str]:
         "groundings.min_answers=2",
         "groundings.retrieval_rank=0",
         "difficulty.preset='grid'",
-        # Random weights answer no ending: each would be unscored, and so its row.
+        # Random weights end no reasoning and answer no ending: both would be unscored.
         "difficulty.probe_attempts=0",
+        "difficulty.phrasing='direct'",
         "difficulty.attempts=2",
         "judging.max_unscored=1.0",
         "runtime.concurrency=16",

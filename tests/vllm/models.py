@@ -6,6 +6,7 @@ and nothing learned; everything is made here and nothing is fetched.
 """
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -53,6 +54,9 @@ TEMPLATE = """\
 """
 LIKED = "abcdefghijklmnopqrstuvwxyz "
 ENDINGS = ('"', END)
+SAID = (*"\nAnswer: ko", END)
+PULL = 4.0
+"""How much a part of it is preferred behind the one before it."""
 TEXT = {
     "vocab_size": VOCABULARY,
     "hidden_size": 64,
@@ -95,6 +99,11 @@ def prefer_letters(
         weights = model.get_output_embeddings().weight
         weights.normal_(0.0, 0.1)
         weights[:, 0] = likings
+        # Where nothing forces a shape, a reply is one line as solvers are asked for.
+        for before, after in pairwise(SAID):
+            direction = embedded[tokenizer.encode(before)[0]].clone()
+            direction[0] = 0.0
+            weights[tokenizer.encode(after)[0]] += PULL * direction / direction.norm()
 
 
 def write_text_model(folder: Path) -> None:
