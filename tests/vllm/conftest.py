@@ -102,6 +102,7 @@ def settings(models, tmp_path_factory) -> list[str]:
         # Random weights end no reasoning and answer no ending: both would be unscored.
         "difficulty.probe_attempts=0",
         "difficulty.phrasing='direct'",
+        "difficulty.alternatives=false",
         "difficulty.attempts=2",
         "judging.max_unscored=1.0",
         "runtime.concurrency=16",
