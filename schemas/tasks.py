@@ -450,8 +450,8 @@ class JudgePathInputs(Nested):
 class PathMarksReply(Nested):
     """How good a path is as the ground of a question, each mark from 1 to 5, before a word is written."""
 
-    others: str = "none"
-    """What else a well-read person could give for a step or the answer; asked for first, so that it is thought of."""
+    others: str
+    """What else fits a step or the answer, ``none`` if nothing does; first, so that it is sought before a mark."""
     interest: int = Field(ge=1, le=5)
     """Whether a person would want to know."""
     naturalness: int = Field(ge=1, le=5)

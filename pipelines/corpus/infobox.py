@@ -44,6 +44,7 @@ _SLASHED = re.compile(r"[^\W\d_a-z][^\W\d_]{3,}(?:/[^\W\d_a-z][^\W\d_]{3,})+")
 _LABELLED = re.compile(r"[^\W\d_a-z][^\W\d_]*: ")
 """A line below a value that names another field: "Rank: 66"."""
 _YEAR = re.compile(r"\d{3,4}")
+"""A line below a date that is another date without a template, and so no place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,4 +55,4 @@ def mark_path(inputs: JudgePathInputs) -> PathMarksReply:
     """Return good marks for a path whose entities are of several kinds, middling ones for another."""
     kinds = {inputs.anchor_type, *(step.type for step in inputs.path)}
     mark = 4 if len(kinds) > 1 else 3
-    return PathMarksReply(interest=mark, naturalness=mark, determinacy=4, need=mark)
+    return PathMarksReply(others="none", interest=mark, naturalness=mark, determinacy=4, need=mark)

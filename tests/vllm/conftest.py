@@ -99,7 +99,8 @@ def settings(models, tmp_path_factory) -> list[str]:
         "groundings.min_answers=2",
         "groundings.retrieval_rank=0",
         "difficulty.preset='grid'",
-        # Random weights end no reasoning and answer no ending: both would be unscored.
+        # Random weights reason about nothing, answer no ending, and give one answer to everything: what these settings
+        # allow would refuse every row.
         "difficulty.probe_attempts=0",
         "difficulty.phrasing='direct'",
         "difficulty.alternatives=false",

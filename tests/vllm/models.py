@@ -6,7 +6,6 @@ and nothing learned; everything is made here and nothing is fetched.
 """
 
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -54,8 +53,9 @@ TEMPLATE = """\
 """
 LIKED = "abcdefghijklmnopqrstuvwxyz "
 ENDINGS = ('"', END)
-SAID = (*"\nAnswer: ko", END)
-PULL = 4.0
+SAID = (*"\nAnswer: k7", END)
+"""A line break and a whole reply, of no part twice; the comparer leaves such an answer open."""
+PULL = 30.0
 """How much a part of it is preferred behind the one before it."""
 TEXT = {
     "vocab_size": VOCABULARY,
@@ -99,11 +99,11 @@ def prefer_letters(
         weights = model.get_output_embeddings().weight
         weights.normal_(0.0, 0.1)
         weights[:, 0] = likings
-        # Where nothing forces a shape, a reply is one line as solvers are asked for.
-        for before, after in pairwise(SAID):
-            direction = embedded[tokenizer.encode(before)[0]].clone()
-            direction[0] = 0.0
-            weights[tokenizer.encode(after)[0]] += PULL * direction / direction.norm()
+        # Where nothing forces a shape, a reply is one line as solvers are asked for. The rows of the inverse see one
+        # part of it each.
+        said = [tokenizer.encode(part)[0] for part in SAID]
+        seen = torch.linalg.pinv(embedded[said[:-1], 1:])
+        weights[said[1:], 1:] += PULL * seen.T
 
 
 def write_text_model(folder: Path) -> None:

@@ -64,9 +64,9 @@ def choose_all(inputs):
     return ChosenStepsReply(steps=tuple(step.id for step in inputs.steps if step.object != "Valdonia"))
 
 
-def mark(*marks):
+def mark(*marks, others="none"):
     return lambda inputs: PathMarksReply(
-        interest=marks[0], naturalness=marks[1], determinacy=marks[2], need=marks[3], reason="why"
+        others=others, interest=marks[0], naturalness=marks[1], determinacy=marks[2], need=marks[3], reason="why"
     )
 
 
@@ -130,6 +130,12 @@ def test_a_path_is_drawn_anew_where_nothing_is_worth_asking_and_where_a_mark_is_
     refused = walk(make_guide(ground, marks=mark(5, 5, 5, 2)))
     assert "low-mark 3" in refused.detail
     assert not isinstance(walk(make_guide(ground, marks=mark(5, 5, 5, 2), least_mark=2)), Rejection)
+
+
+def test_a_path_of_which_something_else_fits_is_not_determinate_whatever_its_mark(ground):
+    refused = walk(make_guide(ground, marks=mark(5, 5, 5, 5, others="he was also chancellor")))
+    assert "low-mark 3" in refused.detail
+    assert not isinstance(walk(make_guide(ground, marks=mark(5, 5, 5, 5, others="None."))), Rejection)
 
 
 def test_a_page_is_read_by_the_same_request_whatever_the_path(ground):
