@@ -35,11 +35,12 @@ from pipelines.graph.query import Indexes
 from pipelines.release.manifest import PublishedRelease, read_release_manifest
 from pipelines.release.verify import VerifyReport, read_anew, verify_release
 from pipelines.run.assembly import SOURCES, Assembly, list_missing_roles, make_evaluator, make_page_reader
+from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump
 from pipelines.run.models import JUDGES, Roles, check_renewable
 from pipelines.run.progress import Reporter, make_reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
-from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, run_stage, select_stages
+from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, select_stages
 from pipelines.run.views import write_catalogue
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import renew
@@ -227,20 +228,22 @@ def _run_claimed(
     reporter.begin("corpus", 0, "pages")
     reporter.finish(reports[0].summarise())
     warner.warn_of_stage(reports[0])
-    assembly, runtime = Assembly(config, workspace, corpus), config.runtime
+    assembly = Assembly(config, workspace, corpus)
     with closing(assembly):
         planned = [] if last == "corpus" else assembly.plan_stages(last)
         chosen = select_stages(planned, until, only) if planned else []
+
+        def end(report: StageReport) -> None:
+            reports.append(report)
+            warner.warn_of_stage(report)
+            if 0 < report.rows_in == report.failed:
+                finish_run(assembly, planned, [])
+                raise GateNotMet(
+                    f'{report.stage}: all {report.failed:,} rows failed; `synth sql "from failures"` says why'
+                )
+
         with owned_servers(config.models, list_asked_roles(config, chosen), workspace.logs):
-            for plan in chosen:
-                report = run_stage(plan, assembly.corpus_entry, runtime.shard_rows, runtime.concurrency, reporter)
-                reports.append(report)
-                warner.warn_of_stage(report)
-                if 0 < report.rows_in == report.failed:
-                    finish_run(assembly, planned, [])
-                    raise GateNotMet(
-                        f'{report.stage}: all {report.failed:,} rows failed; `synth sql "from failures"` says why'
-                    )
+            run_stages(chosen, assembly.corpus_entry, config.runtime, reporter, end)
         return reports, finish_run(assembly, planned, chosen)
 
 

@@ -707,7 +707,10 @@ class Assembly:
             decides = [stage.fingerprint(), *([digest_word_lists()] if name in CHECKED else [])]
             key = make_stage_key(stage.name, stage.version, digest_value(decides), inputs)
             folder = self.workspace.stage(name, key)
-            planned[name] = PlannedStage(stage, key, folder, tuple(planned[source] for source in sources), digest)
+            origins = tuple(planned[source] for source in sources)
+            # Every search by picture finds what groundings fetched for any row.
+            waits = name == "difficulty" and self.config.commons.fetch
+            planned[name] = PlannedStage(stage, key, folder, origins, digest, waits)
             if name == "groundings":
                 self.seeing.grounded = folder
             if name == last:

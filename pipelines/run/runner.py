@@ -5,7 +5,7 @@ manifests say what is done, so both can stop and resume anywhere, and both write
 
 Records of many shards are in flight at once, on one event loop. A shard is written when its last record is done, while
 records of the next shards are in flight, so neither a small shard nor a slow record leaves a service idle. A bound on
-the rows of unfinished shards keeps memory flat.
+the rows of unfinished shards keeps memory flat. :mod:`pipelines.run.chains` runs several stages at once.
 """
 
 import asyncio
@@ -14,9 +14,10 @@ import shutil
 import subprocess
 import time
 from array import array
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -34,8 +35,7 @@ from pipelines.errors import (
     Unavailable,
 )
 from pipelines.files import TEMP_PREFIX
-from pipelines.ids import digest_file
-from pipelines.run.progress import Reporter, SilentReporter, timing
+from pipelines.run.progress import Reporter, SilentReporter
 from pipelines.run.shards import (
     Origin,
     ShardInput,
@@ -50,7 +50,7 @@ from pipelines.run.stage import AnyStage, DatasetStage, PreparedStage, RecordSta
 from pipelines.run.workspace import StageFolder
 from pipelines.services.metering import open_meter
 from schemas.base import Failure, Record, Rejection
-from schemas.manifest import InputEntry, Manifest, Usage
+from schemas.manifest import InputEntry, Manifest, ShardSidecar, Usage
 
 REFUSED_ROWS = 20_000
 """Most refused rows of a source stage in memory, and in one shard."""
@@ -224,7 +224,9 @@ class Batch:
     """By index of the record."""
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
-    """Seconds since the previous batch was done; over all batches they add up to the stage's time."""
+    """Seconds since the previous batch was done; over all batches they add up to the time with records in flight."""
+    arrived: float = 0.0
+    """When its source was there, by the clock of ``time.monotonic``; 0 where nothing waited for it."""
 
     @property
     def done(self) -> bool:
@@ -260,7 +262,7 @@ class RecordRunner:
 
     stage: RecordStage
     concurrency: int
-    batches: Iterator[Batch]
+    batches: AsyncIterator[Batch]
     file: Callable[[Batch], Awaitable[None]]
     reporter: Reporter = field(default_factory=SilentReporter)
     _current: Batch | None = None
@@ -269,6 +271,7 @@ class RecordRunner:
     _done: int = 0
     _exhausted: bool = False
     _stopped: BaseException | None = None
+    _reading: "asyncio.Future[Batch | None] | None" = None
     _room: asyncio.Event = field(default_factory=asyncio.Event)
     _marked: float = field(default_factory=time.monotonic)
 
@@ -290,7 +293,8 @@ class RecordRunner:
                 await asyncio.gather(*workers, return_exceptions=True)
         except asyncio.CancelledError as interrupt:
             self._stop(interrupt)
-            self.reporter.note("stopping: what is under way is let finish; interrupt again to drop it")
+            if self._open:
+                self.reporter.note("stopping: what is under way is let finish; interrupt again to drop it")
             await self._wind_up(workers)
             raise
         if self._stopped is not None:
@@ -306,6 +310,9 @@ class RecordRunner:
         if self._stopped is None:
             self._stopped = cause
         self._room.set()
+        if self._reading is not None:
+            # It may wait for a part that is never made.
+            self._reading.cancel()
 
     async def _work(self) -> None:
         while (turn := await self._take()) is not None:
@@ -320,6 +327,8 @@ class RecordRunner:
             self.reporter.advance(self._done)
             if batch.done:
                 await self._finish(batch)
+            # A stage that awaits nothing would keep the loop from the other stages for a whole shard.
+            await asyncio.sleep(0)
 
     async def _take(self) -> tuple[Batch, int] | None:
         """Return the next record to process, or None if none can be started."""
@@ -334,15 +343,29 @@ class RecordRunner:
                 self._room.clear()
                 await self._room.wait()
                 continue
-            await self._load()
+            if self._reading is None:
+                await self._load()
+            else:
+                await asyncio.wait([self._reading])
         return None
 
     async def _load(self) -> None:
-        batch = next(self.batches, None)
+        """Make the next batch the current one; none is left where the run is stopped meanwhile."""
+        self._reading = asyncio.ensure_future(anext(self.batches, None))
+        try:
+            batch = await self._reading
+        except asyncio.CancelledError:
+            if self._stopped is None:
+                raise
+            batch = None
+        finally:
+            self._reading = None
         self._exhausted = batch is None
         if batch is None:
             self._room.set()
             return
+        if not self._open:
+            self._marked = max(self._marked, batch.arrived)
         self._current, self._next = batch, 0
         self._open += len(batch.records)
         if batch.done:
@@ -385,10 +408,13 @@ async def process_records(
     """Run a stage over records in memory; return the rows in input order and the ids of the records that were kept."""
     batch = Batch(0, "", records)
 
+    async def draw() -> AsyncIterator[Batch]:
+        yield batch
+
     async def keep(_: Batch) -> None:
         """Leave the rows where they are."""
 
-    await RecordRunner(stage, concurrency, iter([batch]), keep).run()
+    await RecordRunner(stage, concurrency, draw(), keep).run()
     return batch.collect(stage.name)
 
 
@@ -426,11 +452,37 @@ async def write_record_shards(
     Raises:
         ServiceError, ConfigError, GateNotMet: the error that stopped the run; complete shards are written.
     """
+
+    async def draw() -> AsyncIterator[Batch]:
+        for shard, source in sources:
+            yield await read_batch(stage, shard, source)
+
+    return await write_batches(stage, folder, draw(), concurrency, reporter or SilentReporter())
+
+
+async def write_batches(
+    stage: RecordStage,
+    folder: StageFolder,
+    batches: AsyncIterator[Batch],
+    concurrency: int,
+    reporter: Reporter,
+    written: Callable[[ShardSidecar], None] = lambda _: None,
+) -> Usage:
+    """Run batches as they are drawn and write each as a shard; as :func:`write_record_shards`.
+
+    Args:
+        stage: the stage.
+        folder: where its shards are written.
+        batches: the records of each shard.
+        concurrency: most records in flight.
+        reporter: gets the number of records that are done.
+        written: gets the sidecar of each shard that is written.
+    """
     used: list[Usage] = []
     begun: dict[int, Batch] = {}
 
-    def begin() -> Iterator[Batch]:
-        for batch in _read_batches(stage, sources):
+    async def begin() -> AsyncIterator[Batch]:
+        async for batch in batches:
             begun[batch.shard] = batch
             yield batch
 
@@ -439,15 +491,40 @@ async def write_record_shards(
         ids = tuple(record.record_id for record in batch.records)
         came = ShardInput(ids, kept, batch.source, batch.usage, batch.seconds)
         # In a thread: a flush to disk would block every request under way.
-        await asyncio.to_thread(write_shard, stage, folder, batch.shard, came, rows)
+        sidecar = await asyncio.to_thread(write_shard, stage, folder, batch.shard, came, rows)
         used.append(begun.pop(batch.shard).usage)
+        written(sidecar)
 
     try:
-        await RecordRunner(stage, concurrency, begin(), write, reporter or SilentReporter()).run()
+        await RecordRunner(stage, concurrency, begin(), write, reporter).run()
     finally:
         # Replies of unfinished shards are recorded and cost nothing when they are used again: they were paid here.
         folder.note_stopped(sum((batch.usage for batch in begun.values()), Usage()))
     return sum(used, Usage())
+
+
+async def read_batch(stage: RecordStage, shard: int, source: Path, sealed: str = "") -> Batch:
+    """Read the part that a shard is made of, and get the stage ready for it.
+
+    Args:
+        stage: the stage.
+        shard: its number.
+        source: the part.
+        sealed: sha256 that the part must have; empty for any.
+
+    Raises:
+        CorruptInput: if the part has other bytes, or is damaged.
+    """
+    # In a thread: requests of other shards and stages are under way.
+    digest, records = await asyncio.to_thread(_read_part, stage, source, sealed)
+    if isinstance(stage, PreparedStage):
+        stage.prepare(records)
+    return Batch(shard, digest, records)
+
+
+def _read_part(stage: RecordStage, source: Path, sealed: str) -> tuple[str, list[Record]]:
+    digest = check_part(source, sealed)
+    return digest, list(read_rows(source, stage.input))
 
 
 @contextmanager
@@ -464,14 +541,6 @@ def resting_collector() -> Iterator[None]:
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
-
-
-def _read_batches(stage: RecordStage, sources: Sequence[tuple[int, Path]]) -> Iterator[Batch]:
-    for shard, source in sources:
-        digest, records = digest_file(source), list(read_rows(source, stage.input))
-        if isinstance(stage, PreparedStage):
-            stage.prepare(records)
-        yield Batch(shard, digest, records)
 
 
 STAGE_ORDER = (
@@ -498,6 +567,8 @@ class PlannedStage:
     folder: StageFolder
     sources: tuple["PlannedStage", ...]
     config_digest: str
+    waits: bool = False
+    """Whether it reads more of its input than its own shard, and so begins when all of it is there."""
 
     @property
     def name(self) -> str:
@@ -612,12 +683,13 @@ def check_stage_names(names: Sequence[str]) -> None:
 
 def list_pending_shards(plan: PlannedStage) -> list[int]:
     """Return the shards of a record stage that are not done for the current input."""
-    pending = []
-    for shard, source in enumerate(read_source(plan).shards):
-        sidecar = plan.folder.read_sidecar(shard)
-        if sidecar is None or sidecar.source != source.files[0].sha256:
-            pending.append(shard)
-    return pending
+    return [source.shard for source in read_source(plan).shards if find_shard(plan, source) is None]
+
+
+def find_shard(plan: PlannedStage, source: ShardSidecar) -> ShardSidecar | None:
+    """Return the sidecar of the shard that was made of a shard of the input, or None."""
+    sidecar = plan.folder.read_sidecar(source.shard)
+    return sidecar if sidecar is not None and sidecar.source == source.files[0].sha256 else None
 
 
 def count_shards(plan: PlannedStage) -> int:
@@ -651,7 +723,7 @@ def list_sources(plan: PlannedStage, shards: Sequence[int]) -> list[tuple[int, P
     sidecars, sources = read_source(plan).shards, []
     for shard in shards:
         source = plan.sources[0].folder.part(shard)
-        check_part(source, sidecars[shard])
+        check_part(source, sidecars[shard].files[0].sha256)
         sources.append((shard, source))
     return sources
 
@@ -677,36 +749,7 @@ def seal_planned(plan: PlannedStage, shards: int, corpus: InputEntry) -> Manifes
     return seal_stage(plan.stage, plan.folder, shards, origin)
 
 
-def run_stage(
-    plan: PlannedStage, corpus: InputEntry, shard_rows: int, concurrency: int, reporter: Reporter
-) -> StageReport:
-    """Run the missing shards of one stage and seal it; a sealed stage is skipped."""
-    sealed = plan.folder.read_manifest()
-    if sealed is not None:
-        report = StageReport.from_manifest(sealed, ran=False, seconds=0.0, usage=Usage())
-        reporter.begin(plan.name, 0, "rows")
-        reporter.finish(report.summarise())
-        return report
-    usage = Usage()
-    with timing() as spent:
-        if isinstance(plan.stage, RecordStage):
-            shards = count_shards(plan)
-            pending = list_pending_shards(plan)
-            rows = sum(read_source(plan).shards[shard].rows_out for shard in pending)
-            reporter.begin(plan.name, rows, "rows")
-            sources = list_sources(plan, pending)
-            usage = run_record_shards(plan.stage, plan.folder, sources, concurrency, reporter)
-        else:
-            reporter.begin(plan.name, 0, "rows")
-            shards = run_planned_whole(plan, shard_rows)
-        manifest = seal_planned(plan, shards, corpus)
-    if not isinstance(plan.stage, RecordStage):
-        usage = manifest.usage
-    report = StageReport.from_manifest(manifest, ran=True, seconds=spent[0], usage=usage)
-    reporter.finish(report.summarise())
-    return report
-
-
+@cache
 def read_git_commit() -> str:
     """Return the commit of the code with ``+dirty`` for local changes; empty outside a git checkout."""
     folder = Path(__file__).parent

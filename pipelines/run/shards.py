@@ -95,22 +95,24 @@ def read_parts(folder: StageFolder, model: type[RecordT]) -> Iterator[RecordT]:
         raise ConfigError(f"{folder.path}: not complete; run `synth run` to finish it")
     for sidecar in manifest.shards:
         path = folder.part(sidecar.shard)
-        check_part(path, sidecar)
+        check_part(path, sidecar.files[0].sha256)
         yield from read_rows(path, model)
 
 
-def check_part(path: Path, sidecar: ShardSidecar) -> None:
-    """Hold a part against the sha256 of its sidecar before anything is built on it.
+def check_part(path: Path, sealed: str = "") -> str:
+    """Hold a part against the sha256 of its sidecar before anything is built on it, and return its sha256.
 
     Raises:
-        CorruptInput: if the file is gone or has other bytes.
+        CorruptInput: if the file is gone or has other bytes; an empty ``sealed`` stands for any.
     """
-    if not path.is_file() or digest_file(path) != sidecar.files[0].sha256:
+    digest = digest_file(path) if path.is_file() else ""
+    if not digest or sealed not in ("", digest):
         raise CorruptInput(f"{path}: not the file that was sealed; {REMEDY.format(path.parent)}")
+    return digest
 
 
-def write_shard(stage: Stage, folder: StageFolder, shard: int, came: ShardInput, rows: ShardRows) -> None:
-    """Write a shard's three files, then its sidecar.
+def write_shard(stage: Stage, folder: StageFolder, shard: int, came: ShardInput, rows: ShardRows) -> ShardSidecar:
+    """Write a shard's three files, then its sidecar, and return that.
 
     Raises:
         ConservationError: if rows were lost or invented, or a reason is not the stage's.
@@ -135,6 +137,7 @@ def write_shard(stage: Stage, folder: StageFolder, shard: int, came: ShardInput,
         seconds=round(came.seconds, 3),
     )
     write_text(folder.sidecar(shard), sidecar.model_dump_json(indent=1) + "\n")
+    return sidecar
 
 
 def check_conservation(stage: Stage, shard: int, came: ShardInput, rows: ShardRows) -> None:

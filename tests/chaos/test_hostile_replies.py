@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import ModelConfig, RunConfig
+from pipelines.config.settings import ModelConfig, RunConfig, RuntimeConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.ids import digest_value, draw_unit
+from pipelines.run import chains
 from pipelines.run.assembly import Assembly
 from pipelines.run.models import Roles
 from pipelines.run.progress import SilentReporter
-from pipelines.run.runner import run_stage
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.clients.chat import OpenAIChat
 from pipelines.services.clients.recorded import RecordedChat
@@ -159,9 +159,9 @@ def run_stages(
     chosen = [f"method={method}"] if "method" in RunConfig.model_fields else []
     config = make_config(read_recipe("demo"), [f"corpus.world={demo.world}", *SETTINGS, *chosen, "paths.per_seed=6"])
     assembly = ServedAssembly(config, Workspace(root), corpus, model)
-    folders = {}
+    folders, runtime = {}, RuntimeConfig(shard_rows=64, concurrency=16)
     for plan in assembly.plan_stages():
-        report = run_stage(plan, assembly.corpus_entry, 64, 16, SilentReporter())
+        (report,) = chains.run_stages([plan], assembly.corpus_entry, runtime, SilentReporter())
         assert report.rows_in == report.kept + sum(report.rejected.values()) + report.failed
         folders[plan.name] = plan.folder
         if plan.name == stages[-1]:

@@ -52,9 +52,10 @@ from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.ids import digest_value
 from pipelines.names import digest_aliases, fold_name
 from pipelines.run.assembly import Assembly
+from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump
 from pipelines.run.progress import SilentReporter
-from pipelines.run.runner import StageReport, run_stage, select_stages
+from pipelines.run.runner import StageReport, select_stages
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace
 from pipelines.services.prompting import RoleClient, load_prompt
@@ -544,8 +545,7 @@ def make_pool(root: Path, seed: int, missing: float, size: PoolSize = LARGE) -> 
 def _run(assembly: Assembly) -> tuple[list[Grounding], tuple[StageReport, ...]]:
     """Run a recipe; return its finished questions by record id, and its funnel."""
     chosen, runtime = select_stages(assembly.plan_stages(), LAST, ()), assembly.config.runtime
-    limits = (runtime.shard_rows, runtime.concurrency, SilentReporter())
-    reports = tuple(run_stage(plan, assembly.corpus_entry, *limits) for plan in chosen)
+    reports = tuple(run_stages(chosen, assembly.corpus_entry, runtime, SilentReporter()))
     return sorted(read_parts(chosen[-1].folder, Grounding), key=lambda row: row.record_id), reports
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -291,6 +291,17 @@ def cut(pages: Sequence[int], size: int) -> list[Batch]:
     return [Batch(n, "", [make_seed(page) for page in pages[i : i + size]]) for n, i in enumerate(starts)]
 
 
+async def draw(batches: Iterable[Batch]) -> AsyncIterator[Batch]:
+    """Yield batches as they are asked for."""
+    for batch in batches:
+        yield batch
+
+
+async def linger() -> None:
+    """Take as long as the shards that wait take to be read."""
+    await asyncio.sleep(0.02)
+
+
 def run(stage, batches, concurrency, filed=None):
     """Run batches in memory; return the numbers of those that were filed, in order."""
     numbers = [] if filed is None else filed
@@ -298,7 +309,7 @@ def run(stage, batches, concurrency, filed=None):
     async def file(batch: Batch) -> None:
         numbers.append(batch.shard)
 
-    asyncio.run(RecordRunner(stage, concurrency, iter(batches), file).run())
+    asyncio.run(RecordRunner(stage, concurrency, draw(batches), file).run())
     return numbers
 
 
@@ -323,7 +334,7 @@ def test_a_slow_record_holds_up_its_own_shard_alone():
 
 
 def test_small_shards_fill_the_concurrency_together():
-    stage = Script()
+    stage = Script(dict.fromkeys(range(40), linger))
     run(stage, cut(range(40), 2), concurrency=16)
     assert stage.most == 16
 
@@ -331,7 +342,7 @@ def test_small_shards_fill_the_concurrency_together():
 def test_unfinished_shards_are_bounded_so_that_memory_is():
     slow, read = asyncio.Event(), []
 
-    def draw():
+    def note():
         for batch in cut(range(1000), 2):
             read.append(batch.shard)
             yield batch
@@ -344,7 +355,7 @@ def test_unfinished_shards_are_bounded_so_that_memory_is():
         async def file(batch: Batch) -> None:
             filed.append(batch.shard)
 
-        running = asyncio.create_task(RecordRunner(stage, 2, draw(), file).run())
+        running = asyncio.create_task(RecordRunner(stage, 2, draw(note()), file).run())
         for _ in range(3000):
             await asyncio.sleep(0)
         assert len(read) - len(filed) <= 9
@@ -419,7 +430,7 @@ def test_shards_that_cannot_be_written_raise_one_error_and_print_none(caplog):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(OSError, match="No space left"):
-        asyncio.run(RecordRunner(Script(), 8, iter(cut(range(8), 2)), file).run())
+        asyncio.run(RecordRunner(Script(), 8, draw(cut(range(8), 2)), file).run())
     gc.collect()
     assert [record.name for record in caplog.records] == []
 
@@ -485,12 +496,12 @@ import asyncio, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {str(ROOT)!r})
 from pipelines.run.runner import Batch, RecordRunner
-from tests.pipelines.run.test_runner import Script, cut
+from tests.pipelines.run.test_runner import Script, cut, draw
 async def file(batch): raise SystemExit("nothing is whole")
 async def hang():
     print("waiting", flush=True)
     await asyncio.sleep(60)
-asyncio.run(RecordRunner(Script({{0: hang}}), 1, iter(cut(range(4), 2)), file).run())
+asyncio.run(RecordRunner(Script({{0: hang}}), 1, draw(cut(range(4), 2)), file).run())
 """
     child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert child.stdout is not None
@@ -505,6 +516,6 @@ asyncio.run(RecordRunner(Script({{0: hang}}), 1, iter(cut(range(4), 2)), file).r
 
 
 def test_no_more_records_are_in_flight_than_allowed():
-    stage = Script()
+    stage = Script(dict.fromkeys(range(50), linger))
     run(stage, cut(range(50), 7), concurrency=3)
     assert stage.most == 3

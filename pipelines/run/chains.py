@@ -1,0 +1,202 @@
+"""Stages at once: a shard of a record stage begins when the shard that it is made of is sealed.
+
+Record stages that follow one another are a chain. All stages of a chain run on one event loop, each with its own
+records in flight, so that the services behind them work at the same time. Shard *i* of a stage is made of shard *i* of
+the stage before and of nothing else, so the bytes are those of one stage after another. Manifests are written in the
+order of the stages, each after all its shards and after its input's manifest.
+
+A stage that sees whole datasets is on its own, and a chain ends before a stage that waits for its whole input.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import cast
+
+from pipelines.config.settings import RuntimeConfig
+from pipelines.run.progress import Reporter, timing
+from pipelines.run.runner import (
+    Batch,
+    PlannedStage,
+    StageReport,
+    find_shard,
+    read_batch,
+    read_source,
+    resting_collector,
+    run_planned_whole,
+    seal_planned,
+    write_batches,
+)
+from pipelines.run.stage import RecordStage
+from schemas.manifest import InputEntry, Manifest, ShardSidecar, Usage
+
+
+def run_stages(
+    chosen: Sequence[PlannedStage],
+    corpus: InputEntry,
+    runtime: RuntimeConfig,
+    reporter: Reporter,
+    end: Callable[[StageReport], None] = lambda _: None,
+) -> list[StageReport]:
+    """Run what is missing of stages and seal them; sealed stages are skipped.
+
+    Args:
+        chosen: the stages in order.
+        corpus: the first input of each.
+        runtime: rows of a shard, and most records of a stage in flight.
+        reporter: gets the progress of all stages.
+        end: gets the report of each stage that is sealed, in order; an error that it raises stops the run.
+
+    Returns:
+        A report of each stage.
+
+    Raises:
+        ServiceError, ConfigError, GateNotMet: the first error that stopped a stage. The stages beside it stop as after
+            an interrupt: what is under way is let finish for a while, and complete shards are written.
+    """
+    reports: list[StageReport] = []
+
+    def note(report: StageReport) -> None:
+        reports.append(report)
+        end(report)
+
+    for chain in link_stages(chosen):
+        sealed = chain[0].folder.read_manifest()
+        if sealed is not None:
+            report = StageReport.from_manifest(sealed, ran=False, seconds=0.0, usage=Usage())
+            reporter.begin(report.stage, 0, "rows")
+            reporter.finish(report.summarise())
+            note(report)
+        elif isinstance(chain[0].stage, RecordStage):
+            with resting_collector():
+                _run_chain(chain, corpus, runtime.concurrency, reporter, note)
+        else:
+            note(_run_whole(chain[0], corpus, runtime.shard_rows, reporter))
+    return reports
+
+
+def link_stages(chosen: Sequence[PlannedStage]) -> Iterator[list[PlannedStage]]:
+    """Yield the stages in order: as a chain those that can run at once, every other one alone."""
+    chain: list[PlannedStage] = []
+    for plan in chosen:
+        open_ = isinstance(plan.stage, RecordStage) and plan.folder.read_manifest() is None
+        if chain and not (open_ and not plan.waits and plan.sources[0] is chain[-1]):
+            yield chain
+            chain = []
+        chain.append(plan)
+        if not open_:
+            yield chain
+            chain = []
+    if chain:
+        yield chain
+
+
+def _run_whole(plan: PlannedStage, corpus: InputEntry, shard_rows: int, reporter: Reporter) -> StageReport:
+    reporter.begin(plan.name, 0, "rows")
+    with timing() as spent:
+        manifest = seal_planned(plan, run_planned_whole(plan, shard_rows), corpus)
+    report = StageReport.from_manifest(manifest, ran=True, seconds=spent[0], usage=manifest.usage)
+    reporter.finish(report.summarise())
+    return report
+
+
+@dataclass(slots=True)
+class Link:
+    """A stage of a chain, with the shards that it is still to make."""
+
+    plan: PlannedStage
+    reporter: Reporter
+    following: "Link | None" = None
+    shards: int = 0
+    """Shards of the input that came so far."""
+    rows: int = 0
+    """Rows of those that are to be made."""
+    began: float = 0.0
+    """When the first of these came."""
+    sealed: asyncio.Event = field(default_factory=asyncio.Event)
+    _waiting: asyncio.Queue[tuple[ShardSidecar, float] | None] = field(default_factory=asyncio.Queue)
+
+    def take(self, source: ShardSidecar) -> None:
+        """Take a sealed shard of the input: it waits for its turn, or its own shard is done and goes on at once."""
+        self.shards += 1
+        done = find_shard(self.plan, source)
+        if done is not None:
+            self.pass_on(done)
+            return
+        now = time.monotonic()
+        self.rows, self.began = self.rows + source.rows_out, self.began or now
+        self._waiting.put_nowait((source, now))
+
+    def pass_on(self, done: ShardSidecar) -> None:
+        """Give a shard that is done to the stage that follows."""
+        if self.following is not None:
+            self.following.take(done)
+
+    def take_all(self, source: Manifest) -> None:
+        """Take the shards of an input that is sealed."""
+        for shard in source.shards:
+            self.take(shard)
+        self.close()
+
+    def close(self) -> None:
+        """Say that the input is complete."""
+        self._waiting.put_nowait(None)
+
+    async def draw(self) -> AsyncIterator[Batch]:
+        """Yield the records of each shard that is still to be made, as its input comes."""
+        stage, folder = cast(RecordStage, self.plan.stage), self.plan.sources[0].folder
+        while (turn := await self._waiting.get()) is not None:
+            source, arrived = turn
+            batch = await read_batch(stage, source.shard, folder.part(source.shard), source.files[0].sha256)
+            batch.arrived = arrived
+            yield batch
+
+
+def _run_chain(
+    chain: Sequence[PlannedStage],
+    corpus: InputEntry,
+    concurrency: int,
+    reporter: Reporter,
+    end: Callable[[StageReport], None],
+) -> None:
+    links = [Link(plan, reporter.fork()) for plan in chain]
+    for link, following in pairwise(links):
+        link.following = following
+
+    async def run() -> None:
+        async with asyncio.TaskGroup() as group:
+            for before, link in zip([None, *links], links, strict=False):
+                group.create_task(_run_link(link, before, corpus, concurrency, end))
+
+    try:
+        asyncio.run(run())
+    except BaseExceptionGroup as several:
+        first: BaseException = several
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise first from first.__cause__
+
+
+async def _run_link(
+    link: Link, before: Link | None, corpus: InputEntry, concurrency: int, end: Callable[[StageReport], None]
+) -> None:
+    """Run a stage's shards as they come, and seal it after the stage before."""
+    plan, began = link.plan, time.monotonic()
+    if before is None:
+        link.take_all(read_source(plan))
+    link.reporter.begin(plan.name, link.rows if before is None else 0, "rows")
+    stage = cast(RecordStage, plan.stage)
+    usage = await write_batches(stage, plan.folder, link.draw(), concurrency, link.reporter, link.pass_on)
+    if link.following is not None:
+        link.following.close()
+    if before is not None:
+        await before.sealed.wait()
+    # In a thread: it reads the ids of all rows.
+    manifest = await asyncio.to_thread(seal_planned, plan, link.shards, corpus)
+    link.sealed.set()
+    seconds = time.monotonic() - (link.began or began)
+    report = StageReport.from_manifest(manifest, ran=True, seconds=seconds, usage=usage)
+    link.reporter.finish(report.summarise())
+    end(report)
