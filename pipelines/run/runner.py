@@ -272,6 +272,7 @@ class RecordRunner:
     _exhausted: bool = False
     _stopped: BaseException | None = None
     _reading: "asyncio.Future[Batch | None] | None" = None
+    _beginning: asyncio.Lock = field(default_factory=asyncio.Lock)
     _room: asyncio.Event = field(default_factory=asyncio.Event)
     _marked: float = field(default_factory=time.monotonic)
 
@@ -317,6 +318,9 @@ class RecordRunner:
     async def _work(self) -> None:
         while (turn := await self._take()) is not None:
             batch, index = turn
+            # Records begin one by one: a stage that only computes would else keep the loop from the other stages.
+            async with self._beginning:
+                await asyncio.sleep(0)
             try:
                 outcome = await self._process(batch, batch.records[index])
             except _STOPPING as error:
@@ -327,8 +331,6 @@ class RecordRunner:
             self.reporter.advance(self._done)
             if batch.done:
                 await self._finish(batch)
-            # A stage that awaits nothing would keep the loop from the other stages for a whole shard.
-            await asyncio.sleep(0)
 
     async def _take(self) -> tuple[Batch, int] | None:
         """Return the next record to process, or None if none can be started."""
