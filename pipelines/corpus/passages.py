@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from re import Match
 from tempfile import TemporaryDirectory
@@ -196,12 +196,30 @@ class PassageIndex:
             except (OSError, ValueError) as error:
                 raise ConfigError(f"no search index in {folder}: {error}") from error
 
-    def search(self, query: str, k: int) -> list[Passage]:
+    def search(self, query: str, k: int, pages: int | None = None) -> list[Passage]:
         """Return the k best passages for the words of a query, any of which may match; operators have no meaning.
 
         A passage that holds a long query word for word comes first. Order is by score, then by place in the index, so
         it is the same every time.
+
+        Args:
+            query: words in any order.
+            k: passages ranked.
+            pages: return only the best passage of each article, and no more articles than so many.
         """
+        ranked = self._rank(query, k)
+        if pages is not None:
+            nodes = self._read_nodes([place for _, place in ranked])
+            best = dict(zip(reversed(nodes), reversed(ranked), strict=True))
+            ranked = [best[node] for node in islice(dict.fromkeys(nodes), pages)]
+        nodes = self._read_nodes([place for _, place in ranked])
+        return [self._read(place, node, score) for node, (score, place) in zip(nodes, ranked, strict=True)]
+
+    def rank_nodes(self, query: str, k: int) -> list[int]:
+        """Return the node of each of the k best passages, best first; a text costs more to read than to find."""
+        return self._read_nodes([place for _, place in self._rank(query, k)])
+
+    def _rank(self, query: str, k: int) -> list[tuple[float, DocAddress]]:
         words = _list_words(query)
         tokens = list(dict.fromkeys(words))
         # Words that are everywhere decide nothing and cost a scan of every passage.
@@ -215,8 +233,7 @@ class PassageIndex:
         for each in queries:
             for score, place in self._searcher.search(each, k, count=False).hits:
                 found.setdefault((place.segment_ord, place.doc), (score, place))
-        scores, places = zip(*list(found.values())[:k], strict=True) if found else ((), ())
-        return [self._read(*hit) for hit in zip(places, self._read_nodes(places), scores, strict=True)]
+        return list(found.values())[:k]
 
     def find_phrases(self, phrases: Iterable[str], limit: int) -> tuple[int, ...] | None:
         """Return the nodes with a passage that holds one of some phrases word for word, ascending.

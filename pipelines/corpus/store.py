@@ -164,15 +164,22 @@ class Corpus:
             raise ConfigError(f"picture {file!r} at {image.path!r} lies outside {self.manifest.images_dir}")
         return path
 
-    def search(self, query: str, k: int) -> list[Passage]:
-        """Return the k best passages for a query, best first, in the same order every time."""
-        return self._passages.search(query, k)
+    def search(self, query: str, k: int, pages: int | None = None) -> list[Passage]:
+        """Return the k best passages for a query, best first, in the same order every time.
+
+        With ``pages`` only the best passage of each article, and of no more articles than so many.
+        """
+        return self._passages.search(query, k, pages)
+
+    def rank_nodes(self, query: str, k: int) -> list[int]:
+        """Return the node of each of the k best passages for a query, best first."""
+        return self._passages.rank_nodes(query, k)
 
     def find_phrases(self, phrases: Iterable[str], limit: int) -> tuple[int, ...] | None:
         """Return the nodes whose text or infobox holds one of some phrases, case and diacritics aside, ascending.
 
         Returns:
-            None when more than ``limit`` passages hold one: such a phrase is no name.
+            None when more than ``limit`` passages hold one, or its words stand nearly everywhere: no name does.
         """
         return self._passages.find_phrases(phrases, limit)
 
