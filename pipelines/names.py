@@ -34,6 +34,12 @@ _UNSEEN = re.compile(
 )
 """Fillers and variation selectors: no format characters, and as invisible."""
 
+UNSPACED = re.compile(
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\uff66-\uff9f\U00020000-\U0003ffff]+"
+)
+"""Letters of scripts without spaces between words."""
+
 _KEPT_MARKS = frozenset("#%@*")
 _MARKS = str.maketrans({
     chr(code): " "

@@ -37,15 +37,10 @@ from pipelines.graph.values import (
     parse_number,
     render_ordinal,
 )
-from pipelines.names import fold_cased, fold_name, is_common_word, strip_invisible
+from pipelines.names import UNSPACED, fold_cased, fold_name, is_common_word, strip_invisible
 from schemas.proofs import Answer, PathNode
 
 POSSESSIVE = re.compile(r"['’ʼ`´]s(?![^\W_])", re.IGNORECASE)
-UNSPACED = re.compile(
-    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
-    "\uff66-\uff9f\U00020000-\U0003ffff]+"
-)
-"""Letters of scripts without spaces between words."""
 _WORDS = re.compile(r"[^\W_]+")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}|&#?[^\W_]{1,12};")
 _ROUNDS = 2

@@ -5,6 +5,7 @@ relations, the proof's among others of the corpus, in an order drawn by hash. It
 text of the row. A difference fails; a reading that is unsure, or that no rule can compare, is UNKNOWN, which refuses.
 """
 
+import asyncio
 import hashlib
 import re
 import tomllib
@@ -167,7 +168,8 @@ class Evaluator:
         Raises:
             ServiceError: if the model is unavailable.
         """
-        hidden, found = list_hidden(proof, answer), list(find_others(self.ground, reading, proof))
+        hidden = list_hidden(proof, answer)
+        found = await asyncio.to_thread(lambda: list(find_others(self.ground, reading, proof)))
         things = tuple(
             HiddenThing(id=f"h{number}", kind="answer" if number == len(hidden) else "name", text=thing)
             for number, thing in enumerate(hidden, 1)
@@ -189,7 +191,8 @@ class Evaluator:
             several=_fill(reply.several),
             unsure=_fill(reply.unsure),
         )
-        return screening, judge_screening(self.ground, text, reading, screening, proof, answer)
+        judged = (self.ground, text, reading, screening, proof, answer)
+        return screening, await asyncio.to_thread(judge_screening, *judged)
 
 
 def digest_text(text: str) -> str:
@@ -241,8 +244,8 @@ def find_others(ground: Indexes, reading: Reading, proof: Proof) -> Iterator[Fou
     corpus = ground.corpus
     numbers = locate_nodes(corpus, proof.nodes)
     for index, (read, source, reached) in enumerate(zip(reading.hops, numbers, numbers[1:], strict=False), 1):
-        ranked = corpus.search(f"{read.words} {corpus.page(source).title}", SEARCHED)
-        nodes = [node for node in dict.fromkeys(passage.node for passage in ranked) if node not in (source, reached)]
+        ranked = corpus.rank_nodes(f"{read.words} {corpus.page(source).title}", SEARCHED)
+        nodes = [node for node in dict.fromkeys(ranked) if node not in (source, reached)]
         named = ((node, _list_naming(corpus, node, source)) for node in nodes)
         for node, sentences in islice(((node, said) for node, said in named if said), SHOWN):
             page, digest = corpus.page(node), digest_text("\n".join(sentences))

@@ -159,11 +159,11 @@ def rank_page(corpus: Corpus, text: str, number: int, count: int) -> int:
     query = _PICTURE.sub(" ", text)
     wanted = count * _PASSAGES
     while True:
-        passages = corpus.search(query, wanted)
-        pages = list(dict.fromkeys(passage.node for passage in passages))[:count]
+        nodes = corpus.rank_nodes(query, wanted)
+        pages = list(dict.fromkeys(nodes))[:count]
         if number in pages:
             return pages.index(number) + 1
-        if len(pages) == count or len(passages) < wanted:
+        if len(pages) == count or len(nodes) < wanted:
             return 0
         wanted *= _PASSAGES
 

@@ -39,6 +39,7 @@ from pipelines.corpus.manifest import (
     write_manifest,
 )
 from pipelines.corpus.numbering import CYCLE, DANGLING, NumberedPart, Numbering, number_pages, write_titles
+from pipelines.corpus.passages import write_passages
 from pipelines.corpus.properties import SideProperties, collect_side_properties
 from pipelines.corpus.scan import Part, RangeJob, scan_ranges
 from pipelines.corpus.statements import write_statements
@@ -56,7 +57,7 @@ from pipelines.corpus.tables import (
     quote_path,
     stream_tables,
 )
-from pipelines.corpus.texts import join_stores, write_passages
+from pipelines.corpus.texts import join_stores
 from pipelines.errors import ConfigError, ConservationError
 from pipelines.files import drafting_folder, make_temp_path, sync_files
 from pipelines.ids import digest_file, digest_value
@@ -294,7 +295,7 @@ def build_corpus(
             beside it.
         out: folder of the corpus; its parent is made, and it must not exist itself.
         progress: called with the phases and how far they are.
-        workers: processes that read the dump.
+        workers: processes that read the dump, and threads that write the search index.
         range_bytes: bytes of the dump read at a time; neither this nor ``workers`` changes what is built.
 
     Raises:
@@ -304,7 +305,7 @@ def build_corpus(
     if out.exists():
         raise ConfigError(f"{out} exists; a corpus is never changed: choose another name or remove it")
     dumps = list_parts(dump)
-    build = _Build(dumps, out, read_site(dumps[0]), find_side_files(dump), progress)
+    build = _Build(dumps, out, read_site(dumps[0]), find_side_files(dump), progress, workers)
     unfinished, jobs = build.plan_jobs(range_bytes)
     try:
         with build.phase("pages") as report:
@@ -342,6 +343,7 @@ class _Build:
     site: Site
     side: SideFiles
     progress: Progress | None
+    threads: int
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -396,7 +398,7 @@ class _Build:
             images, pictures, media = write_images(folder, self.side, kept, self.site.language)
         with self.phase("search") as report:
             passages = list_passages(numbering, lambda done: report(done, numbering.article_count))
-            passage_count = write_passages(folder / "search.db", passages)
+            passage_count = write_passages(folder / "search", passages, self.threads)
         with self.phase("manifest"):
             counts = CorpusManifestCounts(
                 rows_in=sum(part.counts.rows_in for part in parts),

@@ -15,7 +15,7 @@ from pipelines.errors import ConfigError
 from pipelines.ids import digest_value
 
 SCHEMA_VERSION = 5
-BUILDER_VERSION = 13
+BUILDER_VERSION = 14
 """Raised whenever the same input would give other tables."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from urllib.parse import quote, unquote, urlsplit
 
-from pipelines.corpus.store import Corpus, Passage
+from pipelines.corpus.store import Corpus
 from pipelines.corpus.wikitext import lead_paragraph, plain_text
 from pipelines.services.protocols import PageNotFound, PageText, TextHit
 
@@ -94,7 +94,7 @@ class LocalPages:
                 yield f"{key.replace('_', ' ').capitalize()}: {values}"
 
 
-LOCAL_SEARCH_VERSION = 2
+LOCAL_SEARCH_VERSION = 3
 PASSAGES_A_PAGE = 8
 """Passages asked for per page wanted: long pages hold many that fit the same words."""
 
@@ -115,13 +115,12 @@ class LocalTextSearch:
 
         Without that rule a page loses to the many that bear its name in theirs: ``Tarn`` to ``Tarn Stadium``.
         """
-        # Beside the loop: over a whole Wikipedia a search takes long enough to hold up every request under way.
+        # Beside the loop: the index is searched without the interpreter's lock, and requests under way go on.
         return await asyncio.to_thread(self._search, query, count)
 
     def _search(self, query: str, count: int) -> tuple[TextHit, ...]:
-        best: dict[int, Passage] = {}
-        for passage in self.corpus.search(query, count * PASSAGES_A_PAGE):
-            best.setdefault(passage.node, passage)
+        found = self.corpus.search(query, count * PASSAGES_A_PAGE, count)
+        best = {passage.node: passage for passage in found}
         base = self.corpus.manifest.base_url
         hits = [TextHit(make_page_url(base, page.title), page.title, page.text) for page in best.values()]
         named = self.corpus.find(query)

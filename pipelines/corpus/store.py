@@ -23,9 +23,10 @@ from pipelines.corpus.images import place_inside
 from pipelines.corpus.linkgraph import LinkGraph
 from pipelines.corpus.manifest import CorpusManifest, read_manifest
 from pipelines.corpus.numbering import TitleIndex, open_titles
+from pipelines.corpus.passages import Passage, PassageIndex
 from pipelines.corpus.statements import STATEMENTS
 from pipelines.corpus.tables import IMAGES, PAGES, GroupedTable, MappedTable, cut_groups, merge_groups
-from pipelines.corpus.texts import PageStore, Passage, PassageIndex, find_phrases, search_passages
+from pipelines.corpus.texts import PageStore
 from pipelines.corpus.wikitext import WikiLink, find_links, lead_paragraph, split_sentences
 from pipelines.errors import ConfigError
 from schemas.corpus import CorpusImage, Fact, Page
@@ -163,25 +164,28 @@ class Corpus:
             raise ConfigError(f"picture {file!r} at {image.path!r} lies outside {self.manifest.images_dir}")
         return path
 
-    def search(self, query: str, k: int) -> list[Passage]:
-        """Return the k best passages for a query, best first, in the same order every time."""
-        with self._passages.borrow() as connection:
-            return search_passages(connection, query, k)
+    def search(self, query: str, k: int, pages: int | None = None) -> list[Passage]:
+        """Return the k best passages for a query, best first, in the same order every time.
+
+        With ``pages`` only the best passage of each article, and of no more articles than so many.
+        """
+        return self._passages.search(query, k, pages)
+
+    def rank_nodes(self, query: str, k: int) -> list[int]:
+        """Return the node of each of the k best passages for a query, best first."""
+        return self._passages.rank_nodes(query, k)
 
     def find_phrases(self, phrases: Iterable[str], limit: int) -> tuple[int, ...] | None:
         """Return the nodes whose text or infobox holds one of some phrases, case and diacritics aside, ascending.
 
         Returns:
-            None when more than ``limit`` passages hold one: such a phrase is no name.
+            None when more than ``limit`` passages hold one, or its words stand nearly everywhere: no name does.
         """
-        with self._passages.borrow() as connection:
-            return find_phrases(connection, phrases, limit)
+        return self._passages.find_phrases(phrases, limit)
 
     def close(self) -> None:
         """Close the search index; the rest closes with the object."""
-        if "_passages" in self.__dict__:
-            self._passages.close()
-            del self.__dict__["_passages"]
+        self.__dict__.pop("_passages", None)
 
     def _read_page(self, node: int) -> Page:
         row = self._pages.row(node)
@@ -200,7 +204,7 @@ class Corpus:
 
     @cached_property
     def _passages(self) -> PassageIndex:
-        return PassageIndex(self.folder / "search.db")
+        return PassageIndex.open(self.folder / "search")
 
     @cached_property
     def _titles(self) -> TitleIndex:

@@ -1,5 +1,6 @@
 """Groundings: the anchor's picture and the final question (OpenSearch-VL, section 3.1, anchor-aware grounding)."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -134,7 +135,8 @@ class Groundings:
         return wording
 
     async def _check_text(self, record: Rewrite, text: str, proof: Proof, picture: Picture | None) -> Wording:
-        refused = run_checks(self._list_checks(record, text, proof, picture), self.audit)
+        checks = self._list_checks(record, text, proof, picture)
+        refused = await asyncio.to_thread(run_checks, checks, self.audit)  # they search
         reading = screening = None
         if self.audit or not refused:
             reading, read = await self.reader.check(text, proof, record.answer)

@@ -5,6 +5,7 @@ have passed every check on an answer, and words the question. The seed is the an
 when rounds of injection grow the question outwards.
 """
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -93,7 +94,7 @@ class Initials:
         number = self.ground.corpus.find(record.title)
         if number is None:
             raise RecordFailed("seed-missing", f"the corpus has no article {record.title!r}")
-        candidates, refused = self._list_candidates(record, number)
+        candidates, refused = await asyncio.to_thread(self._list_candidates, record, number)
         while candidates:
             asked = await self._ask(record, number, candidates)
             if isinstance(asked, CheckResult):

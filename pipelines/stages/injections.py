@@ -8,6 +8,7 @@ and nothing else of the question is lost. A refused reply is requested once more
 after the last round is the anchor; its picture takes the place of its name in the next stage.
 """
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -202,7 +203,9 @@ class Injections:
         while levels and len(setbacks) < self.rules.settings.tries:
             wasted = sum(setback.fact is None for setback in setbacks)
             step = await self._inject(record, levels[-1], (len(levels), rounds), wasted)
-            made = self._finish(record, step) if isinstance(step, ProofDraft) and len(levels) == rounds else step
+            made: ProofDraft | Rewrite | Setback = step
+            if isinstance(step, ProofDraft) and len(levels) == rounds:
+                made = await asyncio.to_thread(self._finish, record, step)
             if isinstance(made, Rewrite):
                 return (made,)
             if isinstance(made, ProofDraft):
@@ -311,7 +314,8 @@ class Injections:
             }
         )
         query = make_query(corpus, proof)
-        refused = run_checks(list_descriptor_checks(self.ground, this, descriptor, said, query), rules.audit)
+        checks = list_descriptor_checks(self.ground, this, descriptor, said, query)
+        refused = await asyncio.to_thread(run_checks, checks, rules.audit)
         if refused and not rules.audit:
             return refused
         search = (

@@ -1,5 +1,6 @@
 """Questions: the canonical question, its typed answer and its proof (OpenSearch-VL, section 3.1)."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -54,7 +55,7 @@ class Questions:
     caps: tuple[float, float] = (1.0, 1.0)
     """Largest shares of a shard's paths with one fact or answer, and with one relation asked for."""
     name: str = "questions"
-    version: int = 8
+    version: int = 9
     capped: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Paths over a cap, each with what is asked too often; known before a word is paid for."""
     input: ClassVar[type[Record]] = Path
@@ -97,7 +98,7 @@ class Questions:
         if answer is None:
             raise AssertionError(f"a {whole.precision} date has no {derivation}: {whole.value}")
         proof = self._make_proof(record, derivation)
-        refused = run_checks(self._list_checks(record, proof, answer), self.audit)
+        refused = await asyncio.to_thread(run_checks, self._list_checks(record, proof, answer), self.audit)
         if refused:
             return refuse(record.record_id, refused, REASONS)
         if self.pages:

@@ -5,6 +5,7 @@ name of a hidden node is in the text. They are counted in the corpus, not judged
 descriptor must fit several entities without the chain.
 """
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -108,7 +109,7 @@ class Rewrites:
     async def __call__(self, record: Question) -> Sequence[Rewrite] | Rejection:
         """Hide every bridge; refuse the question if all descriptors of a bridge or a check of the whole fail."""
         nodes = locate_nodes(self.ground.corpus, record.proof.nodes)
-        refused = run_checks(self._list_shortcut_checks(record, nodes), self.audit)
+        refused = await asyncio.to_thread(run_checks, self._list_shortcut_checks(record, nodes), self.audit)
         if refused:
             return refuse(record.record_id, refused, REASONS)
         draft = self._start(record)
@@ -117,7 +118,7 @@ class Rewrites:
             if isinstance(step, Rejection):
                 return step
             draft = step
-        return self._finish(record, draft)
+        return await asyncio.to_thread(self._finish, record, draft)
 
     def _list_shortcut_checks(self, record: Question, nodes: Sequence[int]) -> Iterator[Check]:
         if self.settings.forbid_shortcuts:
@@ -197,9 +198,8 @@ class Rewrites:
         counted = partial(
             check_counted, self.ground.corpus, number, said, descriptor.text, record.proof.hops[node - 1].clause
         )
-        refused = run_checks(
-            chain(self._list_step_checks(record, draft, query, node, descriptor), (counted,)), self.audit
-        )
+        checks: Iterator[Check] = chain(self._list_step_checks(record, draft, query, node, descriptor), (counted,))
+        refused = await asyncio.to_thread(run_checks, checks, self.audit)
         if refused:
             return refused
         descriptors = (*draft.descriptors[: node - 1], descriptor.text, *draft.descriptors[node:])

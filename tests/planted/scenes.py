@@ -12,9 +12,7 @@ import asyncio
 import math
 import re
 import shutil
-import sqlite3
 import tempfile
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,10 +39,11 @@ from pipelines.corpus.dump import RawPage, Site, TitleRules, normalise_spaces, s
 from pipelines.corpus.infobox import Infobox, read_infobox
 from pipelines.corpus.linkgraph import LinkGraph
 from pipelines.corpus.manifest import ANCHOR_PAGES, PASSAGE_WORDS
+from pipelines.corpus.passages import PassageIndex, fill_index
 from pipelines.corpus.scan import ARTICLE_PARTS, describe_article, render_article
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import FACTS
-from pipelines.corpus.texts import PassageIndex, split_passages
+from pipelines.corpus.texts import split_passages
 from pipelines.corpus.wikitext import find_links
 from pipelines.errors import ConfigError
 from pipelines.graph.proofs import make_question_id
@@ -74,9 +73,6 @@ _NOTHING_KNOWN: dict[str, Any] = {
     "qid": "", "sitelinks": -1, "statements": -1, "identifiers": -1, "classes": (), "image_free": False,
 }  # fmt: skip
 _STAMP = "2000-01-01T00:00:00Z"
-_INDEX = (
-    "CREATE VIRTUAL TABLE passages USING fts5(node UNINDEXED, title, text, tokenize='unicode61 remove_diacritics 2')"
-)
 KEPT_BASES = 16
 
 
@@ -91,24 +87,6 @@ class Reading:
     facts: tuple[tuple[Fact, str], ...]
     """Facts without node and target, each with the title that its value links to, or an empty one."""
     passages: tuple[str, ...]
-
-
-class PassageMemory(PassageIndex):
-    """An index in memory, where there is one connection: searches take turns."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def borrow(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection once no other search uses it."""
-        with self._lock:
-            yield self._connection
-
-    def close(self) -> None:
-        """Close the connection; it may not be in use."""
-        self._connection.close()
 
 
 class Base:
@@ -274,17 +252,13 @@ class OverlayCorpus(Corpus):
         return names
 
     @cached_property
-    def _passages(self) -> PassageMemory:
-        connection = sqlite3.connect(":memory:", check_same_thread=False)
-        connection.execute(_INDEX)
-        rows = [
+    def _passages(self) -> PassageIndex:
+        rows = (
             (node, reading.described["title"], passage)
             for node, reading in enumerate(self._readings)
             for passage in reading.passages
-        ]
-        connection.executemany("INSERT INTO passages VALUES (?, ?, ?)", rows)
-        connection.commit()
-        return PassageMemory(connection)
+        )
+        return PassageIndex(fill_index(rows))
 
 
 def make_graph(

@@ -70,5 +70,5 @@ def test_a_page_is_one_hit_and_the_page_whose_name_is_the_query_comes_first(corp
 
 
 def test_identity_is_the_corpus_digest_and_the_limit_and_no_path(corpus):
-    assert LocalTextSearch(corpus).identity == f"local-text-search@2:{corpus.digest}"
+    assert LocalTextSearch(corpus).identity == f"local-text-search@3:{corpus.digest}"
     assert LocalPages(corpus, 1).identity == f"local-pages@2:1:{corpus.digest}"

@@ -1,14 +1,7 @@
 import numpy as np
 import pytest
 
-from pipelines.corpus.texts import (
-    PageStore,
-    PageStoreWriter,
-    PassageIndex,
-    join_stores,
-    search_passages,
-    write_passages,
-)
+from pipelines.corpus.texts import PageStore, PageStoreWriter, join_stores
 from pipelines.errors import ConfigError
 
 
@@ -43,14 +36,3 @@ def test_a_store_that_lacks_a_file_is_refused(tmp_path, lost):
     (tmp_path / "store" / lost).unlink()
     with pytest.raises(ConfigError, match=lost):
         PageStore.open(tmp_path / "store")
-
-
-def test_a_passage_that_is_quoted_comes_before_those_that_only_hold_the_words(tmp_path):
-    quote = "It borders Kelm and Velm on the north, and Orsa on the west."
-    others = [f"{'Kelm borders Velm, north and west of Orsa. ' * 3}Number {number}." for number in range(9)]
-    texts = [*others, f"{'A land of rain. ' * 20}{quote}"]
-    write_passages(tmp_path / "search.db", ((number, f"T{number}", text) for number, text in enumerate(texts)))
-    with PassageIndex(tmp_path / "search.db").borrow() as connection:
-        quoted, scattered = (search_passages(connection, query, 5) for query in (quote, "borders Orsa, Kelm, Velm"))
-    assert [quoted[0].node, len(quoted), len({passage.node for passage in quoted})] == [9, 5, 5]
-    assert 9 not in [passage.node for passage in scattered]

@@ -1,0 +1,289 @@
+"""The full-text index over passages: tantivy, ranked by BM25 over the title, which counts double, and the text.
+
+The index is cut into segments by the passages alone, and each is written by one thread: however many write, the files
+are the same bytes, and so are hits, scores and the order of ties, which is that of the passages. Words lose case and
+accents. Scripts without spaces between words are indexed by pairs of letters, so that any piece of a text is found.
+"""
+
+import json
+import unicodedata
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice, pairwise
+from pathlib import Path
+from re import Match
+from tempfile import TemporaryDirectory
+from typing import Any, Self, cast
+from uuid import UUID
+
+from tantivy import (
+    DocAddress,
+    Document,
+    Filter,
+    Index,
+    Occur,
+    Query,
+    Schema,
+    SchemaBuilder,
+    TextAnalyzer,
+    TextAnalyzerBuilder,
+    Tokenizer,
+)
+
+from pipelines.errors import ConfigError
+from pipelines.names import UNSPACED
+
+PassageRow = tuple[int, str, str]
+"""Node, title and text of a passage."""
+
+SEGMENT_CHARACTERS = 1 << 27
+"""Text of a segment: a query looks its words up in each, and each thread that writes holds one in memory."""
+WRITER_BYTES = 3 << 30
+"""More than the postings of a segment take, so that tantivy never cuts one in two; a bound, not a reservation."""
+TITLE_BOOST = 2.0
+QUOTED_WORDS = 6
+"""From so many words on, a query may be a quotation."""
+COMMON_WORD = 1 << 20
+"""Passages with its rarest word from which on a phrase is not looked for: a name has a rarer one."""
+_META = "meta.json"
+_ANALYZER = "words"
+_EVERYWHERE_LIST = """
+a an and are as at be but by did do does for from had has have he her his how in is it its of on or she that the their
+they this to was were what when where which who whom whose why will with
+"""
+_EVERYWHERE = frozenset(_EVERYWHERE_LIST.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A found piece of an article."""
+
+    node: int
+    title: str
+    text: str
+    score: float
+    """BM25: higher is better."""
+
+
+@cache
+def _make_analyzer() -> TextAnalyzer:
+    return TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.lowercase()).filter(Filter.ascii_fold()).build()
+
+
+@cache
+def _make_schema() -> Schema:
+    """Return the fields: the words of title and text for searching, both as they are for showing."""
+    schema = SchemaBuilder()
+    schema.add_unsigned_field("node", fast=True)
+    schema.add_text_field("title", tokenizer_name=_ANALYZER)
+    schema.add_text_field("text", tokenizer_name=_ANALYZER)
+    schema.add_bytes_field("shown", stored=True)
+    return schema.build()
+
+
+def _split_pairs(text: str) -> str:
+    """Return a text whose runs of unspaced letters are words of two letters each, in code points: some are marks."""
+    if text.isascii():
+        return text
+    return UNSPACED.sub(_pair_letters, unicodedata.normalize("NFKC", text))
+
+
+def _pair_letters(run: Match[str]) -> str:
+    pairs = [f"{ord(first):x}z{ord(second):x}" for first, second in pairwise(run[0])]
+    return f" {' '.join(pairs) or run[0]} "
+
+
+def _list_words(text: str) -> list[str]:
+    """Return the words of a query or a phrase as the index has them."""
+    return _make_analyzer().analyze(_split_pairs(text))
+
+
+def write_passages(folder: Path, passages: Iterable[PassageRow], threads: int = 1) -> int:
+    """Index passages in a new folder and return their number; the number of threads changes no byte.
+
+    Memory holds up to two segments of text a thread, and the postings of one.
+    """
+    folder.mkdir(parents=True)
+    metas: list[dict[str, Any]] = []
+    under_way: deque[Future[dict[str, Any]]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for number, segment in enumerate(_cut_segments(passages)):
+            if len(under_way) > threads:
+                metas.append(under_way.popleft().result())
+            under_way.append(pool.submit(_write_segment, folder, number, segment))
+        metas.extend(future.result() for future in under_way)
+    segments = [segment for meta in metas for segment in meta["segments"]]
+    (folder / _META).write_text(json.dumps(metas[0] | {"segments": segments}))
+    return sum(segment["max_doc"] for segment in segments)
+
+
+def _cut_segments(passages: Iterable[PassageRow]) -> Iterator[Sequence[PassageRow]]:
+    """Yield the passages segment by segment; the last may be empty."""
+    held: list[PassageRow] = []
+    size = 0
+    for passage in passages:
+        if size >= SEGMENT_CHARACTERS:
+            yield held
+            held, size = [], 0
+        held.append(passage)
+        size += len(passage[1]) + len(passage[2])
+    yield held
+
+
+def _write_segment(folder: Path, number: int, passages: Sequence[PassageRow]) -> dict[str, Any]:
+    """Write the files of a segment under the name of its number, and return what tantivy says of it."""
+    with TemporaryDirectory(dir=folder) as place:
+        fill_index(passages, Path(place))
+        meta: dict[str, Any] = json.loads((Path(place) / _META).read_text())
+        for segment in meta["segments"]:
+            drawn, name = UUID(segment["segment_id"]).hex, UUID(int=number)
+            for file in Path(place).glob(f"{drawn}.*"):
+                file.rename(folder / f"{name.hex}{file.suffix}")
+            segment["segment_id"] = str(name)
+    if len(meta["segments"]) > 1:
+        raise RuntimeError(f"{len(passages)} passages of a segment are {len(meta['segments'])} in {folder}")
+    return meta
+
+
+def fill_index(passages: Iterable[PassageRow], folder: Path | None = None) -> Index:
+    """Return a new index of passages as one segment, in a folder or in memory."""
+    index = Index(_make_schema(), None if folder is None else str(folder))
+    index.register_tokenizer(_ANALYZER, _make_analyzer())
+    writer = index.writer(WRITER_BYTES, 1)
+    for node, title, text in passages:
+        row = Document()
+        row.add_unsigned("node", node)
+        row.add_text("title", _split_pairs(title))
+        row.add_text("text", _split_pairs(text))
+        row.add_bytes("shown", f"{title}\n{text}".encode())
+        writer.add_document(row)
+    writer.commit()
+    writer.wait_merging_threads()
+    index.reload()
+    return index
+
+
+class PassageIndex:
+    """An index that is open for reading; threads search at once, and not with the interpreter's lock in hand."""
+
+    def __init__(self, index: Index, most_read: int = COMMON_WORD) -> None:
+        """Read an index as it is now.
+
+        Args:
+            index: made or opened.
+            most_read: passages with the rarest word of a phrase that are read at most.
+        """
+        self._schema, self._searcher, self._most_read = index.schema, index.searcher(), most_read
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Open what :func:`write_passages` wrote; nothing is written into the folder, which may be read-only.
+
+        Raises:
+            ConfigError: a file of the index is missing or damaged.
+        """
+        # Tantivy makes lock files beside the index. Links give it a folder for them; once open it holds the files.
+        with TemporaryDirectory(prefix="synth-search-") as place:
+            try:
+                for file in folder.resolve().iterdir():
+                    (Path(place) / file.name).symlink_to(file)
+                index = Index.open(place)
+                index.config_reader("manual")
+                return cls(index)
+            except (OSError, ValueError) as error:
+                raise ConfigError(f"no search index in {folder}: {error}") from error
+
+    def search(self, query: str, k: int, pages: int | None = None) -> list[Passage]:
+        """Return the k best passages for the words of a query, any of which may match; operators have no meaning.
+
+        A passage that holds a long query word for word comes first. Order is by score, then by place in the index, so
+        it is the same every time.
+
+        Args:
+            query: words in any order.
+            k: passages ranked.
+            pages: return only the best passage of each article, and no more articles than so many.
+        """
+        ranked = self._rank(query, k)
+        if pages is not None:
+            nodes = self._read_nodes([place for _, place in ranked])
+            best = dict(zip(reversed(nodes), reversed(ranked), strict=True))
+            ranked = [best[node] for node in islice(dict.fromkeys(nodes), pages)]
+        nodes = self._read_nodes([place for _, place in ranked])
+        return [self._read(place, node, score) for node, (score, place) in zip(nodes, ranked, strict=True)]
+
+    def rank_nodes(self, query: str, k: int) -> list[int]:
+        """Return the node of each of the k best passages, best first; a text costs more to read than to find."""
+        return self._read_nodes([place for _, place in self._rank(query, k)])
+
+    def _rank(self, query: str, k: int) -> list[tuple[float, DocAddress]]:
+        words = _list_words(query)
+        tokens = list(dict.fromkeys(words))
+        # Words that are everywhere decide nothing and cost a scan of every passage.
+        tokens = [token for token in tokens if token not in _EVERYWHERE] or tokens
+        if not tokens or k <= 0:
+            return []
+        queries = [self._match_any(tokens)]
+        if len(words) >= QUOTED_WORDS and self._count_rarest(words) <= self._most_read:
+            queries.insert(0, self._match_phrase(words))
+        found: dict[tuple[int, int], tuple[float, DocAddress]] = {}
+        for each in queries:
+            for score, place in self._searcher.search(each, k, count=False).hits:
+                found.setdefault((place.segment_ord, place.doc), (score, place))
+        return list(found.values())[:k]
+
+    def find_phrases(self, phrases: Iterable[str], limit: int) -> tuple[int, ...] | None:
+        """Return the nodes with a passage that holds one of some phrases word for word, ascending.
+
+        Case and diacritics do not matter, and neither do marks between the words. A phrase that is cut by the end of a
+        passage is not found; titles are not looked at.
+
+        Args:
+            phrases: without a word in it a phrase is left out.
+            limit: passages found at most.
+
+        Returns:
+            None when there are more passages than the limit, or when a phrase is of words so common that looking for
+            it would take long.
+        """
+        sought = []
+        for words in dict.fromkeys(tuple(_list_words(phrase)) for phrase in phrases):
+            rarest = self._count_rarest(words) if words else 0
+            if rarest > (limit if len(words) == 1 else self._most_read):
+                return None
+            if rarest:
+                sought.append((Occur.Should, self._match_phrase(words)))
+        if not sought:
+            return ()
+        matching = Query.const_score_query(Query.boolean_query(sought), 1.0)
+        places = [place for _, place in self._searcher.search(matching, limit + 1, count=False).hits]
+        if len(places) > limit:
+            return None
+        return tuple(sorted(set(self._read_nodes(places))))
+
+    def _match_any(self, tokens: Iterable[str]) -> Query:
+        terms = []
+        for token in tokens:
+            terms.append((Occur.Should, Query.term_query(self._schema, "text", token)))
+            title = Query.term_query(self._schema, "title", token)
+            terms.append((Occur.Should, Query.boost_query(title, TITLE_BOOST)))
+        return Query.boolean_query(terms)
+
+    def _match_phrase(self, words: Sequence[str]) -> Query:
+        if len(words) == 1:
+            return Query.term_query(self._schema, "text", words[0])
+        return Query.phrase_query(self._schema, "text", list(words))
+
+    def _count_rarest(self, words: Iterable[str]) -> int:
+        """Return how many passages have the rarest of some words: more cannot hold all of them."""
+        return min(self._searcher.doc_freq("text", word) for word in words)
+
+    def _read_nodes(self, places: Sequence[DocAddress]) -> list[int]:
+        return cast(list[int], self._searcher.fast_field_values("node", list(places)))
+
+    def _read(self, place: DocAddress, node: int, score: float) -> Passage:
+        title, _, text = bytes(self._searcher.doc(place)["shown"][0]).decode().partition("\n")
+        return Passage(node, title, text, score)
