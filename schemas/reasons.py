@@ -32,11 +32,11 @@ DifficultyReason = Literal[
     "not-rare", "picture-too-simple", "answer-leak", "never-solved", "alternative-answer", "unproved", "unscored",
     "clause-answers",
 ]  # fmt: skip
-RolloutReason = Literal["no-teacher-turn"]
+RolloutReason = Literal["other-split", "no-teacher-turn"]
 TrajectoryReason = Literal[
     "format", "tool-errors", "no-answer", "wrong-answer", "unscored", "from-memory", "unsupported", "memory-jump",
     "path-not-covered", "repetition", "contaminated", "unknown-image", "unseen-claim", "too-long", "poor-process",
-    "process-unscored", "over-cap",
+    "process-unscored",
 ]  # fmt: skip
 ReleaseReason = Literal[
     "duplicate-question", "duplicate-path", "duplicate-picture", "anchor-over-used", "answer-over-used",

@@ -37,6 +37,7 @@ SETTINGS = (
     "groundings.retrieval_rank=0",
     "difficulty.attempts=2",
     "rollouts.attempts=1",
+    'rollouts.splits=["sft", "rl", "eval"]',
 )
 
 settings.register_profile("synth", derandomize=True, deadline=None, print_blob=True)

@@ -59,7 +59,7 @@ class Agent:
     @property
     def identity(self) -> str:
         """Digest of everything that decides a rollout beside the question and the attempt."""
-        settings = self.settings.model_dump(exclude={"attempts", "dialect"})
+        settings = self.settings.model_dump(exclude={"splits", "wanted", "attempts", "dialect"})
         sampling = [self.sampling.temperature, self.sampling.top_p, self.sampling.max_tokens]
         sampling += [self.sampling.presence_penalty]
         parts = [self.model.identity, self.prompt.digest, self.tools.identity, self.dialect.identity]

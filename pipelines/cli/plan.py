@@ -285,7 +285,7 @@ def _sum_stages(stages: Sequence[StageEstimate]) -> StageEstimate:
 def _bound_rows(config: RunConfig, stage: str) -> int:
     """Return how many rows one row of a stage makes at most."""
     # Of a release: a row of bridgevqa, and one of rl or one of sft for each trajectory.
-    released = 1 + max(config.trajectories.max_accepted, 1)
+    released = 1 + min(config.rollouts.wanted, config.rollouts.attempts)
     return {"paths": config.paths.per_seed, "rollouts": config.rollouts.attempts, "releases": released}.get(stage, 1)
 
 
@@ -314,6 +314,8 @@ def bound_requests(config: RunConfig, stage: str) -> int:
     longest, walks = max(config.paths.hops), config.paths.per_seed * config.paths.walks
     guided = 1 + walks * (longest + 2 + longest) if config.paths.guide == "model" else 0
     a_call = 2 + max(read * (1 + summed), summed)
+    # The judges of the answer, once more when a reply gives no verdict, and the judge of the way.
+    judged = 2 * sum(getattr(models, role) is not None for role in JUDGES)
     return {
         "paths": guided,
         "questions": 2 + pages,
@@ -322,9 +324,8 @@ def bound_requests(config: RunConfig, stage: str) -> int:
         "groundings": 3 + groundings.candidates * (2 * engines + fetched) + engines + 2,
         "difficulty": attempts + searches + plan.judges_picture,
         "enhancements": trials * (1 + 2 * engines) if config.enhancements.share else 0,
-        "rollouts": config.rollouts.attempts * (config.rollouts.max_calls * a_call + 1),
-        # The judges of the answer, once more when a reply gives no verdict, and the judge of the way.
-        "trajectories": 2 * sum(getattr(models, role) is not None for role in JUDGES),
+        "rollouts": config.rollouts.attempts * (config.rollouts.max_calls * a_call + 1 + judged),
+        "trajectories": judged,
     }.get(stage, 0)
 
 

@@ -594,7 +594,16 @@ class JudgingConfig(Section):
 class RolloutsConfig(Section):
     """Teacher rollouts."""
 
-    attempts: int = Field(5, ge=1, description="rollouts a question (K)")
+    splits: tuple[Split, ...] = Field(
+        ("sft",), description="splits whose questions are rolled out; only sft releases trajectories, () rolls out none"
+    )
+    wanted: int = Field(
+        2,
+        ge=1,
+        description="accepted trajectories of a question: rollouts are asked for in waves, each of as many as are "
+        "missing; as many as attempts, or more: all attempts are made at once",
+    )
+    attempts: int = Field(5, ge=1, description="most rollouts of a question (K)")
     max_calls: int = Field(30, ge=1, description="tool calls a rollout; one more turn is left for the answer")
     max_seconds: float = Field(
         9000.0, gt=0.0, description="seconds that models and live tools may take in a rollout, recorded ones included"
@@ -633,7 +642,6 @@ ALL_CHECKS: tuple[TrajectoryCheck, ...] = get_args(TrajectoryCheck)
 class TrajectoriesConfig(Section):
     """The rejection cascade. Format and the answer always decide."""
 
-    max_accepted: int = Field(2, ge=1, description="trajectories kept of a question")
     checks: tuple[TrajectoryCheck, ...] = Field(ALL_CHECKS, description="mechanical checks that refuse")
     max_tokens: int = Field(32_000, ge=0, description="length a student is trained at, pictures included; 0: no limit")
     image_pixels: int = Field(262_144, ge=1, description="pixels of a picture as a student sees it")

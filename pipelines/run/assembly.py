@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipelines.agent.acceptance import Cascade
 from pipelines.agent.attempts import PictureSwaps, Searches, make_plan
 from pipelines.agent.cascade import EstimatedTokens, open_tokenizer
 from pipelines.agent.choosing import PictureChooser
@@ -365,8 +366,8 @@ class Acting:
             dialect=dialect,
         )
 
-    def make_trajectories(self) -> Trajectories:
-        """Return the rejection cascade.
+    def make_cascade(self) -> Cascade:
+        """Return the rejection cascade, with a count of unscored answers of its own.
 
         Raises:
             ConfigError: if the tokenizer cannot be read.
@@ -374,7 +375,7 @@ class Acting:
         config, roles = self.config, self.roles
         judged = config.models.process_judge is not None
         tokenizer = config.trajectories.tokenizer
-        return Trajectories(
+        return Cascade(
             config.trajectories,
             roles.make_jury(),
             ProcessJury(roles.ask("process_judge", "judge_process")) if judged else None,
@@ -430,7 +431,7 @@ SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 PHRASINGS = {"direct": 3, "reasoned": 4}
 """Versions of the prompt answer_question, by ``difficulty.phrasing``."""
-CHECKED = frozenset(["paths", "questions", "rewrites", "groundings", "trajectories"])
+CHECKED = frozenset(["paths", "questions", "rewrites", "groundings", "rollouts", "trajectories"])
 """Stages whose rows are decided by checks, and so by their word lists."""
 ASKED_ROLES: Mapping[str, tuple[str, ...]] = {
     "questions": ("writer", "evaluator"),
@@ -564,11 +565,16 @@ class Assembly:
             "groundings": self._build_groundings,
             "difficulty": self._build_difficulty,
             "enhancements": self.seeing.make_enhancements,
-            "rollouts": lambda: Rollouts(self.make_agent(), self.config.rollouts.attempts),
-            "trajectories": self.acting.make_trajectories,
+            "rollouts": self._build_rollouts,
+            "trajectories": lambda: Trajectories(self.acting.make_cascade()),
             "releases": lambda: Releases(self.config.releases, self.roles.pictures),
         }
         return builders[name]()
+
+    def _build_rollouts(self) -> Rollouts:
+        rollouts = self.config.rollouts
+        numbers = (rollouts.attempts, rollouts.wanted, rollouts.splits)
+        return Rollouts(self.make_agent(), *numbers, self.acting.make_cascade())
 
     def _build_seeds(self) -> Seeds:
         seeds, small = self.config.seeds, self.config.seeds.small_corpus

@@ -1,72 +1,102 @@
-"""Rollouts: K attempts of the teacher at each question, run concurrently.
+"""Rollouts: attempts of the teacher at each question, in waves, until as many as are wanted are accepted.
+
+A wave asks for as many attempts as are still missing, all at once. What a wave brought is held against the rejection
+cascade, the same that the stage ``trajectories`` records, and the next wave begins where something is still missing. No
+attempt is made that could only be dropped. Attempts are numbered, and the number decides an attempt's sampling, so that
+a run gives the same rollouts however its waves fall.
 
 A rollout is resumed by replay: replies of the model and the tools are recorded, so an interrupted rollout takes its
 turns from the recording and requests the first one that is missing.
 """
 
-import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipelines.agent.acceptance import Cascade, finish_all
 from pipelines.agent.attempts import make_decoys
 from pipelines.agent.loop import Agent, run_rollout
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
 from schemas.base import Record, Rejection
-from schemas.datasets import Enhancement, Rollout
+from schemas.datasets import Enhancement, Rollout, Split
 from schemas.manifest import ModelEntry
 from schemas.tasks import TeacherHop, TeacherOracle
 
 
 @dataclass(frozen=True, slots=True)
 class Rollouts:
-    """The stage: one question in, ``attempts`` rollouts out, whether they succeed or not."""
+    """The stage: one question in, its rollouts out, whether they succeed or not.
+
+    Attributes:
+        attempts: most rollouts of a question; 5 in OpenSearch-VL (K).
+        wanted: accepted rollouts after which no further one is asked for; as many as attempts: all are made at once.
+        splits: whose questions are rolled out, as they are released as trajectories.
+        cascade: says what is accepted.
+    """
 
     agent: Agent
     attempts: int = 5
-    """K; 5 in OpenSearch-VL."""
+    wanted: int = 5
+    splits: tuple[Split, ...] = ("sft",)
+    cascade: Cascade = field(default_factory=Cascade)
     name: str = "rollouts"
-    version: int = 6
+    version: int = 7
     input: ClassVar[type[Record]] = Enhancement
     output: ClassVar[type[Record]] = Rollout
 
+    @property
+    def stops_early(self) -> bool:
+        """Whether the number of rollouts depends on what is accepted."""
+        return self.wanted < self.attempts
+
     def fingerprint(self) -> str:
-        """Digest of the attempts and the whole agent: model, prompt, tools, limits, sampling."""
-        return digest_value([self.attempts, self.agent.identity])
+        """Digest of the numbers, the splits, the whole agent, and the cascade where it decides how many are made."""
+        decides = self.cascade.identity if self.stops_early else ""
+        numbers = [self.attempts, min(self.wanted, self.attempts), sorted(self.splits)]
+        return digest_value([*numbers, self.agent.identity, decides])
 
     def prompts(self) -> dict[str, str]:
-        """Label and digest of the agent's prompt."""
-        return {self.agent.prompt.label: self.agent.prompt.digest}
+        """Label and digest of the agent's prompt, and of the judges' where they are asked."""
+        judges = self.cascade.prompts() if self.stops_early else {}
+        return {self.agent.prompt.label: self.agent.prompt.digest} | judges
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The teacher."""
+        """The teacher, and the judges where they are asked."""
         model, sampling = self.agent.model, self.agent.sampling.describe()
-        return (ModelEntry(role="teacher", name=model.name, revision=model.identity, sampling=sampling),)
+        teacher = ModelEntry(role="teacher", name=model.name, revision=model.identity, sampling=sampling)
+        return (teacher, *(self.cascade.models() if self.stops_early else ()))
 
     async def __call__(self, record: Enhancement) -> Sequence[Rollout] | Rejection:
-        """Run all attempts at once; the rows are in the order of the attempts, whichever ends first.
+        """Run waves of attempts; the rows are in the order of the attempts, whichever ends first.
 
-        If a service is away, the other attempts still finish, so that what was paid for is recorded. A failed attempt
-        is a row beside the others.
+        If a service is away, the other attempts of the wave still finish, so that what was paid for is recorded. A
+        failed attempt is a row beside the others.
 
         Raises:
             RecordFailed: if every attempt failed, with the first one's reason.
-            ServiceError: if the teacher or a tool's backend is away.
+            GateNotMet: if too many answers are unscored.
+            ServiceError: if the teacher, a judge or a tool's backend is away.
         """
+        if record.split not in self.splits:
+            detail = f"{record.split} releases no trajectories; rollouts.splits is {', '.join(self.splits) or 'empty'}"
+            return Rejection(record_id=record.record_id, reason="other-split", detail=detail)
         if record.picture is None:
             detail = "the question has no picture, and a rollout begins with img_1"
             return Rejection(record_id=record.record_id, reason="no-teacher-turn", detail=detail)
-        attempts = [run_rollout(self.agent, record, make_oracle(record, number)) for number in range(self.attempts)]
-        return _take_all(await asyncio.gather(*attempts, return_exceptions=True))
+        rollouts: list[Rollout] = []
+        missing = self.wanted
+        while missing > 0 and len(rollouts) < self.attempts:
+            wave = range(len(rollouts), min(len(rollouts) + missing, self.attempts))
+            made = await finish_all([run_rollout(self.agent, record, make_oracle(record, number)) for number in wave])
+            rollouts += made
+            if len(rollouts) < self.attempts:
+                missing -= sum(found.accepted for found in await finish_all(list(map(self.cascade.assess, made))))
+        return _refuse_failed(rollouts)
 
 
-def _take_all(ended: Sequence[Rollout | BaseException]) -> list[Rollout]:
-    """Return the rollouts that did not fail; raise the first error if all failed."""
-    for outcome in ended:
-        if isinstance(outcome, BaseException):
-            raise outcome
-    rollouts = [outcome for outcome in ended if isinstance(outcome, Rollout)]
+def _refuse_failed(rollouts: Sequence[Rollout]) -> Sequence[Rollout]:
+    """Return the rollouts; raise the first one's reason if all failed."""
     if all(rollout.stop_reason == "failed" for rollout in rollouts):
         error, _, detail = rollouts[0].failure.partition(": ")
         raise RecordFailed(error, detail)

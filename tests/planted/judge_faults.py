@@ -3,10 +3,12 @@
 A judge that cannot be understood may neither let an answer or a rollout pass nor remove it under another reason.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pipelines.agent.acceptance import Cascade, finish_all
 from pipelines.agent.judging import Jury, ProcessJury
 from pipelines.agent.transcript import Turn, render_turn
 from pipelines.cli.judge_card import TYPES, JudgeCase, JudgeTrial, list_cases
@@ -152,27 +154,31 @@ def count_rollout_faults(trials: int, seed: int) -> Iterator[FaultRow]:
     knowing = Knowing({rollout.record_id: truth for rollout, truth in zip(rollouts, truths, strict=True)})
     for fault, model in (UNCLEAR | MISTAKEN).items():
         for place, models in list_juries(model, knowing, fault in MISTAKEN):
-            yield _judge_rollouts(("answer", fault, place), Trajectories(jury=make_jury(models)), rollouts, truths)
+            yield _judge_rollouts(("answer", fault, place), Cascade(jury=make_jury(models)), rollouts, truths)
     # Answers are right here, and no process gets valid marks: no rollout may be kept.
     rollouts = [make_rollout(number, case, case.answer.surface) for number, (case, _) in enumerate(found)]
     for fault, model in UNMARKED.items():
         process = ProcessJury(RoleClient(model, load_prompt("judge_process")))
         names = ("process", fault, "alone")
-        yield _judge_rollouts(names, Trajectories(process=process), rollouts, ["incorrect"] * len(rollouts))
+        yield _judge_rollouts(names, Cascade(process=process), rollouts, ["incorrect"] * len(rollouts))
 
 
 def _judge_rollouts(
-    names: tuple[str, str, str], stage: Trajectories, rollouts: Sequence[Rollout], truths: Sequence[Verdict]
+    names: tuple[str, str, str], cascade: Cascade, rollouts: Sequence[Rollout], truths: Sequence[Verdict]
 ) -> FaultRow:
-    counts = Counter[str]()
+    counts, stage = Counter[str](), Trajectories(cascade)
+
+    async def judge() -> list[Sequence[Trajectory] | Rejection]:
+        return await finish_all([stage(rollout) for rollout in rollouts])
+
     try:
-        rows = list(stage([rollouts]))
+        rows = asyncio.run(judge())
     except ServiceError:
         rows, counts["stopped"] = [], len(rollouts)
     for row, truth in zip(rows, truths, strict=False):
-        if isinstance(row, Trajectory):
+        if not isinstance(row, Rejection):
             counts["accepts"] += truth == "incorrect"
-        elif isinstance(row, Rejection) and row.reason in ("unscored", "process-unscored"):
+        elif row.reason in ("unscored", "process-unscored"):
             counts["unscored"] += 1
         else:
             counts["drops"] += names[0] == "process" or truth == "correct"

@@ -26,7 +26,7 @@ from pipelines.names import fold_name, is_common_word
 from pipelines.stages.rollouts import make_oracle
 from pipelines.stages.trajectories import Trajectories
 from pipelines.toy.teacher import UNKNOWN, ScriptedTeacher
-from schemas.base import Failure, Rejection
+from schemas.base import Rejection
 from schemas.datasets import Enhancement, Grounding, Observation, Rollout, Step, Trajectory
 from schemas.proofs import Answer
 from schemas.reasons import TrajectoryReason
@@ -218,7 +218,6 @@ TEACHER = ScriptedTeacher("bench-teacher")
 ATTEMPTS = 3
 CASCADE = Trajectories()
 """As shipped, without a judge: the comparer decides every answer here."""
-Outcome = Trajectory | Rejection | Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,13 +265,15 @@ def open_agent(pool: Pool) -> Agent:
     return replace(pool.assemble().make_agent(), model=TEACHER)
 
 
+async def _decide(cascade: Trajectories, rollout: Rollout) -> Sequence[Trajectory] | Rejection:
+    return await cascade(rollout)
+
+
 def _judge(cascade: Trajectories, rollout: Rollout, reason: str) -> tuple[CheckResult, tuple[str, ...]]:
     """Return the finding, preferably the wanted reason, and all codes."""
-    (outcome,) = cascade([[rollout]])
-    if isinstance(outcome, Trajectory):
-        return PASSED, ()
+    outcome = asyncio.run(_decide(cascade, rollout))
     if not isinstance(outcome, Rejection):
-        return CheckResult("UNKNOWN", outcome.error, outcome.detail or ""), (outcome.error,)
+        return PASSED, ()
     code = reason if reason in outcome.codes else outcome.reason
     return CheckResult("FAIL", code, outcome.detail or ""), outcome.codes
 

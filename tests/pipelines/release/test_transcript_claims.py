@@ -31,7 +31,7 @@ def make(tmp_path):
             make_agent(teacher, make_tools(tmp_path / "images")), dialect=dialect, prompt=dialect.load_prompt()
         )
         rollout = asyncio.run(run_rollout(agent, question, make_oracle(question, attempt)))
-        (accepted,) = Trajectories()([[rollout]])
+        (accepted,) = asyncio.run(Trajectories()(rollout))
         entry = ReleaseEntry(
             record_id="entry-1",
             parent_id=question.record_id,

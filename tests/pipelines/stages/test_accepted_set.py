@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, replace
 
 import pytest
@@ -22,7 +22,6 @@ pytestmark = pytest.mark.slow
 VICES = Vices(**dict.fromkeys(EXPECTED, 0.05), crop_first=0.25)
 ORDER = list(EXPECTED)
 ATTEMPTS = 4
-CAP = 2
 
 
 @dataclass(frozen=True)
@@ -73,33 +72,27 @@ def expect_reason(each: Played) -> TrajectoryReason | None:
     return "no-answer" if lost and late else EXPECTED[each.vice]
 
 
-def expect_kept(played: list[Played]) -> set[str]:
-    """Return the ids of the shortest faultless rollouts of each question, of equally short ones the earlier."""
-    faultless = defaultdict(list)
-    for each in played:
-        if expect_reason(each) is None:
-            faultless[each.rollout.parent_id].append(each.rollout)
-    ranked = (sorted(some, key=lambda row: (len(row.steps), row.attempt)) for some in faultless.values())
-    return {rollout.record_id for some in ranked for rollout in some[:CAP]}
-
-
 @pytest.fixture(scope="module")
 def judged(played) -> dict[str, Trajectory | Rejection]:
-    return {row.record_id: row for row in Trajectories()([iter(each.rollout for each in played)])}
+    async def judge() -> list[Trajectory | Rejection]:
+        stage = Trajectories()
+        found = [await stage(each.rollout) for each in played]
+        return [row if isinstance(row, Rejection) else row[0] for row in found]
+
+    return {row.record_id: row for row in asyncio.run(judge())}
 
 
 def test_the_accepted_set_is_the_one_computed_from_the_vices(played, judged):
     kept = {name for name, row in judged.items() if isinstance(row, Trajectory)}
-    assert kept == expect_kept(played)
-    assert len(kept) > len(played) / 8
+    assert kept == {each.rollout.record_id for each in played if expect_reason(each) is None}
+    assert len(kept) > len(played) / 4
 
 
 def test_every_rejection_names_the_vice_first(played, judged):
     wrong = [
         (each.vice, row.reason, row.detail)
         for each in played
-        if isinstance(row := judged[each.rollout.record_id], Rejection)
-        and row.reason != (expect_reason(each) or "over-cap")
+        if isinstance(row := judged[each.rollout.record_id], Rejection) and row.reason != expect_reason(each)
     ]
     assert wrong == []
 

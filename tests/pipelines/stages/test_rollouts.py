@@ -3,8 +3,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from pipelines.agent.acceptance import Cascade
 from pipelines.agent.cascade import find_faults
-from pipelines.config.settings import RolloutsConfig
+from pipelines.agent.judging import Jury
+from pipelines.config.settings import RolloutsConfig, TrajectoriesConfig
 from pipelines.errors import RateLimited, RecordFailed, Unavailable
 from pipelines.graph.answers import compare_answers
 from pipelines.run.runner import process_records
@@ -14,6 +16,7 @@ from pipelines.services.clients.replies import open_replies
 from pipelines.services.metering import open_stopwatch
 from pipelines.services.protocols import ChatReply
 from pipelines.stages.rollouts import Rollouts, make_oracle
+from pipelines.stages.trajectories import Trajectories
 from pipelines.toy.teacher import ScriptedTeacher, Vices
 from schemas.base import Rejection, make_table
 from schemas.datasets import Parameter, Rollout, Trial
@@ -24,6 +27,7 @@ from tests.pipelines.agent.trail import (
     make_question,
     make_tools,
 )
+from tests.pipelines.stages.players import make_asking
 
 
 @pytest.fixture
@@ -116,6 +120,88 @@ def test_a_question_fails_only_where_every_attempt_does_with_the_first_ones_reas
     assert (caught.value.error, caught.value.detail) == ("error-0", "why: 0")
 
 
+RIGHT = "5 April 1204"
+ANSWERS_ALONE = Cascade(TrajectoriesConfig(checks=()))
+"""A cascade that a rollout without a step passes if its answer is right."""
+
+
+@dataclass
+class Answering:
+    """Answers each attempt at once as it is told, and says which attempts were under way together."""
+
+    answers: tuple[str, ...]
+    name: str = "answering"
+    identity: str = "answering@1"
+    reads_inputs: bool = False
+    waves: list[list[int]] = field(default_factory=list)
+    waiting: list[int] = field(default_factory=list)
+
+    async def chat(self, request):
+        self.waiting.append(request.sample)
+        await asyncio.sleep(0.01)
+        if self.waiting:
+            self.waves.append(sorted(self.waiting))
+            self.waiting = []
+        return ChatReply(f"<think>Well.</think><answer>{self.answers[request.sample]}</answer>", 1, 1)
+
+
+def roll_out(model, tmp_path, wanted, cascade=ANSWERS_ALONE):
+    agent = make_agent(model, make_tools(tmp_path))
+    stage = Rollouts(agent, attempts=len(model.answers), wanted=wanted, cascade=cascade)
+    return asyncio.run(stage(make_question(make_picture(tmp_path))))
+
+
+@pytest.mark.parametrize(
+    ("answers", "wanted", "waves"),
+    [
+        ((RIGHT,) * 6, 2, [[0, 1]]),
+        (("1999", RIGHT, RIGHT, RIGHT), 2, [[0, 1], [2]]),
+        (("1999", "1999", RIGHT, "1999", RIGHT, RIGHT), 2, [[0, 1], [2, 3], [4]]),
+        (("1999",) * 5, 2, [[0, 1], [2, 3], [4]]),
+        ((RIGHT,) * 3, 3, [[0, 1, 2]]),
+        ((RIGHT,) * 3, 9, [[0, 1, 2]]),
+    ],
+)
+def test_attempts_are_asked_for_in_waves_until_as_many_as_are_wanted_are_accepted(answers, wanted, waves, tmp_path):
+    model = Answering(answers)
+    rollouts = roll_out(model, tmp_path, wanted)
+    assert model.waves == waves
+    assert [rollout.attempt for rollout in rollouts] == sorted(number for wave in waves for number in wave)
+
+
+def test_an_attempt_is_the_same_whatever_wave_it_is_asked_in(tmp_path):
+    answers = ("1999", "1999", RIGHT, RIGHT)
+    alone, together = (roll_out(Answering(answers), tmp_path, wanted) for wanted in (1, 4))
+    assert alone == together[:3]
+
+
+def test_what_the_waves_count_is_what_the_trajectories_accept(tmp_path):
+    judge = make_asking("judge_answer", lambda inputs: f"Verdict: {'in' * ('surely' in inputs.given)}correct")
+    cascade = replace(ANSWERS_ALONE, jury=Jury((judge,)))
+    rollouts = roll_out(
+        Answering(("It was surely on 5 April 1204", "It was on 5 April 1204", RIGHT, RIGHT)), tmp_path, 2, cascade
+    )
+    asked = len(judge.model.asked)
+    rows = [asyncio.run(Trajectories(cascade)(rollout)) for rollout in rollouts]
+    assert [not isinstance(row, Rejection) for row in rows] == [False, True, True]
+    assert len(judge.model.asked) == 2 * asked == 4
+
+
+def test_no_judge_is_asked_where_nothing_depends_on_it(tmp_path):
+    judge = make_asking("judge_answer", lambda inputs: "Verdict: correct")
+    cascade = replace(ANSWERS_ALONE, jury=Jury((judge,)))
+    rollouts = roll_out(Answering(("It was on 5 April 1204",) * 2), tmp_path, 2, cascade)
+    assert (len(rollouts), judge.model.asked) == (2, [])
+
+
+def test_a_question_of_a_split_that_releases_no_trajectory_is_rejected_and_no_model_is_asked(stage, tmp_path):
+    question = make_question(make_picture(tmp_path)).model_copy(update={"split": "rl"})
+    rejection = asyncio.run(stage(question))
+    assert isinstance(rejection, Rejection)
+    assert (rejection.record_id, rejection.reason) == (question.record_id, "other-split")
+    assert len(asyncio.run(replace(stage, splits=("sft", "rl"))(question))) == 3
+
+
 def test_a_question_whose_run_was_stopped_asks_only_for_what_is_missing(tmp_path):
     store = open_replies(tmp_path / "replies")
     asked = []
@@ -162,19 +248,31 @@ def test_the_fingerprint_changes_with_everything_that_decides_a_rollout(stage, t
     agent = stage.agent
     others = [
         replace(stage, attempts=4),
+        replace(stage, wanted=2),
+        replace(stage, wanted=2, cascade=Cascade(TrajectoriesConfig(max_tokens=9))),
+        replace(stage, splits=("sft", "rl")),
         replace(stage, agent=replace(agent, settings=RolloutsConfig(max_calls=3))),
         replace(stage, agent=replace(agent, model=ScriptedTeacher("teacher", Vices(wrong=0.5)))),
         replace(stage, agent=replace(agent, tools=make_tools(tmp_path, pages=FakePages(identity="other")))),
         replace(stage, agent=replace(agent, prompt=replace(agent.prompt, digest="other"))),
     ]
-    assert len({each.fingerprint() for each in [stage, *others]}) == 6
-    assert replace(stage).fingerprint() == stage.fingerprint()
+    assert len({each.fingerprint() for each in [stage, *others]}) == len(others) + 1
+    same = [replace(stage), replace(stage, wanted=9), replace(stage, cascade=Cascade(TrajectoriesConfig(max_tokens=9)))]
+    assert {each.fingerprint() for each in same} == {stage.fingerprint()}
 
 
 def test_the_manifest_names_prompt_and_teacher(stage):
     assert list(stage.prompts()) == [stage.agent.prompt.label]
     (model,) = stage.models()
     assert (model.role, model.name) == ("teacher", "teacher")
+
+
+def test_the_manifest_names_the_judges_where_they_decide_how_many_rollouts_are_made(stage):
+    judge = make_asking("judge_answer", lambda inputs: "Verdict: correct", name="judge")
+    early = replace(stage, wanted=2, cascade=Cascade(jury=Jury((judge,))))
+    assert [model.role for model in early.models()] == ["teacher", "judge"]
+    assert judge.prompt.label in early.prompts()
+    assert [model.role for model in replace(early, wanted=3).models()] == ["teacher"]
 
 
 def test_the_oracle_is_the_proof_as_a_plan(tmp_path):

@@ -5,17 +5,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipelines.agent.acceptance import Cascade
+from pipelines.agent.cascade import find_faults
 from pipelines.agent.judging import Jury, ProcessJury, UnscoredWatch
 from pipelines.agent.loop import run_rollout
 from pipelines.agent.observations import ANSWER as ANSWER_SUPPORT
 from pipelines.agent.transcript import Turn, render_turn
 from pipelines.config.settings import ALL_CHECKS, TrajectoriesConfig
-from pipelines.errors import ConservationError, GateNotMet, Unavailable
+from pipelines.errors import GateNotMet, Unavailable
+from pipelines.run.runner import process_records
 from pipelines.run.stage import DatasetStage, RecordStage
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply
 from pipelines.stages.rollouts import make_oracle
-from pipelines.stages.trajectories import QUESTIONS_AT_ONCE, Trajectories, find_faults
+from pipelines.stages.trajectories import Trajectories
 from pipelines.toy.teacher import ScriptedTeacher
 from schemas.base import Rejection, make_table
 from schemas.datasets import Rollout, Step, Trajectory
@@ -42,10 +45,18 @@ def answer_with(rollout, answer):
     return change(rollout, answer=answer, steps=(*rollout.steps[:-1], last))
 
 
-def select(rollouts, max_accepted=2, judges=(), process=None):
-    jury = Jury(tuple(judges))
-    stage = Trajectories(TrajectoriesConfig(max_accepted=max_accepted, checks=()), jury, process)
-    return list(stage([iter(rollouts)]))
+def decide(cascade, rollouts):
+    """Return the row of each rollout, in order."""
+    stage = Trajectories(cascade)
+
+    async def run():
+        return [await stage(rollout) for rollout in rollouts]
+
+    return [row if isinstance(row, Rejection) else row[0] for row in asyncio.run(run())]
+
+
+def select(rollouts, judges=(), process=None):
+    return decide(Cascade(TrajectoriesConfig(checks=()), Jury(tuple(judges)), process), rollouts)
 
 
 def refuse(rollout, *checks, **changes):
@@ -93,7 +104,7 @@ def test_supports_point_at_the_first_place_where_each_name_was_seen(good):
 
 def test_a_right_answer_that_was_never_seen_is_refused_as_unsupported(good):
     steps = drop_text(good.steps, "5 April 1204")
-    (row,) = Trajectories(TrajectoriesConfig(checks=("unsupported",)))([[change(good, steps=steps)]])
+    (row,) = decide(Cascade(TrajectoriesConfig(checks=("unsupported",))), [change(good, steps=steps)])
     assert isinstance(row, Rejection)
     assert (row.reason, row.codes) == ("unsupported", ("unsupported",))
     assert "5 April 1204" in row.detail
@@ -147,43 +158,15 @@ def test_a_page_that_was_not_there_is_no_format_fault(good):
     assert list_reasons(change(good, steps=(first, *good.steps[1:]))) == []
 
 
-def test_over_the_cap_fewer_steps_win_and_then_the_earlier_attempt(good):
-    longer = (good.steps[0], *good.steps)
-    rollouts = [
-        change(good, record_id="r0", attempt=0, steps=longer),
-        change(good, record_id="r1", attempt=1),
-        change(good, record_id="r2", attempt=2),
-        change(good, record_id="r3", attempt=3),
-    ]
-    rows = select(rollouts)
-    assert [row.record_id for row in rows] == ["r0", "r1", "r2", "r3"]
-    assert [row.record_id for row in rows if isinstance(row, Trajectory)] == ["r1", "r2"]
-    assert {row.reason for row in rows if isinstance(row, Rejection)} == {"over-cap"}
-
-
-def test_the_cap_counts_each_question_by_itself(good):
-    rollouts = [change(good, record_id=f"r{n}", parent_id=f"q{n // 3}", attempt=n % 3) for n in range(6)]
-    assert sum(isinstance(row, Trajectory) for row in select(rollouts, max_accepted=1)) == 2
-
-
-def test_scattered_rollouts_of_a_question_are_refused(good):
-    rollouts = [change(good, record_id=f"r{n}", parent_id=parent) for n, parent in enumerate("aba")]
-    with pytest.raises(ConservationError, match="one after the other"):
-        select(rollouts)
-
-
 @settings(max_examples=30, deadline=None)
-@given(answers=st.lists(st.sampled_from(["5 April 1204", "1999", "", "unknown"]), max_size=8), cap=st.integers(1, 3))
-def test_every_rollout_leads_to_exactly_one_row(good, answers, cap):
-    rollouts = [
-        change(answer_with(good, answer), record_id=f"r{n}", parent_id=f"q{n // 4}", attempt=n)
-        for n, answer in enumerate(answers)
-    ]
-    assert [row.record_id for row in select(rollouts, cap)] == [rollout.record_id for rollout in rollouts]
+@given(answers=st.lists(st.sampled_from(["5 April 1204", "1999", "", "unknown"]), max_size=8))
+def test_each_rollout_is_decided_by_itself_and_none_that_passes_is_dropped(good, answers):
+    rollouts = [change(answer_with(good, answer), record_id=f"r{n}", attempt=n) for n, answer in enumerate(answers)]
+    kept = [row.record_id for row in select(rollouts) if isinstance(row, Trajectory)]
+    assert kept == [rollout.record_id for rollout in rollouts if rollout.answer == "5 April 1204"]
 
 
 CHANGED_RULES = {
-    "max_accepted": 3,
     "checks": ("repetition",),
     "max_tokens": 9,
     "image_pixels": 9,
@@ -193,14 +176,14 @@ CHANGED_RULES = {
 }
 
 
-def test_the_stage_is_a_dataset_stage():
-    assert isinstance(Trajectories(), DatasetStage)
-    assert not isinstance(Trajectories(), RecordStage)
+def test_the_stage_is_a_record_stage_and_its_rules_decide():
+    assert isinstance(Trajectories(), RecordStage)
+    assert not isinstance(Trajectories(), DatasetStage)
     rules = [{name: value} for name, value in CHANGED_RULES.items()]
-    prints = {Trajectories(TrajectoriesConfig(**changes)).fingerprint() for changes in (*rules, {})}
+    prints = {Trajectories(Cascade(TrajectoriesConfig(**changes))).fingerprint() for changes in (*rules, {})}
     assert len(prints) == len(CHANGED_RULES) + 1
     assert {*CHANGED_RULES, "tokenizer"} == set(TrajectoriesConfig.model_fields)
-    assert Trajectories(fatal_errors=2).fingerprint() not in prints
+    assert Trajectories(Cascade(fatal_errors=2)).fingerprint() not in prints
 
 
 OPEN = "It was on 5 April 1204"
@@ -267,11 +250,11 @@ def test_too_many_unscored_answers_stop_the_stage(good):
     watch = UnscoredWatch(0.5, 4)
     rollouts = [change(answer_with(good, OPEN), record_id=f"r{n}", parent_id=f"q{n}") for n in range(6)]
     with pytest.raises(GateNotMet, match="there is no judge"):
-        list(Trajectories(watch=watch)([iter(rollouts)]))
-    assert Trajectories(watch=watch).fingerprint() == Trajectories().fingerprint()
+        decide(Cascade(watch=watch), rollouts)
+    assert Trajectories(Cascade(watch=watch)).fingerprint() == Trajectories().fingerprint()
 
 
-def test_rollouts_of_several_questions_are_judged_at_the_same_time(good):
+def test_rollouts_are_judged_at_the_same_time_and_their_rows_are_in_order(good):
     inside, most = [], []
 
     class Slow:
@@ -284,22 +267,22 @@ def test_rollouts_of_several_questions_are_judged_at_the_same_time(good):
             inside.pop()
             return ChatReply("Verdict: incorrect", 1, 1)
 
-    rollouts = [change(answer_with(good, OPEN), record_id=f"r{n}", parent_id=f"q{n}") for n in range(70)]
-    judge = RoleClient(Slow(), load_prompt("judge_answer"))
-    rows = select(rollouts, judges=[judge])
-    assert [row.record_id for row in rows] == [rollout.record_id for rollout in rollouts]
-    assert max(most) == QUESTIONS_AT_ONCE
+    rollouts = [change(answer_with(good, OPEN), record_id=f"r{n}") for n in range(70)]
+    stage = Trajectories(Cascade(jury=Jury((RoleClient(Slow(), load_prompt("judge_answer")),))))
+    rows, _ = asyncio.run(process_records(stage, rollouts, 32))
+    assert [row.record_id for row in rows.rejected] == [rollout.record_id for rollout in rollouts]
+    assert max(most) == 32
 
 
 def test_the_judges_are_part_of_the_stage():
     judge = make_judge("correct")
-    stage = Trajectories(jury=Jury((judge,)))
+    stage = Trajectories(Cascade(jury=Jury((judge,))))
     assert stage.fingerprint() != Trajectories().fingerprint()
     assert [(entry.role, entry.name) for entry in stage.models()] == [("judge", "judge")]
     assert stage.prompts() == {judge.prompt.label: judge.prompt.digest}
     assert (Trajectories().models(), Trajectories().prompts()) == ((), {})
     process = ProcessJury(make_asking("judge_process", lambda inputs: "", name="marker"))
-    stage = Trajectories(process=process)
+    stage = Trajectories(Cascade(process=process))
     assert stage.fingerprint() != Trajectories().fingerprint()
     assert [(entry.role, entry.name) for entry in stage.models()] == [("process_judge", "marker")]
     assert stage.prompts() == {process.judge.prompt.label: process.judge.prompt.digest}
@@ -335,28 +318,27 @@ def test_a_way_that_the_process_judge_says_nothing_clear_of_is_refused_as_unscor
     assert (row.reason, row.codes) == ("process-unscored", ("process-unscored",))
 
 
-def test_the_process_judge_is_asked_of_faultless_rollouts_until_enough_are_kept(good):
-    longer = (good.steps[0], *good.steps)
+def test_the_process_judge_is_asked_of_faultless_rollouts_alone(good):
     rollouts = [
-        change(good, record_id="r0", attempt=0, steps=longer),
-        change(answer_with(good, "1999"), record_id="r1", attempt=1),
-        change(good, record_id="r2", attempt=2),
-        change(good, record_id="r3", attempt=3),
-        change(good, record_id="r4", attempt=4),
+        change(good, record_id="r0"),
+        change(answer_with(good, "1999"), record_id="r1"),
+        change(good, record_id="r2"),
     ]
-    process = make_process("", "", (1, 1, 1, 1), (5, 5, 5, 5), (4, 4, 4, 4))
+    process = make_process((1, 1, 1, 1), "", (5, 5, 5, 5))
     rows = select(rollouts, process=process)
-    asked = [request.inputs.trial for request in process.judge.model.asked]
-    assert asked == ["r2", "r3", "r4"]
-    assert [row.record_id for row in rows if isinstance(row, Trajectory)] == ["r3", "r4"]
-    assert [row.reason for row in rows if isinstance(row, Rejection)] == ["over-cap", "wrong-answer", "poor-process"]
+    assert [request.inputs.trial for request in process.judge.model.asked] == ["r0", "r2"]
+    assert [row.reason if isinstance(row, Rejection) else row.process.score for row in rows] == [
+        "poor-process",
+        "wrong-answer",
+        5.0,
+    ]
 
 
 def test_ways_that_nobody_could_mark_stop_the_stage_when_they_are_too_many(good):
     process = ProcessJury(make_asking("judge_process", lambda inputs: "?"))
     rollouts = [change(good, record_id=f"r{n}", parent_id=f"q{n}") for n in range(6)]
     with pytest.raises(GateNotMet, match="no marks in two replies"):
-        list(Trajectories(process=process, watch=UnscoredWatch(0.3, 6))([iter(rollouts)]))
+        decide(Cascade(process=process, watch=UnscoredWatch(0.3, 6)), rollouts)
 
 
 def test_a_process_judge_that_is_away_stops_the_stage(good):
