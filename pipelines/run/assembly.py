@@ -698,7 +698,7 @@ class Assembly:
     def plan_stages(self, last: str = "") -> list[PlannedStage]:
         """Return the stages after the corpus up to the last one that is wanted, in order, with their keys."""
         # Where the dump lies and how the work is cut decide no row; the corpus is known by its digest.
-        settings = self.config.model_dump(mode="json", exclude={"runtime", "corpus"})
+        settings = self.config.model_dump(mode="json", exclude={"runtime", "corpus", "health"})
         digest = digest_value([settings, self.corpus.digest])
         planned: dict[str, PlannedStage] = {}
         for name, sources in SOURCES[self.config.method].items():
@@ -707,7 +707,8 @@ class Assembly:
             decides = [stage.fingerprint(), *([digest_word_lists()] if name in CHECKED else [])]
             key = make_stage_key(stage.name, stage.version, digest_value(decides), inputs)
             folder = self.workspace.stage(name, key)
-            planned[name] = PlannedStage(stage, key, folder, tuple(planned[source] for source in sources), digest)
+            before = tuple(planned[source] for source in sources)
+            planned[name] = PlannedStage(stage, key, folder, before, digest, self.config.health)
             if name == "groundings":
                 self.seeing.grounded = folder
             if name == last:

@@ -23,6 +23,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import xxhash
 
+from pipelines.config.settings import HealthConfig
 from pipelines.errors import (
     ConfigError,
     ConservationError,
@@ -32,6 +33,7 @@ from pipelines.errors import (
     ServiceError,
     SynthError,
     Unavailable,
+    UnusableReplies,
 )
 from pipelines.files import TEMP_PREFIX
 from pipelines.ids import digest_file
@@ -48,6 +50,8 @@ from pipelines.run.shards import (
 )
 from pipelines.run.stage import AnyStage, DatasetStage, PreparedStage, RecordStage, SourceStage, Stage
 from pipelines.run.workspace import StageFolder
+from pipelines.services.clients.replies import set_aside
+from pipelines.services.health import open_health
 from pipelines.services.metering import open_meter
 from schemas.base import Failure, Record, Rejection
 from schemas.manifest import InputEntry, Manifest, Usage
@@ -398,10 +402,11 @@ def run_record_shards(
     sources: Sequence[tuple[int, Path]],
     concurrency: int,
     reporter: Reporter | None = None,
+    limits: HealthConfig | None = None,
 ) -> Usage:
     """Run :func:`write_record_shards` on an event loop of its own."""
     with resting_collector():
-        return asyncio.run(write_record_shards(stage, folder, sources, concurrency, reporter))
+        return asyncio.run(write_record_shards(stage, folder, sources, concurrency, reporter, limits))
 
 
 async def write_record_shards(
@@ -410,6 +415,7 @@ async def write_record_shards(
     sources: Sequence[tuple[int, Path]],
     concurrency: int,
     reporter: Reporter | None = None,
+    limits: HealthConfig | None = None,
 ) -> Usage:
     """Run shards of a record stage: one upstream part in, three files and a sidecar out for each.
 
@@ -419,12 +425,14 @@ async def write_record_shards(
         sources: number and upstream part of each shard.
         concurrency: most records in flight, of all shards together.
         reporter: gets the number of records that are done.
+        limits: when the stage stops because its models reply with nothing usable.
 
     Returns:
         What the written shards used.
 
     Raises:
         ServiceError, ConfigError, GateNotMet: the error that stopped the run; complete shards are written.
+        UnusableReplies: no shard is done then, and the unusable replies are set aside.
     """
     used: list[Usage] = []
     begun: dict[int, Batch] = {}
@@ -443,11 +451,33 @@ async def write_record_shards(
         used.append(begun.pop(batch.shard).usage)
 
     try:
-        await RecordRunner(stage, concurrency, begin(), write, reporter or SilentReporter()).run()
+        with watching_replies(stage.name, folder, limits or HealthConfig()):
+            await RecordRunner(stage, concurrency, begin(), write, reporter or SilentReporter()).run()
     finally:
         # Replies of unfinished shards are recorded and cost nothing when they are used again: they were paid here.
         folder.note_stopped(sum((batch.usage for batch in begun.values()), Usage()))
     return sum(used, Usage())
+
+
+@contextmanager
+def watching_replies(stage: str, folder: StageFolder, limits: HealthConfig) -> Iterator[None]:
+    """Watch what the models of a stage reply; where most is unusable, undo what the replies decided.
+
+    Raises:
+        UnusableReplies: also in place of a gate that such replies did not let pass.
+    """
+    with open_health(stage, limits) as health:
+        try:
+            try:
+                yield
+            except GateNotMet:
+                health.check()
+                raise
+            health.check()
+        except UnusableReplies:
+            folder.reopen()
+            set_aside(folder.replies, health.list_unusable())
+            raise
 
 
 @contextmanager
@@ -498,6 +528,8 @@ class PlannedStage:
     folder: StageFolder
     sources: tuple["PlannedStage", ...]
     config_digest: str
+    limits: HealthConfig = field(default_factory=HealthConfig)
+    """When the stage stops because its models reply with nothing usable."""
 
     @property
     def name(self) -> str:
@@ -695,7 +727,7 @@ def run_stage(
             rows = sum(read_source(plan).shards[shard].rows_out for shard in pending)
             reporter.begin(plan.name, rows, "rows")
             sources = list_sources(plan, pending)
-            usage = run_record_shards(plan.stage, plan.folder, sources, concurrency, reporter)
+            usage = run_record_shards(plan.stage, plan.folder, sources, concurrency, reporter, plan.limits)
         else:
             reporter.begin(plan.name, 0, "rows")
             shards = run_planned_whole(plan, shard_rows)
