@@ -26,6 +26,7 @@ from pipelines.run.runner import (
     run_planned_whole,
     seal_planned,
     select_stages,
+    watching_replies,
     write_record_shards,
 )
 from pipelines.run.stage import RecordStage
@@ -104,7 +105,8 @@ def is_worth_another_try(_task: object, _run: object, state: Any) -> bool:  # no
 async def run_shard(plan: PlannedStage, shard: int, concurrency: int) -> None:
     """Run one shard of a record stage on the loop of its stage."""
     assert isinstance(plan.stage, RecordStage)
-    await write_record_shards(plan.stage, plan.folder, list_sources(plan, [shard]), concurrency)
+    with watching_replies(plan):
+        await write_record_shards(plan.stage, plan.folder, list_sources(plan, [shard]), concurrency)
 
 
 @task(cache_policy=NO_CACHE, persist_result=False, retries=0, task_run_name="{plan.name}-whole")

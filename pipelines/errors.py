@@ -11,6 +11,7 @@
     │   ├── BudgetSpent      the run's budget is spent: stop, run again with a larger one (exit 3)
     │   ├── QueryTimeout     no complete reply came: ask for less
     │   └── Unavailable      a service, disk or lock is unavailable; stop, run again to continue (exit 3)
+    │       └── UnusableReplies   a model answers, but with nothing that can be used
     ├── GateNotMet           a verification or quality gate is not met (exit 1)
     └── ConservationError    rows were lost or invented: a defect of synth itself, never caught
 
@@ -69,6 +70,10 @@ class RateLimited(ServiceError):
 
 class Unavailable(ServiceError):
     """A service, a disk or a lock is unavailable; run the same command again later."""
+
+
+class UnusableReplies(Unavailable):
+    """Most replies of a model cannot be used: a fault of the service until the opposite is shown."""
 
 
 class BudgetSpent(ServiceError):

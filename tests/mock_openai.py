@@ -18,11 +18,12 @@ well.
 
 Faults, by name: ``429`` and ``503`` (with Retry-After), ``500``, ``drip`` (a byte of a right reply each ``drip_pause``
 seconds), ``disconnect`` (in the middle of the body), ``close`` (before any byte), ``malformed`` (no JSON), ``schema``
-(JSON of another shape), ``empty`` (no choice), ``hang`` (no byte, ever), and ``ok``. A schedule says which request gets
-which one, as JSON: ``{"at": {"0": "429", "7": "hang"}, "first": ["500", "ok"], "shares": {"500": 0.1, "hang": 0.02},
-"seed": 1, "retry_after": "1", "drip_pause": 0.05}``; all keys are optional. ``at`` goes by the ordinal of the request,
-from 0, and wins; ``first`` is for the first requests, in order; ``shares`` draws for the others, the same for the same
-seed and ordinal. ``capacity`` above 0 answers 429 to what is more in flight.
+(JSON of another shape), ``empty`` (no choice), ``null`` (no content), ``cut`` (half a reply), ``prose`` (words in no
+form), ``hang`` (no byte, ever), and ``ok``. A schedule says which request gets which one, as JSON: ``{"at": {"0":
+"429", "7": "hang"}, "first": ["500", "ok"], "shares": {"500": 0.1, "hang": 0.02}, "seed": 1, "retry_after": "1",
+"drip_pause": 0.05}``; all keys are optional. ``at`` goes by the ordinal of the request, from 0, and wins; ``first`` is
+for the first requests, in order; ``shares`` draws for the others, the same for the same seed and ordinal. ``capacity``
+above 0 answers 429 to what is more in flight.
 
 ``GET /counts`` returns ``requests``, ``outcomes`` {name: n}, ``in_flight``, ``most_in_flight``, ``distinct`` and
 ``duplicates`` of bodies by sha256, and ``paid`` with ``paid_duplicates``: the same of the requests that were given a
@@ -50,8 +51,22 @@ import orjson
 from aiohttp import web
 
 ROOT = Path(__file__).parents[1]
-FAULTS = ("429", "503", "500", "drip", "disconnect", "close", "malformed", "schema", "empty", "hang")
-RIGHT = ("ok", "schema", "empty", "drip")
+FAULTS = (
+    "429",
+    "503",
+    "500",
+    "drip",
+    "disconnect",
+    "close",
+    "malformed",
+    "schema",
+    "empty",
+    "null",
+    "cut",
+    "prose",
+    "hang",
+)
+RIGHT = ("ok", "schema", "empty", "null", "cut", "prose", "drip")
 """Outcomes that a real server would have been paid for: the model has answered."""
 MARK = "zqtextzq"
 CALLS = 3
@@ -61,6 +76,11 @@ HEAD = (
 )
 TAIL = b'},"finish_reason":"stop"}],"usage":{"prompt_tokens":11,"completion_tokens":7,"total_tokens":18}}'
 NO_CHOICE = HEAD.split(b"[", 1)[0] + b'[],"usage":{"prompt_tokens":11,"completion_tokens":0,"total_tokens":11}}'
+UNUSABLE = {
+    "null": HEAD + b"null" + TAIL,
+    "cut": HEAD + b'"{\\"question\\": \\"What"' + TAIL.replace(b'"stop"', b'"length"'),
+    "prose": HEAD + b'"Well, let us see."' + TAIL,
+}
 
 
 @dataclass(frozen=True)
@@ -203,7 +223,10 @@ def write_content(body: dict) -> str:
     asked = body.get("response_format") or {}
     if asked.get("type") == "json_schema":
         return make_pattern(orjson.dumps(asked["json_schema"]["schema"])).replace(MARK, text)
-    return json.dumps({"answer": text}) if asked.get("type") == "json_object" else text
+    if asked.get("type") == "json_object":
+        return json.dumps({"answer": text})
+    # Who is asked to reason first ends with a line of this form.
+    return f"{text}\nAnswer: {text}" if "Answer:" in orjson.dumps(body.get("messages")).decode() else text
 
 
 def write_completion(content: str) -> bytes:
@@ -272,6 +295,8 @@ class Mock:
             return NO_CHOICE
         if outcome == "schema":
             return write_completion('{"zq": ["another shape"]}')
+        if outcome in UNUSABLE:
+            return UNUSABLE[outcome]
         body = orjson.loads(raw)
         return write_call(body) if body.get("tools") else write_completion(write_content(body))
 

@@ -26,6 +26,7 @@ from pipelines.checks.rollouts import find_fatal
 from pipelines.config.settings import RolloutsConfig
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.ids import digest_value, make_record_id
+from pipelines.services.health import note_request
 from pipelines.services.metering import Stopwatch, open_stopwatch
 from pipelines.services.prompting import Prompt
 from pipelines.services.prompting import render_messages as render_prompt
@@ -189,11 +190,14 @@ async def _take_turn(agent: Agent, frame: Frame, course: Course) -> Course | End
     except RecordFailed as error:
         if error.error == "prompt-too-long" and course.steps:
             return End(course, "context-limit")
+        note_request(TASK, agent.model.name, error=str(error))
         return End(course, "failed", failure=str(error).encode("utf-8", "replace").decode())
     try:
         reply, turn = _read_reply(said, agent.dialect)
     except BadTurn as error:
+        note_request(TASK, agent.model.name, said)
         return _answer_bad_turn(agent, course, said, error)
+    note_request(TASK, agent.model.name)
     if not turn.tool:
         return End(_add_step(agent, course, said, _make_step(turn, reply)), "answered", turn.answer)
     if len(course.steps) >= agent.settings.max_calls:

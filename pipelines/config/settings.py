@@ -432,6 +432,19 @@ class BudgetConfig(Section):
     gpu_hours: float = Field(0.0, ge=0.0, description="GPU-hours, see models.*.gpus")
 
 
+class HealthConfig(Section):
+    """When a stage stops because its models reply with nothing usable: empty, cut, refused or unreadable."""
+
+    share: float = Field(
+        0.5, ge=0.0, le=1.0, description="most requests of one kind without a usable reply; 1 stops no stage"
+    )
+    replies: int = Field(
+        20,
+        ge=3,
+        description="requests of one kind before the stage stops at once; at its end three unusable are enough",
+    )
+
+
 class RuntimeConfig(Section):
     """How the work is cut; nothing here decides a row's content."""
 
@@ -710,6 +723,7 @@ class RunConfig(Section):
     releases: ReleasesConfig = ReleasesConfig()
     models: ModelsConfig = ModelsConfig()
     budget: BudgetConfig = BudgetConfig()
+    health: HealthConfig = HealthConfig()
     runtime: RuntimeConfig = RuntimeConfig()
 
     @property

@@ -704,7 +704,7 @@ class Assembly:
     def plan_stages(self, last: str = "") -> list[PlannedStage]:
         """Return the stages after the corpus up to the last one that is wanted, in order, with their keys."""
         # Where the dump lies and how the work is cut decide no row; the corpus is known by its digest.
-        settings = self.config.model_dump(mode="json", exclude={"runtime", "corpus"})
+        settings = self.config.model_dump(mode="json", exclude={"runtime", "corpus", "health"})
         digest = digest_value([settings, self.corpus.digest])
         planned: dict[str, PlannedStage] = {}
         for name, sources in SOURCES[self.config.method].items():
@@ -716,7 +716,7 @@ class Assembly:
             origins = tuple(planned[source] for source in sources)
             # Every search by picture finds what groundings fetched for any row.
             waits = name == "difficulty" and self.config.commons.fetch
-            planned[name] = PlannedStage(stage, key, folder, origins, digest, waits)
+            planned[name] = PlannedStage(stage, key, folder, origins, digest, waits, self.config.health)
             if name == "groundings":
                 self.seeing.grounded = folder
             if name == last:

@@ -27,6 +27,7 @@ from pipelines.run.runner import (
     resting_collector,
     run_planned_whole,
     seal_planned,
+    watching_replies,
     write_batches,
 )
 from pipelines.run.stage import RecordStage
@@ -188,7 +189,8 @@ async def _run_link(
         link.take_all(read_source(plan))
     link.reporter.begin(plan.name, link.rows if before is None else 0, "rows")
     stage = cast(RecordStage, plan.stage)
-    usage = await write_batches(stage, plan.folder, link.draw(), concurrency, link.reporter, link.pass_on)
+    with watching_replies(plan):
+        usage = await write_batches(stage, plan.folder, link.draw(), concurrency, link.reporter, link.pass_on)
     if link.following is not None:
         link.following.close()
     if before is not None:

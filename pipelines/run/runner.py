@@ -24,6 +24,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import xxhash
 
+from pipelines.config.settings import HealthConfig
 from pipelines.errors import (
     ConfigError,
     ConservationError,
@@ -33,6 +34,7 @@ from pipelines.errors import (
     ServiceError,
     SynthError,
     Unavailable,
+    UnusableReplies,
 )
 from pipelines.files import TEMP_PREFIX
 from pipelines.run.progress import Reporter, SilentReporter
@@ -48,6 +50,8 @@ from pipelines.run.shards import (
 )
 from pipelines.run.stage import AnyStage, DatasetStage, PreparedStage, RecordStage, SourceStage, Stage
 from pipelines.run.workspace import StageFolder
+from pipelines.services.clients.replies import set_aside
+from pipelines.services.health import open_health
 from pipelines.services.metering import open_meter
 from schemas.base import Failure, Record, Rejection
 from schemas.manifest import InputEntry, Manifest, ShardSidecar, Usage
@@ -530,6 +534,27 @@ def _read_part(stage: RecordStage, source: Path, sealed: str) -> tuple[str, list
 
 
 @contextmanager
+def watching_replies(plan: "PlannedStage") -> Iterator[None]:
+    """Watch what the models of a stage reply; where most is unusable, undo what the replies decided.
+
+    Raises:
+        UnusableReplies: also in place of a gate that such replies did not let pass.
+    """
+    with open_health(plan.name, plan.limits) as health:
+        try:
+            try:
+                yield
+            except GateNotMet:
+                health.check()
+                raise
+            health.check()
+        except UnusableReplies:
+            plan.folder.reopen()
+            set_aside(plan.folder.replies, health.list_unusable())
+            raise
+
+
+@contextmanager
 def resting_collector() -> Iterator[None]:
     """Run the garbage collector rarely and freeze existing objects: it takes a third of a request's time.
 
@@ -571,6 +596,8 @@ class PlannedStage:
     config_digest: str
     waits: bool = False
     """Whether it reads more of its input than its own shard, and so begins when all of it is there."""
+    limits: HealthConfig = field(default_factory=HealthConfig)
+    """When the stage stops because its models reply with nothing usable."""
 
     @property
     def name(self) -> str:

@@ -79,6 +79,11 @@ class StageFolder:
         return self.path / f"part-{shard:05d}.json"
 
     @property
+    def replies(self) -> Path:
+        """Folder of the workspace's reply store."""
+        return self.path.parents[2] / "replies"
+
+    @property
     def manifest(self) -> Path:
         """The manifest's path; it exists only when every shard is done."""
         return self.path / "manifest.json"
@@ -96,6 +101,13 @@ class StageFolder:
     def read_stopped(self) -> Usage:
         """Return what runs used for shards that they did not finish."""
         return sum((read_model(path, Usage) for path in sorted(self.path.glob("stopped-*.json"))), Usage())
+
+    def reopen(self) -> None:
+        """Forget which shards of an unsealed stage are done, so that all are made again; what they used stays noted."""
+        sidecars = sorted(self.path.glob("part-*.json"))
+        self.note_stopped(sum((read_model(path, ShardSidecar).usage for path in sidecars), Usage()))
+        for path in sidecars:
+            path.unlink()
 
     def read_sidecar(self, shard: int) -> ShardSidecar | None:
         """Return a finished shard's sidecar, or None."""

@@ -25,6 +25,7 @@ from pydantic_core import PydanticSerializationError
 
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.ids import digest_value
+from pipelines.services.health import note_request
 from pipelines.services.protocols import ChatModel, ChatReply, ChatRequest, Message, Sampling
 from schemas.manifest import ModelEntry
 from schemas.tasks import AnswerReply
@@ -351,14 +352,23 @@ async def _ask(
     messages = render_messages(asking.prompt, inputs, images)
     task = asking.prompt.label.split("/", 1)[0]
     problems: list[BadReply] = []
+    unusable: list[ChatReply] = []
     for _ in range(2):
         request = ChatRequest(task, asking.prompt.label, messages, inputs, asking.sampling, form.schema, sample)
-        said = await asking.model.chat(request)
         try:
-            return form.read(said), said.day
+            said = await asking.model.chat(request)
+            made = form.read(said)
+        except RecordFailed as error:
+            note_request(task, asking.model.name, *unusable, error=str(error))
+            raise
         except BadReply as problem:
             problems.append(problem)
+            unusable.append(said)
             messages = (*messages, *_ask_again(said.text, problem, form.wanted))
+        else:
+            note_request(task, asking.model.name)
+            return made, said.day
+    note_request(task, asking.model.name, *unusable)
     detail = f"{asking.prompt.label} on {asking.model.name}: {problems[1]}; before that: {problems[0]}"
     raise RecordFailed(problems[1].code, detail)
 

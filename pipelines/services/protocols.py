@@ -92,6 +92,7 @@ class ChatReply:
         day: of the first reply, UTC, as ``2026-11-22``; empty for scripted players.
         reasoning: if the server returns it apart from the text.
         seconds: that the reply took when it was first made.
+        key: under which it is recorded; empty if it is not.
     """
 
     text: str
@@ -104,6 +105,7 @@ class ChatReply:
     calls: tuple[ToolCall, ...] = ()
     reasoning: str = ""
     seconds: float = 0.0
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,10 +152,11 @@ class RecordedChat:
             return _write_chat(reply, reply.seconds or time.monotonic() - since, reply.day or _name_day())
 
         permit = None if self.budget is None else self.budget.check
-        text, cached = await self.store.recall(make_chat_key(self, request), self.identity, ask, permit)
+        key = make_chat_key(self, request)
+        text, cached = await self.store.recall(key, self.identity, ask, permit)
         if cached:
             count_usage(Usage(cached_calls=1))
-        reply = _read_chat(text)
+        reply = _read_chat(text, key)
         add_waited(reply.seconds, reply.day)
         return reply
 
@@ -174,12 +175,12 @@ _LATER = ("", 0, (), "")
 """Defaults of the parts that older recordings lack: day, milliseconds, calls, reasoning."""
 
 
-def _read_chat(recorded: str) -> ChatReply:
+def _read_chat(recorded: str, key: str) -> ChatReply:
     parts: list[Any] = json.loads(recorded)
     parts += _LATER[len(parts) - 4 :]
     text, tokens_in, tokens_out, ended, day, milliseconds, calls, reasoning = parts
     made, seconds = tuple(ToolCall(*call) for call in calls), milliseconds / 1000.0
-    return ChatReply(text, tokens_in, tokens_out, ended, 0.0, 0, day, made, reasoning, seconds)
+    return ChatReply(text, tokens_in, tokens_out, ended, 0.0, 0, day, made, reasoning, seconds, key)
 
 
 ServiceT = TypeVar("ServiceT", bound=Backend)

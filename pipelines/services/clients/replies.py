@@ -18,7 +18,7 @@ import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -466,6 +466,27 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     for table, column in _list_missing(connection):
         connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
     connection.execute("COMMIT")
+
+
+def set_aside(folder: Path, keys: Sequence[str]) -> int:
+    """Keep recorded replies under other keys, so that their requests are sent again; return how many there were.
+
+    Args:
+        folder: the workspace's folder of replies.
+        keys: of the requests; those without a reply are left out.
+
+    Raises:
+        Unavailable, CorruptInput: if the store cannot be written now, or is damaged.
+    """
+    statement = "UPDATE replies SET key = key || ? WHERE key = ?"
+    with closing(connect_replies(folder)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            done = [connection.execute(statement, (f"-unusable-{time.time_ns()}", key)) for key in dict.fromkeys(keys)]
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise explain_sqlite_error(error, f"reply store {folder / FILE}") from error
+    return sum(each.rowcount for each in done)
 
 
 def _make_row(key: str, backend: str, reply: str) -> Row:

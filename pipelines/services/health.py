@@ -1,0 +1,117 @@
+"""Whether the models of a stage reply with something that can be used.
+
+A broken chat template, a wrong reasoning parser or a cut context make every reply empty or unreadable. Rows that such
+replies decide look like refusals, so a stage is stopped before it is sealed: it is the service that failed until the
+opposite is shown. Readers of replies note each one to the health that the runner opened.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from pipelines.config.settings import HealthConfig
+from pipelines.errors import UnusableReplies
+from pipelines.services.protocols import ChatReply
+
+QUOTED = 3
+"""Unusable replies that a message quotes, and that a stage must have at its end to be refused."""
+_SHOWN = 200
+"""Characters shown of each."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """The replies of one model to one kind of request."""
+
+    read: int = 0
+    """Requests, with their repairs, whose replies were read."""
+    unusable: int = 0
+    keys: list[str] = field(default_factory=list)
+    """Under which the unusable replies are recorded."""
+    shown: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Health:
+    """The replies that one stage has read in this run, by model and kind of request."""
+
+    stage: str
+    limits: HealthConfig
+    _tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)
+
+    def note(self, task: str, model: str, unusable: tuple[ChatReply, ...], error: str) -> None:
+        """Note a request, with all its replies where none could be used, or the error that it ended with.
+
+        Raises:
+            UnusableReplies: if too many of at least ``health.replies`` requests had none.
+        """
+        tally = self._tallies.setdefault((task, model), Tally())
+        tally.read += 1
+        if not (unusable or error):
+            return
+        tally.unusable += 1
+        tally.keys += [reply.key for reply in unusable if reply.key]
+        tally.shown = [*tally.shown, error[:_SHOWN] or _show(unusable[-1])][-QUOTED:]
+        self._check(task, model, self.limits.replies)
+
+    def list_unusable(self) -> list[str]:
+        """Return the keys under which unusable replies are recorded."""
+        return [key for tally in self._tallies.values() for key in tally.keys]
+
+    def check(self) -> None:
+        """Check at the end of the stage, where :data:`QUOTED` unusable replies are enough.
+
+        Raises:
+            UnusableReplies: if too many requests of a kind had no usable reply.
+        """
+        for task, model in self._tallies:
+            self._check(task, model, QUOTED)
+
+    def _check(self, task: str, model: str, least: int) -> None:
+        tally = self._tallies[task, model]
+        if tally.read < least or tally.unusable < QUOTED or tally.unusable <= self.limits.share * tally.read:
+            return
+        raise UnusableReplies(
+            f"{self.stage}: {tally.unusable:,} of {tally.read:,} requests `{task}` to {model} had no usable reply "
+            f"(health.share is {self.limits.share:g}); the last ones: {'; '.join(tally.shown)}. Look at the server's "
+            "chat template, reasoning parser and context length, and at max_tokens; `synth doctor` tries each role. "
+            "The same command then asks these requests again"
+        )
+
+
+def _show(reply: ChatReply) -> str:
+    said = " ".join(reply.text.split()).encode("utf-8", "replace").decode()
+    told = f'"{said[:_SHOWN]}"' if said else "nothing"
+    if not said and reply.reasoning:
+        told = f"nothing but {len(reply.reasoning):,} characters of reasoning"
+    return told if reply.ended == "whole" else f"{told} ({reply.ended})"
+
+
+_HEALTH: ContextVar[Health | None] = ContextVar("open_health", default=None)
+
+
+@contextmanager
+def open_health(stage: str, limits: HealthConfig) -> Iterator[Health]:
+    """Watch the replies that this task, and the tasks it starts, read inside the block."""
+    token = _HEALTH.set(health := Health(stage, limits))
+    try:
+        yield health
+    finally:
+        _HEALTH.reset(token)
+
+
+def note_request(task: str, model: str, *unusable: ChatReply, error: str = "") -> None:
+    """Note one request to the open health, if there is one.
+
+    Args:
+        task: kind of request: the prompt's name.
+        model: name of the model.
+        unusable: its replies, where none could be used.
+        error: with which it failed, though the service answers others.
+
+    Raises:
+        UnusableReplies: as :meth:`Health.note`.
+    """
+    if (health := _HEALTH.get()) is not None:
+        health.note(task, model, unusable, error)
