@@ -498,6 +498,8 @@ class PlannedStage:
     folder: StageFolder
     sources: tuple["PlannedStage", ...]
     config_digest: str
+    gathers: tuple["PlannedStage", ...] = ()
+    """Stages whose whole output each of its shards reads: all of them must be sealed before one starts."""
 
     @property
     def name(self) -> str:
@@ -576,7 +578,7 @@ def select_stages(planned: Sequence[PlannedStage], until: str, only: Sequence[st
         raise ConfigError(f"--until {until} comes before --stage {', '.join(only)}: nothing is left to run")
     running = {plan.name for plan in chosen}
     for plan in chosen:
-        for source in plan.sources:
+        for source in (*plan.sources, *plan.gathers):
             if source.name not in running and source.folder.read_manifest() is None:
                 raise ConfigError(
                     f"--stage {plan.name}: {source.name} is not complete under this configuration; "
