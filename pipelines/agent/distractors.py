@@ -65,4 +65,4 @@ class DistractorFetcher:
         corpus = self.lister.corpus
         others = choose_distractors(corpus, node, avoid, self.count, self.seed)
         pages = [corpus.page(other) for other in others]
-        return [(page.title, page.image) for page in pages if page.image and page.image_free]
+        return [(page.title, page.image) for page in pages if page.image]

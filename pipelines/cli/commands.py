@@ -230,6 +230,7 @@ def _run_claimed(
     assembly, runtime = Assembly(config, workspace, corpus), config.runtime
     with closing(assembly):
         planned = [] if last == "corpus" else assembly.plan_stages(last)
+        reporter.watch(assembly.seeing.describe_fetching)
         chosen = select_stages(planned, until, only) if planned else []
         with owned_servers(config.models, list_asked_roles(config, chosen), workspace.logs):
             for plan in chosen:

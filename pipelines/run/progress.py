@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, TextIO
@@ -19,6 +19,9 @@ class Reporter(Protocol):
     def advance(self, done: int) -> None:
         """Say how much of the piece is done by now."""
 
+    def watch(self, describe: Callable[[], str]) -> None:
+        """Show what this returns, unless it is empty, beside the counts of each piece from now on."""
+
     def note(self, text: str) -> None:
         """Say something while the piece goes on."""
 
@@ -34,6 +37,9 @@ class SilentReporter:
         """Say nothing."""
 
     def advance(self, done: int) -> None:
+        """Say nothing."""
+
+    def watch(self, describe: Callable[[], str]) -> None:
         """Say nothing."""
 
     def note(self, text: str) -> None:
@@ -55,6 +61,7 @@ class LogReporter:
     _total: int = 0
     _started: float = 0.0
     _said: float = 0.0
+    _describe: Callable[[], str] = field(default=lambda: "")
 
     def begin(self, what: str, total: int, unit: str) -> None:
         """Remember the piece."""
@@ -75,7 +82,12 @@ class LogReporter:
         )
         if self._total and rate > 0:
             line += f", {max(self._total - done, 0) / rate:,.0f} s left"
-        self._write(line, keep=not self.live)
+        beside = self._describe()
+        self._write(f"{line}; {beside}" if beside else line, keep=not self.live)
+
+    def watch(self, describe: Callable[[], str]) -> None:
+        """Show what this returns from now on."""
+        self._describe = describe
 
     def note(self, text: str) -> None:
         """Say it on a line of its own."""

@@ -110,9 +110,8 @@ class CountedFetch:
         return data
 
     def describe(self) -> str:
-        """Return how far the fetching is, empty before the first picture."""
-        if not self.fetched:
+        """Return how far the fetching is: how many came, how many wait, and for how long; empty where none waits."""
+        if not self.fetched or not self.waiting:
             return ""
         rate = self.fetched / max(time.monotonic() - self._started, 1e-9)
-        left = f", {self.waiting:,} wait, {self.waiting / rate:,.0f} s" if self.waiting else ""
-        return f"{self.fetched:,} pictures fetched{left}"
+        return f"{self.fetched:,} pictures fetched, {self.waiting:,} wait for {self.waiting / rate:,.0f} s"
