@@ -145,6 +145,8 @@ is among the results; ``hard``: it is not. Empty where it was not searched."""
 class Depiction(Nested):
     """How this picture was chosen for the anchor, and how easily it gives the anchor away.
 
+    Where pictures are fetched, the latter is known once all are: from the stage difficulty on.
+
     Fields that were not measured are None or empty.
     """
 
@@ -175,6 +177,13 @@ class Depiction(Nested):
     ease_at_training: Ease
 
 
+class FetchedPicture(Nested):
+    """A picture that was fetched, and the article that shows it."""
+
+    title: str
+    picture: Picture
+
+
 class Grounding(Record):
     """A picture and a question about it. ``record_id`` is the question's id from here on."""
 
@@ -194,6 +203,9 @@ class Grounding(Record):
     """What an independent reader understood the text to ask; None for questions from outside."""
     screening: Screening | None = None
     """What it found that the text gives away; None for questions from outside."""
+    fetched: tuple[FetchedPicture, ...] = ()
+    """What was fetched for this question: pictures of the anchor, refused ones of its article too, and lead pictures of
+    others of its type. Searches by picture in later stages know them."""
 
 
 SearchNeed = Literal["", "search-free", "image", "text", "mixed"]
@@ -244,6 +256,8 @@ class Difficulty(Grounding):
     left_out: tuple[str, ...] = ()
     """What the preset wants and could not be done: conditions without a picture to show, ``picture-too-simple`` without
     a judge."""
+    tools: tuple[str, ...] = ()
+    """Searches by words and by picture that attempts were given the results of, each with its version."""
 
 
 class SearchResult(Nested):

@@ -153,6 +153,11 @@ class Searches:
         """Digest of everything that decides what an attempt is shown."""
         return digest_value([VERSION, SNIPPET, self.hits, self.text.identity, self.images.identity])
 
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Both searches, each with its version."""
+        return tuple(search.identity.partition(":")[0] for search in (self.text, self.images))
+
 
 @dataclass(frozen=True, slots=True)
 class Exhibit:

@@ -1,6 +1,9 @@
 """Choose the anchor's picture: rank the candidates and take the first that passes every check.
 
 OpenSearch-VL, section 3.1 (anchor-aware grounding), with the checks I3 to I8 of research/quality.md.
+
+Pictures at hand are ranked together. Where some must be fetched, what is told of their files orders the candidates, and
+they are fetched one after another until one passes: most anchors need the first alone.
 """
 
 import asyncio
@@ -13,7 +16,21 @@ from functools import partial
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from pipelines.agent.depicting import CandidateLister, PictureCandidate, Ranked, Ranker, check_depiction
+from pipelines.agent.depicting import (
+    CandidateLister,
+    Dropped,
+    Listed,
+    MetadataRanker,
+    PictureCandidate,
+    Ranked,
+    Ranker,
+    RemoteCandidate,
+    check_depiction,
+    check_points,
+    explain_evidence,
+    gather_evidence,
+    weigh_evidence,
+)
 from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.agent.pictures import Reader, Reading
 from pipelines.checks.legibility import check_readable
@@ -22,6 +39,7 @@ from pipelines.checks.pictures import (
     check_parts,
     check_picture,
     check_simple,
+    check_size,
     check_use,
     rate_ease,
 )
@@ -31,10 +49,10 @@ from pipelines.errors import RecordFailed, Unavailable
 from pipelines.ids import digest_value
 from pipelines.pictures import MAX_BYTES, PictureSource, PictureStore, Probe, encode_picture, open_pixels, probe_picture
 from pipelines.services.protocols import ImageSearch, PictureFile
-from schemas.datasets import Depiction, Ease, Picture
+from schemas.datasets import Depiction, Ease, FetchedPicture, Picture
 from schemas.proofs import Answer
 
-VERSION = 1
+VERSION = 2
 """Version of the order of the checks and of their inputs; part of the choice's identity."""
 HITS = 5
 """Results of the search by picture that says how easily the anchor is found."""
@@ -67,6 +85,56 @@ class Choice:
     picture: Picture | None = None
     depiction: Depiction | None = None
     refused: tuple[CheckResult, ...] = ()
+    fetched: tuple[FetchedPicture, ...] = ()
+    """What was fetched on the way and stands on the anchor's page or was chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class EaseRater:
+    """Says how easily a search by picture finds an anchor, with its picture and with that at training resolution.
+
+    Attributes:
+        search: as the agent will search.
+        pictures: where the pictures lie.
+        near: distance up to which it found the very picture, in the search's own measure.
+        training_pixels: of a picture as a student sees it.
+    """
+
+    search: ImageSearch
+    pictures: PictureStore
+    near: float = 4.0
+    training_pixels: int = 262_144
+
+    @property
+    def identity(self) -> str:
+        """Digest of everything that decides a rating."""
+        return digest_value([HITS, self.near, self.training_pixels, self.search.identity])
+
+    async def rate(self, picture: Picture, title: str) -> tuple[Ease, Ease]:
+        """Return the ease of a picture in the store, and of what is left of it for training.
+
+        Raises:
+            ServiceError: if the search is unavailable, or the picture's file is missing.
+        """
+        whole = PictureFile(picture.sha256, self.pictures.path(picture.sha256, picture.extension))
+        ease, shrink = await self._rate(whole, title), find_shrink(picture, self.training_pixels)
+        if shrink >= 1.0:
+            return ease, ease
+        data = await asyncio.to_thread(self.pictures.read, picture)
+        small = await asyncio.to_thread(_shrink_picture, data, shrink)
+        # The small copy lives only as long as the search.
+        with tempfile.TemporaryDirectory(prefix="synth-") as folder:
+            file = PictureFile(hashlib.sha256(small).hexdigest(), Path(folder) / "small.jpg")
+            await asyncio.to_thread(file.path.write_bytes, small)
+            return ease, await self._rate(file, title)
+
+    async def _rate(self, file: PictureFile, title: str) -> Ease:
+        return rate_ease(await self.search.search_image(file, HITS), title, self.near)[0]
+
+
+def find_shrink(picture: Picture | Probe, pixels: int) -> float:
+    """Return the factor by which a picture is shrunk for training; 1 or more where it is small enough."""
+    return math.sqrt(pixels / (picture.width * picture.height))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +154,18 @@ class PictureChooser:
     """Everything that decides which picture stands for an anchor.
 
     Attributes:
-        search: by picture, as the agent will search; it says how easily the anchor is found.
+        rater: says how easily the anchor is found; None where the pictures to be searched are not all known yet.
         copies: finds pictures of the corpus by perceptual hash.
         reader: OCR; without one, readable names are not checked.
-        near: distance up to which the search by picture found the very picture, in the search's own measure.
     """
 
     pictures: PictureStore
     lister: CandidateLister
     ranker: Ranker
-    search: ImageSearch
+    rater: EaseRater | None
     copies: LocalImageSearch
     reader: Reader | None
     settings: GroundingsConfig
-    near: float = 4.0
     _slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = field(
         init=False, repr=False, compare=False, default_factory=WeakKeyDictionary
     )
@@ -108,14 +174,14 @@ class PictureChooser:
     @property
     def identity(self) -> str:
         """Digest of everything that decides a choice."""
-        parts = [self.lister.identity, self.ranker.identity, self.search.identity, self.copies.identity]
-        parts.append("" if self.reader is None else self.reader.identity)
+        parts = [self.lister.identity, self.ranker.identity, self.copies.identity]
+        parts += ["" if part is None else part.identity for part in (self.rater, self.reader)]
         # The keys that other parts do not cover.
         keys = {"min_side", "decides", "threshold", "min_margin", "distractors", "avoid_lead", "refuse_simple"}
         rules = self.settings.model_dump(include=keys | {"training_pixels"})
-        return digest_value([VERSION, HITS, self.near, rules, *parts])
+        return digest_value([VERSION, rules, *parts])
 
-    async def choose(self, anchor: Anchor, candidates: Sequence[PictureCandidate], audit: bool = False) -> Choice:
+    async def choose(self, anchor: Anchor, candidates: Sequence[Listed], audit: bool = False) -> Choice:
         """Return the best candidate that passes every check, or the faults of the best one if none passes.
 
         Args:
@@ -127,14 +193,62 @@ class PictureChooser:
             ServiceError: if a search, a fetch or an engine is unavailable, or a picture's file is missing.
         """
         refused: tuple[CheckResult, ...] = ()
-        ranking = await self.ranker.rank(anchor.node, anchor.path, candidates)
-        for ranked in sorted(ranking, key=lambda each: self.settings.avoid_lead and each.candidate.source == "infobox"):
+        fetched: list[PictureCandidate] = []
+        for candidate in await self._order(anchor, candidates):
+            whole = audit and not refused
+            ranked = candidate if isinstance(candidate, Ranked) else await self._open(candidate, anchor, whole, fetched)
+            if isinstance(ranked, CheckResult):
+                refused = refused or (ranked,)
+                continue
             async with self._slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(OPEN)):
-                look, found = await self._examine(ranked, anchor, audit and not refused)
+                look, found = await self._examine(ranked, anchor, whole)
                 if look is not None and not found:
-                    return await self._take(look, anchor, len(candidates))
+                    choice = await self._take(look, anchor, len(candidates))
+                    return replace(choice, fetched=_list_fetched(fetched, anchor, ranked.candidate))
             refused = refused or found
-        return Choice(refused=refused or (CheckResult("FAIL", "picture-unusable", "no candidate can be opened"),))
+        refused = refused or (CheckResult("FAIL", "picture-unusable", "no candidate can be opened"),)
+        return Choice(refused=refused, fetched=_list_fetched(fetched, anchor))
+
+    async def _order(self, anchor: Anchor, candidates: Sequence[Listed]) -> Sequence[Ranked | Listed]:
+        """Return the candidates in the order in which they are examined; ranked where all are at hand."""
+        at_hand = [each for each in candidates if isinstance(each, PictureCandidate)]
+        if len(at_hand) == len(candidates):
+            ranking = await self.ranker.rank(anchor.node, anchor.path, at_hand)
+            return sorted(ranking, key=lambda each: self._comes_last(each.candidate))
+        points = {each.image.file: self._weigh(anchor, each)[0] for each in candidates}
+        return sorted(candidates, key=lambda each: (self._comes_last(each), -points[each.image.file]))
+
+    def _comes_last(self, candidate: Listed) -> bool:
+        return self.settings.avoid_lead and candidate.source == "infobox"
+
+    def _weigh(self, anchor: Anchor, candidate: Listed) -> tuple[float, str]:
+        """Return the points of a candidate's metadata, and what speaks for and against it."""
+        evidence = gather_evidence(self.lister.corpus, anchor.node, candidate.image, candidate.source)
+        return weigh_evidence(evidence), explain_evidence(evidence)
+
+    async def _open(
+        self, candidate: Listed, anchor: Anchor, audit: bool, fetched: list[PictureCandidate]
+    ) -> Ranked | CheckResult:
+        """Return a candidate ranked by itself, fetched first if it is not at hand; or what refuses it."""
+        if isinstance(candidate, RemoteCandidate):
+            refused = () if audit else run_checks(self._list_early_checks(candidate, anchor))
+            found = refused[0] if refused else await self.lister.fetch_candidate(candidate)
+            if isinstance(found, CheckResult):
+                return found
+            if isinstance(found, Dropped):
+                return CheckResult("FAIL", found.reason, found.detail)
+            fetched.append(found)
+            candidate = found
+        ranking = await self.ranker.rank(anchor.node, anchor.path, [candidate])
+        return ranking[0] if ranking else CheckResult("FAIL", "picture-unusable", f"{candidate.image.file}: broken")
+
+    def _list_early_checks(self, candidate: RemoteCandidate, anchor: Anchor) -> Iterator[Check]:
+        """Yield the checks whose outcome no fetch can change."""
+        image = candidate.image
+        yield partial(check_size, image.width, image.height, self.settings.min_side)
+        yield partial(check_use, image.title, anchor.title, image.depicts, anchor.qid)
+        if isinstance(self.ranker, MetadataRanker):
+            yield partial(check_points, *self._weigh(anchor, candidate))
 
     async def _examine(
         self, ranked: Ranked, anchor: Anchor, audit: bool
@@ -157,14 +271,11 @@ class PictureChooser:
             return look, (*found, CheckResult("UNKNOWN", "picture-readable", detail))
 
     async def _read_small(self, look: _Look) -> _Look:
-        lines, shrink = look.reading.lines if look.reading else (), self._find_shrink(look.probe)
+        lines = look.reading.lines if look.reading else ()
+        shrink = find_shrink(look.probe, self.settings.training_pixels)
         if self.reader is not None and lines and shrink < 1.0:
             lines = (await replace(self.reader, scales=(shrink,)).read(look.data)).lines
         return replace(look, small=lines)
-
-    def _find_shrink(self, probe: Probe) -> float:
-        """Return the factor by which a picture is shrunk for training; 1 or more where it is small enough."""
-        return math.sqrt(self.settings.training_pixels / (probe.width * probe.height))
 
     def _list_checks(self, look: _Look, anchor: Anchor) -> Iterator[Check]:
         """Yield the checks that cost little, those that need metadata alone before those that decode."""
@@ -189,9 +300,7 @@ class PictureChooser:
         ranked, image = look.ranked, look.ranked.candidate.image
         source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
         picture = await asyncio.to_thread(self.pictures.add_bytes, look.data, source)
-        file = PictureFile(picture.sha256, self.pictures.path(picture.sha256, picture.extension))
-        ease = await self._rate(file, anchor)
-        shrink = self._find_shrink(look.probe)
+        eases: tuple[Ease, Ease] = ("", "") if self.rater is None else await self.rater.rate(picture, anchor.title)
         reading = look.reading
         depiction = Depiction(
             source=ranked.candidate.source,
@@ -206,22 +315,35 @@ class PictureChooser:
             engines=reading.engines if reading else (),
             text=reading.lines if reading else (),
             text_at_training=look.small,
-            ease=ease,
-            ease_at_training=ease if shrink >= 1.0 else await self._rate_small(look.data, shrink, anchor),
+            ease=eases[0],
+            ease_at_training=eases[1],
         )
         return Choice(picture, depiction)
 
-    async def _rate(self, file: PictureFile, anchor: Anchor) -> Ease:
-        hits = await self.search.search_image(file, HITS)
-        return rate_ease(hits, anchor.title, self.near)[0]
 
-    async def _rate_small(self, data: bytes, shrink: float, anchor: Anchor) -> Ease:
-        """Rate the picture as a student sees it; the small copy lives only as long as the search."""
-        small = await asyncio.to_thread(_shrink_picture, data, shrink)
-        with tempfile.TemporaryDirectory(prefix="synth-") as folder:
-            file = PictureFile(hashlib.sha256(small).hexdigest(), Path(folder) / "small.jpg")
-            await asyncio.to_thread(file.path.write_bytes, small)
-            return await self._rate(file, anchor)
+def _list_fetched(
+    fetched: Sequence[PictureCandidate], anchor: Anchor, taken: PictureCandidate | None = None
+) -> tuple[FetchedPicture, ...]:
+    """Return what was fetched, without what a search found and was not taken: that stands on no page."""
+    shown = [each for each in fetched if each.source != "search" or each is taken]
+    return tuple(FetchedPicture(title=anchor.title, picture=describe_fetched(each)) for each in shown)
+
+
+def describe_fetched(candidate: PictureCandidate) -> Picture:
+    """Return a fetched candidate as the picture that it is in the store."""
+    image = candidate.image
+    return Picture(
+        sha256=image.sha256,
+        extension=image.format,
+        file=image.file,
+        width=image.width,
+        height=image.height,
+        phash=image.phash,
+        author=image.author,
+        licence=image.licence,
+        licence_url=image.licence_url,
+        source_url=image.source_url,
+    )
 
 
 def _open_candidate(candidate: PictureCandidate) -> tuple[bytes, Probe] | CheckResult:

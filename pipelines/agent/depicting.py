@@ -1,8 +1,8 @@
 """Candidate pictures of an anchor, and scores of how well each depicts it.
 
 Candidates are the infobox's picture, the other pictures of the article, and the results of a picture search. Use,
-format and size are judged by their metadata before anything is fetched. Rankers score candidates by file metadata or by
-an encoder, against distractors of the anchor's type.
+format and size are judged by their metadata; a candidate that is not at hand is fetched when it is wanted. Rankers
+score candidates by file metadata or by an encoder, against distractors of the anchor's type.
 
 The metadata score is the sum of these points, kept within 0 to 1; a picture passes from 0.5 on:
 
@@ -59,7 +59,7 @@ from pipelines.services.protocols import ImageEncoder, PictureFile
 from schemas.corpus import CorpusImage, Page
 from schemas.datasets import CandidateSource
 
-_VERSION = 1
+_VERSION = 2
 _MISSING = "missing"
 _SEARCHED = 3
 """Files asked of a search for each candidate wanted: many are of no use."""
@@ -76,6 +76,19 @@ class PictureCandidate:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoteCandidate:
+    """A candidate that must be fetched first."""
+
+    image: CorpusImage
+    """What the corpus or a service says of it."""
+    source: CandidateSource
+    remote: RemoteFile
+
+
+Listed = PictureCandidate | RemoteCandidate
+
+
+@dataclass(frozen=True, slots=True)
 class Dropped:
     """A picture that is none, and why."""
 
@@ -89,7 +102,7 @@ class Dropped:
 class CandidateList:
     """The candidates of an anchor in order, and what was dropped on the way to them."""
 
-    found: tuple[PictureCandidate, ...]
+    found: tuple[Listed, ...]
     dropped: tuple[Dropped, ...]
 
 
@@ -110,17 +123,20 @@ class _Progress:
     facts: dict[str, ImageFacts] = field(default_factory=dict)
     """What a service said, by file."""
     seen: set[str] = field(default_factory=set)
-    found: list[PictureCandidate] = field(default_factory=list)
+    found: list[Listed] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
 
     @property
     def is_full(self) -> bool:
         return len(self.found) >= self.limit
 
+    def finish(self) -> CandidateList:
+        return CandidateList(tuple(self.found), tuple(self.dropped))
+
 
 @dataclass(frozen=True, slots=True)
 class CandidateLister:
-    """Lists the pictures of an article; without services it makes no request.
+    """Lists the pictures of an article, and fetches those that are wanted; without services it makes no request.
 
     Attributes:
         corpus: whose articles and pictures they are.
@@ -165,7 +181,40 @@ class CandidateLister:
             results = await self.search.search_files(self.corpus.page(node).title, self.limit * _SEARCHED)
             state.facts = dict(results) | state.facts
             await self._take_files(state, {file: "search" for file, _ in results})
-        return CandidateList(tuple(state.found), tuple(state.dropped))
+        return state.finish()
+
+    async def list_files(self, files: Sequence[str]) -> CandidateList:
+        """Return those of some lead pictures that can be used, in order. Raises as :meth:`list_candidates`."""
+        state = _Progress(len(files))
+        await self._take_files(state, dict.fromkeys(files, "infobox"))
+        return state.finish()
+
+    async def fetch_candidate(self, candidate: RemoteCandidate) -> PictureCandidate | Dropped:
+        """Return a candidate with its file, or why it is none.
+
+        Raises:
+            RateLimited, Unavailable: of the service.
+        """
+        assert self.fetch is not None
+        image = candidate.image
+        credit = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
+        try:
+            data = await self.fetch.fetch_file(candidate.remote)
+            # Beside the loop: what is decoded would hold up every record under way.
+            picture = await asyncio.to_thread(self.pictures.add_bytes, data, credit)
+        except RecordFailed as error:
+            return Dropped(image.file, "picture-unusable", f"{image.file}: {error}")
+        fetched = replace(
+            image,
+            sha256=picture.sha256,
+            width=picture.width,
+            height=picture.height,
+            format=picture.extension,
+            phash=picture.phash,
+            bytes=len(data),
+        )
+        path = self.pictures.path(picture.sha256, picture.extension)
+        return PictureCandidate(fetched, candidate.source, PictureFile(picture.sha256, path))
 
     async def _take_files(self, state: _Progress, sources: Mapping[str, CandidateSource]) -> None:
         files = [file for file in sources if file not in state.seen]
@@ -179,7 +228,7 @@ class CandidateLister:
                     return
                 try:
                     described = _choose_row(file, image, state.facts.get(file))
-                    state.found.append(await self._take_file(state, file, described, sources[file]))
+                    state.found.append(self._take_file(state, file, described, sources[file]))
                 except _Unfit as unfit:
                     state.dropped.append(Dropped(file, unfit.reason, f"{file}: {unfit.detail}"))
 
@@ -192,10 +241,8 @@ class CandidateLister:
             told = await self.metadata.describe_images(unknown)
             state.facts |= {file: facts for file, facts in told.items() if facts is not None}
 
-    async def _take_file(
-        self, state: _Progress, file: str, image: CorpusImage | None, source: CandidateSource
-    ) -> PictureCandidate:
-        """Return a file as a candidate, fetched if it is not at hand.
+    def _take_file(self, state: _Progress, file: str, image: CorpusImage | None, source: CandidateSource) -> Listed:
+        """Return a file as a candidate.
 
         Raises:
             _Unfit: if it cannot be one.
@@ -211,30 +258,8 @@ class CandidateLister:
         if not (image.url and image.width and image.height):
             raise _Unfit("picture-unusable", "its address or its size is not known")
         facts = state.facts.get(file)
-        remote = RemoteFile(file, image.url, image.width, facts.sha1 if facts is not None else "")
-        return await self._fetch(self.fetch, remote, image, source)
-
-    async def _fetch(
-        self, fetch: FileFetch, remote: RemoteFile, image: CorpusImage, source: CandidateSource
-    ) -> PictureCandidate:
-        credit = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
-        try:
-            data = await fetch.fetch_file(remote)
-            # Beside the loop: what is decoded would hold up every record under way.
-            picture = await asyncio.to_thread(self.pictures.add_bytes, data, credit)
-        except RecordFailed as error:
-            raise _Unfit("picture-unusable", str(error)) from error
-        fetched = replace(
-            image,
-            sha256=picture.sha256,
-            width=picture.width,
-            height=picture.height,
-            format=picture.extension,
-            phash=picture.phash,
-            bytes=len(data),
-        )
-        path = self.pictures.path(picture.sha256, picture.extension)
-        return PictureCandidate(fetched, source, PictureFile(picture.sha256, path))
+        sha1 = facts.sha1 if facts is not None else ""
+        return RemoteCandidate(image, source, RemoteFile(file, image.url, image.width, sha1))
 
 
 def _is_at_hand(image: CorpusImage) -> bool:
@@ -647,9 +672,7 @@ def check_depiction(ranked: Ranked, settings: GroundingsConfig) -> CheckResult:
             too few entities to compare with, or too little metadata.
     """
     if ranked.over_threshold is None:
-        if ranked.score >= METADATA_PASSES:
-            return PASSED
-        return CheckResult("UNKNOWN", CODE, f"{ranked.score:.2f} points, allowed from {METADATA_PASSES}: {ranked.note}")
+        return check_points(ranked.score, ranked.note)
     if settings.decides != "threshold":
         result = _check_margin(ranked, settings)
         if not result.passed or settings.decides == "margin":
@@ -658,6 +681,13 @@ def check_depiction(ranked: Ranked, settings: GroundingsConfig) -> CheckResult:
     if ranked.score > settings.threshold:
         return PASSED
     return CheckResult("FAIL", CODE, f"similarity {ranked.score:.3f}, more than {settings.threshold} is allowed")
+
+
+def check_points(points: float, note: str) -> CheckResult:
+    """Return whether metadata alone speaks for a picture; UNKNOWN where too little does."""
+    if points >= METADATA_PASSES:
+        return PASSED
+    return CheckResult("UNKNOWN", CODE, f"{points:.2f} points, allowed from {METADATA_PASSES}: {note}")
 
 
 def _check_margin(ranked: Ranked, settings: GroundingsConfig) -> CheckResult:

@@ -38,7 +38,7 @@ from pipelines.files import drafting_folder, explain_os_error
 from pipelines.ids import digest_value
 from pipelines.pictures import PictureSource, PictureStore, compute_phash
 from pipelines.services.protocols import ImageEncoder, ImageHit, PictureFile
-from schemas.datasets import Picture
+from schemas.datasets import FetchedPicture, Picture
 
 Found = tuple[str, str, float]
 """Title of a page, file name of the picture that was found on it, distance."""
@@ -46,27 +46,27 @@ Found = tuple[str, str, float]
 
 @dataclass(frozen=True)
 class FetchedPictures:
-    """Pictures that the stage groundings fetched for anchors: their files are in no corpus. Safe from any thread.
+    """Pictures that the stage groundings fetched: their files are in no corpus. Safe from any thread.
 
     Attributes:
         key: of the rows, which decide what was fetched.
-        read: returns the title of the anchor and the picture of each row whose picture was fetched.
+        read: returns what was fetched for each row.
         store: where they lie.
     """
 
     key: str
-    read: Callable[[], Iterable[tuple[str, Picture]]]
+    read: Callable[[], Iterable[FetchedPicture]]
     store: PictureStore
     _lock: Lock = field(default_factory=Lock, init=False, repr=False, compare=False)
 
     @cached_property
     def by_file(self) -> dict[str, tuple[Picture, tuple[str, ...]]]:
-        """Each picture with the titles of its anchors, sorted, by file name in order."""
+        """Each picture with the titles of the articles that show it, sorted, by file name in order."""
         titles = defaultdict[str, set[str]](set)
         pictures = {}
-        for title, picture in self.read():
-            pictures[picture.file] = picture
-            titles[picture.file].add(title)
+        for fetched in self.read():
+            pictures[fetched.picture.file] = fetched.picture
+            titles[fetched.picture.file].add(fetched.title)
         return {file: (pictures[file], tuple(sorted(titles[file]))) for file in sorted(pictures)}
 
     def open_index(self) -> "PictureIndex":

@@ -231,6 +231,7 @@ def _run_claimed(
     assembly = Assembly(config, workspace, corpus)
     with closing(assembly):
         planned = [] if last == "corpus" else assembly.plan_stages(last)
+        reporter.watch(assembly.seeing.describe_fetching)
         chosen = select_stages(planned, until, only) if planned else []
 
         def end(report: StageReport) -> None:

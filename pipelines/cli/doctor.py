@@ -26,7 +26,7 @@ from PIL import Image
 from rich.table import Table
 
 from pipelines.agent.pictures import has_opencv, make_repairs
-from pipelines.config.settings import LiveConfig, ModelConfig, ModelsConfig, RunConfig
+from pipelines.config.settings import CommonsConfig, LiveConfig, ModelConfig, ModelsConfig, RunConfig
 from pipelines.corpus.dump import list_parts, read_site
 from pipelines.corpus.manifest import find_side_files
 from pipelines.errors import RateLimited, RecordFailed, SynthError
@@ -41,6 +41,7 @@ from pipelines.run.assembly import (
     picks_clip,
 )
 from pipelines.run.corpora import DUMP_PATTERN
+from pipelines.run.models import make_commons_api
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.http import (
     Busy,
@@ -130,7 +131,8 @@ def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> Ex
 
 async def _ask_servers(config: RunConfig, patience: float) -> list[Finding]:
     found = await ask_models(config, patience)
-    return found + (await ask_live(config.live, patience) if config.tools.family == "live" else [])
+    found += await ask_live(config.live, patience) if config.tools.family == "live" else []
+    return found + ([await ask_commons(config.commons, patience)] if config.commons.endpoint else [])
 
 
 def _look_at_software() -> list[Finding]:
@@ -334,9 +336,24 @@ def look_at_pictures(config: RunConfig) -> Iterator[Finding]:
         yield _try(f"OCR {name}", partial(_name_engine, name))
     if enhancements.share:
         yield _look_at_repairs(config)
-    if config.corpus.dump and lacks_pictures(config, Path(config.corpus.dump)):
+    if config.corpus.dump:
+        yield from _look_at_sources(config, Path(config.corpus.dump))
+
+
+def _look_at_sources(config: RunConfig, dump: Path) -> Iterator[Finding]:
+    """Yield what is wrong with where pictures and their metadata come from."""
+    side, commons = find_side_files(dump), config.commons
+    if lacks_pictures(config, dump):
         detail = "no images/images.tsv beside the dump and commons.fetch is false: every row lacks a picture"
-        yield Finding("pictures", "problem" if groundings.require_image else "warning", detail)
+        yield Finding("pictures", "problem" if config.groundings.require_image else "warning", detail)
+    if not config.seeds.require_image:
+        return
+    if side.page_props is None:
+        detail = "no page_props table beside the dump: no lead picture is known to be free, and every seed needs one"
+        yield Finding("seeds' pictures", "warning", f"{detail} (seeds.require_image)")
+    elif commons.endpoint and side.media is None and side.images is None:
+        detail = f"no MediaInfo beside the dump: {commons.endpoint} is asked, 50 files in a request"
+        yield Finding("seeds' pictures", "ok", detail)
 
 
 def lacks_pictures(config: RunConfig, dump: Path) -> bool:
@@ -595,6 +612,19 @@ async def ask_live(config: LiveConfig, patience: float = PATIENCE) -> list[Findi
         detail = "live.picture_base is empty: serpapi takes addresses alone; say where images/ is published"
         found.append(Finding("live images: pictures", "problem", detail))
     return found
+
+
+async def ask_commons(config: CommonsConfig, patience: float = PATIENCE) -> Finding:
+    """Ask Commons' API of one file, within its limits."""
+    what = f"Commons at {config.endpoint}"
+    try:
+        async with asyncio.timeout(patience):
+            await make_commons_api(config).describe_images(["Example.jpg"])
+    except TimeoutError:
+        return Finding(what, "problem", f"no answer in {patience:g} s; see commons.api")
+    except SynthError as error:
+        return Finding(what, "problem", f"{error}; see commons.api")
+    return Finding(what, "ok", "says what it knows of files")
 
 
 async def _ask_live(config: LiveConfig, asked: LiveService, patience: float) -> Finding:

@@ -22,6 +22,7 @@ from rich.table import Table
 
 from pipelines.agent.agreement import Interval, bound_mean, estimate_ratio, make_bound, make_exact
 from pipelines.agent.attempts import make_plan
+from pipelines.agent.depicting import REACH
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.pictures import HALVINGS
 from pipelines.cli.yields import ACCEPTING, SampleYield, measure_yield
@@ -299,7 +300,7 @@ def bound_requests(config: RunConfig, stage: str) -> int:
         # Two requests more a round: which entity, and behind which fact.
         hidden, each = max(config.injections.rounds) * config.injections.tries, each + 2
     engines = len(set(groundings.ocr) - {"layer"})
-    fetched = commons.fetch * (1 + bool(commons.api)) + commons.search
+    fetched = 2 * commons.fetch
     difficulty = config.difficulty
     plan = make_plan(difficulty.preset, difficulty.solvers, difficulty.text_solver, difficulty.max_correct)
     judges = sum(model is not None for model in (models.judge, models.second_judge))
@@ -320,9 +321,14 @@ def bound_requests(config: RunConfig, stage: str) -> int:
         "paths": guided,
         "questions": 2 + pages,
         "rewrites": hidden * each,
-        # Each candidate is fetched and read at two scales; the one that is taken is read and looked up once more.
-        "groundings": 3 + groundings.candidates * (2 * engines + fetched) + engines + 2,
-        "difficulty": attempts + searches + plan.judges_picture,
+        # Each candidate is asked about, fetched and read at two scales; the one that is taken is read and looked up
+        # once more. Others of its type are gone through until enough can be fetched.
+        "groundings": 5
+        + groundings.candidates * (2 * engines + fetched)
+        + engines
+        + commons.search
+        + fetched * REACH * commons.distractors,
+        "difficulty": attempts + searches + plan.judges_picture + fetched,
         "enhancements": trials * (1 + 2 * engines) if config.enhancements.share else 0,
         "rollouts": config.rollouts.attempts * (config.rollouts.max_calls * a_call + 1 + judged),
         "trajectories": judged,

@@ -20,6 +20,12 @@ LEAST_ROWS = 20
 """Rows of which a stage must refuse all before that is worth a word."""
 PICTURES = "set commons.fetch=true and commons.contact, or lay pictures with their images.tsv into images/"
 
+SEEDS = (
+    "a picture is known from images/images.tsv, Commons' MediaInfo dump or commons.api, and free by the wiki's "
+    "page_props table; or set seeds.require_image=false"
+)
+"""What the gate for seeds' pictures needs."""
+
 GOVERNING: Mapping[str, Mapping[str, str]] = {
     "seeds": {
         "no-infobox": "seeds.require_infobox",
@@ -106,8 +112,14 @@ class Warner:
             self._say(f"{detail}; set adapter=openai, name and base_url of each for rows that are worth something")
 
     def warn_of_stage(self, report: StageReport) -> None:
-        """Warn of a stage that refused all its rows for one reason."""
-        if report.rows_in < LEAST_ROWS or report.kept or report.failed or len(report.rejected) != 1:
+        """Warn of a stage that refused all its rows for one reason, and of seeds that lack a picture."""
+        if report.rows_in < LEAST_ROWS or report.kept or report.failed:
+            return
+        if report.stage == "seeds" and "no-image" in report.rejected:
+            lost = report.rejected["no-image"]
+            self._say(f"seeds refused all {report.rows_in:,} articles, {lost:,} of them for want of a picture; {SEEDS}")
+            return
+        if len(report.rejected) != 1:
             return
         ((reason, count),) = report.rejected.items()
         setting = GOVERNING.get(report.stage, {}).get(reason, "")

@@ -144,11 +144,8 @@ def _check_sight(config: RunConfig) -> None:
         raise ConfigError(
             "configuration: commons.contact is empty; name a contact: --set commons.contact=you@example.org"
         )
-    if commons.search and not (commons.api and commons.fetch):
-        raise ConfigError(
-            "configuration: commons.search needs commons.api and commons.fetch: "
-            "--set commons.api=https://commons.wikimedia.org/w/api.php --set commons.fetch=true"
-        )
+    if commons.search and not commons.fetch:
+        raise ConfigError("configuration: commons.search needs commons.fetch: --set commons.fetch=true")
 
 
 def _check_acting(config: RunConfig) -> None:

@@ -71,17 +71,22 @@ class SparqlConfig(Section):
     reply_bytes: int = Field(1 << 25, ge=1000, description="largest reply")
 
 
+COMMONS_API = "https://commons.wikimedia.org/w/api.php"
+
+
 class CommonsConfig(Section):
-    """The imageinfo API that seeds ask of pictures about which the corpus knows nothing; replies are recorded."""
+    """Wikimedia Commons: what its API says of pictures about which the corpus knows nothing, and the pictures."""
 
     api: str = Field(
         "",
         pattern=r"^(https?://[^\s@?#]+)?$",
         description="address of api.php, as https://commons.wikimedia.org/w/api.php, without user, password or "
-        "parameters; empty: not asked",
+        "parameters; empty: that one if pictures are fetched, else none is asked",
     )
     contact: str = Field("", pattern=CONTACT, description="address or mail in the User-Agent")
-    pause: float = Field(0.5, ge=0.0, description="seconds between two requests; only one is ever in flight")
+    pause: float = Field(0.5, ge=0.0, description="seconds between two requests to the API; only one is in flight")
+    connections: int = Field(2, ge=1, description="pictures fetched at a time; Commons' robot policy allows two")
+    rate: float = Field(10.0, gt=0.0, description="pictures a second; ten of 1280 pixels stay within its 25 Mbit/s")
     fetch: bool = Field(
         False, description="fetch pictures that are not at hand; each once, under its content's name in the image store"
     )
@@ -89,6 +94,14 @@ class CommonsConfig(Section):
         1280, description="width of what is fetched, pixels; a smaller original is fetched as it is"
     )
     search: bool = Field(False, description="search Commons for further candidates of an anchor's picture")
+    distractors: int = Field(
+        2, ge=0, description="lead pictures of others of the anchor's type that are fetched with each question's"
+    )
+
+    @property
+    def endpoint(self) -> str:
+        """The address of the API that is asked; empty for none."""
+        return self.api or (COMMONS_API if self.fetch else "")
 
 
 class SeedsConfig(Section):

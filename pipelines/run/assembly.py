@@ -4,7 +4,7 @@
 :class:`Assembly` the stages with their keys. Each part is built once and only when it is needed.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib.util import find_spec
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from pipelines.agent.acceptance import Cascade
 from pipelines.agent.attempts import PictureSwaps, Searches, make_plan
 from pipelines.agent.cascade import EstimatedTokens, open_tokenizer
-from pipelines.agent.choosing import PictureChooser
+from pipelines.agent.choosing import EaseRater, PictureChooser
 from pipelines.agent.depicting import CandidateLister, ClipRanker, MetadataRanker, Ranker
 from pipelines.agent.dialects import find_dialect
+from pipelines.agent.distractors import DistractorFetcher
 from pipelines.agent.guiding import Guide
 from pipelines.agent.judging import ProcessJury, UnscoredWatch
 from pipelines.agent.loop import Agent
@@ -37,18 +38,20 @@ from pipelines.graph.query import Indexes
 from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
 from pipelines.ids import digest_value, make_stage_key
 from pipelines.pictures import PictureStore
+from pipelines.run.fetched import read_fetched
 from pipelines.run.models import (
     Roles,
-    make_file_fetch,
+    make_counted_fetch,
     make_file_search,
     make_image_metadata,
     make_wikidata_source,
     open_later,
 )
 from pipelines.run.runner import PlannedStage
-from pipelines.run.shards import read_parts
 from pipelines.run.stage import AnyStage
 from pipelines.run.workspace import StageFolder, Workspace
+from pipelines.services.clients.commons import RecordedFileFetch
+from pipelines.services.clients.commons_queue import CountedFetch
 from pipelines.services.clients.encoder import CachedEncoder
 from pipelines.services.clients.http import HttpClient
 from pipelines.services.clients.images import LiveImageSearch
@@ -68,7 +71,6 @@ from pipelines.stages.rewrites import Rewrites
 from pipelines.stages.rollouts import Rollouts
 from pipelines.stages.seeds import Seeds
 from pipelines.stages.trajectories import Trajectories
-from schemas.datasets import Grounding, Picture
 from schemas.manifest import InputEntry
 from schemas.proofs import UNCOUNTED, Thresholds
 
@@ -142,7 +144,7 @@ class Seeing:
         folder = self.grounded
         if folder is None or not self.config.commons.fetch:
             return None
-        return FetchedPictures(folder.path.name, partial(read_fetched, folder, self.corpus), self.roles.pictures)
+        return FetchedPictures(folder.path.name, partial(read_fetched, folder), self.roles.pictures)
 
     def _make_search(self, thumbnails: Thumbnails | None, fetched: FetchedPictures | None) -> ImageSearch:
         search: ImageSearch = LocalImageSearch(self.corpus, thumbnails=thumbnails, fetched=fetched)
@@ -198,16 +200,35 @@ class Seeing:
         """Return the lister of an anchor's candidate pictures."""
         config, roles, limit = self.config.commons, self.roles, self.config.groundings.candidates
         epoch = self.roles.find_epoch("commons")
-        metadata = make_image_metadata(config, roles.replies, epoch) if config.api and config.fetch else None
+        metadata = make_image_metadata(config, roles.replies, epoch) if config.fetch else None
         search = make_file_search(config, roles.replies, epoch) if config.search else None
-        fetch = make_file_fetch(config, roles.replies, roles.pictures, epoch) if config.fetch else None
+        fetch = (
+            RecordedFileFetch(self.fetching, roles.replies, epoch, pictures=roles.pictures) if config.fetch else None
+        )
         return CandidateLister(self.corpus, roles.pictures, limit, metadata, search, fetch)
 
-    def make_chooser(self) -> PictureChooser:
-        """Return the chooser of an anchor's picture."""
+    @cached_property
+    def fetching(self) -> CountedFetch:
+        """What fetches pictures from Commons, with its counts."""
+        return make_counted_fetch(self.config.commons)
+
+    def describe_fetching(self) -> str:
+        """Return how far the fetching of pictures is; empty where none waits."""
+        return self.fetching.describe() if "fetching" in self.__dict__ else ""
+
+    def make_chooser(self, lister: CandidateLister) -> PictureChooser:
+        """Return the chooser of an anchor's picture; where pictures are fetched, it rates none by a search."""
+        rater = None if self.config.commons.fetch else self._make_rater(self.image_search)
+        parts = (lister, self.ranker, rater, self.copies, self.reader)
+        return PictureChooser(self.roles.pictures, *parts, self.config.groundings)
+
+    def make_late_rater(self) -> EaseRater | None:
+        """Return what rates pictures after all were fetched; None where none is."""
+        return self._make_rater(self.later_search) if self.config.commons.fetch else None
+
+    def _make_rater(self, search: ImageSearch) -> EaseRater:
         near = NEAR_COSINE if self._searches_by_likeness else NEAR_BITS
-        parts = (self.make_lister(), self.ranker, self.image_search, self.copies, self.reader)
-        return PictureChooser(self.roles.pictures, *parts, self.config.groundings, near)
+        return EaseRater(search, self.roles.pictures, near, self.config.groundings.training_pixels)
 
     def make_enhancements(self) -> Enhancements:
         """Return the stage that degrades pictures."""
@@ -230,19 +251,6 @@ class Seeing:
             self._model.close()
             self._model = None
             del self.__dict__["encoder"]
-
-
-def read_fetched(folder: StageFolder, corpus: Corpus) -> Iterator[tuple[str, Picture]]:
-    """Yield the anchor's title and the picture of every row of groundings whose picture is not the corpus's own.
-
-    Raises:
-        ConfigError: if the stage is not complete.
-    """
-    for row in read_parts(folder, Grounding):
-        picture = row.picture
-        image = corpus.image(picture.file) if picture is not None else None
-        if picture is not None and (image is None or image.sha256 != picture.sha256):
-            yield row.proof.nodes[0].title, picture
 
 
 def make_upscaler(config: ToolsConfig) -> Upscaler | None:
@@ -344,10 +352,31 @@ class Acting:
 
     @cached_property
     def corpus_search(self) -> TextSearch:
-        """The corpus's full-text search, recorded; difficulty's attempts use it with every family of tools."""
+        """The corpus's full-text search, recorded."""
         return RecordedTextSearch(
             LocalTextSearch(self.corpus), self.roles.replies, self.roles.find_epoch("text_search")
         )
+
+    @cached_property
+    def live_searches(self) -> tuple[TextSearch, ImageSearch] | None:
+        """The live searches by words and by picture, recorded; None where the run's tools are local.
+
+        Raises:
+            ConfigError: if a service's key is missing.
+        """
+        if self.config.tools.family != "live":
+            return None
+        roles, live = self.roles, self.config.live
+        texts, images = make_text_search(live), make_image_search(live, roles.pictures)
+        return (
+            RecordedTextSearch(texts, roles.replies, roles.find_epoch("text_search"), live=True),
+            RecordedImageSearch(images, roles.replies, roles.find_epoch("image_search"), live=True),
+        )
+
+    def make_searches(self) -> Searches:
+        """Return the searches that difficulty's attempts are given: those of the teacher."""
+        texts, images = self.live_searches or (self.corpus_search, self.seeing.later_search)
+        return Searches(texts, images, self.roles.pictures, self.config.difficulty.search_hits)
 
     def make_agent(self) -> Agent:
         """Return the teacher with its tools, all recorded.
@@ -387,16 +416,8 @@ class Acting:
     def _make_tools(self) -> ToolBox:
         config, roles, live = self.config.tools, self.roles, self.config.tools.family == "live"
         summarised = self.config.summarises
-        texts: TextSearch
-        images: ImageSearch
-        reader: PageReader
-        if live:
-            found, seen = make_text_search(self.config.live), make_image_search(self.config.live, roles.pictures)
-            texts = RecordedTextSearch(found, roles.replies, roles.find_epoch("text_search"), live=True)
-            images = RecordedImageSearch(seen, roles.replies, roles.find_epoch("image_search"), live=True)
-            reader = make_reader(self.config.live)
-        else:
-            texts, images, reader = self.corpus_search, self.seeing.shown_search, LocalPages(self.corpus)
+        texts, images = self.live_searches or (self.corpus_search, self.seeing.shown_search)
+        reader: PageReader = make_reader(self.config.live) if live else LocalPages(self.corpus)
         return ToolBox(
             text_search=texts,
             image_search=images,
@@ -431,6 +452,8 @@ SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 PHRASINGS = {"direct": 3, "reasoned": 4}
 """Versions of the prompt answer_question, by ``difficulty.phrasing``."""
+SEARCHING = frozenset(["difficulty", "enhancements", "rollouts"])
+"""Stages that search by picture among all that groundings fetched."""
 CHECKED = frozenset(["paths", "questions", "rewrites", "groundings", "rollouts", "trajectories"])
 """Stages whose rows are decided by checks, and so by their word lists."""
 ASKED_ROLES: Mapping[str, tuple[str, ...]] = {
@@ -587,7 +610,7 @@ class Assembly:
             if seeds.source == "sparql"
             else None
         )
-        asked = self.config.commons.api and gate.require_image
+        asked = self.config.commons.endpoint and gate.require_image
         metadata = (
             make_image_metadata(self.config.commons, self.roles.replies, self.roles.find_epoch("commons"))
             if asked
@@ -678,8 +701,10 @@ class Assembly:
 
     def _build_groundings(self) -> Groundings:
         asking = self.roles.ask("rewriter", "refer_to_anchor", 3)
-        chooser, audit = self.seeing.make_chooser(), self.config.checks.audit
-        return Groundings(self.ground, chooser, asking, self.config.groundings, self.reader, audit)
+        commons, lister, audit = self.config.commons, self.seeing.make_lister(), self.config.checks.audit
+        others = DistractorFetcher(lister, commons.distractors, self.config.seed) if commons.fetch else None
+        chooser = self.seeing.make_chooser(lister)
+        return Groundings(self.ground, chooser, asking, self.config.groundings, self.reader, audit, others)
 
     def _build_difficulty(self) -> MeasuredDifficulty:
         difficulty, judging, roles = self.config.difficulty, self.config.judging, self.roles
@@ -689,9 +714,7 @@ class Assembly:
         return MeasuredDifficulty(
             solvers={role: roles.ask(role, "answer_question", version) for role in plan.list_roles()},
             jury=roles.make_jury(),
-            searches=Searches(
-                self.acting.corpus_search, self.seeing.later_search, self.roles.pictures, difficulty.search_hits
-            ),
+            searches=self.acting.make_searches(),
             plan=plan,
             settings=difficulty,
             watch=UnscoredWatch(judging.max_unscored, judging.min_attempts),
@@ -699,6 +722,7 @@ class Assembly:
             contest=partial(check_alternative, self.ground) if difficulty.alternatives else None,
             list_endings=partial(list_endings, self.ground.corpus),
             picture_judge=roles.ask("image_judge", "judge_picture") if self.config.models.image_judge else None,
+            rater=self.seeing.make_late_rater(),
         )
 
     def plan_stages(self, last: str = "") -> list[PlannedStage]:
@@ -713,10 +737,9 @@ class Assembly:
             decides = [stage.fingerprint(), *([digest_word_lists()] if name in CHECKED else [])]
             key = make_stage_key(stage.name, stage.version, digest_value(decides), inputs)
             folder = self.workspace.stage(name, key)
-            origins = tuple(planned[source] for source in sources)
-            # Every search by picture finds what groundings fetched for any row.
-            waits = name == "difficulty" and self.config.commons.fetch
-            planned[name] = PlannedStage(stage, key, folder, origins, digest, waits, self.config.health)
+            upstream = tuple(planned[source] for source in sources)
+            gathers = (planned["groundings"],) if self.config.commons.fetch and name in SEARCHING else ()
+            planned[name] = PlannedStage(stage, key, folder, upstream, digest, gathers, self.config.health)
             if name == "groundings":
                 self.seeing.grounded = folder
             if name == last:

@@ -83,7 +83,8 @@ def link_stages(chosen: Sequence[PlannedStage]) -> Iterator[list[PlannedStage]]:
     chain: list[PlannedStage] = []
     for plan in chosen:
         open_ = isinstance(plan.stage, RecordStage) and plan.folder.read_manifest() is None
-        if chain and not (open_ and not plan.waits and plan.sources[0] is chain[-1]):
+        waits = any(link is source for link in chain for source in plan.gathers)
+        if chain and not (open_ and not waits and plan.sources[0] is chain[-1]):
             yield chain
             chain = []
         chain.append(plan)

@@ -16,10 +16,11 @@ from pipelines.errors import ConfigError
 from pipelines.pictures import MAX_BYTES, PictureStore
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.commons import RecordedImageMetadata
+from pipelines.services.clients.commons_queue import CountedFetch, JoinedMetadata
 from pipelines.services.clients.recorded import RecordedChat, RecordedSparql
 from pipelines.services.clients.replies import ReplyStore, open_replies, read_epochs
 from pipelines.services.clients.sparql import SparqlEndpoint
-from pipelines.services.image_metadata import FileFetch, FileSearch, ImageMetadata
+from pipelines.services.image_metadata import FileSearch, ImageMetadata
 from pipelines.services.metering import Budget, Price
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatModel, Sampling
@@ -35,36 +36,45 @@ YEAR = 365
 
 @cache
 def _find_limiter(api: str, pause: float) -> "RateLimiter":
-    """Return the limit that all clients of one service share: one request at a time, with a pause after each."""
+    """Return the limit that all clients of an API share: one request at a time, with a pause after each."""
     from pipelines.services.clients.http import RateLimiter
 
-    return RateLimiter(urlsplit(api).netloc or "Wikimedia", pause=pause)
+    return RateLimiter(urlsplit(api).netloc, pause=pause)
 
 
-def _make_api(config: CommonsConfig) -> "CommonsApi":
+@cache
+def _find_file_limiter(api: str, rate: float, connections: int) -> "RateLimiter":
+    """Return the limit that all fetches of a service's pictures share; they come from other servers than its API."""
+    from pipelines.services.clients.http import RateLimiter
+
+    return RateLimiter(f"pictures of {urlsplit(api).netloc}", rate=rate, concurrency=connections)
+
+
+def make_commons_api(config: CommonsConfig) -> "CommonsApi":
+    """Return Commons' API, within its limits."""
     from pipelines.services.clients.commons import CommonsApi, make_client
 
-    return CommonsApi(config, make_client(_find_limiter(config.api, config.pause)))
+    return CommonsApi(config, make_client(_find_limiter(config.endpoint, config.pause)))
 
 
 def make_image_metadata(config: CommonsConfig, replies: ReplyStore, epoch: int = 0) -> ImageMetadata:
     """Return Commons' imageinfo API, recorded."""
-    return RecordedImageMetadata(_make_api(config), replies, epoch)
+    return RecordedImageMetadata(JoinedMetadata(make_commons_api(config)), replies, epoch)
 
 
 def make_file_search(config: CommonsConfig, replies: ReplyStore, epoch: int = 0) -> FileSearch:
     """Return Commons' search for files, recorded."""
     from pipelines.services.clients.commons import CommonsSearch, RecordedFileSearch
 
-    return RecordedFileSearch(CommonsSearch(_make_api(config)), replies, epoch)
+    return RecordedFileSearch(CommonsSearch(make_commons_api(config)), replies, epoch)
 
 
-def make_file_fetch(config: CommonsConfig, replies: ReplyStore, pictures: PictureStore, epoch: int = 0) -> FileFetch:
-    """Return what fetches Commons' pictures, each once."""
-    from pipelines.services.clients.commons import CommonsFiles, RecordedFileFetch, make_client
+def make_counted_fetch(config: CommonsConfig) -> CountedFetch:
+    """Return what fetches Commons' pictures, within its limits."""
+    from pipelines.services.clients.commons import CommonsFiles, make_client
 
-    client = make_client(_find_limiter(config.api, config.pause), seconds=120.0, reply_bytes=MAX_BYTES)
-    return RecordedFileFetch(CommonsFiles(config, client), replies, epoch, pictures=pictures)
+    limiter = _find_file_limiter(config.endpoint, config.rate, config.connections)
+    return CountedFetch(CommonsFiles(config, make_client(limiter, seconds=120.0, reply_bytes=MAX_BYTES)))
 
 
 def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, epoch: int = 0) -> WikidataSource:

@@ -3,7 +3,7 @@
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, TextIO
@@ -19,6 +19,9 @@ class Reporter(Protocol):
 
     def advance(self, done: int) -> None:
         """Say how much of the piece is done by now."""
+
+    def watch(self, describe: Callable[[], str]) -> None:
+        """Show what this returns, unless it is empty, beside the counts of each piece from now on."""
 
     def note(self, text: str) -> None:
         """Say something while the piece goes on."""
@@ -38,6 +41,9 @@ class SilentReporter:
         """Say nothing."""
 
     def advance(self, done: int) -> None:
+        """Say nothing."""
+
+    def watch(self, describe: Callable[[], str]) -> None:
         """Say nothing."""
 
     def note(self, text: str) -> None:
@@ -77,6 +83,8 @@ class _Board:
 
     pieces: list[_Piece] = field(default_factory=list)
     said: float = 0.0
+    describe: Callable[[], str] = field(default=lambda: "")
+    """What is told beside them."""
 
 
 @dataclass(slots=True)
@@ -109,8 +117,14 @@ class LogReporter:
             return
         self._board.said = now
         line = " | ".join(piece.describe(now) for piece in self._board.pieces if piece.done or piece is self._piece)
+        if beside := self._board.describe():
+            line += f"; {beside}"
         # A line that wraps cannot be rewritten in place.
         self._write(line[: shutil.get_terminal_size().columns - 1] if self.live else line, keep=not self.live)
+
+    def watch(self, describe: Callable[[], str]) -> None:
+        """Show what this returns from now on."""
+        self._board.describe = describe
 
     def note(self, text: str) -> None:
         """Say it on a line of its own."""

@@ -594,8 +594,8 @@ class PlannedStage:
     folder: StageFolder
     sources: tuple["PlannedStage", ...]
     config_digest: str
-    waits: bool = False
-    """Whether it reads more of its input than its own shard, and so begins when all of it is there."""
+    gathers: tuple["PlannedStage", ...] = ()
+    """Stages whose whole output each of its shards reads: all of them must be sealed before one starts."""
     limits: HealthConfig = field(default_factory=HealthConfig)
     """When the stage stops because its models reply with nothing usable."""
 
@@ -676,7 +676,7 @@ def select_stages(planned: Sequence[PlannedStage], until: str, only: Sequence[st
         raise ConfigError(f"--until {until} comes before --stage {', '.join(only)}: nothing is left to run")
     running = {plan.name for plan in chosen}
     for plan in chosen:
-        for source in plan.sources:
+        for source in (*plan.sources, *plan.gathers):
             if source.name not in running and source.folder.read_manifest() is None:
                 raise ConfigError(
                     f"--stage {plan.name}: {source.name} is not complete under this configuration; "

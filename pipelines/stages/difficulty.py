@@ -24,6 +24,7 @@ from pipelines.agent.attempts import (
     is_enough,
     refuse_cell,
 )
+from pipelines.agent.choosing import EaseRater
 from pipelines.agent.judging import Jury, UnscoredWatch
 from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.verdicts import CheckResult, refuse
@@ -33,7 +34,7 @@ from pipelines.graph.answers import find_repeats
 from pipelines.ids import digest_value
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
-from schemas.datasets import Alternative, Difficulty, Grounding, SearchNeed, Standing
+from schemas.datasets import Alternative, Depiction, Difficulty, Grounding, SearchNeed, Standing
 from schemas.manifest import ModelEntry
 from schemas.proofs import Answer, Proof
 from schemas.reasons import DifficultyReason
@@ -78,8 +79,10 @@ class MeasuredDifficulty:
     list_endings: EndingList = lambda proof, answer: ()
     """Where a plan asks for the ends of a question alone."""
     picture_judge: RoleClient | None = None
+    rater: EaseRater | None = None
+    """Rates how easily each picture is looked up; None where groundings did."""
     name: str = "difficulty"
-    version: int = 5
+    version: int = 6
     input: ClassVar[type[Record]] = Grounding
     output: ClassVar[type[Record]] = Difficulty
 
@@ -98,6 +101,7 @@ class MeasuredDifficulty:
             self.settings.attempts,
             self.settings.probe_attempts,
             self.settings.early_stop,
+            self.rater.identity if self.rater else "",
         ])  # fmt: skip
 
     def prompts(self) -> dict[str, str]:
@@ -135,15 +139,23 @@ class MeasuredDifficulty:
             return _reject(record, "unproved", "no attempt was right and there is no proof")
         return (
             Difficulty(
-                **dict(record),
+                **dict(record) | {"depiction": await self._rate(record)},
                 cells=tuple(series.sum_up(self.solvers[series.step.role]) for series in course.measured),
                 search_need=course.need,
                 standing=standing,
                 alternatives=alternatives,
                 swapped_with=swap.title if swap else "",
                 left_out=tuple(course.left_out),
+                tools=self.searches.tools,
             ),
         )
+
+    async def _rate(self, record: Grounding) -> Depiction | None:
+        """Return the depiction with the ease that could not be rated before all pictures were fetched."""
+        if self.rater is None or record.depiction is None or record.picture is None:
+            return record.depiction
+        ease, small = await self.rater.rate(record.picture, record.proof.nodes[0].title)
+        return record.depiction.model_copy(update={"ease": ease, "ease_at_training": small})
 
     def _list_solvers(self) -> Iterator[tuple[str, RoleClient]]:
         for role in self.plan.list_roles():

@@ -8,6 +8,7 @@ from typing import ClassVar, get_args
 
 from pipelines.agent.choosing import Anchor, Choice, PictureChooser
 from pipelines.agent.depicting import CandidateList
+from pipelines.agent.distractors import DistractorFetcher
 from pipelines.checks.descriptors import check_reference
 from pipelines.checks.examination import check_picture_names, list_text_checks
 from pipelines.checks.leakage import list_type_words
@@ -60,8 +61,10 @@ class Groundings:
     reader: Evaluator
     """Reads the final text back; what it did not read is refused."""
     audit: bool = False
+    distractors: DistractorFetcher | None = None
+    """None where no picture is fetched."""
     name: str = "groundings"
-    version: int = 9
+    version: int = 10
     input: ClassVar[type[Record]] = Rewrite
     output: ClassVar[type[Record]] = Grounding
 
@@ -73,6 +76,7 @@ class Groundings:
             self.settings.retrieval_rank,
             self.audit,
             self.chooser.identity,
+            self.distractors.identity if self.distractors else "",
         ]
         return digest_value([*rules, self.asking.identity, make_schema(QuestionReply), self.reader.identity])
 
@@ -104,6 +108,7 @@ class Groundings:
         if refused:
             return refuse(record.record_id, refused, REASONS)
         sha256 = choice.picture.sha256 if choice.picture else ""
+        others = await self.distractors.fetch(anchor.node, anchor.path) if self.distractors else ()
         return (
             Grounding(
                 record_id=make_question_id(wording.text, sha256, record.answer, proof),
@@ -119,6 +124,7 @@ class Groundings:
                 depiction=choice.depiction,
                 reading=wording.reading,
                 screening=wording.screening,
+                fetched=(*choice.fetched, *others),
             ),
         )
 

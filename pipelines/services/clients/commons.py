@@ -1,9 +1,9 @@
 """Wikimedia Commons or another MediaWiki: what it says of files, its search for files, and the files themselves.
 
-Requests keep to the service's rules: one at a time with a pause after each, at most 50 titles in one, ``maxlag``, a
-User-Agent with a contact, and thumbnails in the standard widths only. A thumbnail's address follows from the
-original's; an original that is no wider is fetched as it is. Only addresses of the service are requested, and each
-reply and file is recorded.
+Requests keep to the service's rules. The API gets one at a time with a pause after each, at most 50 titles in one and
+``maxlag``; pictures come over two connections; all carry a User-Agent with a contact and wait as long as they are asked
+to. Thumbnails are fetched in the standard widths only. A thumbnail's address follows from the original's; an original
+that is no wider is fetched as it is. Only addresses of the service are requested, and each reply and file is recorded.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ class CommonsClient:
     @property
     def url(self) -> str:
         """The address of the API, empty for none."""
-        return self.settings.api
+        return self.settings.endpoint
 
     @property
     def agent(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from PIL import Image
 
-from pipelines.agent.depicting import CandidateLister
+from pipelines.agent.depicting import CandidateList, CandidateLister, Dropped, RemoteCandidate
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RateLimited, RecordFailed
@@ -113,6 +113,21 @@ def list_candidates(corpus, pictures, title="Kelm (bridge)", **settings):
     return asyncio.run(lister.list_candidates(node, corpus.page(node).image))
 
 
+def fetch_all(corpus, pictures, title="Kelm (bridge)", **settings):
+    """Return an article's candidates after those that are not at hand were fetched."""
+    lister = CandidateLister(corpus, pictures, **settings)
+    listed = list_candidates(corpus, pictures, title, **settings)
+
+    async def fetch():
+        return [
+            await lister.fetch_candidate(each) if isinstance(each, RemoteCandidate) else each for each in listed.found
+        ]
+
+    found = asyncio.run(fetch())
+    dropped = tuple(each for each in found if isinstance(each, Dropped))
+    return CandidateList(tuple(each for each in found if each not in dropped), listed.dropped + dropped)
+
+
 def name_found(candidates):
     return [(candidate.image.file, candidate.source) for candidate in candidates.found]
 
@@ -168,7 +183,7 @@ def test_a_lead_that_the_text_does_not_show_is_still_first(corpus, pictures):
 
 def test_a_picture_that_is_not_at_hand_is_described_and_fetched(corpus, pictures):
     service = Service(facts={"Remote.png": make_facts(), "Gone.png": make_facts()}, files={"Remote.png": draw(50)})
-    candidates = list_candidates(corpus, pictures, metadata=service, fetch=service)
+    candidates = fetch_all(corpus, pictures, metadata=service, fetch=service)
     assert service.described == [["Remote.png", "Nowhere.png", "Gone.png"]]
     assert [(file.file, file.url, file.width, file.sha1) for file in service.fetched] == [
         ("Remote.png", "https://u/Remote.png", 640, "a" * 40),
@@ -202,14 +217,14 @@ def test_a_picture_that_is_not_at_hand_is_described_and_fetched(corpus, pictures
 )
 def test_nothing_is_fetched_that_could_not_be_used(corpus, pictures, changes, reason):
     service = Service(facts={"Remote.png": make_facts(**changes)}, files={"Remote.png": draw(50)})
-    candidates = list_candidates(corpus, pictures, metadata=service, fetch=service)
+    candidates = fetch_all(corpus, pictures, metadata=service, fetch=service)
     assert name_dropped(candidates)["Remote.png"] == reason
     assert service.fetched == []
 
 
 def test_what_is_fetched_must_be_a_picture(corpus, pictures):
     service = Service(facts={"Remote.png": make_facts()}, files={"Remote.png": draw(50)[:70]})
-    candidates = list_candidates(corpus, pictures, metadata=service, fetch=service)
+    candidates = fetch_all(corpus, pictures, metadata=service, fetch=service)
     assert name_dropped(candidates)["Remote.png"] == "picture-unusable"
     assert name_found(candidates)[-1] == ("Third.png", "page")
 
@@ -224,7 +239,7 @@ def test_a_hostile_picture_that_is_fetched_is_dropped_with_the_reason_and_the_ne
         facts={"Remote.png": make_facts(), "Gone.png": make_facts()},
         files={"Remote.png": hostile.build(), "Gone.png": draw(50)},
     )
-    candidates = list_candidates(corpus, pictures, metadata=service, fetch=service)
+    candidates = fetch_all(corpus, pictures, metadata=service, fetch=service)
     dropped = {each.file: each for each in candidates.dropped}["Remote.png"]
     assert (dropped.reason, hostile.error in dropped.detail) == ("picture-unusable", True)
     assert name_found(candidates)[-1] == ("Gone.png", "page")
@@ -239,9 +254,16 @@ def test_a_fetched_picture_is_decoded_beside_the_loop(corpus, tmp_path):
             return super().add_bytes(data, source)
 
     service = Service(facts={"Remote.png": make_facts()}, files={"Remote.png": draw(50)})
-    list_candidates(corpus, Watched(tmp_path / "images"), metadata=service, fetch=service)
+    fetch_all(corpus, Watched(tmp_path / "images"), metadata=service, fetch=service)
     assert threads
     assert threading.main_thread() not in threads
+
+
+def test_listing_fetches_nothing(corpus, pictures):
+    service = Service(facts={"Remote.png": make_facts()}, files={"Remote.png": draw(50)})
+    remote = list_candidates(corpus, pictures, metadata=service, fetch=service).found[-1]
+    assert (remote.image.file, remote.image.width, remote.remote.url) == ("Remote.png", 640, "https://u/Remote.png")
+    assert service.fetched == []
 
 
 def test_nothing_is_asked_about_what_could_not_be_fetched(corpus, pictures):
@@ -252,7 +274,7 @@ def test_nothing_is_asked_about_what_could_not_be_fetched(corpus, pictures):
 
 def test_a_picture_that_the_corpus_describes_is_fetched_without_asking_about_it(corpus, pictures):
     service = Service(files={"Kelm Bridge.jpg": draw(70)})
-    (told,) = list_candidates(corpus, pictures, "Told", metadata=service, fetch=service).found
+    (told,) = fetch_all(corpus, pictures, "Told", metadata=service, fetch=service).found
     assert (service.described, [file.sha1 for file in service.fetched]) == ([], [""])
     assert (told.image.title, told.image.depicts) == (("Told",), ("Q12280", "Q537127"))
     assert (told.image.licence, told.image.sha256, told.source) == ("CC BY-SA 4.0", digest(draw(70)), "infobox")
@@ -262,7 +284,7 @@ def test_a_picture_that_the_corpus_describes_is_fetched_without_asking_about_it(
 def test_a_search_fills_what_the_article_leaves_open(corpus, pictures):
     results = (("Lead.png", make_facts()), ("Found.png", make_facts()), ("Nc.png", make_facts(licence="CC BY-NC 2.0")))
     service = Service(results=results, files={"Found.png": draw(60)})
-    candidates = list_candidates(corpus, pictures, limit=8, metadata=service, search=service, fetch=service)
+    candidates = fetch_all(corpus, pictures, limit=8, metadata=service, search=service, fetch=service)
     assert service.searched == [("Kelm (bridge)", 24)]
     assert name_found(candidates)[-1] == ("Found.png", "search")
     assert len(candidates.found) == 4
@@ -273,7 +295,7 @@ def test_a_search_fills_what_the_article_leaves_open(corpus, pictures):
 def test_a_service_that_asks_to_slow_down_is_not_taken_for_a_bad_picture(corpus, pictures):
     service = Service(facts={"Remote.png": make_facts()}, files={"Remote.png": RateLimited("slow", 5.0)})
     with pytest.raises(RateLimited):
-        list_candidates(corpus, pictures, metadata=service, fetch=service)
+        fetch_all(corpus, pictures, metadata=service, fetch=service)
 
 
 def test_limit_and_services_are_the_identity(corpus, pictures):

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from PIL import Image
 
-from pipelines.agent.choosing import OPEN, Anchor, PictureChooser
+from pipelines.agent.choosing import OPEN, Anchor, EaseRater, PictureChooser
 from pipelines.agent.depicting import PictureCandidate, Ranked
 from pipelines.agent.pictures import Reader
 from pipelines.checks.pictures import Copy
@@ -113,8 +113,9 @@ def make_chooser(tmp_path):
     def make(order=None, search=None, copies=None, eyes=None, **settings):
         reader = Reader((eyes,)) if eyes else None
         store = PictureStore(tmp_path / "store")
-        parts = (order or Order(), search or Search(), copies or Copies())
-        return PictureChooser(store, NoLister(), *parts, reader, GroundingsConfig(**settings))
+        chosen = GroundingsConfig(**settings)
+        rater = EaseRater(search or Search(), store, training_pixels=chosen.training_pixels)
+        return PictureChooser(store, NoLister(), order or Order(), rater, copies or Copies(), reader, chosen)
 
     return make
 
@@ -272,7 +273,7 @@ def test_everything_that_decides_a_choice_is_in_its_identity(make_chooser):
     others = [
         make_chooser(min_side=600),
         make_chooser(eyes=Eyes()),
-        replace(chooser, search=Search(identity="another")),
+        make_chooser(search=Search(identity="another")),
         replace(chooser, copies=Copies(identity="another")),
     ]
     assert len({chooser.identity, *(other.identity for other in others)}) == 5

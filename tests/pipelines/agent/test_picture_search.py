@@ -23,6 +23,7 @@ from pipelines.agent.picture_search import (
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
 from pipelines.pictures import PictureSource, PictureStore, compute_phash
 from pipelines.services.protocols import PictureFile
+from schemas.datasets import FetchedPicture
 from tests.pipelines.services.clients.fake_encoder import FakeEncoder
 
 BASE = "https://en.wikipedia.org/wiki/"
@@ -235,7 +236,8 @@ def test_fetched_pictures_are_found_with_their_anchors_beside_the_corpus(corpus,
     store = PictureStore(tmp_path / "store")
     credit = PictureSource("Fetched.png", "A. Author", "CC0", "u", "s")
     picture = store.add_file(paint(tmp_path / "f.png", 9).path, credit)
-    fetched = FetchedPictures("key", lambda: [("Pell", picture), ("Orsa", picture)], store)
+    rows = [FetchedPicture(title=title, picture=picture) for title in ("Pell", "Orsa")]
+    fetched = FetchedPictures("key", lambda: rows, store)
     thumbnails = Thumbnails(PictureStore(tmp_path / "thumbnails"))
     query, other = fetched.locate(picture), PictureFile("query", corpus.folder / "b.png")
     hashed = write_rows(tmp_path, [("b.png", ["Orsa"], compute_phash(paint(tmp_path / "b.png", 2).path))])

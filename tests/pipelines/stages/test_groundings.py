@@ -4,19 +4,20 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
-from pipelines.agent.choosing import PictureChooser
+from pipelines.agent.choosing import EaseRater, PictureChooser
 from pipelines.agent.depicting import CandidateList, CandidateLister, MetadataRanker
 from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.checks.verdicts import CheckResult
 from pipelines.config.settings import GroundingsConfig
 from pipelines.corpus.images import find_page_images
-from pipelines.errors import RecordFailed, Unavailable
+from pipelines.errors import ConfigError, RecordFailed, Unavailable
 from pipelines.graph.facts import read_attributes
 from pipelines.graph.proofs import make_question_id
 from pipelines.graph.query import Indexes
 from pipelines.names import fold_name
 from pipelines.pictures import PictureStore
-from pipelines.run.assembly import Assembly, read_fetched
+from pipelines.run.assembly import Assembly
+from pipelines.run.fetched import read_fetched
 from pipelines.run.workspace import Workspace
 from pipelines.services.protocols import PictureFile
 from pipelines.stages.groundings import Groundings
@@ -61,7 +62,7 @@ def make_chooser(corpus, folder, base=None) -> PictureChooser:
     """Choose among a corpus's pictures; copies are looked for in ``base``, the corpus as it is on disk."""
     pictures, search = PictureStore(folder), LocalImageSearch(base or corpus)
     lister = CandidateLister(corpus, pictures)
-    return PictureChooser(pictures, lister, MetadataRanker(corpus), search, search, None, SETTINGS)
+    return PictureChooser(pictures, lister, MetadataRanker(corpus), EaseRater(search, pictures), search, None, SETTINGS)
 
 
 @pytest.fixture
@@ -216,14 +217,7 @@ def test_every_usable_picture_of_an_article_finds_its_page(demo_corpus):
 
 
 def test_what_was_fetched_is_searched_by_the_stages_after_groundings_alone(demo, demo_corpus, tmp_path):
-    class Bare:
-        def image(self, file):
-            return None
-
-    rows = demo.rows("groundings", Grounding)
-    assert list(read_fetched(demo.stage("groundings"), demo_corpus)) == []
-    fetched = list(read_fetched(demo.stage("groundings"), Bare()))
-    assert fetched == [(row.proof.nodes[0].title, row.picture) for row in rows]
+    assert list(read_fetched(demo.stage("groundings"))) == []
     contact = demo.config.commons.model_copy(update={"fetch": True, "contact": "a@b.example"})
     config = demo.config.model_copy(update={"commons": contact})
     assembly = Assembly(config, Workspace(tmp_path), demo_corpus)
@@ -231,6 +225,10 @@ def test_what_was_fetched_is_searched_by_the_stages_after_groundings_alone(demo,
     later = (planned["difficulty"].stage.searches.images, planned["enhancements"].stage.search)
     assert all(planned["groundings"].key in search.identity for search in later)
     assert planned["groundings"].key not in assembly.seeing.image_search.identity
+    waiting = {name for name, plan in planned.items() if planned["groundings"] in plan.gathers}
+    assert waiting == {"difficulty", "enhancements", "rollouts"}
+    with pytest.raises(ConfigError, match="not complete"):
+        list(read_fetched(planned["groundings"].folder))
     assembly.close()
 
 

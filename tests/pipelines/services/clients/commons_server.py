@@ -1,11 +1,18 @@
 """A MediaWiki that answers ``prop=imageinfo`` and hands out files on loopback."""
 
+import csv
+import hashlib
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import quote
 
+from pipelines.names import normalise_file
 from tests.pipelines.services.clients.live_servers import Answer, LiveServer, run_handler, say
 
+SAFE = "!$'()*,;:@/"
+"""What addresses of files leave as it is."""
 JPEG = {"url": "https://u/A.jpg", "width": 800, "height": 600, "size": 1234, "mime": "image/jpeg", "sha1": "a" * 40}
 
 
@@ -35,9 +42,20 @@ class CommonsServer(LiveServer):
     """Makes the reply in place of :meth:`reply`."""
     at_once: int = 50
     """Files whose images fit one reply."""
+    delay: float = 0.0
+    """Seconds before each reply."""
 
     def __post_init__(self):
-        self.respond = self.serve
+        self.respond = self.serve_late
+
+    def serve_late(self, asked):
+        """Answer after the delay."""
+        return replace(self.serve(asked), hang=self.delay)
+
+    @property
+    def fetches(self):
+        """The requests for files."""
+        return [asked for asked in self.asked if asked.method == "GET"]
 
     @property
     def url(self):
@@ -103,4 +121,28 @@ class CommonsServer(LiveServer):
 def run_commons(**settings):
     """Run a server until the block ends."""
     with run_handler(CommonsServer(**settings)) as server:
+        yield server
+
+
+@contextmanager
+def run_commons_of(folder: Path, **settings):
+    """Run a server that has the pictures of a generated world, as its ``images.tsv`` describes them."""
+    with run_commons(kind="image/jpeg", **settings) as server:
+        with (folder / "images.tsv").open(encoding="utf-8", newline="") as table:
+            for row in csv.DictReader(table, delimiter="\t"):
+                data = (folder / row["file"]).read_bytes()
+                path = f"/wikipedia/commons/{row['sha256'][0]}/{row['sha256'][:2]}/{quote(row['file'], safe=SAFE)}"
+                said = {"LicenseShortName": row["licence"], "LicenseUrl": row["licence_url"], "Artist": row["author"]}
+                server.files[path] = data
+                server.images[f"File:{normalise_file(row['file'])}"] = [
+                    make_image(
+                        url=f"http://127.0.0.1:{server.port}{path}",
+                        width=int(row["width"]),
+                        height=int(row["height"]),
+                        size=len(data),
+                        sha1=hashlib.sha1(data).hexdigest(),
+                        descriptionurl=row["source_url"],
+                        **said,
+                    )
+                ]
         yield server

@@ -1,0 +1,147 @@
+"""Choosing among pictures that must be fetched, and fetching those of others."""
+
+import asyncio
+import io
+
+import pytest
+
+from pipelines.agent.choosing import Anchor, PictureChooser
+from pipelines.agent.depicting import CandidateLister, MetadataRanker
+from pipelines.agent.distractors import DistractorFetcher
+from pipelines.agent.picture_search import LocalImageSearch
+from pipelines.config.settings import GroundingsConfig
+from pipelines.corpus.build import build_corpus
+from pipelines.corpus.store import Corpus
+from pipelines.pictures import PictureStore
+from tests.pipelines.agent.test_candidates import COLUMNS, Service, make_facts
+from tests.pipelines.agent.test_choosing import ANSWER, Order, paint_scene
+from tests.pipelines.corpus.conftest import HEADER, render_page
+
+KELM = "{{Infobox bridge|image=Kelm Bridge.jpg}} The bridge. [[File:Kelm Bridge at dusk.jpg]] [[File:Mill.jpg]]"
+OTHERS = ("Orsa", "Pell", "Dunn", "Marn", "Lumby")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Corpus:
+    """Six bridges; the picture of the last alone is at hand."""
+    folder = tmp_path_factory.mktemp("fetching")
+    (folder / "images").mkdir()
+    (folder / "images" / "Lumby.jpg").write_bytes(draw(99))
+    (folder / "images" / "images.tsv").write_text(COLUMNS + "Lumby.jpg\tA\tCC0\thttps://l\thttps://s\t\n")
+    others = [f"{{{{Infobox bridge|image={name}.jpg}}}} '''{name} Bridge''' is a bridge." for name in OTHERS]
+    pages = [render_page(1, "Kelm Bridge", KELM, 0, None)]
+    pages += [render_page(2 + n, f"{OTHERS[n]} Bridge", text, 0, None) for n, text in enumerate(others)]
+    dump = folder / "toywiki-20250131-pages-articles.xml"
+    dump.write_text(HEADER + "".join(pages) + "</mediawiki>\n")
+    build_corpus(dump, folder / "out")
+    return Corpus.open(folder / "out")
+
+
+def draw(seed: int, size=(640, 520)) -> bytes:
+    stream = io.BytesIO()
+    paint_scene(size, seed).save(stream, "JPEG", quality=90)
+    return stream.getvalue()
+
+
+def make_service(**changes) -> Service:
+    """Return a service that has all pictures; a change is what it says of a file, None for one that it cannot give."""
+    facts = {"width": 640, "height": 520, "mime": "image/jpeg"}
+    names = ["Kelm Bridge", "Kelm Bridge at dusk", "Mill", *OTHERS]
+    service = Service()
+    for seed, name in enumerate(names):
+        service.facts[f"{name}.jpg"] = make_facts(**facts | (changes.get(name.replace(" ", "_"), {}) or {}))
+        if changes.get(name.replace(" ", "_"), {}) is not None:
+            service.files[f"{name}.jpg"] = draw(seed)
+    return service
+
+
+def make_lister(corpus, folder, service) -> CandidateLister:
+    return CandidateLister(corpus, PictureStore(folder / "store"), metadata=service, fetch=service)
+
+
+def choose(corpus, folder, service, ranker=None, audit=False, **settings):
+    lister = make_lister(corpus, folder, service)
+    chosen = GroundingsConfig(refuse_simple=False, **settings)
+    ranker = ranker or MetadataRanker(corpus)
+    chooser = PictureChooser(lister.pictures, lister, ranker, None, LocalImageSearch(corpus), None, chosen)
+    node = corpus.find("Kelm Bridge")
+    anchor = Anchor(node, (), "Kelm Bridge", "", "Kelm Bridge.jpg", (("Kelm Bridge",),), ANSWER, frozenset())
+
+    async def run():
+        listed = await lister.list_candidates(node, anchor.lead)
+        return await chooser.choose(anchor, listed.found, audit)
+
+    return asyncio.run(run())
+
+
+def name_fetched(service):
+    return [remote.file for remote in service.fetched]
+
+
+def test_of_candidates_that_must_be_fetched_the_likeliest_alone_is(corpus, tmp_path):
+    service = make_service()
+    choice = choose(corpus, tmp_path, service)
+    assert choice.picture.file == "Kelm Bridge.jpg"
+    assert name_fetched(service) == ["Kelm Bridge.jpg"]
+    assert [(each.title, each.picture) for each in choice.fetched] == [("Kelm Bridge", choice.picture)]
+    assert (choice.depiction.candidates, choice.depiction.ease, choice.depiction.ease_at_training) == (3, "", "")
+
+
+@pytest.mark.parametrize("fault", [None, {"height": 400}, {"licence": "Fair use"}])
+def test_the_next_is_taken_where_the_likeliest_cannot_be(corpus, tmp_path, fault):
+    service = make_service(Kelm_Bridge=fault)
+    choice = choose(corpus, tmp_path, service)
+    assert choice.picture.file == "Kelm Bridge at dusk.jpg"
+    # What is told of a file refuses it unfetched.
+    assert name_fetched(service) == ["Kelm Bridge.jpg"] * (fault is None) + ["Kelm Bridge at dusk.jpg"]
+
+
+def test_a_picture_that_was_fetched_and_refused_is_kept_for_the_searches(corpus, tmp_path):
+    service = make_service()
+    choice = choose(corpus, tmp_path, service, Order(k=-0.1, m=0.1), audit=True)
+    assert choice.picture.file == "Mill.jpg"
+    shown = [(each.title, each.picture.file) for each in choice.fetched]
+    assert shown == [("Kelm Bridge", f"{name}.jpg") for name in ("Kelm Bridge", "Kelm Bridge at dusk", "Mill")]
+
+
+def test_what_no_metadata_speaks_for_is_not_fetched_where_metadata_decide(corpus, tmp_path):
+    service = make_service(Kelm_Bridge=None, Kelm_Bridge_at_dusk=None)
+    choice = choose(corpus, tmp_path, service)
+    assert choice.picture is None
+    assert "Mill.jpg" not in name_fetched(service)
+    assert choice.refused[0].code == "picture-unusable"
+
+
+def test_the_lead_picture_is_fetched_last_where_it_is_to_be_avoided(corpus, tmp_path):
+    service = make_service()
+    assert choose(corpus, tmp_path, service, avoid_lead=True).picture.file == "Kelm Bridge at dusk.jpg"
+    assert name_fetched(service) == ["Kelm Bridge at dusk.jpg"]
+
+
+def fetch_others(corpus, folder, service, count, seed=7, avoid=()):
+    fetcher = DistractorFetcher(make_lister(corpus, folder, service), count, seed)
+    nodes = [corpus.find(f"{name} Bridge") for name in avoid]
+    made = asyncio.run(fetcher.fetch(corpus.find("Kelm Bridge"), nodes))
+    return [(each.title.removesuffix(" Bridge"), each.picture.file.removesuffix(".jpg")) for each in made]
+
+
+def test_lead_pictures_of_others_of_the_type_are_fetched_and_what_is_at_hand_counts(corpus, tmp_path):
+    service = make_service()
+    made = fetch_others(corpus, tmp_path, service, 3)
+    assert len(made) == 2  # the third is Lumby's
+    assert all(title == file for title, file in made)
+    assert {title for title, _ in made} <= set(OTHERS[:4])
+    assert made == fetch_others(corpus, tmp_path, make_service(), 3)
+    assert fetch_others(corpus, tmp_path, make_service(), 0) == []
+
+
+def test_others_of_the_path_are_left_out_and_one_that_cannot_be_fetched_gives_way_to_the_next(corpus, tmp_path):
+    service = make_service(Orsa=None, Pell={"licence": "Fair use"})
+    made = fetch_others(corpus, tmp_path, service, 5, avoid=("Dunn", "Lumby"))
+    assert [title for title, _ in made] == ["Marn"]
+
+
+def test_another_seed_or_count_is_another_identity(corpus, tmp_path):
+    lister = make_lister(corpus, tmp_path, make_service())
+    fetchers = [DistractorFetcher(lister, 2, 7), DistractorFetcher(lister, 3, 7), DistractorFetcher(lister, 2, 8)]
+    assert len({fetcher.identity for fetcher in fetchers}) == 3
