@@ -126,7 +126,7 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
         ConfigError: if the input is missing.
     """
     workspace = Workspace(root.resolve())
-    folder = _find_corpus(config.corpus, workspace)
+    folder = find_built_corpus(config.corpus, workspace)
     if folder is None:
         names = STAGE_ORDER[: STAGE_ORDER.index("trajectories")]
         dump = None if config.corpus.generate else _judge_dump(config.corpus, workspace)
@@ -150,7 +150,7 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
 def measure_sample(config: RunConfig, root: Path) -> SampleYield | None:
     """Return what the stages of a sample made of its seeds so far, by domain; None before its corpus is built."""
     workspace = Workspace(root.resolve())
-    folder = _find_corpus(config.corpus, workspace)
+    folder = find_built_corpus(config.corpus, workspace)
     if folder is None:
         return None
     with closing(Assembly(config, workspace, Corpus.open(folder))) as assembly:
@@ -352,7 +352,7 @@ def _judge_dump(config: CorpusConfig, workspace: Workspace) -> DumpEstimate:
     return DumpEstimate(round(pages * scale), round(articles * scale), round(links * scale), round(spent[0] * scale, 1))
 
 
-def _find_corpus(config: CorpusConfig, workspace: Workspace) -> Path | None:
+def find_built_corpus(config: CorpusConfig, workspace: Workspace) -> Path | None:
     """Return the folder of a run's corpus, or None while it is still to be built."""
     if config.generate is not None:
         world = _find_world(config.generate, workspace)

@@ -1,5 +1,6 @@
 """Commands about releases and what is made of them."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -91,17 +92,34 @@ def audit_command(
 
 
 @app.command("push")
-def push_command(
+def push_command(  # noqa: PLR0913 - a command line has the options it has
     release: Annotated[Path, typer.Argument(help="Release folder.")],
     repo: Annotated[str, typer.Option("--repo", help="Dataset repository, org/name.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be sent, and send nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask; needed where there is no terminal.")] = False,
+    public: Annotated[bool, typer.Option("--public", help="Make a new repository public; it is private else.")] = False,
+    pr: Annotated[bool, typer.Option("--pr", help="Open a pull request; push again to tag what was merged.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Overwrite what is not ours where it stands in the way.")
+    ] = False,
+    toy: Annotated[bool, typer.Option("--toy", help="Let toy or scripted data be public.")] = False,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Push a release to the Hugging Face Hub: one commit, verified, tagged with its version."""
-    from pipelines.release.push import push_release
+    """Push a release to the Hugging Face Hub: a plan, one commit beside what is there, verified, tagged."""
+    from pipelines.cli.pushing import check_approval, describe_plan, render_plan
+    from pipelines.release.push import PushOptions, carry_out, plan_push
 
-    receipt = push_release(release, repo)
-    emit_json(to_json(receipt)) if as_json else emit(f"{repo}: {receipt}")
+    plan = plan_push(release, repo, options=PushOptions(public, pr, replace, toy))
+    if not as_json:
+        emit_table(render_plan(plan))
+    elif dry_run or plan.done or not yes:
+        emit_json(describe_plan(plan))
+    if dry_run or plan.done:
+        return
+    check_approval(plan, yes, None if as_json or not sys.stdin.isatty() else typer.confirm)
+    receipt = carry_out(plan)
+    emit_json(to_json(receipt)) if as_json else emit(f"{receipt.url}: commit {receipt.commit} {receipt.tag}")
 
 
 @app.command("export")

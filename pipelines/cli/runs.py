@@ -194,6 +194,34 @@ def prune_command(
     emit_json(to_json(pruned)) if as_json else emit_table(render_pruned(pruned))
 
 
+@app.command("prune")
+def prune_workspace_command(  # noqa: PLR0913 - as above
+    yes: Annotated[bool, typer.Option("--yes", help="Remove it; without it only what would go is said.")] = False,
+    replies_too: Annotated[
+        bool, typer.Option("--replies", help="Also replies that only stages which go have used; they were paid for.")
+    ] = False,
+    corpora_too: Annotated[
+        bool, typer.Option("--corpora", help="Also corpora that nothing is made from; they take long to build.")
+    ] = False,
+    recipe: Annotated[str, typer.Option("--recipe", help="Keep what this recipe uses, beside the last run's.")] = "",
+    config: ConfigOption = None,
+    models: ModelsOption = "",
+    limit: LimitOption = 0,
+    set_: SetOption = None,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove what neither the last run, nor a configuration that is named, nor a release needs; says what, first."""
+    from pipelines.cli.commands import load_config, name_limits
+    from pipelines.cli.pruning import describe_leftovers, prune_workspace, render_leftovers
+
+    named = bool(recipe or config or set_ or models or limit)
+    keep = load_config(recipe or "demo", config, set_ or [], name_limits(limit, 0.0), models) if named else None
+    costly = (*(("corpora",) if corpora_too else ()), *(("replies",) if replies_too else ()))
+    leftovers = prune_workspace(workspace, keep, costly, yes)
+    emit_json(describe_leftovers(leftovers)) if as_json else emit_table(render_leftovers(leftovers, yes))
+
+
 @app.command("sql")
 def sql_command(
     statement: Annotated[str, typer.Argument(help="SQL over seeds, paths, ..., rejections, failures, funnel, pages.")],

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from pipelines.errors import ConfigError
 from pipelines.release.manifest import MANIFEST, read_release_manifest
+from pipelines.run.pruning import remove_replies
 from pipelines.run.workspace import StageFolder, Workspace, read_model
 from pipelines.services.clients.replies import FILE, connect_replies, explain_sqlite_error
 from schemas.manifest import ShardSidecar, Usage
@@ -292,17 +293,8 @@ def prune_replies(root: Path, backend: str = "", older_than_days: float = 0.0, a
     with Workspace(root).claim(), _opening(root) as store:
         _choose(store, backend, older_than_days)
         removed = _summarise_backends(store, chosen=True)
-        _remove_chosen(store)
+        remove_replies(store)
     return Pruned(True, removed, before, _measure_store(root))
-
-
-def _remove_chosen(store: sqlite3.Connection) -> None:
-    store.execute("BEGIN IMMEDIATE")
-    for table in ("asks", "failures", "replies"):
-        store.execute(f"DELETE FROM {table} WHERE key IN (SELECT key FROM temp.chosen)")
-    store.execute("COMMIT")
-    store.execute("VACUUM")
-    store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _choose(store: sqlite3.Connection, backend: str, older_than_days: float) -> None:

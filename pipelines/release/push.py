@@ -1,4 +1,8 @@
-"""Push a release to the Hugging Face Hub: one commit, each file verified by its digest, then a tag.
+"""Push a release to the Hugging Face Hub: a plan, one commit of what changed, verified by digests, then a tag.
+
+A repository may hold several of our datasets and what others put there. A release lies in ``data/<dataset>/`` as it is
+in the workspace; ``README.md`` lists every config, and ``data/synth.json`` every file that a push wrote, with digests:
+only a file that still is what a push left is ours to change or to delete.
 
 ``upload_folder`` is several commits since hub 1.20, so a crash would leave half a release on the main branch;
 ``create_commit`` is one. The client reads the token itself.
@@ -6,20 +10,123 @@
 
 import hashlib
 import importlib.util
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, ValidationError
 
 from pipelines.errors import ConfigError, GateNotMet, Unavailable
+from pipelines.ids import CHUNK, digest_file
+from pipelines.release.hub_card import DatasetSection, digest_section, merge_card, read_front, split_card
 from pipelines.release.manifest import MANIFEST, ReleaseManifest, check_release_files
-from pipelines.release.rows import list_files
+from schemas.manifest import ManifestPart
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 HINT = "install it with: pip install -e '.[hub]'"
-SERVER_FILES = frozenset({".gitattributes"})
-KIND = "dataset"
+KIND: Literal["dataset"] = "dataset"
+CARD = "README.md"
+RECORD = "data/synth.json"
+SERVER_FILES = frozenset({".gitattributes", CARD})
+NO_DATA = frozenset({"", ".md", ".py", ".ipynb", ".toml", ".yaml", ".yml", ".sh", ".cff", ".bib", ".lock"})
+"""Endings of files that the Hub does not load as rows where a card lists no configs."""
+NETWORK_MODELS = "openai@"
+"""How the identity of a model behind a server begins; every other model is a scripted player."""
+
+Digests = tuple[str, str]
+"""sha256, by which the Hub knows a large file, and git's sha1, by which it knows a small one."""
+State = Literal["added", "changed", "deleted"]
+
+
+class PushedDataset(ManifestPart):
+    """What the last push of a dataset left in a repository."""
+
+    version: str
+    files: dict[str, Digests]
+    front: dict[str, Any]
+    """What the card's front matter says of this dataset."""
+    section: str
+    """Digest of its section in the card."""
+
+
+class PushRecord(ManifestPart):
+    """``data/synth.json``: everything in a repository that pushes wrote, in the order in which datasets came."""
+
+    schema_version: int = 1
+    front: dict[str, Any] = Field(default_factory=dict)
+    """What the last push wrote into the card's front matter, of all our datasets."""
+    datasets: dict[str, PushedDataset] = Field(default_factory=dict)
+
+    def list_files(self) -> dict[str, Digests]:
+        """Return every file of ours but card and record, with its digests."""
+        return {path: digests for dataset in self.datasets.values() for path, digests in dataset.files.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PushOptions:
+    """What a push may do.
+
+    Attributes:
+        public: make a new repository public.
+        pull_request: open a pull request in place of a commit on the main branch.
+        replace: overwrite what is not ours where it stands in the way.
+        toy: let toy or scripted data be public.
+    """
+
+    public: bool = False
+    pull_request: bool = False
+    replace: bool = False
+    toy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What a push does to one file; ``bytes`` are those it sends, or those of a file that it deletes."""
+
+    path: str
+    state: State
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PushPlan:
+    """What a push would do. Nothing is sent for it."""
+
+    repo: str
+    url: str
+    private: bool
+    pull_request: bool
+    dataset: str
+    version: str
+    changes: tuple[FileChange, ...]
+    same: int
+    """Files of the release that the repository has already."""
+    kept: int
+    """Files in the repository that are not this release's and stay as they are."""
+    replaced: tuple[str, ...]
+    """What is not ours and is overwritten, with ``replace``."""
+    parent: str
+    """Commit that the plan was made for; empty where the repository is still to be made."""
+    tagged: str
+    """Commit that carries the version's tag already; empty for none."""
+    contents: Mapping[str, Path | bytes] = field(repr=False)
+    expected: Mapping[str, Digests | str | None] = field(repr=False)
+    """What is to be in the repository afterwards; a text for what stays as the Hub has it, None for what goes."""
+
+    @property
+    def tag(self) -> str:
+        """The version's tag."""
+        return f"v{self.version}"
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing left to do."""
+        return not self.changes and bool(self.tagged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,91 +136,346 @@ class PushReceipt:
     repo: str
     commit: str
     tag: str
+    """Empty for a pull request: push again once it is merged, and the version is tagged."""
     files: int
+    """Files that were sent or deleted."""
+    url: str
 
 
-def push_release(folder: Path, repo: str, api: "HfApi | None" = None, private: bool = True) -> PushReceipt:
-    """Push a release folder; running it again after a failure sends only what is missing.
+@dataclass(frozen=True, slots=True)
+class _Remote:
+    """A repository as it is: its files as the Hub tells of them, card and record."""
+
+    repo: str
+    url: str
+    private: bool
+    commit: str = ""
+    """Empty where there is no repository yet."""
+    files: Mapping[str, Any] = field(default_factory=dict)
+    card: str = ""
+    record: PushRecord = field(default_factory=PushRecord)
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def push_release(
+    folder: Path, repo: str, api: "HfApi | None" = None, options: PushOptions | None = None
+) -> PushReceipt:
+    """Plan a push and carry it out; see :func:`plan_push` and :func:`carry_out`."""
+    return carry_out(plan_push(folder, repo, api, options), api)
+
+
+def plan_push(folder: Path, repo: str, api: "HfApi | None" = None, options: PushOptions | None = None) -> PushPlan:
+    """Return what a push would do; nothing is sent.
 
     Args:
-        folder: a published release, hashed against its manifest before anything is sent.
-        repo: ``org/name``; made when it does not exist.
+        folder: a published release, hashed against its manifest.
+        repo: ``org/name``.
         api: a client; by default ``HfApi()``, which finds endpoint and token itself.
-        private: whether a new repository is private.
+        options: what the push may do.
 
     Raises:
-        ConfigError: if huggingface_hub is missing, ``repo`` is no ``org/name``, or the tag names another commit.
-        GateNotMet: if the folder or what the Hub holds afterwards is not what the manifest says.
-        Unavailable: if the Hub cannot be reached or refuses the commit.
+        ConfigError: if huggingface_hub is missing, ``repo`` is no ``org/name``, what is not ours stands in the way, toy
+            or scripted data would be public, or the version's tag names another content.
+        GateNotMet: if the folder is not what its manifest says.
+        Unavailable: if the Hub cannot be reached.
     """
     if repo.count("/") != 1 or not all(repo.split("/")):
         raise ConfigError(f"push: {repo!r} is not a repository name; write org/name")
-    manifest = check_release_files(folder)
-    try:
-        from huggingface_hub import HfApi
-        from huggingface_hub.errors import HfHubHTTPError
-    except ImportError as error:
-        raise ConfigError(f"push: huggingface_hub is missing; {HINT}") from error
-    client = api if api is not None else HfApi()
-    # huggingface_hub came with httpx, or with httpx2 since its version 2.
-    libraries = [name for name in ("httpx2", "httpx") if importlib.util.find_spec(name) is not None]
-    transport = [importlib.import_module(name).HTTPError for name in libraries]
-    failures: tuple[type[Exception], ...] = (HfHubHTTPError, OSError, *transport)
-    try:
-        client.create_repo(repo, repo_type=KIND, private=private, exist_ok=True)
-        commit = _commit_folder(client, folder, repo, manifest)
-        if problems := list_differences(client, folder, repo, commit):
-            raise GateNotMet(f"push to {repo}: commit {commit} differs from the release: {'; '.join(problems)}")
-        tag = _tag_commit(client, repo, commit, manifest)
-    except failures as error:
-        hint = "is there a network, and a token with write access in HF_TOKEN? run the same command again"
-        raise Unavailable(f"push to {repo}: {error}; {hint}") from error
-    return PushReceipt(repo, commit, tag, len(manifest.files) + 1)
+    options, manifest = options or PushOptions(), check_release_files(folder)
+    with _explaining(repo):
+        client = api or _open_client()
+        remote = _read_remote(client, repo, not options.public)
+        if remote.private and options.public:
+            raise ConfigError(
+                f"push: {repo} exists and is private; make it public in its settings, if all that it holds may be"
+            )
+        _check_public(manifest, remote.private, options)
+        plan = _make_plan(folder, manifest, remote, options)
+        if plan.tagged and (told := _list_differences(client, repo, plan.tagged, _place_files(folder, manifest))):
+            raise ConfigError(
+                f"push to {repo}: tag {plan.tag} names commit {plan.tagged}, where {told[0]}; a tag never moves"
+            )
+    return plan
 
 
-def _commit_folder(client: "HfApi", folder: Path, repo: str, manifest: ReleaseManifest) -> str:
-    """Make the main branch hold exactly the folder, in one commit on top of the state that was compared."""
+def carry_out(plan: PushPlan, api: "HfApi | None" = None) -> PushReceipt:
+    """Do what a plan says, in one commit; running it again after a failure sends only what is missing.
+
+    Raises:
+        GateNotMet: if the Hub holds something else afterwards than was planned.
+        Unavailable: if the Hub cannot be reached, refuses the commit, or the repository has changed since the plan.
+    """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
-    parent = str(client.repo_info(repo, repo_type=KIND).sha)
-    remote = set(client.list_repo_files(repo, repo_type=KIND))
-    wanted = [*(entry.name for entry in manifest.files), MANIFEST]
-    if set(wanted) <= remote and not list_differences(client, folder, repo, parent):
-        return parent
-    operations: list[Any] = [CommitOperationAdd(name, folder / name) for name in wanted]
-    operations += [CommitOperationDelete(name) for name in sorted(remote - set(wanted) - SERVER_FILES)]
-    message = f"{manifest.dataset} {manifest.version}"
-    made = client.create_commit(repo, operations, commit_message=message, repo_type=KIND, parent_commit=parent)
-    return str(made.oid)
+    with _explaining(plan.repo):
+        client, tag, commit, url = api or _open_client(), plan.tag, plan.tagged or plan.parent, plan.url
+        if not plan.parent:
+            client.create_repo(plan.repo, repo_type=KIND, private=plan.private, exist_ok=False)
+        if plan.changes:
+            operations: list[Any] = [
+                CommitOperationDelete(change.path)
+                if change.state == "deleted"
+                else CommitOperationAdd(change.path, plan.contents[change.path])
+                for change in plan.changes
+            ]
+            made = client.create_commit(
+                plan.repo,
+                operations,
+                commit_message=f"{plan.dataset} {plan.version}",
+                repo_type=KIND,
+                parent_commit=plan.parent or str(client.repo_info(plan.repo, repo_type=KIND).sha),
+                create_pr=plan.pull_request,
+            )
+            commit, url = str(made.oid), made.pr_url or url
+            if problems := _list_differences(client, plan.repo, made.pr_revision or commit, plan.expected):
+                raise GateNotMet(f"push to {plan.repo}: commit {commit} differs from the plan: {'; '.join(problems)}")
+        if plan.pull_request and plan.changes:
+            tag = ""
+        elif not plan.tagged:
+            message = f"{plan.dataset} {plan.version}"
+            client.create_tag(plan.repo, tag=tag, tag_message=message, revision=commit, repo_type=KIND)
+    return PushReceipt(plan.repo, commit, tag, len(plan.changes), url)
 
 
-def list_differences(client: "HfApi", folder: Path, repo: str, revision: str) -> list[str]:
-    """Return how a revision on the Hub differs from the folder; empty when they are the same."""
+def _open_client() -> "HfApi":
+    try:
+        from huggingface_hub import HfApi
+    except ImportError as error:
+        raise ConfigError(f"push: huggingface_hub is missing; {HINT}") from error
+    return HfApi()
+
+
+@contextmanager
+def _explaining(repo: str) -> Iterator[None]:
+    """Turn what the client raises into one message with what to do."""
+    # huggingface_hub came with httpx, or with httpx2 since its version 2.
+    libraries = [name for name in ("httpx2", "httpx") if importlib.util.find_spec(name) is not None]
+    failures: list[type[Exception]] = [OSError, *(importlib.import_module(name).HTTPError for name in libraries)]
+    if importlib.util.find_spec("huggingface_hub") is not None:
+        failures.append(importlib.import_module("huggingface_hub.errors").HfHubHTTPError)
+    try:
+        yield
+    except tuple(failures) as error:
+        hint = "is there a network, and a token with write access in HF_TOKEN? run the same command again"
+        raise Unavailable(f"push to {repo}: {error}; {hint}") from error
+
+
+def _check_public(manifest: ReleaseManifest, private: bool, options: PushOptions) -> None:
+    invented = list_inventions(manifest)
+    if invented and not private and not options.toy:
+        raise ConfigError(
+            f"push: {manifest.dataset} {manifest.version} would be public, and {'; '.join(invented)}; "
+            "push it to a private repository, or say --toy if that is meant"
+        )
+
+
+def list_inventions(manifest: ReleaseManifest) -> list[str]:
+    """Return what of a release is invented, in words: its wiki, or the models that wrote it."""
+    told = []
+    # RFC 2606 keeps this ending for examples: no real wiki has it.
+    if (urlsplit(manifest.base_url).hostname or "").endswith(".example"):
+        told.append(f"its wiki {manifest.base_url} is invented")
+    scripted = sorted({model.role for model in manifest.models if not model.revision.startswith(NETWORK_MODELS)})
+    return told + ([f"scripted players were its {', '.join(scripted)}"] if scripted else [])
+
+
+def _read_remote(client: "HfApi", repo: str, private: bool) -> _Remote:
+    """Return a repository as it is; ``private`` says how one that does not exist is to be made."""
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    url = f"{client.endpoint}/datasets/{repo}"
+    try:
+        about = client.repo_info(repo, repo_type=KIND)
+    except RepositoryNotFoundError:
+        return _Remote(repo, url, private)
+    commit = str(about.sha)
+    files = _list_tree(client, repo, commit)
+    texts = {}
+    for name in (CARD, RECORD):
+        if name in files:
+            path = Path(client.hf_hub_download(repo, name, repo_type=KIND, revision=commit))
+            texts[name] = _read_text(path, f"{repo}/{name}")
+    tags = {entry.name: str(entry.target_commit) for entry in client.list_repo_refs(repo, repo_type=KIND).tags}
+    record = _read_record(texts.get(RECORD, ""), repo)
+    return _Remote(repo, url, bool(about.private), commit, files, texts.get(CARD, ""), record, tags)
+
+
+def _list_tree(client: "HfApi", repo: str, revision: str) -> dict[str, Any]:
     tree = client.list_repo_tree(repo, recursive=True, revision=revision, repo_type=KIND)
-    remote = {entry.path: entry for entry in tree if hasattr(entry, "blob_id")}
-    local = {path.relative_to(folder).as_posix(): path for path in list_files(folder)}
-    problems = [f"{name} is missing" for name in sorted(local.keys() - remote.keys())]
-    problems += [f"{name} should not be there" for name in sorted(remote.keys() - local.keys() - SERVER_FILES)]
-    for name in sorted(local.keys() & remote.keys()):
-        if not _is_same(local[name], remote[name]):
-            problems.append(f"{name} has other bytes")
-    return problems
+    return {entry.path: entry for entry in tree if hasattr(entry, "blob_id")}
 
 
-def _is_same(path: Path, entry: Any) -> bool:  # noqa: ANN401 - huggingface_hub's RepoFile
-    content = path.read_bytes()
-    if entry.lfs is not None:
-        return bool(entry.lfs.sha256 == hashlib.sha256(content).hexdigest())
+def _read_text(path: Path, name: str) -> str:
+    try:
+        return path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"push: {name} is no UTF-8 text; mend it and push again") from error
+
+
+def _read_record(text: str, repo: str) -> PushRecord:
+    try:
+        return PushRecord.model_validate_json(text) if text else PushRecord()
+    except ValidationError as error:
+        raise ConfigError(
+            f"push: {repo}/{RECORD} is no list of files that a push wrote; take it back to how it was, "
+            "or push elsewhere"
+        ) from error
+
+
+def _make_plan(folder: Path, manifest: ReleaseManifest, remote: _Remote, options: PushOptions) -> PushPlan:
+    """Return the plan that makes a repository hold a release.
+
+    Raises:
+        ConfigError: naming what is not ours and stands in the way.
+    """
+    wanted, contents = _place_files(folder, manifest), dict[str, Path | bytes](_place_sources(folder, manifest))
+    before, ours = remote.record.datasets.get(manifest.dataset), remote.record.list_files()
+    gone = [path for path in (before.files if before else {}) if path not in wanted and path in remote.files]
+    touched = [path for path in wanted if path in remote.files and not _is_same(wanted[path], remote.files[path])]
+    card, record, conflicts = _write_card(folder, manifest, remote, wanted)
+    conflicts += [
+        f"{p} is not as a push left it" for p in (*touched, *gone) if not _is_same(ours.get(p), remote.files[p])
+    ]
+    conflicts += _list_hidden(remote, {*wanted, *ours, RECORD})
+    if conflicts and not options.replace:
+        raise ConfigError(
+            f"push: what is not ours stands in the way: {'; '.join(conflicts)}. Nothing was sent. Push to another "
+            "repository, mend it there, or say --replace to overwrite just this"
+        )
+    for path, text in ((CARD, card), (RECORD, record)):
+        wanted[path], contents[path] = _digest_bytes(text), text
+    sent = {path: contents[path] for path in wanted if not _is_same(wanted[path], remote.files.get(path))}
+    stay = remote.files.keys() - wanted.keys() - set(gone)
+    return PushPlan(
+        repo=remote.repo,
+        url=remote.url,
+        private=remote.private,
+        pull_request=options.pull_request,
+        dataset=manifest.dataset,
+        version=manifest.version,
+        changes=_list_changes(sent, gone, remote.files),
+        same=len(wanted) - len(sent),
+        kept=len(stay),
+        replaced=tuple(conflicts),
+        parent=remote.commit,
+        tagged=remote.tags.get(f"v{manifest.version}", ""),
+        contents=sent,
+        expected={**wanted, **dict.fromkeys(gone), **{path: _tell_apart(remote.files[path]) for path in stay}},
+    )
+
+
+def _list_changes(
+    sent: Mapping[str, Path | bytes], gone: Sequence[str], there: Mapping[str, Any]
+) -> tuple[FileChange, ...]:
+    added = [
+        FileChange(path, "changed" if path in there else "added", _measure(content))
+        for path, content in sorted(sent.items())
+    ]
+    return (*added, *(FileChange(path, "deleted", int(there[path].size)) for path in sorted(gone)))
+
+
+def _list_hidden(remote: _Remote, ours: set[str]) -> list[str]:
+    """Return what could no longer be loaded once a card that lists no configs lists ours."""
+    if read_front(split_card(remote.card)[0], "the repository").get("configs"):
+        return []
+    strange = sorted(path for path in remote.files if path not in ours | SERVER_FILES)
+    data = [path for path in strange if PurePosixPath(path).suffix.lower() not in NO_DATA]
+    if not data:
+        return []
+    return [f"{data[0]} is loaded without a name, as README.md lists no configs: list it there under configs first"]
+
+
+def _write_card(
+    folder: Path, manifest: ReleaseManifest, remote: _Remote, files: Mapping[str, Digests]
+) -> tuple[bytes, bytes, list[str]]:
+    """Return card and record of the repository after the push, and what in the card stands in the way."""
+    front, body = split_card((folder / CARD).read_text(encoding="utf-8"))
+    name, place = manifest.dataset, f"data/{manifest.dataset}"
+    values = read_front(front, str(folder))
+    text = (
+        f"Files of this dataset, with its proofs and credits: [`{place}/`](./{place}). Load it by name: `{name}`.\n\n"
+    )
+    text += body.strip()
+    own = {**values, "configs": _name_configs(manifest), "dataset_info": _name_features(values, name)}
+    pushed = PushedDataset(version=manifest.version, files=dict(files), front=own, section=digest_section(text))
+    datasets = {**remote.record.datasets, name: pushed}
+    sections = {key: DatasetSection(entry.front, text if key == name else "") for key, entry in datasets.items()}
+    known = {key: entry.section for key, entry in remote.record.datasets.items()}
+    merged = merge_card(remote.card, remote.record.front, sections, known)
+    record = PushRecord(front=dict(merged.front), datasets=datasets)
+    return merged.text.encode(), f"{record.model_dump_json(indent=1)}\n".encode(), list(merged.conflicts)
+
+
+def _name_configs(manifest: ReleaseManifest) -> list[dict[str, Any]]:
+    """Return the configs of a dataset; patterns name the number of shards, so that they match no older file."""
+    name = manifest.dataset
+    found: dict[str, list[dict[str, str]]] = {"data": [], "proofs": []}
+    for folder, files in found.items():
+        shards = [entry.name for entry in manifest.files if entry.name.startswith(f"{folder}/")]
+        for split in manifest.splits:
+            count = sum(shard.startswith(f"{folder}/{split.name}-") for shard in shards)
+            path = f"data/{name}/{folder}/{split.name}-*-of-{count:05d}.parquet"
+            files.append({"split": split.name, "path": path})
+    return [
+        {"config_name": name, "default": True, "data_files": found["data"]},
+        {"config_name": f"{name}-proofs", "data_files": found["proofs"]},
+    ]
+
+
+def _name_features(values: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    return [{**entry, "config_name": name} for entry in values.get("dataset_info", [])]
+
+
+def _place_sources(folder: Path, manifest: ReleaseManifest) -> dict[str, Path]:
+    names = [*(entry.name for entry in manifest.files), MANIFEST]
+    return {f"data/{manifest.dataset}/{name}": folder / name for name in names}
+
+
+def _place_files(folder: Path, manifest: ReleaseManifest) -> dict[str, Digests]:
+    """Return the digests of a release's files by their paths in a repository."""
+    known = {entry.name: entry.sha256 for entry in manifest.files}
+    found = {}
+    for path, source in _place_sources(folder, manifest).items():
+        name = source.relative_to(folder).as_posix()
+        found[path] = (known.get(name) or digest_file(source), _digest_blob(source))
+    return found
+
+
+def _digest_blob(path: Path) -> str:
+    """Return git's sha1 of a file's content."""
+    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as source:
+        while chunk := source.read(CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _digest_bytes(content: bytes) -> Digests:
     blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
-    return bool(entry.blob_id == blob.hexdigest())
+    return hashlib.sha256(content).hexdigest(), blob.hexdigest()
 
 
-def _tag_commit(client: "HfApi", repo: str, commit: str, manifest: ReleaseManifest) -> str:
-    tag = f"v{manifest.version}"
-    found = {entry.name: entry.target_commit for entry in client.list_repo_refs(repo, repo_type=KIND).tags}
-    if tag not in found:
-        message = f"{manifest.dataset}, content {manifest.content}"
-        client.create_tag(repo, tag=tag, tag_message=message, revision=commit, repo_type=KIND)
-    elif found[tag] != commit:
-        raise ConfigError(f"push to {repo}: tag {tag} names commit {found[tag]}, not {commit}; a tag never moves")
-    return tag
+def _measure(content: Path | bytes) -> int:
+    return len(content) if isinstance(content, bytes) else content.stat().st_size
+
+
+def _tell_apart(entry: Any) -> str:  # noqa: ANN401 - huggingface_hub's RepoFile
+    return str(entry.lfs.sha256 if entry.lfs is not None else entry.blob_id)
+
+
+def _is_same(digests: Digests | str | None, entry: Any) -> bool:  # noqa: ANN401 - as above, or None for no file
+    if entry is None or digests is None:
+        return entry is digests
+    if isinstance(digests, str):
+        return digests == _tell_apart(entry)
+    return digests[0 if entry.lfs is not None else 1] == _tell_apart(entry)
+
+
+def _list_differences(
+    client: "HfApi", repo: str, revision: str, expected: Mapping[str, Digests | str | None]
+) -> list[str]:
+    """Return how a revision on the Hub differs from what is expected there; other files are not looked at."""
+    remote = _list_tree(client, repo, revision)
+    told = {path: "has other bytes" if path in remote else "is missing" for path in expected}
+    told |= {path: "is still there" for path, digests in expected.items() if digests is None}
+    return [f"{path} {told[path]}" for path in sorted(expected) if not _is_same(expected[path], remote.get(path))]

@@ -22,7 +22,7 @@ def read_fetched(folder: StageFolder) -> Iterator[FetchedPicture]:
         raise ConfigError(f"{folder.path}: not complete; searches by picture need all that it fetches")
     for sidecar in manifest.shards:
         path = folder.part(sidecar.shard)
-        check_part(path, sidecar)
+        check_part(path, sidecar.files[0].sha256)
         for batch in pq.ParquetFile(path).iter_batches(columns=["fetched"]):
             for row in batch.column("fetched").flatten().to_pylist():
                 yield FetchedPicture.model_validate(row)

@@ -94,7 +94,7 @@ def run_source_stage(stage: SourceStage, folder: StageFolder, shard_rows: int) -
             cut.kept.extend(kept[shard * shard_rows : (shard + 1) * shard_rows])
             made = tuple(row.parent_id for row in cut.kept)
             ids = (*made, *(row.record_id for row in cut.rejected), *(row.record_id for row in cut.failed))
-            spent = () if shard else (meter.usage, seconds)
+            spent = () if shard else (meter.usage, seconds, meter.replies)
             write_shard(stage, folder, shard, ShardInput(ids, made, "", *spent), cut)
     return count
 
@@ -166,7 +166,8 @@ def run_dataset_stage(stage: DatasetStage, folder: StageFolder, sources: Sequenc
             rows.add(row)
     came_in = frozenset(readers[0].ids)
     parents = {find_parent(stage, row, came_in): None for row in rows.kept}
-    came = ShardInput(tuple(readers[0].ids), tuple(parents), "", meter.usage, time.monotonic() - started)
+    spent = (meter.usage, time.monotonic() - started, meter.replies)
+    came = ShardInput(tuple(readers[0].ids), tuple(parents), "", *spent)
     write_shard(stage, folder, 0, came, rows)
     return 1
 
@@ -227,6 +228,8 @@ class Batch:
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     """By index of the record."""
     usage: Usage = field(default_factory=Usage)
+    replies: set[str] = field(default_factory=set)
+    """Keys of the recorded replies that its records used."""
     seconds: float = 0.0
     """Seconds since the previous batch was done; over all batches they add up to the time with records in flight."""
     arrived: float = 0.0
@@ -397,6 +400,7 @@ class RecordRunner:
                 raise
             finally:
                 batch.usage += meter.usage
+                batch.replies |= meter.replies
 
     async def _attempt(self, record: Record) -> Sequence[Record] | Rejection:
         """Call the stage; wait and retry if a service rate-limits, which is no failure."""
@@ -495,7 +499,7 @@ async def write_batches(
     async def write(batch: Batch) -> None:
         rows, kept = batch.collect(stage.name)
         ids = tuple(record.record_id for record in batch.records)
-        came = ShardInput(ids, kept, batch.source, batch.usage, batch.seconds)
+        came = ShardInput(ids, kept, batch.source, batch.usage, batch.seconds, batch.replies)
         # In a thread: a flush to disk would block every request under way.
         sidecar = await asyncio.to_thread(write_shard, stage, folder, batch.shard, came, rows)
         used.append(begun.pop(batch.shard).usage)

@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,6 +54,8 @@ class ShardInput:
     """sha256 of the part they were read from, empty for a stage that reads no single part."""
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
+    replies: Collection[str] = ()
+    """Keys of the recorded replies that were used; pruning removes those that no living stage uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,8 @@ def write_shard(stage: Stage, folder: StageFolder, shard: int, came: ShardInput,
         usage=came.usage,
         seconds=round(came.seconds, 3),
     )
+    if came.replies:
+        write_text(folder.used(shard), "".join(f"{reply}\n" for reply in sorted(came.replies)))
     write_text(folder.sidecar(shard), sidecar.model_dump_json(indent=1) + "\n")
     return sidecar
 
@@ -224,8 +228,8 @@ def _check_unique(stage: Stage, folder: StageFolder, shards: int) -> None:
 def _remove_strangers(folder: StageFolder, sidecars: Sequence[ShardSidecar]) -> None:
     """Remove shard files of an interrupted run that was cut otherwise: readers go by the pattern of their names."""
     known = {entry.name for sidecar in sidecars for entry in sidecar.files}
-    known |= {folder.sidecar(sidecar.shard).name for sidecar in sidecars}
-    for pattern in ("part-*", "rejected-*", "failed-*"):
+    known |= {path.name for sidecar in sidecars for path in (folder.sidecar(sidecar.shard), folder.used(sidecar.shard))}
+    for pattern in ("part-*", "rejected-*", "failed-*", "used-*"):
         for path in folder.path.glob(pattern):
             if path.name not in known:
                 path.unlink()

@@ -78,6 +78,10 @@ class StageFolder:
         """Return the path of a shard's sidecar, written after its three files."""
         return self.path / f"part-{shard:05d}.json"
 
+    def used(self, shard: int) -> Path:
+        """Return the path of the keys of the recorded replies that a shard used, one a line."""
+        return self.path / f"used-{shard:05d}.txt"
+
     @property
     def replies(self) -> Path:
         """Folder of the workspace's reply store."""

@@ -18,7 +18,7 @@ import orjson
 from pipelines.ids import canonical_json, digest_value
 from pipelines.services.addresses import ForbiddenAddress
 from pipelines.services.clients.replies import ReplyStore, name_epoch
-from pipelines.services.metering import Budget, Price, add_waited, count_usage
+from pipelines.services.metering import Budget, Price, add_waited, count_usage, note_reply
 from pipelines.services.protocols import (
     Backend,
     ChatModel,
@@ -154,6 +154,7 @@ class RecordedChat:
         permit = None if self.budget is None else self.budget.check
         key = make_chat_key(self, request)
         text, cached = await self.store.recall(key, self.identity, ask, permit)
+        note_reply(key)
         if cached:
             count_usage(Usage(cached_calls=1))
         reply = _read_chat(text, key)
@@ -211,7 +212,9 @@ class Recorder(Generic[ServiceT]):
             seconds = round(time.monotonic() - since, 3)
             return canonical_json({"seconds": seconds, "day": _name_day(), "reply": reply})
 
-        recorded, cached = await self.store.recall(digest_value([self.identity, *call]), self.identity, answer)
+        key = digest_value([self.identity, *call])
+        recorded, cached = await self.store.recall(key, self.identity, answer)
+        note_reply(key)
         count_usage(Usage(cached_calls=1) if cached else Usage(calls=1))
         reply = json.loads(recorded)
         if not self.live:

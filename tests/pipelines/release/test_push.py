@@ -1,115 +1,369 @@
-import hashlib
-from types import SimpleNamespace
+import json
+import shutil
+import warnings
+from dataclasses import dataclass, field
 
+import huggingface_hub
 import pytest
+import yaml
 
+from pipelines.cli.pushing import check_approval
 from pipelines.errors import ConfigError, GateNotMet, Unavailable
+from pipelines.release.hub_card import split_card
+from pipelines.release.manifest import check_release_files, read_release_manifest
 from pipelines.release.publish import publish_releases
-from pipelines.release.push import push_release
+from pipelines.release.push import PushOptions, list_inventions, plan_push, push_release
+from schemas.manifest import ModelEntry
+from tests.chaos.driving import call_here
+from tests.pipelines.release.builders import make_context
+from tests.pipelines.release.hub import FakeHub
 
+REPO = "org/name"
+FOREIGN_CARD = """---
+# who may use it
+license: mit
+tags: [maps]
+configs:
+- config_name: maps
+  data_files: maps.csv
+---
+# Maps
 
-class FakeHub:
-    """One repository in memory; ``lose`` drops a file from every commit, ``fail`` answers commits with an error."""
-
-    def __init__(self, lose="", fail=False):
-        self.files, self.tags, self.commits, self.lose, self.fail = {".gitattributes": b""}, {}, [], lose, fail
-
-    def create_repo(self, repo_id, *, repo_type, private, exist_ok):
-        assert repo_type == "dataset"
-
-    def repo_info(self, repo_id, *, repo_type):
-        return SimpleNamespace(sha=f"commit-{len(self.commits)}")
-
-    def list_repo_files(self, repo_id, *, repo_type):
-        return sorted(self.files)
-
-    def create_commit(self, repo_id, operations, *, commit_message, repo_type, parent_commit):
-        if self.fail:
-            raise OSError("503")
-        assert parent_commit == f"commit-{len(self.commits)}"
-        for operation in operations:
-            if type(operation).__name__ == "CommitOperationDelete":
-                del self.files[operation.path_in_repo]
-            elif operation.path_in_repo != self.lose:
-                with operation.as_file() as source:
-                    self.files[operation.path_in_repo] = source.read()
-        self.commits.append(commit_message)
-        return SimpleNamespace(oid=f"commit-{len(self.commits)}")
-
-    def list_repo_tree(self, repo_id, *, recursive, revision, repo_type):
-        yield SimpleNamespace(path="data", tree_id="x")
-        for path, content in self.files.items():
-            lfs = SimpleNamespace(sha256=hashlib.sha256(content).hexdigest()) if path.endswith(".parquet") else None
-            blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-            yield SimpleNamespace(path=path, size=len(content), blob_id=blob, lfs=lfs)
-
-    def create_tag(self, repo_id, *, tag, tag_message, revision, repo_type):
-        self.tags[tag] = revision
-
-    def list_repo_refs(self, repo_id, *, repo_type):
-        return SimpleNamespace(tags=[SimpleNamespace(name=n, target_commit=c) for n, c in self.tags.items()])
+By others.
+"""
 
 
 @pytest.fixture
-def folder(tmp_path, material, context):
-    return publish_releases(tmp_path, *material, context)[1].path
+def releases(tmp_path, material, context):
+    return {release.dataset: release.path for release in publish_releases(tmp_path, *material, context)}
 
 
-def test_a_push_is_one_commit_and_a_tag(folder):
-    hub = FakeHub()
-    receipt = push_release(folder, "org/name", hub)
-    assert len(hub.commits) == 1
+@pytest.fixture
+def folder(releases):
+    return releases["rl"]
+
+
+@pytest.fixture
+def make_hub(tmp_path):
+    return lambda files=None, **settings: FakeHub(tmp_path / "downloads", files, **settings)
+
+
+def make_version(tmp_path, material, name, **changes):
+    """Publish the material elsewhere with other settings: another version of each dataset."""
+    shutil.copytree(tmp_path / "images", tmp_path / name / "images")
+    made = publish_releases(tmp_path / name, *material, make_context(**changes))
+    return {release.dataset: release.path for release in made}
+
+
+@pytest.fixture
+def later(tmp_path, material):
+    """The same rows with the tools described otherwise."""
+    return make_version(tmp_path, material, "later", tools='[{"name": "visit"}, {"name": "crop"}]')
+
+
+def read_card(hub):
+    front, body = split_card(hub.files["README.md"].decode())
+    return yaml.safe_load(front), body
+
+
+def list_placed(folder, dataset):
+    return {f"data/{dataset}/{path.relative_to(folder).as_posix()}" for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_push_is_one_commit_and_a_tag(folder, make_hub):
+    hub = make_hub()
+    receipt = push_release(folder, REPO, hub)
+    assert len(hub.messages) == 1
     assert hub.tags == {receipt.tag: receipt.commit}
     assert receipt.tag == f"v{folder.name}"
-    assert hub.files.keys() == {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} | {
-        ".gitattributes"
+    assert hub.files.keys() == list_placed(folder, "rl") | {".gitattributes", "README.md", "data/synth.json"}
+    assert hub.private
+
+
+def test_pushing_again_sends_nothing(folder, make_hub):
+    hub = make_hub()
+    first = push_release(folder, REPO, hub)
+    plan = plan_push(folder, REPO, hub)
+    assert (plan.done, plan.changes, plan.tagged) == (True, (), first.commit)
+    assert push_release(folder, REPO, hub).commit == first.commit
+    assert len(hub.messages) == 1
+
+
+def test_a_push_that_died_before_its_tag_is_tagged_by_the_next(folder, make_hub):
+    hub = make_hub()
+    first = push_release(folder, REPO, hub)
+    hub.tags.clear()
+    assert push_release(folder, REPO, hub).commit == first.commit
+    assert hub.tags == {first.tag: first.commit}
+    assert len(hub.messages) == 1
+
+
+def test_a_clone_holds_the_release_as_it_was_published(folder, make_hub, tmp_path):
+    hub = make_hub()
+    push_release(folder, REPO, hub)
+    clone = hub.write(tmp_path / "clone")
+    assert check_release_files(clone / "data" / "rl").version == folder.name
+
+
+def test_a_new_version_sends_what_changed_and_removes_what_is_gone(releases, later, make_hub):
+    hub = make_hub()
+    push_release(releases["sft"], REPO, hub)
+    old = dict(hub.files)
+    hub.change(**{"notes.md": b"mine"})
+    plan = plan_push(later["sft"], REPO, hub)
+    push_release(later["sft"], REPO, hub)
+    same = {path for path in hub.files if old.get(path) == hub.files[path]}
+    assert "data/sft/proofs/train-00000-of-00001.parquet" in same
+    assert set(hub.sent) == hub.files.keys() - same - {"notes.md"}
+    assert {change.path for change in plan.changes} == set(hub.sent)
+    assert {change.state for change in plan.changes} == {"changed"}
+    assert hub.files["notes.md"] == b"mine"
+    assert len(hub.tags) == 2
+
+
+def test_shards_of_an_older_version_are_deleted(folder, make_hub):
+    hub = make_hub()
+    push_release(folder, REPO, hub)
+    record = json.loads(hub.files["data/synth.json"])
+    files = record["datasets"]["rl"]["files"]
+    stale, shard = "data/rl/data/train-00000-of-00009.parquet", "data/rl/data/train-00000-of-00001.parquet"
+    files[stale] = files[shard]
+    hub.change(**{stale: hub.files[shard], "data/synth.json": json.dumps(record).encode()})
+    states = {change.path: change.state for change in plan_push(folder, REPO, hub).changes}
+    assert states[stale] == "deleted"
+    push_release(folder, REPO, hub)
+    assert stale not in hub.files
+
+
+def test_several_datasets_share_a_repository_each_as_a_config(releases, make_hub, tmp_path, monkeypatch):
+    hub = make_hub()
+    for dataset in ("sft", "rl", "bridgevqa"):
+        push_release(releases[dataset], REPO, hub)
+    front, body = read_card(hub)
+    names = [entry["config_name"] for entry in front["configs"]]
+    assert names == ["sft", "sft-proofs", "rl", "rl-proofs", "bridgevqa", "bridgevqa-proofs"]
+    assert [entry.get("default", False) for entry in front["configs"]] == [True, *[False] * 5]
+    assert [entry["config_name"] for entry in front["dataset_info"]] == ["sft", "rl", "bridgevqa"]
+    assert {"reinforcement-learning", "image-text-to-text"} <= set(front["task_categories"])
+    assert all(body.count(f"<!-- synth {dataset} -->") == 1 for dataset in releases)
+    assert set(hub.tags) == {f"v{path.name}" for path in releases.values()}
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from datasets import load_dataset
+
+        clone = str(hub.write(tmp_path / "clone"))
+        rows = load_dataset(clone, "rl", split="train", cache_dir=str(tmp_path / "cache"))
+        assert len(rows) == 2
+        assert rows[0]["images"][0].size == (64, 48)
+        assert len(load_dataset(clone, split="train", cache_dir=str(tmp_path / "cache"))) == 4
+        theirs = make_hub(CARD_AND_DATA)
+        push_release(releases["sft"], REPO, theirs)
+        clone = str(theirs.write(tmp_path / "theirs"))
+        assert load_dataset(clone, split="train", cache_dir=str(tmp_path / "cache")).column_names == ["a", "b"]
+
+
+@dataclass
+class Arrangement:
+    """What others keep in a repository, what has happened there, and how a push must end."""
+
+    files: dict = field(default_factory=dict)
+    pushed: tuple = ()
+    """Datasets of ours that are there already."""
+    edits: dict = field(default_factory=dict)
+    """Commits by others after our pushes; a function gets the bytes that are there."""
+    refused: str = ""
+    """What the refusal says; empty where the push goes through."""
+
+
+SHARD = "data/sft/data/train-00000-of-00001.parquet"
+CARD_AND_DATA = {"README.md": FOREIGN_CARD.encode(), "maps.csv": b"a,b\n1,2\n"}
+ARRANGEMENTS = {
+    "code and a licence, no card": Arrangement({"LICENSE": b"MIT", "src/train.py": b"pass\n", "notes.ipynb": b"{}"}),
+    "a card with configs, and data": Arrangement(CARD_AND_DATA),
+    "a card of Windows lines without front matter": Arrangement({"README.md": b"# Ours\r\n\r\nText\r\n"}),
+    "data in the same folders": Arrangement(
+        {**CARD_AND_DATA, "data/train.parquet": b"theirs", "data/sft/data/train-00007-of-00008.parquet": b"theirs"}
+    ),
+    "other datasets of ours": Arrangement(CARD_AND_DATA, ("rl", "bridgevqa")),
+    "an older push, a card that was edited since": Arrangement(
+        CARD_AND_DATA,
+        ("sft",),
+        {"README.md": lambda old: old.replace(b"license", b"x: 1\nlicense") + b"\nP.S.\n", "data/sft/a.md": b"a"},
+    ),
+    "a file where ours would go": Arrangement({**CARD_AND_DATA, SHARD: b"theirs"}, refused="not as a push left it"),
+    "a file of ours that was edited": Arrangement(
+        {}, ("sft",), {"data/sft/quality.md": b"better"}, "data/sft/quality.md is not as a push left it"
+    ),
+    "our section of the card edited": Arrangement(
+        {}, ("sft",), {"README.md": lambda old: old.replace(b"## Uses", b"## Our uses")}, "section of sft was edited"
+    ),
+    "a config of our name": Arrangement(
+        {"README.md": FOREIGN_CARD.replace("maps\n  data", "sft\n  data").encode(), "maps.csv": b"1"},
+        refused="the config 'sft' there is not ours",
+    ),
+    "data that load without a name": Arrangement({"maps.csv": b"1"}, refused="maps.csv is loaded without a name"),
+    "a record that is none": Arrangement({"data/synth.json": b"[1]"}, refused="no list of files that a push wrote"),
+    "a card that is no YAML": Arrangement({"README.md": b"---\na: [\n---\n"}, refused="no YAML"),
+}  # fmt: skip
+
+
+def list_foreign_lines(card):
+    return [line for line in card.splitlines() if not line.startswith((b"configs", b"- config", b"  data", b"---"))]
+
+
+@pytest.mark.parametrize("name", ARRANGEMENTS)
+def test_a_push_into_a_foreign_repository_loses_nothing(name, releases, later, make_hub):
+    arrangement = ARRANGEMENTS[name]
+    hub = make_hub(arrangement.files)
+    for dataset in arrangement.pushed:
+        push_release(releases[dataset], REPO, hub)
+    edits = arrangement.edits.items()
+    hub.change(**{path: edit(hub.files[path]) if callable(edit) else edit for path, edit in edits})
+    before, commits = dict(hub.files), len(hub.messages)
+    if arrangement.refused:
+        with pytest.raises(ConfigError, match=r"Nothing was sent|push again|push elsewhere") as refusal:
+            push_release(later["sft"], REPO, hub)
+        assert arrangement.refused in str(refusal.value)
+        assert (hub.files, len(hub.messages)) == (before, commits)
+        return
+    push_release(later["sft"], REPO, hub)
+    own = list_placed(later["sft"], "sft") | {"README.md", "data/synth.json"}
+    assert {path: hub.files.get(path) for path in before if path not in own} == {
+        path: content for path, content in before.items() if path not in own
     }
+    card = hub.files["README.md"]
+    kept = list_foreign_lines(arrangement.files.get("README.md", b""))
+    assert all(line in card.splitlines() for line in kept)
+    if "edited since" in name:
+        assert card.rstrip().endswith(b"P.S.")
+        assert b"x: 1" in card
+    front, _ = read_card(hub)
+    ours = [config for dataset in (*arrangement.pushed, "sft") for config in (dataset, f"{dataset}-proofs")]
+    theirs = ["maps"] if b"config_name: maps" in arrangement.files.get("README.md", b"") else []
+    assert {entry["config_name"] for entry in front["configs"]} == {*theirs, *ours}
+    if theirs:
+        # A config that was alone is loaded without a name, before as after.
+        assert front["configs"][0] == {"config_name": "maps", "data_files": "maps.csv", "default": True}
+        assert not any(entry.get("default") for entry in front["configs"][1:])
+        assert front["license"] == "mit"
 
 
-def test_pushing_again_commits_nothing(folder):
-    hub = FakeHub()
-    first = push_release(folder, "org/name", hub)
-    assert push_release(folder, "org/name", hub) == first
-    assert len(hub.commits) == 1
+def test_replace_overwrites_what_stands_in_the_way_and_nothing_else(folder, make_hub):
+    files = {"maps.csv": b"1", "data/rl/quality.md": b"theirs", "data/rl/more.md": b"theirs"}
+    hub = make_hub(files)
+    plan = plan_push(folder, REPO, hub, PushOptions(replace=True))
+    assert len(plan.replaced) == 2
+    push_release(folder, REPO, hub, PushOptions(replace=True))
+    assert hub.files["data/rl/quality.md"] == (folder / "quality.md").read_bytes()
+    assert (hub.files["maps.csv"], hub.files["data/rl/more.md"]) == (b"1", b"theirs")
 
 
-def test_files_of_an_older_version_are_removed(folder):
-    hub = FakeHub()
-    hub.files["data/train-00000-of-00009.parquet"] = b"old"
-    push_release(folder, "org/name", hub)
-    assert "data/train-00000-of-00009.parquet" not in hub.files
+def test_a_pull_request_leaves_the_main_branch_and_is_tagged_once_merged(folder, make_hub):
+    hub = make_hub({"notes.md": b"mine"})
+    receipt = push_release(folder, REPO, hub, PushOptions(pull_request=True))
+    assert (receipt.tag, receipt.url, hub.tags) == ("", "https://hub.example/pr/1", {})
+    assert hub.files.keys() == {".gitattributes", "notes.md"}
+    hub.change(**hub.trees["refs/pr/1"])
+    assert push_release(folder, REPO, hub).tag == f"v{folder.name}"
+    assert hub.tags == {f"v{folder.name}": hub.head}
 
 
-def test_a_file_lost_on_the_way_is_noticed_and_not_tagged(folder):
-    hub = FakeHub(lose="README.md")
+def test_invented_data_are_made_public_only_on_purpose(folder, make_hub):
+    with pytest.raises(ConfigError, match=r"is invented; scripted players were its writer.*--toy"):
+        push_release(folder, REPO, make_hub({}, private=False))
+    new = make_hub()
+    with pytest.raises(ConfigError, match="--toy"):
+        push_release(folder, REPO, new, PushOptions(public=True))
+    assert not new.head
+    push_release(folder, REPO, new, PushOptions(public=True, toy=True))
+    assert not new.private
+
+
+def test_a_real_wiki_and_models_behind_servers_are_no_inventions(folder):
+    manifest = read_release_manifest(folder)
+    served = ModelEntry(role="writer", name="m", revision="openai@3:m:r1", sampling={})
+    real = {"base_url": "https://en.wikipedia.org/wiki/", "models": (served,)}
+    assert list_inventions(manifest.model_copy(update=real)) == []
+    assert len(list_inventions(manifest.model_copy(update={"models": (served,)}))) == 1
+    assert len(list_inventions(manifest.model_copy(update={"base_url": real["base_url"]}))) == 1
+
+
+def test_a_private_repository_is_not_made_public_by_the_way(folder, make_hub):
+    hub = make_hub({"secret.md": b"x"})
+    with pytest.raises(ConfigError, match="exists and is private"):
+        push_release(folder, REPO, hub, PushOptions(public=True, toy=True))
+
+
+def test_a_file_lost_on_the_way_is_noticed_and_not_tagged(folder, make_hub):
+    hub = make_hub(lose="README.md")
     with pytest.raises(GateNotMet, match=r"README\.md is missing"):
-        push_release(folder, "org/name", hub)
+        push_release(folder, REPO, hub)
     assert not hub.tags
 
 
-def test_a_hub_that_refuses_is_away_not_broken(folder):
+def test_a_hub_that_refuses_is_away_not_broken(folder, make_hub):
     with pytest.raises(Unavailable, match="run the same command again"):
-        push_release(folder, "org/name", FakeHub(fail=True))
+        push_release(folder, REPO, make_hub(fail=True))
 
 
-def test_a_tag_never_moves(folder):
-    hub = FakeHub()
-    hub.tags[f"v{folder.name}"] = "elsewhere"
+def test_a_tag_never_moves(folder, make_hub):
+    hub = make_hub({})
+    hub.tags[f"v{folder.name}"] = hub.head
     with pytest.raises(ConfigError, match="never moves"):
-        push_release(folder, "org/name", hub)
+        push_release(folder, REPO, hub)
+    assert not hub.messages
 
 
-def test_a_changed_folder_is_not_pushed(folder):
+def test_a_changed_folder_is_not_pushed(folder, make_hub):
     path = folder / "README.md"
     path.chmod(0o644)
     path.write_text("changed")
-    hub = FakeHub()
+    hub = make_hub()
     with pytest.raises(GateNotMet, match="has changed"):
-        push_release(folder, "org/name", hub)
-    assert not hub.commits
+        push_release(folder, REPO, hub)
+    assert not hub.messages
 
 
 @pytest.mark.parametrize("repo", ["name", "a/b/c", "/b"])
-def test_a_repository_needs_an_owner_and_a_name(folder, repo):
+def test_a_repository_needs_an_owner_and_a_name(folder, repo, make_hub):
     with pytest.raises(ConfigError, match="org/name"):
-        push_release(folder, repo, FakeHub())
+        push_release(folder, repo, make_hub())
+
+
+@pytest.fixture
+def hub_at_home(make_hub, monkeypatch):
+    hub = make_hub({"notes.md": b"mine"})
+    monkeypatch.setattr(huggingface_hub, "HfApi", lambda: hub)
+    return hub
+
+
+def test_the_command_shows_a_plan_and_sends_nothing_without_leave(folder, hub_at_home, capsys):
+    dry = call_here(capsys, "push", folder, "--repo", REPO, "--dry-run")
+    asked = call_here(capsys, "push", folder, "--repo", REPO)
+    assert (dry.code, asked.code) == (0, 2)
+    assert "--yes" in asked.err
+    for shown in (dry.out, asked.out):
+        assert "private repository https://hub.example/datasets/org/name" in " ".join(shown.split())
+        assert "data/rl/proofs" in shown
+        assert "2 others in the repository stay" in shown
+    assert not hub_at_home.messages
+    assert json.loads(call_here(capsys, "push", folder, "--repo", REPO, "--dry-run", "--json").out)["kept"] == 2
+
+
+def test_the_command_sends_and_prints_the_address(folder, hub_at_home, capsys):
+    sent = call_here(capsys, "push", folder, "--repo", REPO, "--yes")
+    assert sent.code == 0
+    assert f"https://hub.example/datasets/org/name: commit {hub_at_home.head} v{folder.name}" in sent.out
+    again = call_here(capsys, "push", folder, "--repo", REPO)
+    assert again.code == 0
+    assert "Nothing to send" in again.out
+
+
+def test_who_says_no_is_heard(folder, make_hub):
+    plan = plan_push(folder, REPO, make_hub())
+    asked = []
+    with pytest.raises(ConfigError, match="nothing was sent"):
+        check_approval(plan, False, lambda question: bool(asked.append(question)))
+    assert asked == ["Send this to org/name?"]
+    check_approval(plan, False, lambda question: True)
