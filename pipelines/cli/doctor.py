@@ -63,6 +63,8 @@ PATIENCE: Final = 10.0
 """Seconds for one reply; a model that is slower than that at a few tokens is no use for thousands of requests."""
 TYPICAL_PROMPT: Final = 3000
 """Tokens of a long prompt of ours: instructions, an article's beginning, search results, a picture."""
+TYPICAL_REPLY: Final = 2048
+"""Tokens of a long reply, where a role sets no limit."""
 CHARACTERS_A_TOKEN: Final = 4
 MAX_REPLY: Final = 1 << 20
 QUOTED: Final = 160
@@ -447,7 +449,7 @@ class Server:
         body: dict[str, Any] = {
             "model": self.model.name,
             "messages": [{"role": "user", "content": content}],
-            "max_tokens": min(tokens, self.model.max_tokens),
+            "max_tokens": min(tokens, self.model.max_tokens or tokens),
             "temperature": 0.0,
         }
         return await self.send("/chat/completions", body | ({"response_format": shape} if shape else {}))
@@ -484,7 +486,7 @@ def list_servers(config: RunConfig, session: HttpSession, patience: float) -> li
             key = (url, model.name, model.api_key_env, model.replies)
             before = found.get(key)
             roles = (*before.roles, role) if before else (role,)
-            longest = max(model.max_tokens + prompt, before.longest if before else 0)
+            longest = max((model.max_tokens or TYPICAL_REPLY) + prompt, before.longest if before else 0)
             found[key] = Server(roles, url.rstrip("/"), model, longest, session, patience)
     return list(found.values())
 
@@ -537,7 +539,7 @@ async def _look_at_list(server: Server) -> tuple[Finding, int]:
 
 
 def _look_at_context(server: Server, length: int) -> list[Finding]:
-    what, most = f"{server.place}: context", server.model.max_tokens
+    what, most = f"{server.place}: context", server.model.max_tokens or TYPICAL_REPLY
     if not length:
         return []
     if length <= most:
