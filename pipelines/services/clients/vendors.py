@@ -22,7 +22,10 @@ from pipelines.errors import ConfigError
 from pipelines.files import write_text
 
 SPARED = ("temperature", "top_p", "seed", "presence_penalty", "stop", "parallel_tool_calls", "prompt_cache_key")
-"""Keys that may be left out: a reply without them is one of the same kind, and what follows a stop text is cut here."""
+"""Keys that may be left out: a reply without them is one of the same kind, and what follows a stop text is cut here.
+
+Of two that may not come together the first is sent.
+"""
 OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 TRIAL_SECONDS = 5.0
 """Seconds that requests wait for the first one with a new key: a refusal comes at once, a reply may take minutes."""
@@ -37,7 +40,7 @@ _BEFORE = re.compile(
 )
 """Ends of what stands before the name of a key that is refused."""
 _AFTER = re.compile(
-    r"^\W{0,4}(?:\w+ ){0,3}?(?:is |are |was |were )?(?:currently |no longer )?"
+    r"^\W{0,8}(?:msg\W{1,4})?(?:\w+ ){0,3}?(?:is |are |was |were )?(?:currently |no longer )?"
     r"(?:not (?:currently )?(?:supported|permitted|allowed|accepted|available|recogni[sz]ed)|unsupported|deprecated"
     r"|(?:does|do) ?n[o']t support|extra (?:inputs|fields) (?:are )?not permitted|cannot find field|unknown field"
     r"|extra_forbidden)"
@@ -64,25 +67,21 @@ def read_refusal(text: str, keys: frozenset[str]) -> KeyRules:
         keys: of the request that may be changed.
     """
     rename, drop, apart = dict[str, str](), dict[str, None](), dict[tuple[str, str], None]()
+    candidates = [key for key in (*SPARED, *OTHER_NAMES) if key in keys]
     for complaint in _list_complaints(text):
         words = complaint.words.lower()
-        named = sorted((key for key in keys if re.search(rf"\b{key}\b", words)), key=_rank)
+        named = [key for key in candidates if re.search(rf"\b{key}\b", words)]
         if len(named) == 2 and _TOGETHER.search(words):
             apart[named[0], named[1]] = None
             continue
-        for key in sorted(keys):
+        for key in candidates:
             if not (_is_refused(words, key) or (complaint.param == key and _CODES.search(complaint.code))):
                 continue
             if key in OTHER_NAMES:
                 rename[key] = OTHER_NAMES[key]
-            elif key in SPARED:
+            else:
                 drop[key] = None
     return KeyRules(rename=rename, drop=tuple(drop), apart=tuple(apart))
-
-
-def _rank(key: str) -> tuple[bool, str]:
-    """Sort what is rather sent than another first."""
-    return key not in SPARED, f"{SPARED.index(key)}" if key in SPARED else key
 
 
 def _is_refused(words: str, key: str) -> bool:
