@@ -32,8 +32,9 @@ class KeyRules(Section):
 
 
 class Profile(KeyRules):
-    """A vendor's rules, and what a role has there that sets nothing of its own."""
+    """A vendor's rules, and what a role has there that sets nothing of its own: ``defaults`` are keys and values."""
 
+    defaults: dict[str, Any] = Field(default_factory=dict)
     replies: Replies = "schema"
     prompt_cache: PromptCache = "off"
     key_header: str = "Authorization"

@@ -106,7 +106,7 @@ def _make_body(settings: ModelConfig, request: ChatRequest, shown: Mapping[str, 
     profile = find_profile(settings)
     cache = settings.prompt_cache or profile.prompt_cache
     messages = [_render(message, shown) for message in request.messages]
-    asked: dict[str, Any] = {"model": settings.name, "messages": messages, **_list_asked(request)}
+    asked = {"model": settings.name, "messages": messages, **profile.defaults, **_list_asked(request)}
     if cache == "cache_control":
         _mark_messages(messages)
     elif cache == "prompt_cache_key":
@@ -752,7 +752,7 @@ class OpenAIChat:
         """
         settings, replies = self.settings, find_replies(self.settings)
         forced = "" if replies == "schema" else f":{replies}"
-        profile = find_profile(settings).model_dump(include=set(KeyRules.model_fields))
+        profile = find_profile(settings).model_dump(include={*KeyRules.model_fields, "defaults"})
         headers, image = settings.headers, settings.image.model_dump()
         more: dict[str, object] = {"body": list_own_keys(settings), "headers": headers}
         more |= {"image": any(image.values()) and image, "profile": any(profile.values()) and profile}

@@ -179,7 +179,9 @@ def test_only_what_is_set_is_sent():
     with run_chat() as server:
         ask_once(server, replace(PLAIN, sampling=Sampling(), schema_json=""))
         ask_once(server, replace(PLAIN, sampling=Sampling(temperature=0.0), schema_json="", sample=4))
-    assert [{*body} for body in server.bodies] == [{"model", "messages"}, {"model", "messages", "temperature", "seed"}]
+        ask_once(server, replace(PLAIN, sampling=Sampling(), schema_json=""), profile="vllm")
+    bare = {"model", "messages"}
+    assert [{*body} for body in server.bodies] == [bare, {*bare, "temperature", "seed"}, {*bare, "max_tokens"}]
 
 
 def test_what_the_user_adds_is_sent_as_it_is_and_secrets_come_from_variables(monkeypatch):
@@ -210,6 +212,7 @@ def test_what_decides_a_reply_is_part_of_the_identity_and_what_does_not_is_none(
     plain = name()
     deciding = [
         {"profile": "openai"},
+        {"profile": "vllm"},
         {"extra_body": {"top_k": 5}},
         {"chat_template_kwargs": {"enable_thinking": False}},
         {"reasoning_effort": "low"},
@@ -219,7 +222,7 @@ def test_what_decides_a_reply_is_part_of_the_identity_and_what_does_not_is_none(
     ]
     names = [name(**settings) for settings in deciding]
     assert len({plain, *names}) == len(deciding) + 1
-    assert plain == name(profile="vllm") == name(prompt_cache="prompt_cache_key") == name(replies="schema")
+    assert plain == name(prompt_cache="prompt_cache_key") == name(replies="schema")
     assert name(profile="deepseek") == name(profile="deepseek", replies="json")
 
 
