@@ -189,6 +189,35 @@ def encode_picture(image: Image.Image, like: str) -> bytes:
     return target.getvalue()
 
 
+def shrink_picture(data: bytes, max_pixels: int = 0, max_bytes: int = 0) -> bytes:
+    """Return a picture of at most so many pixels and bytes (0: any), the very same bytes where it is so already.
+
+    What is scaled down is JPEG where it was, else PNG; a PNG that stays too large becomes JPEG.
+
+    Raises:
+        RecordFailed: if it cannot be decoded, or not made so small.
+    """
+    if not max_pixels and not 0 < max_bytes < len(data):
+        return data
+    header = read_header(data)
+    pixels = header.width * header.height
+    wanted = min(pixels, max_pixels or pixels)
+    if wanted == pixels and not 0 < max_bytes < len(data):
+        return data
+    whole, like = open_pixels(data), "jpg" if header.extension == "jpg" else "png"
+    while wanted >= 1:
+        scale = (wanted / pixels) ** 0.5
+        size = max(1, int(header.width * scale)), max(1, int(header.height * scale))
+        made = encode_picture(whole.resize(size, Image.Resampling.LANCZOS), like)
+        if not 0 < max_bytes < len(made):
+            return made
+        if like == "png":
+            like = "jpg"
+        else:
+            wanted //= 2
+    raise RecordFailed("picture-too-large", f"a picture of one pixel has more than {max_bytes} bytes")
+
+
 def _resolve_samples(opened: Image.Image, depth: int) -> Image.Image:
     """Return RGB or RGBA of eight bits, so that scaling mixes colours and not numbers of a palette."""
     if opened.mode.startswith("I"):

@@ -5,7 +5,6 @@ are read up to a bound, and API keys are removed from quotes.
 """
 
 import asyncio
-import base64
 import importlib.util
 import io
 import json
@@ -16,16 +15,19 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from PIL import Image
+from pydantic import BaseModel
 from rich.table import Table
 
+from pipelines.agent.dialects import find_dialect
 from pipelines.agent.pictures import has_opencv, make_repairs
+from pipelines.config.profiles import NO_RULES, find_replies
 from pipelines.config.settings import CommonsConfig, LiveConfig, ModelConfig, ModelsConfig, RunConfig
 from pipelines.corpus.dump import list_parts, read_site
 from pipelines.corpus.manifest import find_side_files
@@ -43,6 +45,7 @@ from pipelines.run.assembly import (
 from pipelines.run.corpora import DUMP_PATTERN
 from pipelines.run.models import make_commons_api
 from pipelines.run.workspace import Workspace
+from pipelines.services.clients.chat import PictureParts, make_body, name_key, read_headers
 from pipelines.services.clients.http import (
     Busy,
     HttpReply,
@@ -55,6 +58,9 @@ from pipelines.services.clients.http import (
 )
 from pipelines.services.clients.pages import name_converter
 from pipelines.services.clients.search import Service
+from pipelines.services.clients.vendors import Server as KnownServer
+from pipelines.services.clients.vendors import Vendors, read_refusal
+from pipelines.services.protocols import ChatRequest, Message, Sampling
 
 State = Literal["ok", "warning", "problem"]
 SCRIPTED = frozenset(["templates", "grammar", "knower", "teacher", "judge"])
@@ -64,6 +70,8 @@ PATIENCE: Final = 10.0
 """Seconds for one reply; a model that is slower than that at a few tokens is no use for thousands of requests."""
 TYPICAL_PROMPT: Final = 3000
 """Tokens of a long prompt of ours: instructions, an article's beginning, search results, a picture."""
+TYPICAL_REPLY: Final = 2048
+"""Tokens of a long reply, where a role sets no limit."""
 CHARACTERS_A_TOKEN: Final = 4
 MAX_REPLY: Final = 1 << 20
 QUOTED: Final = 160
@@ -80,6 +88,12 @@ _SCHEMA = {
     "required": ["colour"],
     "additionalProperties": False,
 }
+_SENT = {
+    *("name", "api_key_env", "replies", "profile", "temperature", "top_p", "presence_penalty", "reasoning_effort"),
+    *("chat_template_kwargs", "extra_body", "headers", "image"),
+}
+"""Settings of which a server sees something in a request."""
+_TOOLS = '[{"type":"function","function":{"name":"look","parameters":{"type":"object","properties":{}}}}]'
 _TAG = re.compile(r"<(script|style)\b[^<>]*>.*?</\1\s*>|<[^<>]*(?:>|$)", re.IGNORECASE | re.DOTALL)
 # Found and not imported: importing it takes longer than everything else here.
 _FIND_VLLM = "import importlib.util as u; s = u.find_spec('vllm'); print(s.origin if s and s.origin else '')"
@@ -107,7 +121,9 @@ class Examination:
 
 
 def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> Examination:
-    """Check software, input, workspace, disk and models; only a probe in an existing workspace is written.
+    """Check software, input, workspace, disk and models.
+
+    Written are a probe in an existing workspace and what was learned of servers that answer.
 
     Args:
         config: of the run.
@@ -124,13 +140,13 @@ def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> Ex
         *look_at_judges(config),
         *look_at_own_servers(config),
         *look_at_pictures(config),
-        *asyncio.run(_ask_servers(config, patience)),
+        *asyncio.run(_ask_servers(config, patience, Vendors(workspace.vendors))),
     ]
     return Examination(tuple(findings))
 
 
-async def _ask_servers(config: RunConfig, patience: float) -> list[Finding]:
-    found = await ask_models(config, patience)
+async def _ask_servers(config: RunConfig, patience: float, vendors: Vendors) -> list[Finding]:
+    found = await ask_models(config, patience, vendors)
     found += await ask_live(config.live, patience) if config.tools.family == "live" else []
     return found + ([await ask_commons(config.commons, patience)] if config.commons.endpoint else [])
 
@@ -424,6 +440,10 @@ class ServerAnswer:
         return (str(text), cut) if self.status == 200 else None
 
 
+class Nothing(BaseModel):
+    """The inputs of a request that has none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Server:
     """One model at one address, and what its roles want of it."""
@@ -435,20 +455,27 @@ class Server:
     """Tokens of a prompt and its reply that must fit."""
     session: HttpSession
     patience: float
+    known: KnownServer
+    stop: tuple[str, ...] = ()
+    tools: str = ""
 
     @property
     def place(self) -> str:
         """How findings name it."""
         return f"{', '.join(self.roles)} at {self.url}"
 
-    async def send(self, path: str, body: Mapping[str, Any] | None = None) -> ServerAnswer:
+    async def send(self, path: str, body: bytes = b"") -> ServerAnswer:
         """Return the answer to a GET, or to a POST of a JSON body; every failure is an answer, too."""
         key = os.environ.get(self.model.api_key_env, "") if self.model.api_key_env else ""
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        headers = name_key(self.model, key) if key else {}
+        try:
+            headers |= read_headers(self.model)
+        except SynthError as error:
+            return ServerAnswer(0, str(error))
         request = HttpRequest(self.url + path, headers=headers)
-        if body is not None:
+        if body:
             headers |= {"Content-Type": "application/json"}
-            request = HttpRequest(self.url + path, "POST", headers, body=json.dumps(body).encode())
+            request = HttpRequest(self.url + path, "POST", headers, body=body)
         try:
             reply = await self.session.fetch(request, self.patience, MAX_REPLY)
         except NoConnection as error:
@@ -459,23 +486,29 @@ class Server:
             return ServerAnswer(0, f"no whole answer ({said}); start it, or see base_url")
         return ServerAnswer(reply.status, redact(reply.body, key))
 
-    async def chat(self, content: object, tokens: int, shape: Mapping[str, Any] | None = None) -> ServerAnswer:
-        """Return the answer to one message."""
-        body: dict[str, Any] = {
-            "model": self.model.name,
-            "messages": [{"role": "user", "content": content}],
-            "max_tokens": min(tokens, self.model.max_tokens),
-            "temperature": 0.0,
-        }
-        return await self.send("/chat/completions", body | ({"response_format": shape} if shape else {}))
+    async def chat(self, text: str, tokens: int, **more: Any) -> ServerAnswer:  # noqa: ANN401 - of a ChatRequest
+        """Return the answer to one message, sent as its roles send theirs; what the server refuses is learned."""
+        model, most = self.model, min(tokens, self.model.max_tokens or tokens)
+        sampling = Sampling(model.temperature, model.top_p, most, model.presence_penalty)
+        message = Message("user", text, more.pop("images", ()))
+        request = ChatRequest("sky", "sky", (message,), Nothing(), sampling, sample=1, **more)
+        while True:
+            body = await make_body(model, request, PictureParts(_draw_square, shown=model.image), self.known.rules)
+            answer = await self.send("/chat/completions", body.data)
+            if answer.status == 200:
+                self.known.accept(body.keys)
+            refusal = read_refusal(answer.text, body.keys) if answer.status in (400, 422) else NO_RULES
+            if refusal == NO_RULES or not self.known.learn(refusal, answer.text):
+                return answer
 
 
-async def ask_models(config: RunConfig, patience: float = PATIENCE) -> list[Finding]:
+async def ask_models(config: RunConfig, patience: float = PATIENCE, vendors: Vendors | None = None) -> list[Finding]:
     """Check every server that plays a role: its list of models, its context, a chat, a picture, a structured reply.
 
+    What a server refuses is learned on the way and kept in ``vendors``.
     Servers that the run starts itself do not run yet; :func:`look_at_own_servers` checks them.
     """
-    servers = list_servers(config, HttpSession(), patience)
+    servers = list_servers(config, HttpSession(), patience, vendors or Vendors())
     answers = await asyncio.gather(*map(_ask, servers))
     found, lengths = list[Finding](), dict[tuple[tuple[str, ...], str], set[int]]()
     for server, (findings, length) in zip(servers, answers, strict=True):
@@ -489,20 +522,24 @@ async def ask_models(config: RunConfig, patience: float = PATIENCE) -> list[Find
     return list(dict.fromkeys(found))
 
 
-def list_servers(config: RunConfig, session: HttpSession, patience: float) -> list[Server]:
-    """Return every address that is to be asked, once for all roles that ask it for the same model."""
+def list_servers(config: RunConfig, session: HttpSession, patience: float, vendors: Vendors) -> list[Server]:
+    """Return every address that is to be asked, once for all roles that ask it for the same model in the same way."""
     found: dict[tuple[Any, ...], Server] = {}
     for role in list_roles_in_use(config):
         model = config.models.get(role)
         if model.adapter != "openai" or model.serve.own:
             continue
         prompt = config.rollouts.max_context // CHARACTERS_A_TOKEN if role == "teacher" else TYPICAL_PROMPT
+        known = vendors.find(model.base_url, model.name)
         for url in (model.base_url, *model.more_urls):
-            key = (url, model.name, model.api_key_env, model.replies)
+            key = (url, model.model_dump_json(include=_SENT))
             before = found.get(key)
             roles = (*before.roles, role) if before else (role,)
-            longest = max(model.max_tokens + prompt, before.longest if before else 0)
-            found[key] = Server(roles, url.rstrip("/"), model, longest, session, patience)
+            longest = max((model.max_tokens or TYPICAL_REPLY) + prompt, before.longest if before else 0)
+            found[key] = Server(roles, url.rstrip("/"), model, longest, session, patience, known)
+            if "teacher" in roles:
+                dialect = find_dialect(config.rollouts.dialect)
+                found[key] = replace(found[key], stop=dialect.stop, tools=_TOOLS if dialect.native else "")
     return list(found.values())
 
 
@@ -515,14 +552,16 @@ async def _ask(server: Server) -> tuple[list[Finding], int]:
     if served.state == "problem":
         return [served], 0
     found = [served, *_look_at_context(server, length)]
-    answer = await server.chat("Say hello.", 8)
+    answer = await server.chat("Say hello.", 8, stop=server.stop, tools=server.tools)
     if answer.read_choice() is None:
         state: State = "warning" if answer.status == 429 else "problem"
         return [*found, Finding(f"{place}: chat", state, f"no completion ({answer.quote()})")], length
     found.append(Finding(f"{place}: chat", "ok", "answers"))
+    if refused := server.known.describe():
+        found.append(Finding(f"{place}: parameters", "ok", f"refuses {refused}"))
     if any(role in SEEING or role not in ModelsConfig.model_fields for role in server.roles):
         found.append(await _look_at_sight(server))
-    if server.model.replies != "text":
+    if find_replies(server.model) != "text":
         found.append(await _look_at_replies(server))
     return found, length
 
@@ -554,7 +593,7 @@ async def _look_at_list(server: Server) -> tuple[Finding, int]:
 
 
 def _look_at_context(server: Server, length: int) -> list[Finding]:
-    what, most = f"{server.place}: context", server.model.max_tokens
+    what, most = f"{server.place}: context", server.model.max_tokens or TYPICAL_REPLY
     if not length:
         return []
     if length <= most:
@@ -566,25 +605,23 @@ def _look_at_context(server: Server, length: int) -> list[Finding]:
 
 
 async def _look_at_sight(server: Server) -> Finding:
-    what, target = f"{server.place}: pictures", io.BytesIO()
-    Image.new("RGB", (64, 64), (48, 160, 48)).save(target, "PNG")
-    address = f"data:image/png;base64,{base64.b64encode(target.getvalue()).decode()}"
-    answer = await server.chat(
-        [{"type": "image_url", "image_url": {"url": address}}, {"type": "text", "text": "What is it?"}], 8
-    )
+    what, answer = f"{server.place}: pictures", await server.chat("What is it?", 8, images=("0" * 64,))
     if answer.read_choice() is None:
         return Finding(what, "problem", f"takes none ({answer.quote()}); the role is shown pictures")
     return Finding(what, "ok", "takes them")
 
 
+def _draw_square(sha256: str) -> tuple[bytes, str]:
+    target = io.BytesIO()
+    Image.new("RGB", (64, 64), (48, 160, 48)).save(target, "PNG")
+    return target.getvalue(), "image/png"
+
+
 async def _look_at_replies(server: Server) -> Finding:
     """Return whether structured output works, by a schema that no model would follow by accident."""
-    forced, what = server.model.replies, f"{server.place}: replies"
-    shape: dict[str, Any] = {"type": "json_object"}
-    if forced == "schema":
-        shape = {"type": "json_schema", "json_schema": {"name": "sky", "schema": _SCHEMA, "strict": True}}
+    forced, what = find_replies(server.model), f"{server.place}: replies"
     prompt = "Which colour has the sky? Reply with a JSON object with the one key colour."
-    answer = await server.chat(prompt, _REPLY_TOKENS, shape)
+    answer = await server.chat(prompt, _REPLY_TOKENS, schema_json=json.dumps(_SCHEMA))
     choice = answer.read_choice()
     if choice is None:
         advice = 'set replies = "json" or "text"' if forced == "schema" else 'set replies = "text"'

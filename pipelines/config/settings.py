@@ -4,7 +4,7 @@ Units are in a field's description. Published numbers are the defaults of the re
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -336,8 +336,26 @@ class ServeConfig(Section):
     start_seconds: float = Field(900.0, gt=0.0, description="seconds to be ready in")
 
 
+Replies = Literal["schema", "json", "text"]
+PromptCache = Literal["off", "cache_control", "prompt_cache_key"]
+
+
+class ShownPictures(Section):
+    """How pictures are sent to a model."""
+
+    detail: Literal["", "low", "high", "auto"] = Field(
+        "", description="resolution that the server is asked to look at them in; empty: not said"
+    )
+    max_pixels: int = Field(
+        0, ge=0, description="larger pictures are scaled down to so many pixels before they are sent; 0: as they are"
+    )
+    max_bytes: int = Field(
+        0, ge=0, description="larger files are scaled down to so many bytes before they are sent; 0: as they are"
+    )
+
+
 class ModelConfig(Section):
-    """A model in a role."""
+    """A model in a role. A parameter that is not set is not sent, so that the server's own default holds."""
 
     adapter: Literal["templates", "grammar", "knower", "teacher", "judge", "openai"] = Field(
         "openai",
@@ -365,15 +383,38 @@ class ModelConfig(Section):
         "",
         description="openai: what tells two models of one name apart; part of a recording's key. Empty: the address is",
     )
-    replies: Literal["schema", "json", "text"] = Field(
-        "schema",
+    replies: Literal["", Replies] = Field(
+        "",
         description="how a reply's shape is asked for. schema: forced by JSON schema; json: any JSON "
-        "object; text: nothing is forced, for models that reason worse when it is. All are parsed and repaired alike",
+        "object; text: nothing is forced, for models that reason worse when it is. All are parsed and repaired alike. "
+        "Empty: as the profile says, schema where there is none",
     )
-    temperature: float = Field(0.0, ge=0.0, le=2.0, description="sampling temperature; 0 is greedy")
-    top_p: float = Field(1.0, gt=0.0, le=1.0, description="nucleus sampling")
-    max_tokens: int = Field(2048, ge=1, description="longest reply")
-    presence_penalty: float = Field(0.0, ge=-2.0, le=2.0, description="against words that were used before")
+    profile: str = Field(
+        "",
+        description="vendor whose keys are sent: openai (GPT-5 and the o-series), azure, anthropic, gemini, "
+        "openrouter, deepseek, vllm or sglang. What a server refuses beyond it is learned from its answers",
+    )
+    temperature: float | None = Field(None, ge=0.0, le=2.0, description="sampling temperature; 0 is greedy")
+    top_p: float | None = Field(None, gt=0.0, le=1.0, description="nucleus sampling")
+    max_tokens: int | None = Field(None, ge=1, description="longest reply")
+    presence_penalty: float | None = Field(None, ge=-2.0, le=2.0, description="against words that were used before")
+    reasoning_effort: str = Field(
+        "", pattern=r"^[a-z]*$", description="openai: how much the model thinks, in the vendor's word; empty: not said"
+    )
+    chat_template_kwargs: dict[str, Any] = Field(
+        default_factory=dict, description="openai: arguments of the chat template, as { enable_thinking = false }"
+    )
+    extra_body: dict[str, Any] = Field(default_factory=dict, description="openai: further keys of every request")
+    headers: dict[str, str] = Field(
+        default_factory=dict,
+        description='openai: further headers of every request; a secret is named as { x-key = "env:VARIABLE" }',
+    )
+    prompt_cache: Literal["", PromptCache] = Field(
+        "",
+        description="openai: hint to keep what prompts begin with. cache_control: marks in messages (Anthropic's "
+        "models at OpenRouter); prompt_cache_key: OpenAI's; empty: as the profile says",
+    )
+    image: ShownPictures = ShownPictures()
     price_in: float = Field(0.0, ge=0.0, description="price of a million tokens in")
     price_out: float = Field(0.0, ge=0.0, description="price of a million tokens out")
     gpus: float = Field(0.0, ge=0.0, description="GPUs behind one address; GPU-seconds are counted while it works")

@@ -29,6 +29,7 @@ from pipelines.stages.seeds import WikidataSource
 if TYPE_CHECKING:
     from pipelines.services.clients.commons import CommonsApi
     from pipelines.services.clients.http import RateLimiter
+    from pipelines.services.clients.vendors import Vendors
 
 YEAR = 365
 """Fewest days between two dumps, so that yearly changes show."""
@@ -115,14 +116,14 @@ def open_later(folder: Path, corpus: Corpus) -> Corpus:
     return later
 
 
-def build_model(role: str, config: ModelConfig, pictures: PictureStore) -> ChatModel:
-    """Build the adapter of a role.
+def build_model(role: str, config: ModelConfig, pictures: PictureStore, vendors: "Vendors") -> ChatModel:
+    """Build the adapter of a role; ``vendors`` is what was learned of servers.
 
     Raises:
         ConfigError: if the adapter has no such setting.
     """
     if config.adapter == "openai":
-        return _build_openai(role, config, pictures)
+        return _build_openai(role, config, pictures, vendors)
     return _build_player(role, config)
 
 
@@ -153,11 +154,11 @@ def _refuse_settings(role: str, config: ModelConfig) -> None:
         raise ConfigError(f"{place}: {config.adapter} takes none, {given}; empty them: --set '{place}={{}}'")
 
 
-def _build_openai(role: str, config: ModelConfig, pictures: PictureStore) -> ChatModel:
+def _build_openai(role: str, config: ModelConfig, pictures: PictureStore, vendors: "Vendors") -> ChatModel:
     from pipelines.services.clients.chat import OpenAIChat
 
     _refuse_settings(role, config)
-    return OpenAIChat(config, pictures.load)
+    return OpenAIChat(config, pictures.load, vendors=vendors)
 
 
 TOOLS = ("text_search", "image_search", "pages", "wikidata", "commons", "ocr")
@@ -182,6 +183,13 @@ class Roles:
     def pictures(self) -> PictureStore:
         """The workspace's image store."""
         return PictureStore(self.workspace.images)
+
+    @cached_property
+    def vendors(self) -> "Vendors":
+        """What was learned of the servers of all roles."""
+        from pipelines.services.clients.vendors import Vendors
+
+        return Vendors(self.workspace.vendors)
 
     @cached_property
     def budget(self) -> Budget:
@@ -217,7 +225,7 @@ class Roles:
         if not config.name:
             raise ConfigError(explain_missing([role]))
         price = Price(config.price_in, config.price_out, config.gpu_price)
-        model = build_model(role, config, self.pictures)
+        model = build_model(role, config, self.pictures, self.vendors)
         return RecordedChat(model, self.replies, price, self.budget, epoch=self.find_epoch(role))
 
     def ask(self, role: str, prompt: str, version: int = 1) -> RoleClient:

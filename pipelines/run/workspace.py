@@ -141,6 +141,11 @@ class Workspace:
         return self.root / "replies"
 
     @property
+    def vendors(self) -> Path:
+        """File of what servers of models were found to refuse."""
+        return self.root / "vendors.json"
+
+    @property
     def logs(self) -> Path:
         """Folder of what servers that were started here said."""
         return self.root / "logs"

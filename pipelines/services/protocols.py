@@ -46,17 +46,25 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Sampling settings. ``temperature`` 0.0 is greedy; ``max_tokens`` bounds the reply."""
+    """Sampling settings as they are asked for; None leaves one to the server.
 
-    temperature: float = 0.0
-    top_p: float = 1.0
-    max_tokens: int = 2048
-    presence_penalty: float = 0.0
+    ``temperature`` 0.0 is greedy; ``max_tokens`` bounds the reply.
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    presence_penalty: float | None = None
 
     def describe(self) -> dict[str, float]:
-        """Return the settings by name; settings added later are left out at their default."""
-        settings = {"temperature": self.temperature, "top_p": self.top_p, "max_tokens": float(self.max_tokens)}
-        return settings | ({"presence_penalty": self.presence_penalty} if self.presence_penalty else {})
+        """Return what is asked for by name."""
+        settings = {
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "max_tokens": self.max_tokens,
+            "presence_penalty": self.presence_penalty,
+        }
+        return {name: float(value) for name, value in settings.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from random import Random
 from typing import Any, Literal
@@ -24,8 +24,11 @@ from weakref import WeakKeyDictionary
 import orjson
 from pydantic import BaseModel, Field, ValidationError
 
-from pipelines.config.settings import ModelConfig
+from pipelines.config.profiles import NO_RULES, KeyRules, find_profile, find_replies
+from pipelines.config.settings import ModelConfig, ShownPictures
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, SynthError, Unavailable
+from pipelines.ids import digest_value
+from pipelines.pictures import find_extension, shrink_picture
 from pipelines.services.clients.http import (
     HttpReply,
     HttpRequest,
@@ -37,7 +40,8 @@ from pipelines.services.clients.http import (
     read_key,
     redact,
 )
-from pipelines.services.protocols import ChatReply, ChatRequest, Ending, Message, ToolCall
+from pipelines.services.clients.vendors import Vendors, read_refusal
+from pipelines.services.protocols import ChatReply, ChatRequest, Ending, Message, Sampling, ToolCall
 
 KEPT_BYTES = 1 << 26
 """Bytes of encoded pictures kept in memory: attempts at one question show the same few."""
@@ -52,6 +56,7 @@ class PictureParts:
 
     read: ReadPicture
     most: int = KEPT_BYTES
+    shown: ShownPictures = field(default_factory=ShownPictures)
     _kept: OrderedDict[str, bytes] = field(default_factory=OrderedDict)
 
     async def get(self, sha256: str) -> bytes:
@@ -67,44 +72,86 @@ class PictureParts:
 
     def _encode(self, sha256: str) -> bytes:
         data, media_type = self.read(sha256)
-        address = f"data:{media_type};base64,{base64.b64encode(data).decode()}"
-        return orjson.dumps({"type": "image_url", "image_url": {"url": address}})
+        if (small := shrink_picture(data, self.shown.max_pixels, self.shown.max_bytes)) is not data:
+            data, media_type = small, f"image/{'jpeg' if find_extension(small) == 'jpg' else 'png'}"
+        shown = {"url": f"data:{media_type};base64,{base64.b64encode(data).decode()}"}
+        if self.shown.detail:
+            shown["detail"] = self.shown.detail
+        return orjson.dumps({"type": "image_url", "image_url": shown})
 
 
-async def make_body(settings: ModelConfig, request: ChatRequest, pictures: PictureParts) -> bytes:
-    """Return the body of a request to a model."""
+@dataclass(frozen=True, slots=True)
+class ChatBody:
+    """The body of a request as it is sent, and those of its keys that a server may refuse and do without."""
+
+    data: bytes
+    keys: frozenset[str]
+
+
+async def make_body(
+    settings: ModelConfig, request: ChatRequest, pictures: PictureParts, learned: KeyRules = NO_RULES
+) -> ChatBody:
+    """Return the body of a request to a model: what is asked for, as its profile and what was learned have it."""
     shown = {sha256: await pictures.get(sha256) for message in request.messages for sha256 in message.images}
     try:
-        return orjson.dumps(_make_body(settings, request, shown))
+        return _make_body(settings, request, shown, learned)
     except orjson.JSONEncodeError:
         # Lone surrogates cannot be sent. Messages are cleaned only then, because unchanged strings keep their cached
         # UTF-8 from one turn of a conversation to the next.
         clean = tuple(_clean_message(message) for message in request.messages)
-        return orjson.dumps(_make_body(settings, replace(request, messages=clean), shown))
+        return _make_body(settings, replace(request, messages=clean), shown, learned)
 
 
-def _make_body(settings: ModelConfig, request: ChatRequest, shown: Mapping[str, bytes]) -> dict[str, Any]:
-    sampling = request.sampling
-    body: dict[str, Any] = {
-        "model": settings.name,
-        "messages": [_render(message, shown) for message in request.messages],
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "max_tokens": sampling.max_tokens,
-        "seed": request.sample,
-    }
-    # Some servers do not know these, so they are sent only when they are used.
-    if sampling.presence_penalty:
-        body["presence_penalty"] = sampling.presence_penalty
+def _make_body(settings: ModelConfig, request: ChatRequest, shown: Mapping[str, bytes], learned: KeyRules) -> ChatBody:
+    profile = find_profile(settings)
+    cache = settings.prompt_cache or profile.prompt_cache
+    messages = [_render(message, shown) for message in request.messages]
+    asked = {"model": settings.name, "messages": messages, **profile.defaults, **_list_asked(request)}
+    if cache == "cache_control":
+        _mark_messages(messages)
+    elif cache == "prompt_cache_key":
+        asked["prompt_cache_key"] = _name_prefix(request)
+    if request.schema_json and find_replies(settings) == "schema":
+        asked["response_format"] = orjson.Fragment(_make_format(request.task, request.schema_json))
+    elif request.schema_json and find_replies(settings) == "json":
+        asked["response_format"] = {"type": "json_object"}
+    taken, own = learned.apply(profile.apply(asked)), list_own_keys(settings)
+    return ChatBody(orjson.dumps(taken | own), frozenset(taken) - frozenset(own))
+
+
+def _list_asked(request: ChatRequest) -> dict[str, Any]:
+    """Return the parameters that a request asks for; what it does not use is left to the server."""
+    asked = {name: value for name, value in asdict(request.sampling).items() if value is not None}
+    # Samples of one request are told apart by it, and it makes a drawn reply the same again; else it says nothing.
+    if request.sample or request.sampling.temperature:
+        asked["seed"] = request.sample
     if request.stop:
-        body["stop"] = list(request.stop)
+        asked["stop"] = list(request.stop)
     if request.tools:
-        body |= {"tools": orjson.Fragment(request.tools.encode()), "parallel_tool_calls": False}
-    if request.schema_json and settings.replies == "schema":
-        body["response_format"] = orjson.Fragment(_make_format(request.task, request.schema_json))
-    elif request.schema_json and settings.replies == "json":
-        body["response_format"] = {"type": "json_object"}
-    return body
+        asked |= {"tools": orjson.Fragment(request.tools.encode()), "parallel_tool_calls": False}
+    return asked
+
+
+def list_own_keys(settings: ModelConfig) -> dict[str, Any]:
+    """Return the keys that the user words; they are sent as they are, or the request is refused with them."""
+    named = {"reasoning_effort": settings.reasoning_effort, "chat_template_kwargs": settings.chat_template_kwargs}
+    return {key: value for key, value in named.items() if value} | settings.extra_body
+
+
+def _mark_messages(messages: Sequence[dict[str, Any]]) -> None:
+    """Mark where a server may keep the prompt up to: behind the first message, and the last one of a conversation."""
+    for message in (messages[0], *(messages[-1:] if len(messages) > 2 else ())):
+        if isinstance(message["content"], str):
+            message["content"] = [{"type": "text", "text": message["content"]}]
+        message["content"][-1] |= {"cache_control": {"type": "ephemeral"}}
+
+
+def _name_prefix(request: ChatRequest) -> str:
+    """Return a name of what a request begins with: the prompt, and of a conversation with tools its first question."""
+    question = request.messages[1:2] if request.tools or request.stop else ()
+    return (
+        f"{request.prompt}:{digest_value([message.text for message in question])[:8]}" if question else request.prompt
+    )
 
 
 def _render(message: Message, shown: Mapping[str, bytes]) -> dict[str, Any]:
@@ -220,6 +267,18 @@ def _read_call(call: _Call) -> ToolCall:
 def _clean(text: object) -> str:
     """Return the text without lone surrogates; empty if it is no text."""
     return text.encode("utf-8", "replace").decode() if isinstance(text, str) else ""
+
+
+_THOUGHT = re.compile(r"\A\s*<think>(?P<thought>.*?)</think>\s*", re.DOTALL)
+
+
+def part_thought(reply: ChatReply) -> ChatReply:
+    """Return a reply with the block of thought that it begins with apart from its text."""
+    said = _THOUGHT.match(reply.text)
+    if said is None:
+        return reply
+    thought = reply.reasoning or said["thought"].strip()
+    return replace(reply, text=reply.text[said.end() :], reasoning=thought)
 
 
 def cut_at_stop(reply: ChatReply, stop: Sequence[str]) -> ChatReply:
@@ -506,6 +565,10 @@ def make_pool(settings: ModelConfig, pause: float = 1.0) -> EndpointPool:
 
 LEAST_REPLY_BYTES = 1 << 20
 """Bytes of a completion that are always read, however few tokens were asked for."""
+MOST_TOKENS = 1 << 17
+"""Longest reply in tokens where none is asked for."""
+SECRET = "env:"
+"""Begins a header's value that is the name of an environment variable."""
 TOKEN_BYTES = 256
 """Bytes of a completion for each token asked for: the longest tokens have 128 letters, and JSON may escape them."""
 _QUOTED = 300
@@ -525,7 +588,6 @@ _RECORDS_FAULT = {
 """By failed row's error, the words of an error response that concerns one record alone."""
 _TOO_MANY_TOKENS = re.compile(r"max_(?:completion_)?tokens\b[^{}]{0,200}?\btoo large\b")
 """A shorter prompt does not help, although the message goes on to name the context length."""
-_OTHER_NAME = "max_completion_tokens"
 _FORMAT = re.compile(r"response_format|guided|json_schema|json schema|json_object|structured.?output|grammar")
 """Words of an error response to a forced reply format that the server does not support."""
 _TOOLS = re.compile(
@@ -579,7 +641,23 @@ def explain_refusal(settings: ModelConfig, place: str, reply: HttpReply, text: s
         for fault, words in _RECORDS_FAULT.items():
             if words.search(folded):
                 return RecordFailed(fault, f"{place}: {said}")
-    return ConfigError(f"{place}: rejects the request ({said}); {_advise(settings.replies, status, folded)}")
+    return ConfigError(f"{place}: rejects the request ({said}); {_advise(find_replies(settings), status, folded)}")
+
+
+class KeysRefused(Exception):
+    """The server refuses keys of the request; ``error`` is what it means if nothing can be done about them."""
+
+    def __init__(self, rules: KeyRules, error: SynthError, text: str) -> None:
+        super().__init__(text)
+        self.rules, self.error = rules, error
+
+
+def _find_keys(error: Exception, body: ChatBody, reply: HttpReply, text: str) -> Exception:
+    """Return the refusal of keys that an error is, else the error itself."""
+    if not isinstance(error, ConfigError) or reply.status not in (400, 422):
+        return error
+    rules = read_refusal(text, body.keys)
+    return error if rules == NO_RULES else KeysRefused(rules, error, text)
 
 
 def _advise(replies: str, status: int, folded: str) -> str:
@@ -593,19 +671,18 @@ def _advise(replies: str, status: int, folded: str) -> str:
         return "lower max_tokens in sampling"
     if replies in _ADVICE and _FORMAT.search(folded):
         return _ADVICE[replies]
-    if _OTHER_NAME in folded and "max_tokens" in folded:
-        return f"the model wants {_OTHER_NAME}, which is never sent: name one, or a gateway, for max_tokens"
     return "see name, base_url and sampling"
 
 
 VERSION = 1
+_PROBE = Message("user", "Say yes.")
 
 
 @dataclass(slots=True)
 class _Trial:
     """One request on its way to a reply."""
 
-    body: bytes
+    body: ChatBody
     since: float
     reply_bytes: int = LEAST_REPLY_BYTES
     """Largest reply that is read."""
@@ -640,6 +717,7 @@ class OpenAIChat:
             same model. The key is read from its variable at each request.
         read_picture: picture store, called in a thread.
         pause: first upper bound in seconds of the pause after a failure, doubled each time.
+        vendors: what was learned of servers.
 
     Raises:
         ConfigError: if an address is invalid, or the key's variable is not set or holds an invalid key.
@@ -648,6 +726,7 @@ class OpenAIChat:
     settings: ModelConfig
     read_picture: ReadPicture = field(default=refuse_picture, repr=False)
     pause: float = 1.0
+    vendors: Vendors = field(default_factory=Vendors, repr=False, compare=False)
     pool: EndpointPool = field(init=False, repr=False, compare=False)
     session: HttpSession = field(init=False, default_factory=HttpSession, repr=False, compare=False)
     _pictures: PictureParts = field(init=False, repr=False, compare=False)
@@ -656,7 +735,9 @@ class OpenAIChat:
         _check_addresses(self.settings)
         read_key(f"model {self.name}", self.settings.api_key_env)
         object.__setattr__(self, "pool", make_pool(self.settings, self.pause))
-        object.__setattr__(self, "_pictures", PictureParts(self.read_picture))
+        object.__setattr__(self, "_pictures", PictureParts(self.read_picture, shown=self.settings.image))
+        find_profile(self.settings)
+        read_headers(self.settings)
 
     @property
     def name(self) -> str:
@@ -665,13 +746,18 @@ class OpenAIChat:
 
     @property
     def identity(self) -> str:
-        """Name, revision (or the address if there is none), and how a reply's format is forced.
+        """Name, revision (or the address if there is none), how a reply's format is forced, and what else is sent.
 
         With a revision, recorded replies stay valid when the server moves to another host.
         """
-        settings = self.settings
-        forced = "" if settings.replies == "schema" else f":{settings.replies}"
-        return f"openai@{VERSION}:{settings.name}:{settings.revision or settings.base_url}{forced}"
+        settings, replies = self.settings, find_replies(self.settings)
+        forced = "" if replies == "schema" else f":{replies}"
+        profile = find_profile(settings).model_dump(include={*KeyRules.model_fields, "defaults"})
+        headers, image = settings.headers, settings.image.model_dump()
+        more: dict[str, object] = {"body": list_own_keys(settings), "headers": headers}
+        more |= {"image": any(image.values()) and image, "profile": any(profile.values()) and profile}
+        sent = f":{digest_value(more)[:16]}" if any(more.values()) else ""
+        return f"openai@{VERSION}:{settings.name}:{settings.revision or settings.base_url}{forced}{sent}"
 
     @property
     def reads_inputs(self) -> bool:
@@ -687,8 +773,25 @@ class OpenAIChat:
             RecordFailed: if the server refuses this prompt (too long, content filter), or gives no complete reply to it
                 in all tries, or one too large for the tokens asked for in one try, while others get theirs.
         """
-        body = await make_body(self.settings, request, self._pictures)
-        most = max(LEAST_REPLY_BYTES, TOKEN_BYTES * request.sampling.max_tokens)
+        server = self.vendors.find(self.settings.base_url, self.name)
+        while True:
+            rules = server.rules
+            body = await make_body(self.settings, request, self._pictures, rules)
+            async with server.trying(body.keys):
+                if rules is not server.rules:
+                    continue  # what another request has learned meanwhile
+                try:
+                    reply = await self._ask(body, request)
+                except KeysRefused as refused:
+                    if rules is server.rules and not server.learn(refused.rules, str(refused)):
+                        raise refused.error from None
+                    continue
+                server.accept(body.keys)
+            return reply if request.stop else part_thought(reply)
+
+    async def _ask(self, body: ChatBody, request: ChatRequest) -> ChatReply:
+        """Send a body until there is a reply."""
+        most = max(LEAST_REPLY_BYTES, TOKEN_BYTES * (request.sampling.max_tokens or MOST_TOKENS))
         trial = _Trial(body, self.pool.clock(), most)
         while True:
             reply = await self._send(trial)
@@ -696,7 +799,7 @@ class OpenAIChat:
                 reply = cut_at_stop(reply, request.stop)
                 return replace(reply, gpu_seconds=trial.gpu_seconds, retries=trial.sent - 1, seconds=trial.seconds)
             if trial.failed >= self.settings.tries or trial.error == _TOO_LARGE:
-                if self.pool.answered > trial.answered or await self._answers_at_all(trial.since):
+                if self.pool.answered > trial.answered or await self._answers_at_all(trial.since, request):
                     raise RecordFailed(trial.error, f"{trial.said}, {trial.failed} times; other requests succeeded")
                 trial.failed = 0
             # A pause spares a failing endpoint, so a first retry at another one needs none.
@@ -705,10 +808,12 @@ class OpenAIChat:
                 longest = min(LONGEST_PAUSE, self.pause * 2.0 ** min(spared - 1, 32))
                 await asyncio.sleep(random.uniform(0.0, longest))
 
-    async def _answers_at_all(self, since: float) -> bool:
+    async def _answers_at_all(self, since: float, request: ChatRequest) -> bool:
         """Request one token to tell a failing server from a failing prompt, when no other request was sent since."""
-        messages = [{"role": "user", "content": "Say yes."}]
-        body = orjson.dumps({"model": self.name, "messages": messages, "max_tokens": 1, "temperature": 0.0})
+        one = Sampling(max_tokens=1)
+        probe = replace(request, messages=(_PROBE,), sampling=one, schema_json="", sample=0, tools="", stop=())
+        rules = self.vendors.find(self.settings.base_url, self.name).rules
+        body = await make_body(self.settings, probe, self._pictures, rules)
         return await self._send(_Trial(body, since)) is not None
 
     async def _send(self, trial: _Trial) -> ChatReply | None:
@@ -723,11 +828,12 @@ class OpenAIChat:
             received = await self._post(ticket.endpoint.url, trial, key)
             trial.seconds = time.monotonic() - since
             if received.status != 200:
-                raise explain_refusal(self.settings, place, received, redact(received.body, key))
+                text = redact(received.body, key)
+                raise _find_keys(explain_refusal(self.settings, place, received, text), trial.body, received, text)
             reply = read_completion(received.body, key)
             outcome = RequestOutcome("answered")
             return reply
-        except RecordFailed:
+        except (RecordFailed, KeysRefused):
             outcome = RequestOutcome("answered")
             raise
         except RateLimited as error:
@@ -747,13 +853,33 @@ class OpenAIChat:
 
     async def _post(self, url: str, trial: _Trial, key: str) -> HttpReply:
         headers = {
-            "Authorization": f"Bearer {key or 'none'}",
+            **name_key(self.settings, key),
             "Content-Type": "application/json",
             "Accept": "application/json",
             "Accept-Encoding": "identity",
+            **read_headers(self.settings),
         }
-        request = HttpRequest(f"{url}/chat/completions", "POST", headers, body=trial.body)
+        request = HttpRequest(f"{url}/chat/completions", "POST", headers, body=trial.body.data)
         return await self.session.fetch(request, self.settings.timeout, trial.reply_bytes)
+
+
+def name_key(settings: ModelConfig, key: str) -> dict[str, str]:
+    """Return the header of the API key, as the vendor calls it."""
+    name = find_profile(settings).key_header
+    return {name: f"Bearer {key or 'none'}" if name == "Authorization" else key or "none"}
+
+
+def read_headers(settings: ModelConfig) -> dict[str, str]:
+    """Return the further headers of a model's requests, secrets read from their variables.
+
+    Raises:
+        ConfigError: if a variable is not set or holds no header.
+    """
+    place = f"model {settings.name}: headers"
+    return {
+        name: read_key(place, value.removeprefix(SECRET)) if value.startswith(SECRET) else value
+        for name, value in settings.headers.items()
+    }
 
 
 def _check_addresses(settings: ModelConfig) -> None:

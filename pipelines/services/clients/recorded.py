@@ -49,9 +49,7 @@ def make_chat_key(model: ChatModel, request: ChatRequest) -> str:
 
     Task and inputs count only for models that read them.
     """
-    sampling = asdict(request.sampling)
-    if not request.sampling.presence_penalty:
-        del sampling["presence_penalty"]
+    sampling = {name: value for name, value in asdict(request.sampling).items() if value is not None}
     value: dict[str, object] = {
         "identity": model.identity,
         "inputs": request.inputs if model.reads_inputs else None,

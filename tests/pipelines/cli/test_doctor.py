@@ -82,7 +82,7 @@ def test_a_solver_that_teaches_is_warned_of_by_its_name(tmp_path):
 
 
 def test_attempts_that_are_one_answer_are_warned_of(tmp_path):
-    solver = f'{{ adapter = "openai", name = "m", base_url = "{NOBODY}" }}'
+    solver = f'{{ adapter = "openai", name = "m", base_url = "{NOBODY}", temperature = 0.0 }}'
     settings = [f"models.solver={solver}", f"models.solvers.big={solver}", 'difficulty.solvers=["solver", "big"]']
     examination = examine_run(make_config(read_recipe("demo"), settings), tmp_path)
     found = {finding.what: finding for finding in examination.findings if finding.what in ("attempts", "solvers")}
