@@ -36,7 +36,7 @@ from pipelines.release.manifest import PublishedRelease, read_release_manifest
 from pipelines.release.verify import VerifyReport, read_anew, verify_release
 from pipelines.run.assembly import SOURCES, Assembly, list_missing_roles, make_evaluator, make_page_reader
 from pipelines.run.corpora import ensure_corpus, find_dump
-from pipelines.run.models import JUDGES, Roles, check_renewable
+from pipelines.run.models import JUDGES, Roles, check_renewable, count_in_flight
 from pipelines.run.progress import Reporter, make_reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, run_stage, select_stages
@@ -227,13 +227,14 @@ def _run_claimed(
     reporter.begin("corpus", 0, "pages")
     reporter.finish(reports[0].summarise())
     warner.warn_of_stage(reports[0])
-    assembly, runtime = Assembly(config, workspace, corpus), config.runtime
-    with closing(assembly):
+    with closing(Assembly(config, workspace, corpus)) as assembly:
+        assembly.roles.say = reporter.note
         planned = [] if last == "corpus" else assembly.plan_stages(last)
         chosen = select_stages(planned, until, only) if planned else []
         with owned_servers(config.models, list_asked_roles(config, chosen), workspace.logs):
             for plan in chosen:
-                report = run_stage(plan, assembly.corpus_entry, runtime.shard_rows, runtime.concurrency, reporter)
+                in_flight = count_in_flight(config, plan.stage)
+                report = run_stage(plan, assembly.corpus_entry, config.runtime.shard_rows, in_flight, reporter)
                 reports.append(report)
                 warner.warn_of_stage(report)
                 if 0 < report.rows_in == report.failed:

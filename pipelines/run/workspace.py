@@ -7,6 +7,7 @@
       stages/<stage>/<key>/          part-00000.parquet rejected-00000.parquet failed-00000.parquet part-00000.json
                                      manifest.json, written last: what exists is complete
       replies/ images/ releases/     recorded replies, pictures by sha256, published datasets
+      batches/                       which requests are under way in batches
       logs/                          what servers that were started here said
       latest.json                    which corpus and which key of each stage the last run used
 """
@@ -123,6 +124,11 @@ class Workspace:
     def replies(self) -> Path:
         """Folder of the reply store."""
         return self.root / "replies"
+
+    @property
+    def batches(self) -> Path:
+        """Folder of notes of requests that servers answer in batches."""
+        return self.root / "batches"
 
     @property
     def logs(self) -> Path:
