@@ -206,5 +206,5 @@ class Workspace:
         with replacing(probe) as temp:
             temp.write_bytes(os.urandom(4096))
         probe.unlink()
-        for folder in (self.root, *self.root.glob("stages/*/*"), *self.root.glob("images/*")):
+        for folder in (self.root, self.batches, *self.root.glob("stages/*/*"), *self.root.glob("images/*")):
             clear_temps(folder)

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.benchmarks import (
+    batches,
     corpus,
     demo,
     difficulty,
@@ -34,6 +35,7 @@ SECTIONS: Mapping[str, Callable[[Path], list[Measured]]] = {
     "models": models.measure,
     "resume": resume.measure,
     "faults": faults.measure,
+    "batches": batches.measure,
     "serving": serving.measure,
     "difficulty": difficulty.measure,
     "encoding": encoding.measure,
@@ -48,6 +50,7 @@ TITLES = {
     "models": "The model layer beside other clients",
     "resume": "What is paid twice",
     "faults": "Faulty addresses beside healthy ones",
+    "batches": "Batches of a strict mock server: 2 % of lines fail at each try, one batch expires",
     "difficulty": "What the difficulty filter leaves, and what an early stop saves",
     "encoding": "The encoder of pictures beside the bare model",
     "grounding": "Which picture is taken for an anchor",
