@@ -16,6 +16,7 @@ from pipelines.cli.commands import finish_run, list_asked_roles, load_config
 from pipelines.errors import BudgetSpent, ConfigError, ConservationError, GateNotMet
 from pipelines.run.assembly import Assembly
 from pipelines.run.corpora import ensure_corpus
+from pipelines.run.models import count_in_flight
 from pipelines.run.progress import SilentReporter
 from pipelines.run.runner import (
     PlannedStage,
@@ -54,7 +55,7 @@ def synthesize(
             with owned_servers(config.models, list_asked_roles(config, chosen), space.logs):
                 for plan in chosen:
                     if plan.folder.read_manifest() is None:
-                        shards = submit_stage(plan, config.runtime.concurrency, config.runtime.shard_rows)
+                        shards = submit_stage(plan, count_in_flight(config, plan.stage), config.runtime.shard_rows)
                         seal_planned(plan, shards, assembly.corpus_entry)
             releases, _, nothing = finish_run(assembly, planned, chosen)
     if nothing:

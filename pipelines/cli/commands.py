@@ -230,6 +230,7 @@ def _run_claimed(
     warner.warn_of_stage(reports[0])
     assembly = Assembly(config, workspace, corpus)
     with closing(assembly):
+        assembly.roles.say = reporter.note
         planned = [] if last == "corpus" else assembly.plan_stages(last)
         reporter.watch(assembly.seeing.describe_fetching)
         chosen = select_stages(planned, until, only) if planned else []
@@ -244,7 +245,7 @@ def _run_claimed(
                 )
 
         with owned_servers(config.models, list_asked_roles(config, chosen), workspace.logs):
-            run_stages(chosen, assembly.corpus_entry, config.runtime, reporter, end)
+            run_stages(chosen, assembly.corpus_entry, config.runtime.shard_rows, reporter, end)
         return reports, finish_run(assembly, planned, chosen)
 
 

@@ -36,6 +36,8 @@ ADAPTERS = {
 """Adapters that can play each role."""
 NEEDED_ROLES = ("writer", "rewriter", "solver", "teacher", "path_judge")
 """Roles that ``models.default`` plays. The evaluator, which every run needs too, must be another model."""
+CONVERSING = ("teacher", "summariser")
+"""Roles whose requests are turns of a rollout."""
 _FIRST_STAGES = {
     "path_judge": "paths",
     "writer": "questions",
@@ -73,6 +75,7 @@ def check_whole(config: RunConfig, last: str = "") -> None:
     if min(mix) < 0 or not 0 < sum(mix) < float("inf"):
         raise ConfigError(f"configuration: injections.weights {list(mix)}: give weights of 0 or more, not all 0")
     _check_models(config, last)
+    _check_batches(config)
     if reaches(last, "groundings"):
         _check_sight(config)
     if reaches(last, "rollouts"):
@@ -125,6 +128,26 @@ def _check_models(config: RunConfig, last: str) -> None:
             f"configuration: difficulty.solvers {list(config.difficulty.solvers)}, text_solver "
             f"{config.difficulty.text_solver!r}; there are: {', '.join(sorted(known))}"
         )
+
+
+def _check_batches(config: RunConfig) -> None:
+    """Refuse batches where each request waits for the reply before it, or where no server takes them."""
+    for role in config.models.list_roles():
+        model, place = config.models.get(role), config.models.name_place(role)
+        if model.mode == "live":
+            continue
+        if role in CONVERSING:
+            raise ConfigError(
+                f"configuration: {place}.mode is batch, but each turn of a rollout waits for the turn before it, and a "
+                f"batch may take a day: --set {place}.mode=live"
+            )
+        why = {
+            f"the adapter {model.adapter} knows no batches": model.adapter != "openai",
+            "vLLM's server, which serve.own starts, has no Batch API": model.serve.own,
+            "batches go to one address, and more_urls names others": bool(model.more_urls),
+        }
+        for reason in (reason for reason, wrong in why.items() if wrong):
+            raise ConfigError(f"configuration: {place}.mode is batch: {reason}; --set {place}.mode=live")
 
 
 def _check_sight(config: RunConfig) -> None:

@@ -354,6 +354,23 @@ class ShownPictures(Section):
     )
 
 
+class BatchConfig(Section):
+    """How a role with mode = "batch" is asked; no key here decides a reply."""
+
+    rows: int = Field(
+        5000,
+        ge=1,
+        le=50_000,
+        description="most requests of one batch, and records in flight of a stage that asks this role; a budget may be "
+        "overshot by as many requests",
+    )
+    wait_s: float = Field(
+        30.0, gt=0.0, description="seconds without a new request after which a batch that is not full is sent"
+    )
+    poll_s: float = Field(60.0, gt=0.0, description="seconds between two looks at a batch that is under way")
+    price: float = Field(0.5, ge=0.0, le=1.0, description="share of price_in and price_out that a request costs")
+
+
 class ModelConfig(Section):
     """A model in a role. A parameter that is not set is not sent, so that the server's own default holds."""
 
@@ -421,6 +438,12 @@ class ModelConfig(Section):
     gpu_price: float = Field(0.0, ge=0.0, description="price of a GPU-hour")
     settings: dict[str, float] = Field(default_factory=dict, description="abilities of a scripted player, 0..1")
     serve: ServeConfig = ServeConfig()
+    mode: Literal["live", "batch"] = Field(
+        "live",
+        description="openai: batch asks by the server's Batch API: cheaper, a reply may take a day; for roles whose "
+        "requests are single turns, so not for teacher and summariser",
+    )
+    batch: BatchConfig = BatchConfig()
 
 
 class ModelsConfig(Section):

@@ -41,6 +41,7 @@ from pipelines.pictures import PictureStore
 from pipelines.run.fetched import read_fetched
 from pipelines.run.models import (
     Roles,
+    count_in_flight,
     make_counted_fetch,
     make_file_search,
     make_image_metadata,
@@ -739,7 +740,9 @@ class Assembly:
             folder = self.workspace.stage(name, key)
             upstream = tuple(planned[source] for source in sources)
             gathers = (planned["groundings"],) if self.config.commons.fetch and name in SEARCHING else ()
-            planned[name] = PlannedStage(stage, key, folder, upstream, digest, gathers, self.config.health)
+            planned[name] = PlannedStage(
+                stage, key, folder, upstream, digest, gathers, count_in_flight(self.config, stage), self.config.health
+            )
             if name == "groundings":
                 self.seeing.grounded = folder
             if name == last:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import cast
 
-from pipelines.config.settings import RuntimeConfig
 from pipelines.run.progress import Reporter, timing
 from pipelines.run.runner import (
     Batch,
@@ -37,7 +36,7 @@ from schemas.manifest import InputEntry, Manifest, ShardSidecar, Usage
 def run_stages(
     chosen: Sequence[PlannedStage],
     corpus: InputEntry,
-    runtime: RuntimeConfig,
+    shard_rows: int,
     reporter: Reporter,
     end: Callable[[StageReport], None] = lambda _: None,
 ) -> list[StageReport]:
@@ -46,7 +45,7 @@ def run_stages(
     Args:
         chosen: the stages in order.
         corpus: the first input of each.
-        runtime: rows of a shard, and most records of a stage in flight.
+        shard_rows: rows of a shard of a stage that draws from the corpus.
         reporter: gets the progress of all stages.
         end: gets the report of each stage that is sealed, in order; an error that it raises stops the run.
 
@@ -72,9 +71,9 @@ def run_stages(
             note(report)
         elif isinstance(chain[0].stage, RecordStage):
             with resting_collector():
-                _run_chain(chain, corpus, runtime.concurrency, reporter, note)
+                _run_chain(chain, corpus, reporter, note)
         else:
-            note(_run_whole(chain[0], corpus, runtime.shard_rows, reporter))
+            note(_run_whole(chain[0], corpus, shard_rows, reporter))
     return reports
 
 
@@ -159,7 +158,6 @@ class Link:
 def _run_chain(
     chain: Sequence[PlannedStage],
     corpus: InputEntry,
-    concurrency: int,
     reporter: Reporter,
     end: Callable[[StageReport], None],
 ) -> None:
@@ -170,7 +168,7 @@ def _run_chain(
     async def run() -> None:
         async with asyncio.TaskGroup() as group:
             for before, link in zip([None, *links], links, strict=False):
-                group.create_task(_run_link(link, before, corpus, concurrency, end))
+                group.create_task(_run_link(link, before, corpus, end))
 
     try:
         asyncio.run(run())
@@ -181,9 +179,7 @@ def _run_chain(
         raise first from first.__cause__
 
 
-async def _run_link(
-    link: Link, before: Link | None, corpus: InputEntry, concurrency: int, end: Callable[[StageReport], None]
-) -> None:
+async def _run_link(link: Link, before: Link | None, corpus: InputEntry, end: Callable[[StageReport], None]) -> None:
     """Run a stage's shards as they come, and seal it after the stage before."""
     plan, began = link.plan, time.monotonic()
     if before is None:
@@ -191,7 +187,7 @@ async def _run_link(
     link.reporter.begin(plan.name, link.rows if before is None else 0, "rows")
     stage = cast(RecordStage, plan.stage)
     with watching_replies(plan):
-        usage = await write_batches(stage, plan.folder, link.draw(), concurrency, link.reporter, link.pass_on)
+        usage = await write_batches(stage, plan.folder, link.draw(), plan.in_flight, link.reporter, link.pass_on)
     if link.following is not None:
         link.following.close()
     if before is not None:

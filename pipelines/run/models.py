@@ -1,6 +1,6 @@
 """The models of a run's roles, recorded, priced and within the budget; the services outside; and the other dump."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache, cached_property
@@ -14,6 +14,7 @@ from pipelines.config.settings import CommonsConfig, ModelConfig, RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.pictures import MAX_BYTES, PictureStore
+from pipelines.run.stage import AnyStage
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.commons import RecordedImageMetadata
 from pipelines.services.clients.commons_queue import CountedFetch, JoinedMetadata
@@ -27,6 +28,7 @@ from pipelines.services.protocols import ChatModel, Sampling
 from pipelines.stages.seeds import WikidataSource
 
 if TYPE_CHECKING:
+    from pipelines.services.clients.batch import BatchChat
     from pipelines.services.clients.commons import CommonsApi
     from pipelines.services.clients.http import RateLimiter
     from pipelines.services.clients.vendors import Vendors
@@ -172,7 +174,10 @@ class Roles:
 
     config: RunConfig
     workspace: Workspace
+    say: Callable[[str], None] = field(default=lambda text: None)
+    """Takes messages about batches."""
     _models: dict[str, RecordedChat] = field(default_factory=dict)
+    _batched: list["BatchChat"] = field(default_factory=list)
 
     @cached_property
     def replies(self) -> ReplyStore:
@@ -206,7 +211,9 @@ class Roles:
         return self.epochs.get(name, 0)
 
     def close(self) -> None:
-        """Close the recorded replies."""
+        """Close what follows batches, then the recorded replies."""
+        for model in self._batched:
+            model.close()
         if "replies" in self.__dict__:
             self.replies.close()
 
@@ -224,9 +231,25 @@ class Roles:
         config = self.config.models.get(role)
         if not config.name:
             raise ConfigError(explain_missing([role]))
+        if config.mode == "batch":
+            return self._build_batched(role, config)
         price = Price(config.price_in, config.price_out, config.gpu_price)
         model = build_model(role, config, self.pictures, self.vendors)
         return RecordedChat(model, self.replies, price, self.budget, epoch=self.find_epoch(role))
+
+    def _build_batched(self, role: str, config: ModelConfig) -> RecordedChat:
+        from pipelines.services.clients.batch import BatchChat
+
+        def is_recorded(key: str) -> bool:
+            return self.replies.read(key) is not None
+
+        # The model itself knows its epoch: it waits for no batch of an older one.
+        epoch, folder = self.find_epoch(role), self.workspace.batches
+        model = BatchChat(config, folder, is_recorded, epoch, self.pictures.load, self.say)
+        self._batched.append(model)
+        share = config.batch.price
+        price = Price(config.price_in * share, config.price_out * share, config.gpu_price)
+        return RecordedChat(model, self.replies, price, self.budget)
 
     def ask(self, role: str, prompt: str, version: int = 1) -> RoleClient:
         """Return a role's model with a prompt."""
@@ -244,6 +267,13 @@ class Roles:
     def make_jury(self) -> Jury:
         """Return the jury: the typed comparer, and the judges for answers that it leaves open."""
         return Jury(self.list_judges())
+
+
+def count_in_flight(config: RunConfig, stage: AnyStage) -> int:
+    """Return how many records of a stage are in flight: enough to fill a batch of any of its roles."""
+    roles = {entry.role for entry in stage.models()} & set(config.models.list_roles())
+    asked = [config.models.get(role) for role in roles]
+    return max([config.runtime.concurrency, *(model.batch.rows for model in asked if model.mode == "batch")])
 
 
 def check_renewable(config: RunConfig, names: Sequence[str]) -> None:

@@ -600,6 +600,8 @@ class PlannedStage:
     config_digest: str
     gathers: tuple["PlannedStage", ...] = ()
     """Stages whose whole output each of its shards reads: all of them must be sealed before one starts."""
+    in_flight: int = 1
+    """Most records under way at once."""
     limits: HealthConfig = field(default_factory=HealthConfig)
     """When the stage stops because its models reply with nothing usable."""
 

@@ -7,6 +7,7 @@
       stages/<stage>/<key>/          part-00000.parquet rejected-00000.parquet failed-00000.parquet part-00000.json
                                      manifest.json, written last: what exists is complete
       replies/ images/ releases/     recorded replies, pictures by sha256, published datasets
+      batches/                       which requests are under way in batches
       logs/                          what servers that were started here said
       latest.json                    which corpus and which key of each stage the last run used
 """
@@ -146,6 +147,11 @@ class Workspace:
         return self.root / "vendors.json"
 
     @property
+    def batches(self) -> Path:
+        """Folder of notes of requests that servers answer in batches."""
+        return self.root / "batches"
+
+    @property
     def logs(self) -> Path:
         """Folder of what servers that were started here said."""
         return self.root / "logs"
@@ -221,5 +227,5 @@ class Workspace:
         with replacing(probe) as temp:
             temp.write_bytes(os.urandom(4096))
         probe.unlink()
-        for folder in (self.root, *self.root.glob("stages/*/*"), *self.root.glob("images/*")):
+        for folder in (self.root, self.batches, *self.root.glob("stages/*/*"), *self.root.glob("images/*")):
             clear_temps(folder)

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.benchmarks import (
+    batches,
     corpus,
     demo,
     difficulty,
@@ -37,6 +38,7 @@ SECTIONS: Mapping[str, Callable[[Path], list[Measured]]] = {
     "resume": resume.measure,
     "overlap": overlap.measure,
     "faults": faults.measure,
+    "batches": batches.measure,
     "serving": serving.measure,
     "difficulty": difficulty.measure,
     "encoding": encoding.measure,
@@ -53,6 +55,7 @@ TITLES = {
     "resume": "What is paid twice",
     "overlap": "Stages at once",
     "faults": "Faulty addresses beside healthy ones",
+    "batches": "Batches of a strict mock server: 2 % of lines fail at each try, one batch expires",
     "difficulty": "What the difficulty filter leaves, and what an early stop saves",
     "encoding": "The encoder of pictures beside the bare model",
     "grounding": "Which picture is taken for an anchor",

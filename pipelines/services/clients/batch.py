@@ -1,0 +1,640 @@
+"""Chat by the Batch API of OpenAI-compatible servers: cheaper than live requests, answered within a day.
+
+Requests are collected and sent as one file of lines (``custom_id``, ``method``, ``url``, ``body``; vLLM's batch runner
+reads the same file). Each caller waits for the line of its own request, which bears the request's key.
+
+``<folder>/<tag>.json`` notes a batch before it exists: its tag, its file and the keys of its requests. So after kill -9
+the same requests find their batch, at the server by its tag if need be, and wait for it instead of paying again. A key
+is in one note at most: when a batch has ended, its note is narrowed to the keys with a reply before any other request
+is sent again, and it is removed once all its replies are recorded. A batch that nobody asks for any more is left alone,
+and its note stays.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from uuid import uuid4
+
+import orjson
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pipelines.config.settings import ModelConfig
+from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, SynthError, Unavailable
+from pipelines.files import write_bytes, write_text
+from pipelines.services.clients.chat import (
+    LONGEST_PAUSE,
+    LONGEST_WAIT,
+    OpenAIChat,
+    PictureParts,
+    ReadPicture,
+    cut_at_stop,
+    explain_refusal,
+    make_body,
+    read_completion,
+    refuse_picture,
+)
+from pipelines.services.clients.http import HttpReply, NoReply, read_key, redact
+from pipelines.services.clients.recorded import make_chat_key
+from pipelines.services.clients.replies import name_epoch
+from pipelines.services.protocols import ChatReply, ChatRequest
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+    from openai.types import Batch
+
+T = TypeVar("T")
+
+ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
+MOST_BYTES = 190_000_000
+"""Bytes of a file at most; OpenAI takes 200 MB."""
+TAG = "synth"
+"""Key of a batch's metadata; the value is its tag."""
+DAY = 86_400
+SAY_EVERY = 300.0
+"""Seconds between two messages about a batch that is under way."""
+ENDED = ("completed", "failed", "expired", "cancelled")
+_QUOTED = 600
+_CROWDED = ("token_limit_exceeded", "rate_limit_exceeded")
+"""Errors of a batch that the server refuses because it has enough to do; it may take it later."""
+
+
+class BatchNote(BaseModel):
+    """What is known of a batch: ``<tag>.json``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tag: str
+    backend: str
+    """Identity of the model."""
+    server: str
+    written: int
+    """Seconds since 1970."""
+    digest: str
+    """sha256 of the file of requests."""
+    keys: tuple[str, ...]
+    """Of its requests; once it has ended, of those that have a reply."""
+    file_id: str = ""
+    batch_id: str = ""
+
+
+def write_line(key: str, body: bytes) -> bytes:
+    """Return a request's line; ``body`` is JSON on one line."""
+    return b'{"custom_id":"%b","method":"POST","url":"%b","body":%b}\n' % (key.encode(), ENDPOINT.encode(), body)
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A line without a reply.
+
+    Attributes:
+        said: what happened.
+        error: what the caller gets at once; None if the request may be sent again.
+        blamed: whether the line failed by itself, in a batch that ended in order.
+        counts: whether this was a try.
+    """
+
+    said: str
+    error: SynthError | None = None
+    blamed: bool = False
+    counts: bool = True
+
+
+Answer = ChatReply | Unanswered
+
+
+class _ResultBody(BaseModel):
+    status_code: int = 200
+    body: Any = None
+
+
+class _ResultError(BaseModel):
+    code: str | None = None
+    message: str | None = None
+
+
+class _Result(BaseModel):
+    """A line of an output or error file."""
+
+    custom_id: str
+    response: _ResultBody | None = None
+    error: _ResultError | None = None
+
+
+@dataclass(slots=True)
+class BatchServer:
+    """The files and batches of a server, by the ``openai`` package. Its methods block: call them in a thread.
+
+    They raise RateLimited and NoReply if another try may help, else ConfigError or Unavailable.
+    """
+
+    settings: ModelConfig
+    _client: "OpenAI | None" = None
+    _opening: Lock = field(default_factory=Lock, repr=False)
+
+    @property
+    def place(self) -> str:
+        """Address and model, for messages."""
+        return f"{self.settings.base_url}, model {self.settings.name}"
+
+    def upload(self, path: Path) -> str:
+        """Send a file of requests and return its id."""
+        with path.open("rb") as source:
+            return self._call(lambda client: client.files.create(file=(path.name, source), purpose="batch")).id
+
+    def create(self, note: BatchNote) -> str:
+        """Create the batch of an uploaded file and return its id."""
+        return self._call(
+            lambda client: client.batches.create(
+                input_file_id=note.file_id, endpoint=ENDPOINT, completion_window="24h", metadata={TAG: note.tag}
+            )
+        ).id
+
+    def find(self, note: BatchNote) -> str:
+        """Return the id of the batch with a note's tag, whatever became of its creator; empty if there is none."""
+
+        def look(client: "OpenAI") -> str:
+            for batch in client.batches.list(limit=100):
+                if batch.created_at < note.written - DAY:
+                    break
+                if (batch.metadata or {}).get(TAG) == note.tag and batch.status != "failed":
+                    return batch.id
+            return ""
+
+        return self._call(look)
+
+    def find_or_create(self, note: BatchNote) -> str:
+        """Return the id of a note's batch after a try to create it that ended without a reply."""
+        return self.find(note) or self.create(note)
+
+    def retrieve(self, note: BatchNote) -> "Batch":
+        """Return the batch as it is now."""
+        return self._call(lambda client: client.batches.retrieve(note.batch_id))
+
+    def read_answers(self, batch: "Batch", keys: AbstractSet[str]) -> dict[str, Answer]:
+        """Return the lines of a batch that has ended, by key; keys without a line are left out."""
+        answers, secret = dict[str, Answer](), self._read_key()
+        for file_id in filter(None, (batch.error_file_id, batch.output_file_id)):
+            content = self._call(partial(_fetch, file_id))
+            for key, answer in _read_lines(content, self.settings, secret):
+                # A line with a reply has the last word.
+                if key in keys and not isinstance(answers.get(key), ChatReply):
+                    answers[key] = answer
+        return answers
+
+    def close(self) -> None:
+        """Close the connections; a second call does nothing."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _read_key(self) -> str:
+        return read_key(f"model {self.settings.name}", self.settings.api_key_env)
+
+    def _open(self) -> "OpenAI":
+        # Imported here: it takes a second.
+        from openai import DefaultHttpxClient, OpenAI
+
+        with self._opening:
+            if self._client is None:
+                # Its own tries would create a batch a second time.
+                self._client = OpenAI(
+                    base_url=self.settings.base_url,
+                    api_key=self._read_key() or "none",
+                    timeout=self.settings.timeout,
+                    max_retries=0,
+                    http_client=DefaultHttpxClient(trust_env=False),
+                )
+            return self._client
+
+    def _call(self, ask: "Callable[[OpenAI], T]") -> T:
+        client = self._open()
+        from openai import APIStatusError, OpenAIError
+
+        try:
+            return ask(client)
+        except APIStatusError as error:
+            raise self._explain(error.status_code, error.response.headers, error.response.content) from None
+        except OpenAIError as error:
+            raise NoReply(f"{type(error).__name__}: {redact(str(error).encode(), self._read_key())}") from None
+
+    def _explain(self, status: int, headers: Mapping[str, str], body: bytes) -> SynthError | NoReply:
+        said = redact(body, self._read_key())
+        if status in (404, 405):
+            return ConfigError(
+                f'{self.place}: HTTP {status} ({said[:300]}); mode = "batch" needs a server with /files and /batches'
+            )
+        error = explain_refusal(self.settings, self.place, HttpReply(status, headers, body), said)
+        # Here no single record is at fault.
+        return ConfigError(f"{error}; see batch.rows") if isinstance(error, RecordFailed) else error
+
+
+def _fetch(file_id: str, client: "OpenAI") -> bytes:
+    return client.files.content(file_id).content
+
+
+def _read_lines(content: bytes, settings: ModelConfig, secret: str) -> Iterator[tuple[str, Answer]]:
+    """Yield key and meaning of the lines of a file; a line that is cut or of another shape is as none."""
+    for line in content.split(b"\n"):
+        try:
+            result = _Result.model_validate(orjson.loads(line)) if line.strip() else None
+        except (orjson.JSONDecodeError, ValidationError):
+            continue
+        if result is not None:
+            yield result.custom_id, _read_result(result, settings, secret)
+
+
+def _read_result(result: _Result, settings: ModelConfig, secret: str) -> Answer:
+    response, error = result.response, result.error
+    if response is None:
+        code, message = (error.code or "", error.message or "") if error else ("", "")
+        return Unanswered(redact(f"{code}: {message}".encode(), secret), blamed="expired" not in code)
+    body = orjson.dumps(response.body)
+    if response.status_code == 200 and error is None:
+        try:
+            return read_completion(body, secret)
+        except NoReply as problem:
+            return Unanswered(str(problem), blamed=True)
+    place = f"{settings.base_url}, model {settings.name}, in a batch"
+    refusal = explain_refusal(settings, place, HttpReply(response.status_code, {}, body), redact(body, secret))
+    if isinstance(refusal, NoReply | RateLimited):
+        return Unanswered(str(refusal), blamed=True)
+    return Unanswered(str(refusal), refusal)
+
+
+@dataclass(slots=True)
+class BatchNotes:
+    """The notes of one model's batches in a folder that all models of a workspace share.
+
+    Attributes:
+        is_recorded: whether the reply of a key is recorded, so that nobody asks for it again.
+    """
+
+    folder: Path
+    backend: str
+    server: str
+    is_recorded: Callable[[str], bool]
+
+    def read(self) -> list[BatchNote]:
+        """Return the notes of batches whose replies are not all recorded, and remove the others.
+
+        Raises:
+            CorruptInput: if a note is damaged.
+            ConfigError: if a batch was sent to another server than the model's.
+        """
+        notes = []
+        for path in sorted(self.folder.glob("*.json")):
+            try:
+                note = BatchNote.model_validate_json(path.read_bytes())
+            except ValidationError as error:
+                raise CorruptInput(f"{path}: damaged; without it its requests are paid again: remove it") from error
+            if note.backend != self.backend or self.tidy(note):
+                continue
+            if note.server != self.server:
+                raise ConfigError(
+                    f"{path}: a batch of {len(note.keys):,} requests is under way at {note.server}, but base_url is "
+                    f"{self.server}; run with that address until it has ended, or remove the file to pay for them again"
+                )
+            notes.append(note)
+        return notes
+
+    def write(self, note: BatchNote) -> BatchNote:
+        """Write a note, durably, and return it."""
+        write_text(self.place(note), note.model_dump_json() + "\n")
+        return note
+
+    def tidy(self, note: BatchNote) -> bool:
+        """Remove a note if all its replies are recorded; return whether it was removed."""
+        done = all(map(self.is_recorded, note.keys))
+        if done:
+            self.remove(note)
+        return done
+
+    def remove(self, note: BatchNote) -> None:
+        """Remove a note."""
+        self.place(note).unlink(missing_ok=True)
+
+    def place(self, note: BatchNote) -> Path:
+        """Return the path of a note; the file of requests lies beside it as ``.jsonl`` until it is uploaded."""
+        return self.folder / f"{note.tag}.json"
+
+
+@dataclass(eq=False)
+class BatchDesk:
+    """The requests of one event loop: who waits for which, what is not sent yet, and the batches under way.
+
+    Attributes:
+        say: takes messages about batches.
+        answered: replies so far.
+    """
+
+    server: BatchServer
+    notes: BatchNotes
+    say: Callable[[str], None]
+    answered: int = 0
+    _error: BaseException | None = None
+    """Ended the desk: all who waited got it, and who comes later gets it, too."""
+    _pending: dict[str, bytes] = field(default_factory=dict)
+    """Lines that are not sent yet, by key."""
+    _size: int = 0
+    _timer: asyncio.TimerHandle | None = None
+    _waiters: dict[str, "asyncio.Future[Answer]"] = field(default_factory=dict)
+    _ready: dict[str, ChatReply] = field(default_factory=dict)
+    """Replies that nobody has asked for since this process began."""
+    _under_way: dict[str, BatchNote] = field(init=False)
+    """By key."""
+    _tasks: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
+    """What follows the batches, by tag."""
+    _crowded: set[str] = field(default_factory=set)
+    """Tags of batches for which the server has no room yet."""
+    _ended: list[BatchNote] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._under_way = {key: note for note in self.notes.read() for key in note.keys}
+
+    def has(self, key: str) -> bool:
+        """Return whether a request was sent already, by this process or one before it."""
+        return key in self._ready or key in self._under_way
+
+    async def get(self, key: str, body: bytes) -> Answer:
+        """Return the answer to a request; it goes into the next batch unless it was sent already."""
+        if self._error is not None:
+            raise self._error
+        if key in self._ready:
+            return self._ready.pop(key)
+        waiter: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiters[key] = waiter
+        try:
+            if (note := self._under_way.get(key)) is None:
+                self._add(key, write_line(key, body))
+            elif note.tag not in self._tasks:
+                self._start(note, self._resume(note))
+            return await waiter
+        finally:
+            del self._waiters[key]
+            self._size -= len(self._pending.pop(key, b""))
+
+    def fail(self, error: BaseException) -> None:
+        """End with an error; batches under way stay noted."""
+        if self._error is None:
+            self._error = error
+            for waiter in self._waiters.values():
+                if not waiter.done():
+                    waiter.set_exception(error)
+
+    def tidy(self) -> None:
+        """Remove the notes of ended batches whose replies are all recorded by now."""
+        self._ended = [note for note in self._ended if not self.notes.tidy(note)]
+
+    def _add(self, key: str, line: bytes) -> None:
+        batch = self.server.settings.batch
+        if self._size + len(line) > MOST_BYTES:
+            self._send()
+        self._pending[key] = line
+        self._size += len(line)
+        if self._timer is not None:
+            self._timer.cancel()
+        if len(self._pending) >= batch.rows:
+            self._send()
+        else:
+            self._timer = asyncio.get_running_loop().call_later(batch.wait_s, self._send)
+
+    def _send(self) -> None:
+        """Make a batch of what is not sent yet."""
+        if not self._pending or self._error is not None:
+            return
+        lines, self._pending, self._size = self._pending, {}, 0
+        data = b"".join(lines.values())
+        note = BatchNote(
+            tag=uuid4().hex,
+            backend=self.notes.backend,
+            server=self.notes.server,
+            written=int(time.time()),
+            digest=sha256(data).hexdigest(),
+            keys=tuple(lines),
+        )
+        self._under_way |= dict.fromkeys(lines, note)
+        self._start(note, self._begin(note, data))
+
+    def _start(self, note: BatchNote, work: Coroutine[None, None, None]) -> None:
+        task = self._tasks[note.tag] = asyncio.get_running_loop().create_task(work)
+
+        def end(done: "asyncio.Task[None]") -> None:
+            del self._tasks[note.tag]
+            if not done.cancelled() and (error := done.exception()) is not None:
+                self.fail(error)
+
+        task.add_done_callback(end)
+
+    async def _begin(self, note: BatchNote, data: bytes) -> None:
+        """Send a new batch, each step noted before the next, and wait for its end."""
+        server, path = self.server, self.notes.place(note).with_suffix(".jsonl")
+        await asyncio.to_thread(self.notes.write, note)
+        try:
+            await asyncio.to_thread(write_bytes, path, data)
+            del data
+            file_id = await self._call(partial(server.upload, path))
+        finally:
+            path.unlink(missing_ok=True)
+        note = await asyncio.to_thread(self.notes.write, note.model_copy(update={"file_id": file_id}))
+        batch_id = await self._call(partial(server.create, note), partial(server.find_or_create, note))
+        await self._follow(note.model_copy(update={"batch_id": batch_id}), resumed=False)
+
+    async def _resume(self, note: BatchNote) -> None:
+        """Wait for a batch of an earlier process; if that did not come to create it, its requests are sent anew."""
+        batch_id = note.batch_id
+        for again in (False, True) if note.file_id and not batch_id else ():
+            # A request to create it may have been on its way when its sender was killed.
+            await asyncio.sleep(self.server.settings.batch.poll_s if again else 0.0)
+            batch_id = batch_id or await self._call(partial(self.server.find, note))
+        if batch_id:
+            await self._follow(note.model_copy(update={"batch_id": batch_id}), resumed=True)
+        else:
+            self.notes.place(note).with_suffix(".jsonl").unlink(missing_ok=True)
+            self._release(note, dict.fromkeys(note.keys, Unanswered("its batch was never created", counts=False)))
+
+    async def _follow(self, note: BatchNote, resumed: bool) -> None:
+        """Wait for a batch's end and hand its answers out."""
+        await asyncio.to_thread(self.notes.write, note)
+        name = f"{self.server.settings.name}: batch {note.batch_id} of {len(note.keys):,} requests"
+        self.say(f"{name} {'goes on' if resumed else 'is sent'}")
+        batch = await self._wait(note, name)
+        if batch.status == "failed" and resumed:
+            # What was wrong may be mended by now.
+            self._release(note, dict.fromkeys(note.keys, Unanswered("its batch was refused", counts=False)))
+            return
+        if batch.status == "failed":
+            await self._face_refusal(note, batch)
+            return
+        answers = await self._call(partial(self.server.read_answers, batch, frozenset(note.keys)))
+        replies = sum(isinstance(answer, ChatReply) for answer in answers.values())
+        self.say(f"{name} is {batch.status}: {replies:,} answered")
+        missing = Unanswered(f"batch {batch.id} is {batch.status}, without it", blamed=batch.status == "completed")
+        self._release(note, {key: answers.get(key, missing) for key in note.keys})
+        if batch.status == "cancelled":
+            raise Unavailable(f"{self.server.place}: batch {batch.id} was cancelled; run again to ask the rest anew")
+
+    async def _wait(self, note: BatchNote, name: str) -> "Batch":
+        began = said = time.monotonic()
+        while (batch := await self._call(partial(self.server.retrieve, note))).status not in ENDED:
+            if (now := time.monotonic()) - said >= SAY_EVERY:
+                said, done = now, batch.request_counts.completed if batch.request_counts else 0
+                self.say(f"{name}: {done:,} answered, waited for {(now - began) / 60:,.0f} min")
+            await asyncio.sleep(self.server.settings.batch.poll_s)
+        return batch
+
+    async def _face_refusal(self, note: BatchNote, batch: "Batch") -> None:
+        """Let a batch's requests be sent again where the server has enough to do, once another batch has ended.
+
+        Raises:
+            ConfigError: if the server does not take the file.
+        """
+        errors = (batch.errors.data if batch.errors else None) or []
+        said = "; ".join(f"{error.message} ({error.code}, line {error.line})" for error in errors[:3])[:_QUOTED]
+        text = f"{self.server.place}: refuses batch {batch.id} of {len(note.keys):,} requests: {said or 'no reason'}"
+        if not any(error.code in _CROWDED for error in errors):
+            # Nothing was paid.
+            self.notes.remove(note)
+            raise ConfigError(text)
+        self._crowded.add(note.tag)
+        others = [task for tag, task in self._tasks.items() if tag not in self._crowded]
+        if others:
+            await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
+        self._crowded.discard(note.tag)
+        self._release(note, dict.fromkeys(note.keys, Unanswered(f"{text}; lower batch.rows", counts=not others)))
+
+    def _release(self, note: BatchNote, answers: Mapping[str, Answer]) -> None:
+        """Narrow a note to the keys with a reply, so that the others are free again; then hand the answers out."""
+        replied = tuple(key for key, answer in answers.items() if isinstance(answer, ChatReply))
+        self.tidy()
+        if replied:
+            self._ended.append(self.notes.write(note.model_copy(update={"keys": replied})))
+        else:
+            self.notes.remove(note)
+        self.answered += len(replied)
+        for key, answer in answers.items():
+            self._under_way.pop(key, None)
+            if (waiter := self._waiters.get(key)) is not None and not waiter.done():
+                waiter.set_result(answer)
+            elif isinstance(answer, ChatReply):
+                self._ready[key] = answer
+
+    async def _call(self, ask: Callable[[], T], again: Callable[[], T] | None = None) -> T:
+        """Call the server in a thread until it replies; ``again`` is what later tries call.
+
+        Raises:
+            Unavailable: if it gave no reply for the model's patience.
+        """
+        since, tries = time.monotonic(), 0
+        while True:
+            try:
+                return await asyncio.to_thread(ask)
+            except (RateLimited, NoReply) as error:
+                patience, tries, ask = self.server.settings.patience, tries + 1, again or ask
+                if time.monotonic() - since >= patience:
+                    raise Unavailable(f"{self.server.place}: no reply for {patience:g} s ({error})") from error
+                wait = error.retry_after if isinstance(error, RateLimited) else 0.0
+            await asyncio.sleep(min(wait, LONGEST_WAIT) or random.uniform(0.5, 1.0) * min(LONGEST_PAUSE, 2.0**tries))
+
+
+@dataclass(frozen=True, slots=True)
+class BatchChat:
+    """A model that is asked by the Batch API; recordings are shared with :class:`OpenAIChat`, which asks it live.
+
+    Attributes:
+        settings: name, address, key, limits and batch.
+        folder: of notes, shared by all models of a workspace.
+        is_recorded: whether the reply of a key is recorded.
+        epoch: cache epoch, part of the identity: a batch of an older one is not waited for.
+        read_picture: picture store, called in a thread.
+        say: takes messages about batches.
+
+    Raises:
+        ConfigError: if the address is invalid, or the key's variable is not set or holds an invalid key.
+    """
+
+    settings: ModelConfig
+    folder: Path
+    is_recorded: Callable[[str], bool]
+    epoch: int = 0
+    read_picture: ReadPicture = field(default=refuse_picture, repr=False)
+    say: Callable[[str], None] = field(default=lambda text: None, repr=False)
+    _live: OpenAIChat = field(init=False, repr=False, compare=False)
+    _server: BatchServer = field(init=False, repr=False, compare=False)
+    _pictures: PictureParts = field(init=False, repr=False, compare=False)
+    _desks: dict[asyncio.AbstractEventLoop, BatchDesk] = field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_live", OpenAIChat(self.settings))
+        object.__setattr__(self, "_server", BatchServer(self.settings))
+        object.__setattr__(self, "_pictures", PictureParts(self.read_picture))
+
+    @property
+    def name(self) -> str:
+        """The model's name at the server, in rows and in manifests."""
+        return self.settings.name
+
+    @property
+    def identity(self) -> str:
+        """That of the live model in the cache epoch."""
+        return name_epoch(self._live.identity, self.epoch)
+
+    @property
+    def reads_inputs(self) -> bool:
+        """False: only messages are sent."""
+        return False
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Return the reply once a batch brings it.
+
+        Raises:
+            Unavailable: if the server gives no reply for longer than the patience, or ends the request's batches before
+                it is answered, in all tries.
+            ConfigError: if the server does not take the batch, or knows no such model, key or parameter.
+            RecordFailed: if the server refuses this prompt, or fails at it in all tries while others get their replies.
+        """
+        key, desk, tries = make_chat_key(self, request), self._find_desk(), 0
+        before = desk.answered
+        while True:
+            body = b"" if desk.has(key) else await make_body(self.settings, request, self._pictures)
+            answer = await desk.get(key, body)
+            if isinstance(answer, ChatReply):
+                return replace(cut_at_stop(answer, request.stop), retries=tries)
+            if answer.error is not None:
+                if not isinstance(answer.error, RecordFailed):
+                    desk.fail(answer.error)
+                raise answer.error
+            tries += answer.counts
+            if tries >= self.settings.tries:
+                said = f"{self.settings.base_url}, model {self.name}, in batches: {answer.said}, {tries} times"
+                if answer.blamed and desk.answered > before:
+                    raise RecordFailed("no-reply", f"{said}; other requests succeeded")
+                error = Unavailable(f"{said}; run again later")
+                desk.fail(error)
+                raise error
+
+    def close(self) -> None:
+        """Remove the notes that are not needed any more and close the connections; a second call does nothing."""
+        for desk in self._desks.values():
+            desk.tidy()
+        self._desks.clear()
+        self._server.close()
+
+    def _find_desk(self) -> BatchDesk:
+        """Return the desk of the running event loop."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._desks:
+            for other in [other for other in self._desks if other.is_closed()]:
+                self._desks.pop(other).tidy()
+            notes = BatchNotes(self.folder, self.identity, self.settings.base_url, self.is_recorded)
+            self._desks[loop] = BatchDesk(self._server, notes, self.say)
+        return self._desks[loop]

@@ -1,0 +1,89 @@
+"""kill -9 while a role is asked in batches: the same command finds what is under way; nothing is paid twice or lost."""
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks.batches import Job
+from tests.chaos.driving import call, check_one_line, copy_workspace, digest_files, make_run, run_small
+from tests.mock_batches import start_batches
+
+ROWS, BATCH_ROWS = 300, 60
+TINY = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=4", "seeds.limit=28", "seed=9",
+        "difficulty.probe_attempts=0")  # fmt: skip
+
+
+def make_solved(workspace: Path, url: str, *solver: str) -> list[str]:
+    """Return the command line of a run until difficulty whose solver is served at an address."""
+    own = ("adapter=openai", "name=mock", "revision=r1", "settings={}", "price_out=1000", f"base_url={url}", *solver)
+    settings = (*TINY, *(f"models.solver.{setting}" for setting in own), "judging.max_unscored=1.0")
+    return make_run(workspace, "--until", "difficulty", settings=settings)
+
+
+@pytest.fixture(scope="module")
+def grounded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace whose stages before difficulty are done, with scripted players."""
+    workspace = tmp_path_factory.mktemp("grounded") / "workspace"
+    run_small(workspace, "--until", "groundings", settings=TINY)
+    return workspace
+
+
+def open_job(folder: Path, url: str) -> Job:
+    folder.mkdir()
+    return Job(url, folder, ROWS, BATCH_ROWS)
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_random_moments_pays_each_line_once_and_loses_no_row(tmp_path: Path) -> None:
+    draw = random.Random(19)
+    with start_batches(0.8, failed=0.05, seed=2, expired=[1], lost=[3], after=0.1, reading=0.1) as url:
+        job, kills = open_job(tmp_path / "job", url), 0
+        for _ in range(6):
+            # The first second is the start of Python; a process that is over by then ends the kills.
+            child, asked, until = job.start(), job.read_counts(), time.monotonic() + 60.0
+            while child.poll() is None and job.read_counts() == asked and time.monotonic() < until:
+                time.sleep(0.01)
+            time.sleep(draw.uniform(0.0, 0.8))
+            over = child.poll() is not None
+            child.kill()
+            child.wait()
+            if over:
+                break
+            kills += 1
+        job.finish()
+        counts, usage = job.read_counts(), job.read_usage()
+    assert kills >= 3
+    assert job.count_rows() == (ROWS, 0)
+    assert (counts["paid"], counts["paid_duplicates"]) == (ROWS, 0)
+    assert usage.calls + usage.cached_calls == ROWS
+    assert not list((job.scratch / "workspace" / "batches").glob("[!.]*"))
+
+
+@pytest.mark.slow
+def test_a_stage_in_batches_makes_the_bytes_of_live_requests_at_half_the_price(grounded: Path, tmp_path: Path) -> None:
+    workspace, other = (copy_workspace(grounded, tmp_path / name) for name in ("live", "batched"))
+    with start_batches(0.2) as url:
+        live = call(make_solved(workspace, url))
+        batched = call(make_solved(other, url, "mode=batch", "batch.wait_s=0.5", "batch.poll_s=0.1"))
+        again = call(make_solved(workspace, url, "mode=batch"))
+    assert (live.code, batched.code, again.code) == (0, 0, 0), batched.err[-2000:]
+    stages = [outcome.document["stages"][-1] for outcome in (live, batched, again)]
+    assert stages[0]["key"] == stages[1]["key"] == stages[2]["key"]
+    assert stages[0]["calls"] == stages[1]["calls"] > 0
+    assert stages[1]["cost"] == pytest.approx(stages[0]["cost"] / 2)
+    assert not stages[2]["ran"]
+    assert digest_files(workspace, "stages/difficulty/*/*.parquet") == digest_files(
+        other, "stages/difficulty/*/*.parquet"
+    )
+    assert "requests is completed" in batched.err
+
+
+@pytest.mark.slow
+def test_a_refused_batch_ends_a_run_in_the_servers_words(grounded: Path, tmp_path: Path) -> None:
+    workspace = copy_workspace(grounded, tmp_path / "workspace")
+    with start_batches(0.2) as url:
+        outcome = call(make_solved(workspace, url, "mode=batch", "batch.wait_s=0.5", "name=another"))
+    line = check_one_line(outcome, 2)
+    assert "The model ['another'] does not exist (model_not_found, line 1)" in line
