@@ -82,9 +82,11 @@ def guarded(call: Callable[[], None]) -> None:
     """Call and turn the failures of DESIGN section 4 into exit codes; anything else is a crash with its traceback."""
     from pipelines.errors import SynthError, Unavailable
     from pipelines.files import explain_os_error
+    from pipelines.run.stopping import heeding_signals
 
     try:
-        call()
+        with heeding_signals():
+            call()
     except SynthError as error:
         fail(error)
     except OSError as error:

@@ -230,8 +230,8 @@ def run_sql(workspace_root: Path, statement: str) -> QueryRows:
     """Run one statement that only reads, in a transaction that only reads.
 
     Raises:
-        ConfigError: if it is not exactly one SELECT, FROM, DESCRIBE, SUMMARIZE, SHOW or plain EXPLAIN of one of them, or
-            DuckDB refuses it.
+        ConfigError: if it is not exactly one SELECT, FROM, DESCRIBE, SUMMARIZE, SHOW or plain EXPLAIN of one of them,
+            or DuckDB refuses it.
     """
     with open_views(workspace_root) as connection:
         names = [
@@ -260,9 +260,9 @@ def _check_reading(connection: duckdb.DuckDBPyConnection, statement: str) -> Non
         except duckdb.Error as error:
             raise ConfigError("sql: of EXPLAIN only the plain form is allowed, without ANALYZE or options") from error
     if kinds != ["SELECT"]:
+        given = ", ".join(kinds) or "nothing"
         raise ConfigError(
-            f"sql: given {', '.join(kinds) or 'nothing'}; one SELECT, FROM, DESCRIBE, SUMMARIZE, SHOW or plain EXPLAIN is "
-            "allowed"
+            f"sql: given {given}; one SELECT, FROM, DESCRIBE, SUMMARIZE, SHOW or plain EXPLAIN is allowed"
         )
 
 

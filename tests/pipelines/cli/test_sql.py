@@ -8,6 +8,7 @@ import pytest
 
 from pipelines.errors import ConfigError
 from pipelines.run.views import QueryRows, open_views, render_result, run_sql, write_catalogue
+from tests.pipelines.cli.conftest import make_workspace
 
 
 @pytest.fixture
@@ -152,18 +153,25 @@ def list_contents(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    """A workspace that no statement may change, with a secret beside it."""
+    root = make_workspace(tmp_path_factory.mktemp("asked") / "it's a workspace")
+    (root.parent / "secret.csv").write_text("word\nhush\n")
+    (root / "replies").mkdir(exist_ok=True)
+    (root / "replies" / "replies.db").write_bytes(b"paid")
+    return root
+
+
 @pytest.mark.parametrize("statement", WRITING + READING_ELSEWHERE)
-def test_a_statement_that_writes_or_reads_elsewhere_is_refused(workspace, statement, monkeypatch):
-    monkeypatch.chdir(workspace.parent)
-    (workspace.parent / "secret.csv").write_text("word\nhush\n")
-    (workspace / "replies").mkdir(exist_ok=True)
-    (workspace / "replies" / "replies.db").write_bytes(b"paid")
-    part = next(workspace.glob("stages/difficulty/*/part-*.parquet"))
-    before = list_contents(workspace.parent)
+def test_a_statement_that_writes_or_reads_elsewhere_is_refused(asked, statement, monkeypatch):
+    monkeypatch.chdir(asked.parent)
+    part = next(asked.glob("stages/difficulty/*/part-*.parquet"))
+    before = list_contents(asked.parent)
     with pytest.raises(ConfigError) as refused:
-        run_sql(workspace, fill(statement, root=workspace, part=part, made=part.with_name("made.txt")))
+        run_sql(asked, fill(statement, root=asked, part=part, made=part.with_name("made.txt")))
     assert "hush" not in str(refused.value)
-    assert list_contents(workspace.parent) == before
+    assert list_contents(asked.parent) == before
 
 
 @pytest.mark.parametrize(
@@ -183,8 +191,8 @@ def test_a_statement_that_writes_or_reads_elsewhere_is_refused(workspace, statem
         "values (1, 'explain analyze copy')",
     ],
 )
-def test_a_usual_question_is_answered(workspace, statement):
-    found = run_sql(workspace, fill(statement, root=workspace))
+def test_a_usual_question_is_answered(asked, statement):
+    found = run_sql(asked, fill(statement, root=asked))
     assert found.columns
     assert found.rows
 
