@@ -120,7 +120,7 @@ def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> Ex
         *_look_at_software(),
         *_look_at_input(config),
         _look_at_workspace(workspace),
-        *_look_at_replies(workspace),
+        *_look_at_ledger(workspace),
         _look_at_disk(config, workspace),
         *_look_at_models(config),
         *look_at_judges(config),
@@ -187,7 +187,7 @@ def _find_place(path: Path) -> Path:
     return next(place for place in (path, *path.parents) if place.exists())
 
 
-def _look_at_replies(workspace: Workspace) -> list[Finding]:
+def _look_at_ledger(workspace: Workspace) -> list[Finding]:
     if not (workspace.replies / FILE).is_file():
         return []
     try:

@@ -1,7 +1,7 @@
 """Signals that ask a process to stop: each acts as Ctrl-C does.
 
 Slurm, Kubernetes, ``docker stop``, spot machines and Prefect send SIGTERM, a terminal that closes SIGHUP. The first
-signal lets requests in flight finish and be recorded (:class:`pipelines.run.runner.RecordRunner`), the second drops them.
+lets requests in flight finish and be recorded (:class:`pipelines.run.runner.RecordRunner`), the second drops them.
 """
 
 import signal

@@ -7,8 +7,8 @@ number of requests in flight at a crash, and a reply that was paid twice shows i
 Group commit: one thread writes, and all rows that wait go into one transaction. While it commits, the next rows gather,
 so 256 requests in flight cost hardly more than one. A caller continues after COMMIT, or gets the error.
 
-Checksums: a reply carries a checksum of its key, its backend and its text, which every reader checks: a byte that a disk
-changed is a message, never a reply. ``synth replies repair`` (:mod:`pipelines.services.clients.ledger`) saves the rest.
+Checksums: a reply carries a checksum of its key, its backend and its text, which every reader checks: a byte that a
+disk changed is a message, never a reply. ``synth replies repair`` saves the rest (``ledger.py``).
 
 Cache epochs: ``--fresh-replies ROLE`` asks a role again and forgets nothing. ``replies/fresh.json`` maps roles to
 epochs. An epoch above 0 is part of the identity of the role's backend, so the keys of replies and of stages change
@@ -507,7 +507,7 @@ def _is_current(connection: sqlite3.Connection, path: Path) -> bool:
     whole = not _list_missing(connection) and bool(connection.execute("PRAGMA table_info(failures)").fetchall())
     if version not in (0, VERSION) or (version == VERSION and not whole):
         raise CorruptInput(f"reply store {path}: its tables are not as they were made; {REPAIR}")
-    return version == VERSION
+    return bool(version == VERSION)
 
 
 def _list_missing(connection: sqlite3.Connection) -> list[tuple[str, str]]:
