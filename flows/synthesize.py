@@ -16,7 +16,6 @@ from pipelines.cli.commands import finish_run, list_asked_roles, load_config
 from pipelines.errors import BudgetSpent, ConfigError, ConservationError, GateNotMet
 from pipelines.run.assembly import Assembly
 from pipelines.run.corpora import ensure_corpus
-from pipelines.run.models import count_in_flight
 from pipelines.run.progress import SilentReporter
 from pipelines.run.runner import (
     PlannedStage,
@@ -35,7 +34,7 @@ from pipelines.run.workspace import Workspace
 from pipelines.services.clients.serving import owned_servers
 
 SHARDS = 2
-"""Shards of one stage at a time; requests in flight within a shard are ``runtime.concurrency``."""
+"""Shards of one stage at a time; records in flight within a shard are those of its stage."""
 _FINAL = (BudgetSpent, ConfigError, ConservationError, GateNotMet)
 """Errors that another try of a task would only meet again."""
 
@@ -55,7 +54,7 @@ def synthesize(
             with owned_servers(config.models, list_asked_roles(config, chosen), space.logs):
                 for plan in chosen:
                     if plan.folder.read_manifest() is None:
-                        shards = submit_stage(plan, count_in_flight(config, plan.stage), config.runtime.shard_rows)
+                        shards = submit_stage(plan, config.runtime.shard_rows)
                         seal_planned(plan, shards, assembly.corpus_entry)
             releases, _, nothing = finish_run(assembly, planned, chosen)
     if nothing:
@@ -63,11 +62,11 @@ def synthesize(
     return [str(release.path) for release in releases]
 
 
-def submit_stage(plan: PlannedStage, concurrency: int, shard_rows: int) -> int:
+def submit_stage(plan: PlannedStage, shard_rows: int) -> int:
     """Run what is missing of a stage as tasks and return its number of shards."""
     if not isinstance(plan.stage, RecordStage):
         return run_whole(_quote(plan), shard_rows)
-    asyncio.run(_run_pending(plan, concurrency))
+    asyncio.run(_run_pending(plan))
     return count_shards(plan)
 
 
@@ -76,13 +75,13 @@ def _quote(plan: PlannedStage) -> Any:  # noqa: ANN401 - the task gets the plan 
     return quote(plan)
 
 
-async def _run_pending(plan: PlannedStage, concurrency: int) -> None:
+async def _run_pending(plan: PlannedStage) -> None:
     """Run the missing shards; the first error is raised after all of them have ended."""
     places = asyncio.Semaphore(SHARDS)
 
     async def run(shard: int) -> None:
         async with places:
-            await run_shard(_quote(plan), shard, concurrency)
+            await run_shard(_quote(plan), shard)
 
     outcomes = await asyncio.gather(*map(run, list_pending_shards(plan)), return_exceptions=True)
     for outcome in outcomes:
@@ -103,11 +102,11 @@ def is_worth_another_try(_task: object, _run: object, state: Any) -> bool:  # no
     retry_condition_fn=is_worth_another_try,
     task_run_name="{plan.name}-{shard:05d}",
 )
-async def run_shard(plan: PlannedStage, shard: int, concurrency: int) -> None:
+async def run_shard(plan: PlannedStage, shard: int) -> None:
     """Run one shard of a record stage on the loop of its stage."""
     assert isinstance(plan.stage, RecordStage)
     with watching_replies(plan):
-        await write_record_shards(plan.stage, plan.folder, list_sources(plan, [shard]), concurrency)
+        await write_record_shards(plan.stage, plan.folder, list_sources(plan, [shard]), plan.in_flight)
 
 
 @task(cache_policy=NO_CACHE, persist_result=False, retries=0, task_run_name="{plan.name}-whole")

@@ -13,10 +13,13 @@
     │   └── Unavailable      a service, disk or lock is unavailable; stop, run again to continue (exit 3)
     │       └── UnusableReplies   a model answers, but with nothing that can be used
     ├── GateNotMet           a verification or quality gate is not met (exit 1)
-    └── ConservationError    rows were lost or invented: a defect of synth itself, never caught
+    └── ConservationError    rows were lost or invented: a defect of synth itself, never caught (exit 4)
 
 A refused row is no error: it is a ``schemas.base.Rejection`` with a reason.
 """
+
+DEFECT = 4
+"""Exit code of a defect of synth itself."""
 
 
 class SynthError(Exception):
@@ -96,3 +99,5 @@ class GateNotMet(SynthError):
 
 class ConservationError(SynthError):
     """Rows in do not equal kept + rejected + failed: a defect of synth itself."""
+
+    exit_code = DEFECT

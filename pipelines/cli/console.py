@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -78,13 +78,26 @@ def interruptible(what_next: str = "the same command goes on from here") -> Iter
         raise Unavailable(f"interrupted; {what_next}") from error
 
 
-def guarded(call: Callable[[], None]) -> None:
-    """Call and turn the failures of DESIGN section 4 into exit codes; anything else is a crash with its traceback."""
-    from pipelines.errors import SynthError, Unavailable
+def guarded(call: Callable[[], None], arguments: Sequence[str]) -> None:
+    """Call and turn the failures of DESIGN section 4 into exit codes; anything else is a defect, told with its log."""
+    try:
+        _call(call)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is ours
+        from pipelines.cli.defects import report_defect
+
+        report_defect(error, arguments)
+
+
+def _call(call: Callable[[], None]) -> None:
+    from pipelines.errors import ConservationError, SynthError, Unavailable
     from pipelines.files import explain_os_error
+    from pipelines.run.stopping import heeding_signals
 
     try:
-        call()
+        with heeding_signals():
+            call()
+    except ConservationError:
+        raise
     except SynthError as error:
         fail(error)
     except OSError as error:
@@ -93,11 +106,16 @@ def guarded(call: Callable[[], None]) -> None:
         fail(explain_os_error(error, "synth"))
     except sqlite3.OperationalError as error:
         fail(Unavailable(f"synth: {error}; free space and run the same command again"))
+    except MemoryError:
+        fail(Unavailable("synth: out of memory; allow more, or a smaller runtime.concurrency, and run it again"))
     except KeyboardInterrupt:
         fail(Unavailable("synth: interrupted; the same command goes on from here"))
 
 
 def fail(error: Any) -> None:  # noqa: ANN401 - a SynthError, whose class is imported late
-    """Write one line to stderr and leave with the error's exit code."""
-    sys.stderr.write(f"synth: {error}\n" if not str(error).startswith("synth:") else f"{error}\n")
+    """Write one line to stderr, without any key, and leave with the error's exit code."""
+    from pipelines.secrets import mask_keys
+
+    said = mask_keys(str(error))
+    sys.stderr.write(f"synth: {said}\n" if not said.startswith("synth:") else f"{said}\n")
     raise SystemExit(error.exit_code)

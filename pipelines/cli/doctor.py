@@ -56,7 +56,9 @@ from pipelines.services.clients.http import (
     name_host,
     redact,
 )
+from pipelines.services.clients.ledger import check_ledger
 from pipelines.services.clients.pages import name_converter
+from pipelines.services.clients.replies import FILE, REPAIR
 from pipelines.services.clients.search import Service
 from pipelines.services.clients.vendors import Server as KnownServer
 from pipelines.services.clients.vendors import Vendors, read_refusal
@@ -135,6 +137,7 @@ def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> Ex
         *_look_at_software(),
         *_look_at_input(config),
         _look_at_workspace(workspace),
+        *_look_at_ledger(workspace),
         _look_at_disk(config, workspace),
         *_look_at_models(config),
         *look_at_judges(config),
@@ -200,6 +203,18 @@ def _look_at_workspace(workspace: Workspace) -> Finding:
 def _find_place(path: Path) -> Path:
     """Return a path's nearest ancestor that exists, itself included."""
     return next(place for place in (path, *path.parents) if place.exists())
+
+
+def _look_at_ledger(workspace: Workspace) -> list[Finding]:
+    if not (workspace.replies / FILE).is_file():
+        return []
+    try:
+        found = check_ledger(workspace.replies)
+    except SynthError as error:
+        return [Finding("replies", "problem", str(error))]
+    if found.sound:
+        return [Finding("replies", "ok", found.explain())]
+    return [Finding("replies", "problem", f"{found.explain()}; {REPAIR}")]
 
 
 def _look_at_disk(config: RunConfig, workspace: Workspace) -> Finding:

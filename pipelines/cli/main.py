@@ -4,6 +4,8 @@ Only typer is imported by these modules; everything else is imported by the comm
 at once.
 """
 
+import sys
+
 from pipelines.cli import benches as cli_benches
 from pipelines.cli import releases as cli_releases
 from pipelines.cli import runs as cli_runs
@@ -16,9 +18,10 @@ COMMANDS = (cli_runs, cli_releases, cli_benches)
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; every expected failure is one line on stderr and an exit code.
 
-    0 done; 1 a gate not met; 2 our configuration or input; 3 a service, disk or lock away: run again to continue.
+    0 done; 1 a gate not met; 2 our configuration or input; 3 a service, disk or lock away: run again to continue; 4 a
+    defect of synth, with a log of it.
     """
-    guarded(lambda: app(args=arguments, prog_name="synth"))
+    guarded(lambda: app(args=arguments, prog_name="synth"), sys.argv[1:] if arguments is None else arguments)
 
 
 if __name__ == "__main__":

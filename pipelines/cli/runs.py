@@ -222,6 +222,33 @@ def prune_workspace_command(  # noqa: PLR0913 - as above
     emit_json(describe_leftovers(leftovers)) if as_json else emit_table(render_leftovers(leftovers, yes))
 
 
+@replies.command("check")
+def check_replies_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False) -> None:
+    """Read every recorded reply and say which are not as they were written."""
+    from pipelines.cli.status import check_replies
+    from pipelines.errors import GateNotMet
+    from pipelines.services.clients.replies import REPAIR
+
+    found = check_replies(workspace)
+    emit_json(to_json(found) | {"sound": found.sound}) if as_json else emit(found.explain())
+    if not found.sound:
+        raise GateNotMet(f"replies check: {workspace} has damaged replies; {REPAIR}")
+
+
+@replies.command("repair")
+def repair_replies_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False) -> None:
+    """Save the replies that are whole and set a damaged store aside; what was lost is asked and paid for again."""
+    from pipelines.cli.status import repair_replies
+
+    repair = repair_replies(workspace)
+    if as_json:
+        emit_json(to_json(repair))
+    elif repair.aside is None:
+        emit(f"{repair.found.explain()}; nothing to repair")
+    else:
+        emit(f"{repair.found.explain()}\n{repair.saved:,} replies are saved; the damaged files lie in {repair.aside}")
+
+
 @app.command("sql")
 def sql_command(
     statement: Annotated[str, typer.Argument(help="SQL over seeds, paths, ..., rejections, failures, funnel, pages.")],

@@ -21,6 +21,7 @@ from pipelines.errors import ConfigError
 from pipelines.release.manifest import MANIFEST, read_release_manifest
 from pipelines.run.pruning import remove_replies
 from pipelines.run.workspace import StageFolder, Workspace, read_model
+from pipelines.services.clients.ledger import LedgerCheck, Repair, check_ledger, repair_ledger
 from pipelines.services.clients.replies import FILE, connect_replies, explain_sqlite_error
 from schemas.manifest import ShardSidecar, Usage
 from schemas.reasons import STAGE_REASONS
@@ -295,6 +296,24 @@ def prune_replies(root: Path, backend: str = "", older_than_days: float = 0.0, a
         removed = _summarise_backends(store, chosen=True)
         remove_replies(store)
     return Pruned(True, removed, before, _measure_store(root))
+
+
+def check_replies(root: Path) -> LedgerCheck:
+    """Read every recorded reply of a workspace; raises as :func:`summarise_replies`."""
+    return check_ledger(Workspace(root).replies) if _find_store(root) else LedgerCheck(0, {}, ())
+
+
+def repair_replies(root: Path) -> Repair:
+    """Save the replies of a workspace that are whole and set a damaged store aside.
+
+    Raises:
+        ConfigError: if there is no such workspace.
+        Unavailable: if a run holds the workspace, or the disk has no room for a second store.
+    """
+    if _find_store(root) is None:
+        return Repair(LedgerCheck(0, {}, ()), 0, None)
+    with Workspace(root).claim():
+        return repair_ledger(Workspace(root).replies)
 
 
 def _choose(store: sqlite3.Connection, backend: str, older_than_days: float) -> None:

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from pipelines.config.settings import RunConfig
 from pipelines.errors import ConfigError
+from pipelines.secrets import mask_keys
 from schemas.reasons import STAGE_REASONS
 
 MAX_ROUNDS = 12
@@ -338,7 +339,8 @@ def explain_missing(roles: Sequence[str]) -> str:
 def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     where = ".".join(str(part) for part in problem["loc"])
     if problem["type"] != "extra_forbidden":
-        return f"{where}: {problem['msg']} (given {_SECRETS.sub('...', repr(problem['input']))})"
+        given = "" if where.endswith("_env") else f" (given {_SECRETS.sub('...', repr(problem['input']))})"
+        return mask_keys(f"{where}: {problem['msg']}{given}")
     model: Any = RunConfig
     for part in problem["loc"][:-1]:
         annotation = model.model_fields[str(part)].annotation

@@ -6,11 +6,15 @@ Units are in a field's description. Published numbers are the defaults of the re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from pipelines.ids import draw_unit
+from pipelines.secrets import check_variable
 from schemas.datasets import Split
 from schemas.proofs import Agreement
+
+Variable = Annotated[str, AfterValidator(check_variable)]
+"""Name of an environment variable that holds a key, never the key."""
 
 
 class Section(BaseModel):
@@ -289,25 +293,28 @@ class LiveConfig(Section):
 
     search: Literal["serper", "serpapi"] = Field("serper", description="whose protocol the text search speaks")
     search_url: str = Field("https://google.serper.dev/search", pattern=ADDRESS, description="its address")
-    search_key_env: str = Field("", description="environment variable with its key; empty: none")
+    search_key_env: Variable = Field("", description="environment variable with its key; empty: none")
     reader: Literal["direct", "jina"] = Field(
         "direct", description="direct: pages are fetched here, with every address checked; jina: by a reader service"
     )
     reader_url: str = Field("https://r.jina.ai/", pattern=ADDRESS, description="jina: its address")
-    reader_key_env: str = Field("", description="jina: environment variable with its key; empty: none")
+    reader_key_env: Variable = Field("", description="jina: environment variable with its key; empty: none")
     images: Literal["google-vision", "serpapi"] = Field(
         "google-vision", description="whose protocol the image search speaks"
     )
     images_url: str = Field(
         "https://vision.googleapis.com/v1/images:annotate", pattern=ADDRESS, description="its address"
     )
-    images_key_env: str = Field("", description="environment variable with its key; empty: none")
+    images_key_env: Variable = Field("", description="environment variable with its key; empty: none")
     picture_base: str = Field(
         "",
         pattern=rf"^$|{ADDRESS}",
         description="serpapi: where the workspace's images/ folder is published, as it takes addresses alone",
     )
     contact: str = Field("", pattern=CONTACT, description="address or mail in the User-Agent of the direct reader")
+    ports: tuple[int, ...] = Field(
+        (80, 443), min_length=1, description="ports that pages and thumbnails are fetched from; others are refused"
+    )
     rate: float = Field(
         5.0,
         gt=0.0,
@@ -387,7 +394,9 @@ class ModelConfig(Section):
     more_urls: tuple[Annotated[str, Field(pattern=r"^https?://[^\s@?#]+$")], ...] = Field(
         (), description="openai: further addresses of the very same model; revision must be named then"
     )
-    api_key_env: str = Field("", description="openai: name of the environment variable that holds the key; empty: none")
+    api_key_env: Variable = Field(
+        "", description="openai: name of the environment variable that holds the key; empty: none"
+    )
     timeout: float = Field(120.0, gt=0.0, description="openai: seconds for a whole reply")
     tries: int = Field(4, ge=1, description="openai: how often a request is sent that gets no complete reply")
     patience: float = Field(

@@ -27,7 +27,7 @@ from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -89,6 +89,9 @@ def _read_row(table: Path, file: str, row: Mapping[str, str | None]) -> CorpusIm
         raise CorruptInput(
             f"{table}: {row['file']} depicts {strange[:40]!r}; expected Qids separated by spaces, as Q42"
         )
+    for column in ("licence_url", "source_url"):
+        if urlsplit((row[column] or "").strip()).scheme not in ("", "http", "https"):
+            raise CorruptInput(f"{table}: {column} of {row['file']} is {(row[column] or '')[:80]!r}; expected http(s)")
     return CorpusImage(
         file=file,
         title=(),

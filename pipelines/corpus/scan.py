@@ -437,6 +437,11 @@ def _scan_in_pool(pending: Sequence[RangeJob], workers: int) -> Iterator[RangeJo
             "a process that reads the dump was killed, possibly for lack of memory; run the same command again: "
             "complete ranges are not read again"
         ) from error
+    except KeyboardInterrupt:
+        # A signal to this process alone: the workers would read their ranges to the end first.
+        for worker in multiprocessing.active_children():
+            worker.terminate()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

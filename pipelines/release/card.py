@@ -117,10 +117,13 @@ def credit_picture(picture: Picture, changes: str, lenient: bool = False) -> Cre
     """Return a picture's line.
 
     Raises:
-        GateNotMet: if it has no licence and may not be published.
+        GateNotMet: if it has no licence and may not be published, or an address that a browser would run.
     """
     if picture.licence.strip() in ("", UNKNOWN) and not lenient:
         raise GateNotMet(f"attribution: picture {picture.file!r} has no licence; it cannot be released")
+    for url in (picture.source_url, picture.licence_url):
+        if urlsplit(url.strip()).scheme not in ("", "http", "https"):
+            raise GateNotMet(f"attribution: picture {picture.file!r} has the address {url[:80]!r}, no page of the web")
     author = picture.author.strip() or "author not stated at the source"
     licence = (picture.licence.strip() or UNKNOWN, picture.licence_url)
     return Credit("image", picture.file, picture.source_url, author, *licence, picture.sha256, changes)
@@ -155,10 +158,16 @@ def credit_shown(page: Shown, base_url: str, corpus: str, lenient: bool = False)
 
 
 def render_credits(credit_lines: Sequence[Credit]) -> str:
-    """Return the file: a header, then one tab-separated line each; white space inside a value becomes one space."""
+    """Return the file: a header, then one tab-separated line each, by :func:`render_cell`."""
     header = "\t".join(field.name for field in fields(Credit))
-    lines = ["\t".join(SPACES.sub(" ", value).strip() for value in astuple(credit)) for credit in credit_lines]
+    lines = ["\t".join(map(render_cell, astuple(credit))) for credit in credit_lines]
     return "\n".join([header, *lines]) + "\n"
+
+
+def render_cell(value: str) -> str:
+    """Return a value on one line; one that a spreadsheet would take for a formula begins with an apostrophe."""
+    cell = SPACES.sub(" ", value).strip()
+    return f"'{cell}" if cell.startswith(("=", "+", "-", "@")) else cell
 
 
 PART = re.compile(r"^([a-z_]+):\n", re.MULTILINE)

@@ -53,6 +53,7 @@ from pipelines.run.stage import AnyStage
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.clients.commons import RecordedFileFetch
 from pipelines.services.clients.commons_queue import CountedFetch
+from pipelines.services.addresses import Guard
 from pipelines.services.clients.encoder import CachedEncoder
 from pipelines.services.clients.http import HttpClient
 from pipelines.services.clients.images import LiveImageSearch
@@ -322,9 +323,10 @@ def make_reader(config: LiveConfig) -> PageReader:
     Raises:
         ConfigError: if pages are to be fetched here and trafilatura is not installed.
     """
+    guard = Guard(ports=frozenset(config.ports))
     if config.reader == "jina":
-        return JinaReader("jina", config.reader_url, config.reader_key_env, open_client(config))
-    return DirectReader(config.contact, open_client(config))
+        return JinaReader("jina", config.reader_url, config.reader_key_env, open_client(config), guard=guard)
+    return DirectReader(config.contact, open_client(config), guard)
 
 
 def make_image_search(config: LiveConfig, pictures: PictureStore) -> ImageSearch:
@@ -334,7 +336,8 @@ def make_image_search(config: LiveConfig, pictures: PictureStore) -> ImageSearch
         ConfigError: if the service takes addresses and ``picture_base`` names none.
     """
     service = (config.images, config.images_url, config.images_key_env, open_client(config))
-    return LiveImageSearch(*service, pictures=pictures, picture_base=config.picture_base)
+    guard = Guard(ports=frozenset(config.ports))
+    return LiveImageSearch(*service, pictures=pictures, picture_base=config.picture_base, guard=guard)
 
 
 def open_client(config: LiveConfig) -> HttpClient:

@@ -245,7 +245,7 @@ class Roles:
 
         # The model itself knows its epoch: it waits for no batch of an older one.
         epoch, folder = self.find_epoch(role), self.workspace.batches
-        model = BatchChat(config, folder, is_recorded, epoch, self.pictures.load, self.say)
+        model = BatchChat(config, folder, is_recorded, epoch, self.pictures.load, self.vendors, self.say)
         self._batched.append(model)
         share = config.batch.price
         price = Price(config.price_in * share, config.price_out * share, config.gpu_price)

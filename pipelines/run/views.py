@@ -150,7 +150,9 @@ OFFLINE = {
     "python_enable_replacements": "false",
 }
 Form = Literal["table", "json", "csv"]
-READING = ("SELECT", "EXPLAIN")
+EXPLAIN = "EXPLAIN"
+READABLE = ("corpus", "stages", "releases")
+"""Folders of a workspace whose files a statement may read: its datasets, and neither replies nor anything else."""
 LONGEST_CELL = 200
 
 
@@ -167,7 +169,7 @@ class QueryRows:
 
 
 def open_views(workspace_root: Path) -> duckdb.DuckDBPyConnection:
-    """Open an in-memory database with every view; it can read files of the workspace and nothing else.
+    """Open an in-memory database with every view; it can read the datasets of the workspace and nothing else.
 
     Raises:
         ConfigError: if there is no workspace there.
@@ -177,7 +179,8 @@ def open_views(workspace_root: Path) -> duckdb.DuckDBPyConnection:
         raise ConfigError(f"workspace {workspace_root}: no such folder; run `synth run` first")
     connection = duckdb.connect(":memory:", config=dict(OFFLINE))
     _create_views(connection, list_views(root, absolute=True))
-    connection.execute(f"SET allowed_directories = [{quote_text(root.as_posix())}]")
+    readable = ", ".join(quote_text((root / folder).as_posix()) for folder in READABLE)
+    connection.execute(f"SET allowed_directories = [{readable}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection
@@ -224,28 +227,43 @@ def write_catalogue(workspace_root: Path) -> Path:
 
 
 def run_sql(workspace_root: Path, statement: str) -> QueryRows:
-    """Run one statement that only reads.
+    """Run one statement that only reads, in a transaction that only reads.
 
     Raises:
-        ConfigError: if it is not exactly one SELECT, FROM, DESCRIBE, SUMMARIZE, SHOW or EXPLAIN, or DuckDB refuses it.
+        ConfigError: if it is not exactly one SELECT, FROM, DESCRIBE, SUMMARIZE, SHOW or plain EXPLAIN of one of them,
+            or DuckDB refuses it.
     """
     with open_views(workspace_root) as connection:
+        names = [
+            row[0] for row in connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+        ]
         try:
-            statements = connection.extract_statements(statement)
-            if len(statements) != 1 or statements[0].type.name not in READING:
-                kinds = ", ".join(found.type.name for found in statements) or "nothing"
-                raise ConfigError(
-                    f"sql: given {kinds}; one SELECT, FROM, DESCRIBE, SUMMARIZE, SHOW or EXPLAIN is allowed"
-                )
-            connection.execute(statements[0])
+            _check_reading(connection, statement)
+            connection.execute("BEGIN TRANSACTION READ ONLY")
+            connection.execute(statement)
             columns = tuple(column[0] for column in connection.description or ())
             return QueryRows(columns, tuple(connection.fetchall()))
         except duckdb.Error as error:
-            names = [
-                row[0]
-                for row in connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
-            ]
             raise ConfigError(f"sql: {error}\nviews: {', '.join(sorted(names))}") from error
+
+
+def _check_reading(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
+    """Refuse all but one SELECT, as DuckDB's parser calls everything that reads, or one behind a plain EXPLAIN."""
+    found = connection.extract_statements(statement)
+    kinds = [entry.type.name for entry in found]
+    if kinds == [EXPLAIN]:
+        # What EXPLAIN ANALYZE explains is run: COPY behind it writes. Behind a plain EXPLAIN stands a whole statement.
+        asked = found[0].query
+        behind = asked.lower().index(EXPLAIN.lower()) + len(EXPLAIN)
+        try:
+            kinds = [entry.type.name for entry in connection.extract_statements(asked[behind:])]
+        except duckdb.Error as error:
+            raise ConfigError("sql: of EXPLAIN only the plain form is allowed, without ANALYZE or options") from error
+    if kinds != ["SELECT"]:
+        given = ", ".join(kinds) or "nothing"
+        raise ConfigError(
+            f"sql: given {given}; one SELECT, FROM, DESCRIBE, SUMMARIZE, SHOW or plain EXPLAIN is allowed"
+        )
 
 
 def render_result(found: QueryRows, form: Form = "table") -> Table | str:

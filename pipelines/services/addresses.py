@@ -64,6 +64,10 @@ _RESOLVERS = ThreadPoolExecutor(32, "look-up")
 """Separate threads, because a name whose servers are silent blocks one for half a minute."""
 
 
+PORTS: Final = (80, 443)
+"""Ports that pages are fetched from unless others are set."""
+
+
 class ForbiddenAddress(ValueError):
     """An address that is not of a public web page."""
 
@@ -196,10 +200,22 @@ async def look_up(host: str, port: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Which addresses may be connected to: those that ``is_open``. Only tests replace the two functions."""
+    """Which addresses may be connected to: those that ``is_open``, at ``ports``; an empty set is all of them.
+
+    Only tests replace the two functions.
+    """
 
     lookup: Lookup = look_up
     is_open: Callable[[IpAddress], bool] = is_public
+    ports: frozenset[int] = frozenset(PORTS)
+
+    def read(self, url: str, base: str = "") -> Address:
+        """Return an address as :func:`read_address` does; raises ForbiddenAddress for another port, too."""
+        address = read_address(url, base)
+        if self.ports and address.port not in self.ports:
+            allowed = ", ".join(map(str, sorted(self.ports)))
+            raise ForbiddenAddress(f"{address.host}: port {address.port}; live.ports allows {allowed}")
+        return address
 
     async def resolve(self, host: str, port: int) -> tuple[str, ...]:
         """Return the addresses of a host.

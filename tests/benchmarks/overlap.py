@@ -168,7 +168,7 @@ def run_workspace(root: Path, at_once: bool) -> dict[str, Any]:
         chains = [planned] if at_once else [[plan] for plan in planned]
         seconds: dict[str, float] = {}
         for chain in chains:
-            reports = run_stages(chain, assembly.corpus_entry, config.runtime, make_reporter())
+            reports = run_stages(chain, assembly.corpus_entry, config.runtime.shard_rows, make_reporter())
             seconds |= {report.stage: report.seconds for report in reports}
         finish_run(assembly, planned, planned)
     asked = {"solver": services.solver.asked, "teacher": services.teacher.asked, "commons": services.commons.asked}

@@ -157,11 +157,14 @@ def run_stages(
 ) -> Outcome:
     """Run the stages that write, and those before them, over the shared world."""
     chosen = [f"method={method}"] if "method" in RunConfig.model_fields else []
-    config = make_config(read_recipe("demo"), [f"corpus.world={demo.world}", *SETTINGS, *chosen, "paths.per_seed=6"])
+    config = make_config(
+        read_recipe("demo"),
+        [f"corpus.world={demo.world}", *SETTINGS, *chosen, "paths.per_seed=6", "runtime.concurrency=16"],
+    )
     assembly = ServedAssembly(config, Workspace(root), corpus, model)
-    folders, runtime = {}, RuntimeConfig(shard_rows=64, concurrency=16)
+    folders = {}
     for plan in assembly.plan_stages():
-        (report,) = chains.run_stages([plan], assembly.corpus_entry, runtime, SilentReporter())
+        (report,) = chains.run_stages([plan], assembly.corpus_entry, 64, SilentReporter())
         assert report.rows_in == report.kept + sum(report.rejected.values()) + report.failed
         folders[plan.name] = plan.folder
         if plan.name == stages[-1]:

@@ -180,8 +180,10 @@ def heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def interrupt(workspace: Path, url: str, times: int, answered: int) -> tuple[Outcome, float]:
-    """Send a run so many interrupts once so many requests are answered; return its end and its seconds after them."""
+def interrupt(
+    workspace: Path, url: str, times: int, answered: int, number: signal.Signals = signal.SIGINT, pause: float = 1.0
+) -> tuple[Outcome, float]:
+    """Send a run so many signals, ``pause`` after so many requests are answered; return its end and its seconds."""
     settings = ("--set", "models.solver.timeout=600")
     command = [*make_solved(workspace, url), *settings]
     with subprocess.Popen(
@@ -197,10 +199,10 @@ def interrupt(workspace: Path, url: str, times: int, answered: int) -> tuple[Out
         while read_counts(url)["paid"] < answered and child.poll() is None and time.monotonic() < deadline:
             time.sleep(0.02)
         # The last replies are on their way, and what hangs, hangs.
-        time.sleep(1.0)
+        time.sleep(pause)
         started = time.monotonic()
         for _ in range(times):
-            child.send_signal(signal.SIGINT)
+            child.send_signal(number)
             time.sleep(0.3)
         try:
             out, err = child.communicate(timeout=MOST_SECONDS)
@@ -231,3 +233,28 @@ def test_an_interrupt_keeps_what_was_answered_though_requests_hang_and_the_same_
     assert stage["calls"] == whole["paid"] - paid
     assert 0 < stage["cached_calls"] < paid
     assert whole["paid_duplicates"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_signals_at_several_moments_make_nothing_be_paid_twice(workspace: Path, number: signal.Signals) -> None:
+    with start_mock("--latency", "0.4") as url:
+        for more, pause in ((1, 0.0), (3, 0.2), (8, 0.3)):
+            answered = read_counts(url)["paid"] + more
+            outcome, _ = interrupt(workspace, url, 1, answered, number, pause)
+            assert "interrupted" in check_one_line(outcome, 3)
+            counts = read_counts(url)
+            assert counts["requests"] == counts["paid"] >= answered
+        stage = read_difficulty(run_solved(workspace, url))
+        counts = read_counts(url)
+    assert stage["calls"] > 0
+    assert counts["paid_duplicates"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_second_signal_drops_what_hangs(workspace: Path, tmp_path: Path, number: signal.Signals) -> None:
+    with start_mock("--latency", "0.01", schedule=Schedule(at={"3": "hang"}), folder=tmp_path) as url:
+        outcome, seconds = interrupt(workspace, url, 2, 8, number)
+    assert "interrupted" in check_one_line(outcome, 3)
+    assert seconds < GRACE / 2

@@ -25,7 +25,7 @@ from pipelines.errors import (
         (RateLimited, 3),
         (Unavailable, 3),
         (GateNotMet, 1),
-        (ConservationError, 1),
+        (ConservationError, 4),
         (RecordFailed, 1),
     ],
 )

@@ -518,8 +518,8 @@ def make_pool(root: Path, seed: int, missing: float, size: PoolSize = LARGE) -> 
 
 def _run(assembly: Assembly) -> tuple[list[Grounding], tuple[StageReport, ...]]:
     """Run a recipe; return its finished questions by record id, and its funnel."""
-    chosen, runtime = select_stages(assembly.plan_stages(), LAST, ()), assembly.config.runtime
-    reports = tuple(run_stages(chosen, assembly.corpus_entry, runtime, SilentReporter()))
+    chosen, rows = select_stages(assembly.plan_stages(), LAST, ()), assembly.config.runtime.shard_rows
+    reports = tuple(run_stages(chosen, assembly.corpus_entry, rows, SilentReporter()))
     return sorted(read_parts(chosen[-1].folder, Grounding), key=lambda row: row.record_id), reports
 
 

@@ -44,6 +44,7 @@ from pipelines.services.clients.chat import (
 from pipelines.services.clients.http import HttpReply, NoReply, read_key, redact
 from pipelines.services.clients.recorded import make_chat_key
 from pipelines.services.clients.replies import name_epoch
+from pipelines.services.clients.vendors import Vendors
 from pipelines.services.protocols import ChatReply, ChatRequest
 
 if TYPE_CHECKING:
@@ -554,6 +555,7 @@ class BatchChat:
         is_recorded: whether the reply of a key is recorded.
         epoch: cache epoch, part of the identity: a batch of an older one is not waited for.
         read_picture: picture store, called in a thread.
+        vendors: what was learned of servers.
         say: takes messages about batches.
 
     Raises:
@@ -565,6 +567,7 @@ class BatchChat:
     is_recorded: Callable[[str], bool]
     epoch: int = 0
     read_picture: ReadPicture = field(default=refuse_picture, repr=False)
+    vendors: Vendors = field(default_factory=Vendors, repr=False, compare=False)
     say: Callable[[str], None] = field(default=lambda text: None, repr=False)
     _live: OpenAIChat = field(init=False, repr=False, compare=False)
     _server: BatchServer = field(init=False, repr=False, compare=False)
@@ -593,6 +596,10 @@ class BatchChat:
         """False: only messages are sent."""
         return False
 
+    async def _make_body(self, request: ChatRequest) -> bytes:
+        learned = self.vendors.find(self.settings.base_url, self.name).rules
+        return (await make_body(self.settings, request, self._pictures, learned)).data
+
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Return the reply once a batch brings it.
 
@@ -605,7 +612,7 @@ class BatchChat:
         key, desk, tries = make_chat_key(self, request), self._find_desk(), 0
         before = desk.answered
         while True:
-            body = b"" if desk.has(key) else await make_body(self.settings, request, self._pictures)
+            body = b"" if desk.has(key) else await self._make_body(request)
             answer = await desk.get(key, body)
             if isinstance(answer, ChatReply):
                 return replace(cut_at_stop(answer, request.stop), retries=tries)

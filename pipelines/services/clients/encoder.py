@@ -470,7 +470,9 @@ class CachedEncoder:
             return work(given)
         except sqlite3.Error as error:
             self.close()
-            raise explain_sqlite_error(error, f"embeddings {self.folder / FILE}") from error
+            raise explain_sqlite_error(
+                error, f"embeddings {self.folder / FILE}", "delete the file and run again"
+            ) from error
         except OSError as error:
             raise explain_os_error(error, f"embeddings in {self.folder}") from error
 

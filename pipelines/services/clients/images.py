@@ -13,7 +13,7 @@ import orjson
 
 from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed
 from pipelines.pictures import PictureSource, PictureStore, encode_picture, open_pixels
-from pipelines.services.addresses import Address, ForbiddenAddress, Guard, read_address
+from pipelines.services.addresses import Address, ForbiddenAddress, Guard
 from pipelines.services.clients.http import HttpClient, HttpRequest, NoReply
 from pipelines.services.clients.search import (
     Service,
@@ -68,7 +68,7 @@ class LiveImageSearch(Service):
     Attributes:
         pictures: the image store, where thumbnails are stored.
         picture_base: serpapi: address of the published image store; a picture is at ``<base>/<ab>/<sha256>.<ext>``.
-        guard: which addresses of thumbnails may be fetched; only tests set it.
+        guard: which addresses of thumbnails may be fetched.
     """
 
     setting: str = "live.images_url"
@@ -117,7 +117,7 @@ class LiveImageSearch(Service):
         if not found.picture:
             return None
         try:
-            data = await self._follow(read_address(found.picture))
+            data = await self._follow(self.guard.read(found.picture))
             small = await asyncio.to_thread(lambda: encode_picture(open_pixels(data, SIDE), "jpg"))
         except (ForbiddenAddress, NoReply, RateLimited, RecordFailed):
             return None
@@ -131,7 +131,7 @@ class LiveImageSearch(Service):
                 return reply.body
             if not reply.location:
                 raise NoReply(f"HTTP {reply.status}")
-            address = read_address(reply.location, address.url)
+            address = self.guard.read(reply.location, address.url)
         raise NoReply(f"more than {_REDIRECTS} redirects")
 
 

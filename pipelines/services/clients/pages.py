@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn
 import orjson
 
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, Unavailable
-from pipelines.services.addresses import Address, Guard, read_address
+from pipelines.services.addresses import PORTS, Address, Guard
 from pipelines.services.clients.http import (
     Busy,
     HttpClient,
@@ -116,13 +116,18 @@ MOST_SILENT: Final = 8
 """Hosts in a row without a reply before the network counts as down."""
 
 
+def name_ports(guard: Guard) -> str:
+    """Return the part of an identity that says which ports are open; empty for the usual ones."""
+    return "" if guard.ports == frozenset(PORTS) else ":ports " + " ".join(map(str, sorted(guard.ports)))
+
+
 @dataclass(frozen=True, slots=True)
 class DirectReader:
     """Fetches pages itself.
 
     Attributes:
         contact: mail address or page in the User-Agent, empty for none.
-        guard: which addresses may be connected to; only tests set it.
+        guard: which addresses may be connected to.
         parsers: processes that turn HTML into text.
         silent: hosts without a reply since the last reply.
 
@@ -145,8 +150,8 @@ class DirectReader:
 
     @property
     def identity(self) -> str:
-        """Version, converter and bounds."""
-        bounds = f"{self.client.reply_bytes}:{CHARACTERS}:{REDIRECTS}"
+        """Version, converter and bounds; the ports where they are not the usual ones."""
+        bounds = f"{self.client.reply_bytes}:{CHARACTERS}:{REDIRECTS}{name_ports(self.guard)}"
         return f"direct-reader@{VERSION}:{self._converter}:{bounds}"
 
     async def read_page(self, url: str) -> PageText:
@@ -158,7 +163,7 @@ class DirectReader:
             Unavailable: if this machine's network is down.
         """
         try:
-            address, reply = await self._follow(read_address(url))
+            address, reply = await self._follow(self.guard.read(url))
             title, text = await self._read(address, reply)
         except (RateLimited, RecordFailed) as error:
             raise PageNotFound(f"{url}: {error}") from error
@@ -171,7 +176,7 @@ class DirectReader:
             reply = await self._fetch(address)
             if not reply.location:
                 return address, reply
-            address = read_address(reply.location, address.url)
+            address = self.guard.read(reply.location, address.url)
         raise PageNotFound(f"{address.url}: more than {REDIRECTS} redirects")
 
     async def _fetch(self, address: Address) -> HttpReply:
@@ -275,7 +280,7 @@ class JinaReader(Service):
 
     async def _check(self, url: str) -> Address:
         """Return a public address; a name that cannot be resolved here leads nowhere from here, so it passes."""
-        address = read_address(url)
+        address = self.guard.read(url)
         with suppress(OSError):
             await self.guard.resolve(address.host, address.port)
         return address

@@ -7,6 +7,9 @@ number of requests in flight at a crash, and a reply that was paid twice shows i
 Group commit: one thread writes, and all rows that wait go into one transaction. While it commits, the next rows gather,
 so 256 requests in flight cost hardly more than one. A caller continues after COMMIT, or gets the error.
 
+Checksums: a reply carries a checksum of its key, its backend and its text, which every reader checks: a byte that a
+disk changed is a message, never a reply. ``synth replies repair`` saves the rest (``ledger.py``).
+
 Cache epochs: ``--fresh-replies ROLE`` asks a role again and forgets nothing. ``replies/fresh.json`` maps roles to
 epochs. An epoch above 0 is part of the identity of the role's backend, so the keys of replies and of stages change
 together; older replies stay where they are.
@@ -23,8 +26,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+import xxhash
+
 from pipelines.errors import ConfigError, CorruptInput, ServiceError, Unavailable
-from pipelines.files import check_shared_memory, explain_os_error, write_text
+from pipelines.files import check_shared_memory, explain_os_error, replacing, write_text
 
 MOST_CALLERS = 512
 """Callers whose rows go into one transaction at most; the others wait for the next."""
@@ -35,6 +40,11 @@ PATIENCE = 120.0
 PRIMARY_CODE = 0xFF
 """Mask of SQLite's primary error code."""
 
+REPAIR = "say `synth replies repair`: it saves the rows that are whole and sets the others aside"
+"""What a message of a damaged store advises; with --workspace where that is not the default."""
+QUOTED = 120
+"""Characters of SQLite's own words in a message."""
+
 Row = tuple[str | int, ...]
 
 
@@ -42,7 +52,7 @@ class Table(Enum):
     """A table that is appended to: its name with the columns of a row, and what happens to a second row of a key."""
 
     ASKS = ("asks (key, backend, asked)", "")
-    REPLIES = ("replies (key, backend, recorded, bytes, reply)", "ON CONFLICT (key) DO NOTHING")
+    REPLIES = ("replies (key, backend, recorded, bytes, reply, checksum)", "ON CONFLICT (key) DO NOTHING")
     FAILURES = ("failures (key, backend, failed, error)", "")
 
 
@@ -183,7 +193,8 @@ class GroupWriter:
         for start in range(0, len(keys), CHUNK):
             chunk = keys[start : start + CHUNK]
             marks = ",".join("?" * len(chunk))
-            found.update(self.connection.execute(f"SELECT key, reply FROM replies WHERE key IN ({marks})", chunk))
+            rows = self.connection.execute(f"SELECT {CHECKED} FROM replies WHERE key IN ({marks})", chunk)
+            found.update(open_row(row, self.name) for row in rows)
         return found
 
     def _write(self, batch: Sequence[Entry]) -> bool:
@@ -215,22 +226,57 @@ class GroupWriter:
 
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether another process holds the file."""
-    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & PRIMARY_CODE == sqlite3.SQLITE_BUSY
+    return isinstance(error, sqlite3.OperationalError) and _read_code(error) == sqlite3.SQLITE_BUSY
 
 
-def explain_sqlite_error(error: sqlite3.Error, name: str) -> Unavailable | CorruptInput:
-    """Return the synth error that an SQLite error stands for.
+def _read_code(error: sqlite3.Error) -> int:
+    """Return SQLite's primary code; Python's own errors, such as of text that does not decode, have none: -1."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return -1 if code is None else code & PRIMARY_CODE
+
+
+def explain_sqlite_error(error: sqlite3.Error, name: str, advice: str = REPAIR) -> Unavailable | CorruptInput:
+    """Return the synth error that an SQLite error stands for; ``advice`` says what to do about a damaged file.
 
     Raises:
         sqlite3.Error: the error itself when it is neither of the disk nor of the file: then it is a defect of synth.
     """
+    # SQLITE_ERROR of statements that are right: the file's own schema is not what it was.
+    damaged = type(error) is sqlite3.DatabaseError or _read_code(error) in (-1, sqlite3.SQLITE_ERROR)
+    if damaged:
+        return CorruptInput(f"{name}: {' '.join(str(error).split())[:QUOTED]}; {advice}")
     if isinstance(error, sqlite3.OperationalError):
         return Unavailable(f"{name}: {error}; free space or end the other run, then run again")
-    if type(error) is sqlite3.DatabaseError:
-        return CorruptInput(
-            f"{name}: {error}; move its file away to continue without it: all replies will be requested again"
-        )
     raise error
+
+
+CheckedRow = tuple[bytes | None, bytes | None, bytes | None, int]
+"""Key, backend and reply as they lie in the file, and the checksum of the three."""
+CHECKED = "CAST(key AS BLOB), CAST(backend AS BLOB), CAST(reply AS BLOB), checksum"
+
+
+def sum_row(key: bytes | None, backend: bytes | None, reply: bytes | None) -> int:
+    """Return the checksum of a reply's row: xxh3 in 64 bits, as SQLite's signed integer."""
+    hashed = xxhash.xxh3_64()
+    for part in (key, backend, reply):
+        hashed.update(part or b"")
+        hashed.update(b"\0")
+    return int.from_bytes(hashed.digest(), "big", signed=True)
+
+
+def open_row(row: CheckedRow, name: str) -> tuple[str, str]:
+    """Return key and reply of a row.
+
+    Raises:
+        CorruptInput: if the row is not as it was written.
+    """
+    key, backend, reply, checksum = row
+    try:
+        if checksum == sum_row(key, backend, reply):
+            return (key or b"").decode(), (reply or b"").decode()
+    except UnicodeDecodeError as error:
+        raise CorruptInput(f"{name}: a row is no text; {REPAIR}") from error
+    raise CorruptInput(f"{name}: a row is not as it was written; {REPAIR}")
 
 
 def _choose_level(batch: Iterable[Entry]) -> str:
@@ -250,14 +296,18 @@ TABLES = """
 CREATE TABLE IF NOT EXISTS asks (key TEXT NOT NULL, backend TEXT NOT NULL, asked INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS replies (
     key TEXT PRIMARY KEY, backend TEXT NOT NULL, recorded INTEGER NOT NULL DEFAULT 0,
-    bytes INTEGER NOT NULL DEFAULT 0, reply TEXT NOT NULL
+    bytes INTEGER NOT NULL DEFAULT 0, reply TEXT NOT NULL, checksum INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE IF NOT EXISTS failures (
     key TEXT NOT NULL, backend TEXT NOT NULL, failed INTEGER NOT NULL, error TEXT NOT NULL
 );
 """
-ADDED = (("asks", "asked"), ("replies", "recorded"), ("replies", "bytes"))
-"""Columns that the first stores lacked. 0 means not known: such a reply has no known day, and its size is measured."""
+ADDED = (("asks", "asked"), ("replies", "recorded"), ("replies", "bytes"), ("replies", "checksum"))
+"""Columns that older stores lacked. 0 means not known: such a reply has no known day, and its size is measured."""
+VERSION = 3
+"""SQLite's ``user_version`` of a store with all of these tables and columns; older stores have 0."""
+BACKUP = "replies-before-v3.db"
+"""Copy of an older store from before its tables were changed; nothing reads it, and it may be removed."""
 
 
 @dataclass(slots=True)
@@ -276,8 +326,8 @@ class ReplyStore:
             Unavailable: if the file cannot be read now.
             CorruptInput: if it is damaged.
         """
-        row = self._select("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
-        return None if row is None else str(row[0])
+        row = self._select(f"SELECT {CHECKED} FROM replies WHERE key = ?", (key,)).fetchone()
+        return None if row is None else open_row(row, self.writer.name)[1]
 
     async def note_asks(self, keys: Sequence[str], backend: str) -> None:
         """Note one request that answers several keys, before it is sent."""
@@ -384,10 +434,11 @@ class ReplyStore:
 
 
 def open_replies(folder: Path) -> ReplyStore:
-    """Open (or make) the reply store in a folder; a store of the first version gets its new columns.
+    """Open (or make) the reply store in a folder; an older one gets its new columns, and a copy from before.
 
     Raises:
         ConfigError: if the folder's file system cannot hold it.
+        CorruptInput: if the file is damaged.
         Unavailable: if the file cannot be opened or its disk is full.
     """
     writing = connect_replies(folder)
@@ -401,6 +452,7 @@ def connect_replies(folder: Path) -> sqlite3.Connection:
 
     Raises:
         ConfigError: if the folder's file system cannot hold it.
+        CorruptInput: if the file is damaged.
         Unavailable: if the file cannot be opened or its disk is full.
     """
     try:
@@ -408,7 +460,7 @@ def connect_replies(folder: Path) -> sqlite3.Connection:
         check_shared_memory(folder)
         return _connect(folder)
     except sqlite3.Error as error:
-        raise Unavailable(f"reply store in {folder}: {error}") from error
+        raise explain_sqlite_error(error, f"reply store {folder / FILE}") from error
     except OSError as error:
         raise explain_os_error(error, f"reply store in {folder}") from error
 
@@ -418,8 +470,8 @@ def _connect(folder: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False)
     try:
         _begin_log(connection, folder)
-        if not _is_current(connection):
-            _make_tables(connection)
+        if not _is_current(connection, path):
+            _make_tables(connection, path)
     except BaseException:
         connection.close()
         raise
@@ -449,8 +501,13 @@ def _begin_log(connection: sqlite3.Connection, folder: Path) -> None:
         )
 
 
-def _is_current(connection: sqlite3.Connection) -> bool:
-    return not _list_missing(connection) and bool(connection.execute("PRAGMA table_info(failures)").fetchall())
+def _is_current(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether all tables are there; a store that says so and lacks one is damaged, and never begun anew."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    whole = not _list_missing(connection) and bool(connection.execute("PRAGMA table_info(failures)").fetchall())
+    if version not in (0, VERSION) or (version == VERSION and not whole):
+        raise CorruptInput(f"reply store {path}: its tables are not as they were made; {REPAIR}")
+    return bool(version == VERSION)
 
 
 def _list_missing(connection: sqlite3.Connection) -> list[tuple[str, str]]:
@@ -459,12 +516,22 @@ def _list_missing(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     return [(table, column) for table, column in ADDED if column not in {row[1] for row in columns[table]}]
 
 
-def _make_tables(connection: sqlite3.Connection) -> None:
+def _make_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the tables of a new store; those of an older one get the columns they lack, after the file is copied."""
     connection.execute("BEGIN IMMEDIATE")
+    before = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,)
     for statement in TABLES.split(";"):
         connection.execute(statement)
-    for table, column in _list_missing(connection):
+    missing = _list_missing(connection)
+    if before and missing:
+        _back_up(path)
+    for table, column in missing:
         connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
+    if ("replies", "checksum") in missing:
+        connection.create_function("sum_row", 3, sum_row, deterministic=True)
+        parts = ", ".join(CHECKED.split(", ")[:3])
+        connection.execute(f"UPDATE replies SET checksum = sum_row({parts})")
+    connection.execute(f"PRAGMA user_version={VERSION}")
     connection.execute("COMMIT")
 
 
@@ -478,19 +545,33 @@ def set_aside(folder: Path, keys: Sequence[str]) -> int:
     Raises:
         Unavailable, CorruptInput: if the store cannot be written now, or is damaged.
     """
-    statement = "UPDATE replies SET key = key || ? WHERE key = ?"
+    parts = CHECKED.replace("CAST(key", "CAST(key || :mark").rpartition(",")[0]
+    statement = f"UPDATE replies SET key = key || :mark, checksum = sum_row({parts}) WHERE key = :key"
+    mark = f"-unusable-{time.time_ns()}"
     with closing(connect_replies(folder)) as connection:
+        connection.create_function("sum_row", 3, sum_row, deterministic=True)
         try:
             connection.execute("BEGIN IMMEDIATE")
-            done = [connection.execute(statement, (f"-unusable-{time.time_ns()}", key)) for key in dict.fromkeys(keys)]
+            done = [connection.execute(statement, {"mark": mark, "key": key}) for key in dict.fromkeys(keys)]
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise explain_sqlite_error(error, f"reply store {folder / FILE}") from error
     return sum(each.rowcount for each in done)
 
 
+def _back_up(path: Path) -> None:
+    """Copy a store beside itself as it is committed, its log included."""
+    with (
+        replacing(path.with_name(BACKUP)) as temp,
+        closing(sqlite3.connect(path)) as source,
+        closing(sqlite3.connect(temp)) as copy,
+    ):
+        source.backup(copy)
+
+
 def _make_row(key: str, backend: str, reply: str) -> Row:
-    return key, backend, int(time.time()), len(reply.encode()), reply
+    text = reply.encode()
+    return key, backend, int(time.time()), len(text), reply, sum_row(key.encode(), backend.encode(), text)
 
 
 EPOCHS = "fresh.json"

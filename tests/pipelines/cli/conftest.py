@@ -39,8 +39,11 @@ def write_stage(root, stage, key, rows, rejected=(), failed=(), seal=True):
 
 @pytest.fixture
 def workspace(tmp_path):
+    return make_workspace(tmp_path / "it's a workspace")
+
+
+def make_workspace(root):
     """Difficulty and trajectories sealed, releases published, one stage unfinished, all by hand."""
-    root = tmp_path / "it's a workspace"
     questions, trajectories, entries = make_material(root)
     refused = [
         Rejection(record_id="question-refused0000001", reason="solved-without-tools", detail="3 of 8"),

@@ -333,3 +333,10 @@ def test_any_text_gives_distinct_names_of_pictures(parts):
     found = find_page_images("".join(parts))
     assert len(set(found)) == len(found)
     assert all(name and name == name.strip() and name.isprintable() and "." in name for name in found)
+
+
+def test_an_address_that_a_browser_would_run_is_refused(write_images):
+    table = write_images(kelm_bridge=(640, 480))
+    table.write_text(table.read_text().replace("https://s", "JavaScript:alert(1)"))
+    with pytest.raises(CorruptInput, match=r"source_url of kelm_bridge\.jpg"):
+        read_images(table)

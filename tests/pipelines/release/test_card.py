@@ -69,6 +69,25 @@ def test_a_tab_in_an_author_cannot_add_a_column(tmp_path):
     assert all(line.count("\t") == 7 for line in render_credits(lines).splitlines())
 
 
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r@"])
+def test_no_cell_is_a_formula_in_a_spreadsheet(tmp_path, start):
+    question = make_question(1, make_picture(tmp_path, 1, author=f"{start}HYPERLINK(1)"))
+    lines = list_credits(join_examples([question], [], run_stage([question], [])), BASE, "c")
+    cells = [cell for line in render_credits(lines).splitlines() for cell in line.split("\t")]
+    assert not [cell for cell in cells if cell[:1] in tuple("=+-@")]
+    assert f"'{start.strip()}HYPERLINK(1)" in cells
+
+
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", " JavaScript:alert(1)", "java\nscript:alert(1)", "data:text/html,x"]
+)
+@pytest.mark.parametrize("field", ["source_url", "licence_url"])
+def test_an_address_that_a_browser_would_run_is_not_released(tmp_path, url, field):
+    question = make_question(1, make_picture(tmp_path, 1, **{field: url}))
+    with pytest.raises(GateNotMet, match="no page of the web"):
+        list_credits(join_examples([question], [], run_stage([question], [])), BASE, "c")
+
+
 def test_a_corpus_without_address_cannot_be_credited():
     with pytest.raises(GateNotMet, match="base_url"):
         make_revision_url("", "Kelm", 1)

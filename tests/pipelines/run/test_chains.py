@@ -13,7 +13,6 @@ from typing import ClassVar
 
 import pytest
 
-from pipelines.config.settings import RuntimeConfig
 from pipelines.errors import GateNotMet, Unavailable
 from pipelines.run.chains import link_stages, run_stages
 from pipelines.run.progress import LogReporter, SilentReporter
@@ -27,7 +26,7 @@ from tests.chaos.driving import digest_files
 from tests.pipelines.run.test_runner import make_seed
 
 CORPUS = InputEntry(name="corpus", key="corpus", digest="0" * 64)
-RUNTIME = RuntimeConfig(shard_rows=4, concurrency=4)
+SHARD_ROWS = 4
 ROWS = 24
 NAMES = ("paths", "questions", "rewrites")
 REASONS = {"paths": "no-walk", "questions": "answer-untyped", "rewrites": "stands-alone"}
@@ -103,22 +102,23 @@ def plan(root: Path, *scripts: dict[int, Callable[[], Awaitable[None]]], waits: 
     folder = StageFolder(root / "stages" / "seeds" / "key")
     source = Pages("seeds")
     if folder.read_manifest() is None:
-        seal_stage(source, folder, run_source_stage(source, folder, RUNTIME.shard_rows), Origin((), "", ""))
+        seal_stage(source, folder, run_source_stage(source, folder, SHARD_ROWS), Origin((), "", ""))
     planned = [PlannedStage(source, "key", folder, (), "")]
     for name, script in zip(NAMES, scripts, strict=False):
         place = StageFolder(root / "stages" / name / "key")
-        planned.append(PlannedStage(Step(name, script), "key", place, (planned[-1],), "", name == waits))
+        gathers = (planned[-1],) if name == waits else ()
+        planned.append(PlannedStage(Step(name, script), "key", place, (planned[-1],), "", gathers, in_flight=4))
     return planned
 
 
 def run(planned: Sequence[PlannedStage], end: Callable[[StageReport], None] = lambda _: None) -> list[StageReport]:
     """Run all stages."""
-    return run_stages(planned, CORPUS, RUNTIME, SilentReporter(), end)
+    return run_stages(planned, CORPUS, SHARD_ROWS, SilentReporter(), end)
 
 
 def list_written(plan: PlannedStage) -> list[int]:
     """Return the shards of a stage that are done."""
-    return [shard for shard in range(ROWS // RUNTIME.shard_rows) if plan.folder.read_sidecar(shard) is not None]
+    return [shard for shard in range(ROWS // SHARD_ROWS) if plan.folder.read_sidecar(shard) is not None]
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_stages_at_once_write_the_bytes_of_one_after_another(tmp_path, one_by_on
     late = asyncio.Event()
     planned = plan(tmp_path / "at-once", {1: wait_for(late)}, {7: pause}, {ROWS - 1: tell(late)})
     run(planned)
-    assert len(one_by_one) == 4 * 3 * ROWS // RUNTIME.shard_rows
+    assert len(one_by_one) == 4 * 3 * ROWS // SHARD_ROWS
     assert digest_files(tmp_path / "at-once", "stages/**/*.parquet") == one_by_one
 
 
@@ -258,7 +258,7 @@ def test_stages_at_once_are_told_in_one_line_and_each_when_it_ends(tmp_path, mon
     monkeypatch.setattr("pipelines.run.progress.LOG_EVERY", 0.0)
     there, out = asyncio.Event(), StringIO()
     planned = plan(tmp_path, {ROWS - 1: wait_for(there)}, {3: tell(there)})
-    run_stages(planned, CORPUS, RUNTIME, LogReporter(out))
+    run_stages(planned, CORPUS, SHARD_ROWS, LogReporter(out))
     lines = out.getvalue().splitlines()
     assert any("/24 rows" in line and " | questions " in line for line in lines), lines
     ended = [line.split()[0] for line in lines if " in, " in line]

@@ -64,7 +64,7 @@ async def look_up(host, port):
     return NAMES[host]
 
 
-GUARD = Guard(look_up, lambda address: address == LOCAL or is_public(address))
+GUARD = Guard(look_up, lambda address: address == LOCAL or is_public(address), frozenset())
 
 
 def visit(tools, url):

@@ -154,7 +154,7 @@ def make_guard(**names):
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         return known[host]
 
-    return Guard(lookup, lambda address: address == ip_address("127.0.0.1"))
+    return Guard(lookup, lambda address: address == ip_address("127.0.0.1"), frozenset())
 
 
 class LoopbackServer(ThreadingHTTPServer):

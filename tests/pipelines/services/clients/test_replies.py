@@ -392,9 +392,9 @@ def test_processes_that_open_one_store_at_once_lose_nothing(tmp_path):
         assert {store.read(f"both-{number}") for number in range(40)} <= {"p0", "p1", "p2"}
 
 
-def test_a_file_that_is_no_store_is_unavailable(tmp_path):
+def test_a_file_that_is_no_store_is_damaged(tmp_path):
     (tmp_path / FILE).write_bytes(b"not a database, not a database, not a database" * 40)
-    with pytest.raises(Unavailable, match="reply store"):
+    with pytest.raises(CorruptInput, match="synth replies repair"):
         open_replies(tmp_path)
 
 
@@ -412,7 +412,7 @@ def test_a_damaged_store_is_said_to_be_damaged(tmp_path, store):
     (tmp_path / FILE).write_bytes(whole[: 6 * 4096] + b"\xff" * (len(whole) - 6 * 4096))
     with closing(open_replies(tmp_path)) as again:
         outcomes = [try_read(again, f"{number}") for number in range(40)]
-    assert any(isinstance(outcome, CorruptInput) and "requested again" in str(outcome) for outcome in outcomes)
+    assert any(isinstance(outcome, CorruptInput) and "replies repair" in str(outcome) for outcome in outcomes)
     assert {outcome for outcome in outcomes if isinstance(outcome, str)} <= {"x" * 3000}
 
 

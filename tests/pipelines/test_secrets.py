@@ -1,0 +1,58 @@
+import pytest
+
+from pipelines.config.loading import make_config, read_recipe
+from pipelines.errors import ConfigError
+from pipelines.secrets import MASK, check_variable, mask_keys
+from tests.chaos.driving import call_here
+
+KEYS = (
+    "sk-" + "a1B2" * 8,
+    "sk-proj-" + "a1B2_" * 8,
+    "sk-ant-api03-" + "x9Y-" * 10,
+    "hf_" + "aBcDeF12" * 4,
+    "AIza" + "SyA1b2C3-" * 4,
+    "ghp_" + "a1B2" * 9,
+    "AKIA" + "ABCD1234" * 2,
+    "gsk_" + "a1B2" * 9,
+    "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl",
+)
+BARE = ("0123456789abcdef" * 2, "d34db33f" * 5)
+NAMES = ("OPENAI_API_KEY", "HF_TOKEN", "SERPER_KEY", "my_key_2", "KEY")
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_is_told_by_its_shape_wherever_it_stands(key):
+    for text in (key, f"KEY={key}", f"no such variable '{key}'", f'{{"k": "{key}"}}', f"https://a.org/?key={key}&x=1"):
+        assert key not in mask_keys(text)
+        assert MASK in mask_keys(text)
+
+
+@pytest.mark.parametrize("text", ["task-based sk-learn", "a risk-free hf_model", "stages/seeds/0f3a", *NAMES])
+def test_what_is_no_key_stays(text):
+    assert mask_keys(text) == text
+
+
+@pytest.mark.parametrize("key", [*KEYS, *BARE])
+@pytest.mark.parametrize("place", ["models.solver.api_key_env", "live.search_key_env"])
+def test_a_key_in_the_place_of_a_variables_name_is_refused_and_never_echoed(key, place):
+    with pytest.raises(ConfigError, match="looks like a key itself") as refused:
+        make_config(read_recipe("demo"), [f"{place}={key}"])
+    assert key[6:] not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_variables_name_is_one(name):
+    assert check_variable(name) == name
+
+
+def test_what_is_neither_is_refused_without_an_echo():
+    with pytest.raises(ConfigError, match="no name of an environment variable") as refused:
+        make_config(read_recipe("demo"), ["models.solver.api_key_env=two words"])
+    assert "two words" not in str(refused.value)
+
+
+@pytest.mark.parametrize("setting", ["models.solver.api_key_env={}", "nothing={}", "{}", "models.solver.{}=1"])
+def test_no_command_echoes_a_key(setting, capsys, tmp_path):
+    outcome = call_here(capsys, "run", "--set", setting.format(KEYS[0]), "--workspace", tmp_path / "workspace")
+    assert outcome.code == 2
+    assert KEYS[0] not in outcome.err + outcome.out
