@@ -51,9 +51,9 @@ from pipelines.run.models import (
 from pipelines.run.runner import PlannedStage
 from pipelines.run.stage import AnyStage
 from pipelines.run.workspace import StageFolder, Workspace
+from pipelines.services.addresses import Guard
 from pipelines.services.clients.commons import RecordedFileFetch
 from pipelines.services.clients.commons_queue import CountedFetch
-from pipelines.services.addresses import Guard
 from pipelines.services.clients.encoder import CachedEncoder
 from pipelines.services.clients.http import HttpClient
 from pipelines.services.clients.images import LiveImageSearch

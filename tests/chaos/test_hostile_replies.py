@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import ModelConfig, RunConfig, RuntimeConfig
+from pipelines.config.settings import ModelConfig, RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.ids import digest_value, draw_unit

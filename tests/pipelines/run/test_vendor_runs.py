@@ -10,9 +10,10 @@ import pytest
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import ModelConfig
 from pipelines.run.assembly import Assembly
+from pipelines.run.chains import run_stages
 from pipelines.run.models import Roles
 from pipelines.run.progress import SilentReporter
-from pipelines.run.runner import StageReport, run_stage
+from pipelines.run.runner import StageReport
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.chat import OpenAIChat
 from pipelines.services.clients.recorded import RecordedChat
@@ -68,7 +69,7 @@ def run_served(demo, corpus, root: Path, server: VendorServer, seeds: int, **set
     config = make_config(read_recipe("demo"), [f"corpus.world={demo.world}", *SETTINGS, *asked, f"seeds.limit={seeds}"])
     with closing(ServedAssembly(config, Workspace(root), corpus, server, settings)) as assembly:
         server.say = assembly.roles.script.find
-        return [run_stage(plan, assembly.corpus_entry, 64, 64, SilentReporter()) for plan in assembly.plan_stages("")]
+        return run_stages(assembly.plan_stages(""), assembly.corpus_entry, 64, SilentReporter())
 
 
 def check_whole(reports: list[StageReport]) -> None:
