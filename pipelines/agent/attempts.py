@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
+from itertools import chain, islice
 from itertools import count as count_from
-from itertools import islice
 from random import Random
 from typing import Literal
 
@@ -594,7 +594,8 @@ class PictureSwaps:
     def choose(self, record: Grounding) -> Swap | None:
         """Return another picture for a question, or None.
 
-        It shows an entity of the anchor's type that is not on the path and from which the path leads to another answer.
+        It shows an entity of the anchor's type that is not on the path and from which the path leads to another answer;
+        where none is at hand, one that was fetched for this question.
 
         Raises:
             LookupError: if the proof is not about this corpus.
@@ -602,17 +603,18 @@ class PictureSwaps:
         """
         if record.picture is None or not record.proof.nodes:
             return None
-        found = self._pictured.get(record.proof.nodes[0].type)
-        if found is None:
-            return None
-        corpus, start = self.ground.corpus, int(draw_unit(record.record_id, "swap") * len(found))
+        corpus, kind = self.ground.corpus, record.proof.nodes[0].type
+        found = self._pictured.get(kind, np.empty(0, np.uint32))
+        start = int(draw_unit(record.record_id, "swap") * len(found))
+        at_hand = (int(found[(start + step) % len(found)]) for step in range(min(TRIES, len(found))))
+        pictures = {corpus.find(each.title): each.picture for each in record.fetched}
+        fetched = (node for node in pictures if node is not None and corpus.page(node).type == kind)
         own, query = set(locate_nodes(corpus, record.proof.nodes)), make_query(corpus, record.proof)
-        for step in range(min(TRIES, len(found))):
-            node = int(found[(start + step) % len(found)])
+        for node in chain(at_hand, fetched):
             if node in own or record.answer.key in answer_query(self.ground, replace(query, anchor=node)):
                 continue
-            picture = self._take(corpus.page(node).image, record.picture)
-            if picture is not None:
+            picture = pictures.get(node) or self._take(corpus.page(node).image, record.picture)
+            if picture is not None and not _look_alike(record.picture.phash, picture.phash):
                 return Swap(corpus.page(node).title, picture)
         return None
 

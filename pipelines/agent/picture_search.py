@@ -80,10 +80,11 @@ class FetchedPictures:
         titles = tuple(titles for _, titles in self.by_file.values())
         return PictureIndex(hashes, tuple(self.by_file), titles, tuple(map(len, titles)))
 
-    def list_usable(self) -> list["Usable"]:
-        """Return them as an index of embeddings is made of them."""
+    def list_usable(self) -> list[list["Usable"]]:
+        """Return them as an index of embeddings is made of them, in chunks."""
         with self._lock:
-            return [(file, titles, self.locate(picture)) for file, (picture, titles) in self.by_file.items()]
+            usable = [(file, titles, self.locate(picture)) for file, (picture, titles) in self.by_file.items()]
+        return [usable[start : start + CHUNK] for start in range(0, len(usable), CHUNK)]
 
     def locate(self, picture: Picture) -> PictureFile:
         """Return a picture as a file."""
@@ -343,7 +344,7 @@ class ClipImageSearch:
         indexes = [await self.prepare()]
         if self.fetched is not None:
             usable = await asyncio.to_thread(self.fetched.list_usable)
-            indexes.append(await self._open([self.fetched.key], [usable]))
+            indexes.append(await self._open([self.fetched.key], usable))
         nearest = await asyncio.to_thread(self._find_pages, indexes, query, count)
         return await make_hits(self.corpus, nearest, self.thumbnails, self.fetched)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipelines.config.settings import RunConfig
+from pipelines.config.settings import CommonsConfig, RunConfig
 from pipelines.errors import ConfigError
 from pipelines.secrets import mask_keys
 from schemas.reasons import STAGE_REASONS
@@ -77,6 +77,8 @@ def check_whole(config: RunConfig, last: str = "") -> None:
         raise ConfigError(f"configuration: injections.weights {list(mix)}: give weights of 0 or more, not all 0")
     _check_models(config, last)
     _check_batches(config)
+    if reaches(last, "seeds"):
+        _check_commons(config.commons)
     if reaches(last, "groundings"):
         _check_sight(config)
     if reaches(last, "rollouts"):
@@ -151,8 +153,18 @@ def _check_batches(config: RunConfig) -> None:
             raise ConfigError(f"configuration: {place}.mode is batch: {reason}; --set {place}.mode=live")
 
 
+def _check_commons(commons: CommonsConfig) -> None:
+    """Check what seeds ask of Commons, and groundings fetch from it."""
+    if (commons.endpoint or commons.search) and not commons.contact:
+        raise ConfigError(
+            "configuration: commons.contact is empty; name a contact: --set commons.contact=you@example.org"
+        )
+    if commons.search and not commons.fetch:
+        raise ConfigError("configuration: commons.search needs commons.fetch: --set commons.fetch=true")
+
+
 def _check_sight(config: RunConfig) -> None:
-    groundings, commons, encoder = config.groundings, config.commons, config.encoder
+    groundings, encoder = config.groundings, config.encoder
     engines = {*groundings.ocr, config.tools.layout}
     if "layer" in engines and config.corpus.dump:
         raise ConfigError(
@@ -164,12 +176,6 @@ def _check_sight(config: RunConfig) -> None:
             "configuration: encoder.pretrained is empty, so there is no encoder; name weights: "
             "--set encoder.pretrained=openai, or a checkpoint's file"
         )
-    if (commons.fetch or commons.search) and not commons.contact:
-        raise ConfigError(
-            "configuration: commons.contact is empty; name a contact: --set commons.contact=you@example.org"
-        )
-    if commons.search and not commons.fetch:
-        raise ConfigError("configuration: commons.search needs commons.fetch: --set commons.fetch=true")
 
 
 def _check_acting(config: RunConfig) -> None:

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines.agent.attempts import PictureSwaps
@@ -7,7 +8,7 @@ from pipelines.errors import Unavailable
 from pipelines.graph.proofs import make_query
 from pipelines.graph.query import Indexes, answer_query
 from pipelines.pictures import PictureStore
-from schemas.datasets import Grounding
+from schemas.datasets import FetchedPicture, Grounding
 
 
 class OtherPictures:
@@ -81,6 +82,21 @@ def test_a_question_without_a_picture_or_of_a_lone_type_has_none(swaps, row):
 
 def test_a_question_from_outside_that_has_no_path_has_none(swaps, row):
     assert swaps.choose(row.model_copy(update={"proof": row.proof.model_copy(update={"nodes": ()})})) is None
+
+
+def test_where_no_picture_is_at_hand_one_that_was_fetched_for_the_question_is_taken(swaps, row, demo_corpus, tmp_path):
+    (tmp_path / "pages.parquet").symlink_to(demo_corpus.folder / "pages.parquet")
+    images = pq.read_table(demo_corpus.folder / "images.parquet")
+    pq.write_table(images.slice(0, 0), tmp_path / "images.parquet")
+    bare = OtherPictures(demo_corpus)
+    bare.folder = tmp_path
+    far, swap = PictureSwaps(Indexes(bare), PictureStore(tmp_path)), swaps.choose(row)
+    assert far.choose(row) is None
+    own = FetchedPicture(title=row.proof.nodes[0].title, picture=swap.picture)
+    alike = FetchedPicture(title=swap.title, picture=row.picture)
+    other = FetchedPicture(title=swap.title, picture=swap.picture)
+    assert far.choose(row.model_copy(update={"fetched": (own, alike)})) is None
+    assert far.choose(row.model_copy(update={"fetched": (own, other)})) == swap
 
 
 def test_the_same_picture_under_another_name_is_no_other_picture(row, demo_corpus, tmp_path):

@@ -1,7 +1,11 @@
+import asyncio
+
 import pytest
 
-from pipelines.cli.doctor import look_at_pictures
+from pipelines.cli.doctor import ask_commons, look_at_pictures
 from pipelines.config.loading import make_config, read_recipe
+from pipelines.config.settings import COMMONS_API, CommonsConfig
+from tests.pipelines.services.clients.commons_server import make_image, run_commons
 
 
 def look(*settings, recipe="demo"):
@@ -54,3 +58,27 @@ def test_a_dump_without_pictures_that_nobody_fetches_is_a_problem(tmp_path):
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "images.tsv").write_text("")
     assert "pictures" not in look(f"corpus.dump={dump}")
+
+
+def test_what_the_gate_for_seeds_pictures_asks_is_said_before_the_run(tmp_path):
+    dump = tmp_path / "wiki-20260101-pages-articles.xml"
+    dump.write_text("")
+    fetched = (f"corpus.dump={dump}", "commons.fetch=true", "commons.contact=a@b.example")
+    found = look(*fetched)["seeds' pictures"]
+    assert (found.state, "page_props" in found.detail) == ("warning", True)
+    (tmp_path / "wiki-20260101-page_props.sql").write_text("")
+    found = look(*fetched)["seeds' pictures"]
+    assert (found.state, COMMONS_API in found.detail) == ("ok", True)
+    (tmp_path / "commons-20260101-mediainfo.ttl").write_text("")
+    assert "seeds' pictures" not in look(*fetched)
+    assert "seeds' pictures" not in look(*fetched[:1], "seeds.require_image=false")
+
+
+def test_commons_is_asked_once_whether_it_is_there():
+    with run_commons(images={"File:Example.jpg": [make_image()]}) as server:
+        config = CommonsConfig(api=server.url, contact="a@b.example")
+        assert asyncio.run(ask_commons(config)).state == "ok"
+        assert len(server.asked) == 1
+        server.answer = lambda server, form: {"error": {"code": "unknown_action"}}
+        assert asyncio.run(ask_commons(config)).state == "problem"
+    assert asyncio.run(ask_commons(config, patience=0.5)).state == "problem"

@@ -10,7 +10,6 @@ IMPOSSIBLE = {
     "an encoder without weights": (["groundings.ranker=clip"], "encoder.pretrained is empty"),
     "weights that are not there": (["groundings.ranker=clip", "encoder.pretrained=/nowhere/w"], "clip|/nowhere/w"),
     "a search by likeness": (["image_search.method=clip"], "encoder.pretrained is empty"),
-    "pictures fetched in nobody's name": (["commons.fetch=true"], "commons.contact is empty"),
     "no teacher": (["models.teacher.name="], "no model for models.teacher"),
     "a teacher at no address": (["models.teacher.adapter=openai"], "models.teacher.base_url is empty"),
     "a teacher without its key": (
@@ -50,6 +49,17 @@ def test_what_later_stages_need_may_be_missing_and_a_full_run_stops_before_it_wr
     refused = run(capsys, own, settings)
     assert refused.code == 2, refused.err
     assert any(part in refused.err for part in said.split("|")), refused.err
+    assert list_trusted(own) == before
+
+
+def test_commons_is_asked_from_the_seeds_on_and_never_in_nobodys_name(
+    own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = list_trusted(own)
+    for choice in (["--until", "seeds"], []):
+        refused = run(capsys, own, ["commons.fetch=true"], *choice)
+        assert (refused.code, "commons.contact is empty" in refused.err) == (2, True)
+    assert run(capsys, own, ["commons.fetch=true"], "--until", "corpus").code == 0
     assert list_trusted(own) == before
 
 

@@ -13,6 +13,11 @@ from tests.chaos.driving import SMALL, call_here, copy_workspace, list_settings,
 
 Capture = pytest.CaptureFixture[str]
 PICTURES = "no images/images.tsv lies beside otherwiki-20250131-pages-articles.xml.bz2 and commons.fetch is false"
+FETCH = {
+    "commons.fetch": "true",
+    "commons.contact": "a@example.org",
+    "commons.api": "http://127.0.0.1:1/api.php",
+}
 PLAYERS = "scripted players know the toy world alone and otherwiki-20250131-pages-articles.xml.bz2 is another wiki"
 
 
@@ -93,7 +98,7 @@ def test_a_real_dump_without_pictures_and_models_is_warned_of_before_it_is_read(
         ("seeds", {}, []),
         ("questions", {}, [PLAYERS]),
         ("groundings", {"groundings.require_image": "false"}, [PLAYERS]),
-        ("groundings", {"commons.fetch": "true", "commons.contact": "a@example.org"}, [PLAYERS]),
+        ("groundings", FETCH, [PLAYERS]),
         ("groundings", {}, [PICTURES, PLAYERS]),  # a few rows refused for one reason say nothing yet
     ],
 )
@@ -111,6 +116,20 @@ def test_a_run_is_warned_of_what_its_own_stages_lack_and_no_more(
     assert list_warned(outcome.err) == warned
     assert len(warned) == len(expected)
     assert all(text.startswith(start) for text, start in zip(warned, expected, strict=True))
+
+
+def test_seeds_that_all_lack_a_picture_say_what_the_gate_needs(
+    other_workspace: Path, other_dump: Path, capsys: Capture
+) -> None:
+    needed = {"seeds.small_corpus.require_image": "true"}
+    outcome = run_other(capsys, other_workspace, other_dump, "--until", "seeds", **needed)
+    (stage,) = (stage for stage in outcome.document["stages"] if stage["stage"] == "seeds")
+    assert stage["kept"] == 0
+    (said,) = outcome.document["warnings"]
+    lost = stage["rejected"]["no-image"]
+    assert said.startswith(f"seeds refused all {stage['rows_in']} articles, {lost} of them for want of a picture; ")
+    assert "commons.api" in said
+    assert "page_props" in said
 
 
 def test_pictures_beside_the_dump_are_enough(other_dump: Path, shared: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pipelines.agent.agreement import wilson_interval
 from pipelines.agent.attempts import Searches, Swap, make_plan
+from pipelines.agent.choosing import EaseRater
 from pipelines.agent.judging import Jury, UnscoredWatch
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.config.loading import make_config, read_recipe
@@ -24,7 +25,7 @@ from pipelines.services.protocols import ChatReply, ImageHit, TextHit
 from pipelines.stages.difficulty import MeasuredDifficulty
 from pipelines.toy.players import ScriptedSolver
 from schemas.base import Rejection
-from schemas.datasets import Alternative, Difficulty, Grounding
+from schemas.datasets import Alternative, Depiction, Difficulty, Grounding
 from schemas.tasks import AnswerReply, PictureReply
 from tests.pipelines.release.builders import make_picture, make_question
 from tests.pipelines.stages.players import FakeModel, make_asking
@@ -104,6 +105,35 @@ def make_stage(tmp_path, replies=None, preset="opensearch-vl", attempts=4, **cha
 def measure(stage, question):
     made = asyncio.run(stage(question))
     return made if isinstance(made, Rejection) else made[0]
+
+
+def test_a_row_names_the_searches_and_is_rated_by_the_one_that_knows_all_pictures(tmp_path, question):
+    depiction = Depiction(
+        source="infobox", ranker="metadata", candidates=1, score=0.5, margin=None, distractors=0, over_threshold=None,
+        articles=1, depicts=None, engines=(), text=(), text_at_training=(), ease="", ease_at_training="",
+    )  # fmt: skip
+    stage = make_stage(tmp_path)
+    row = question.model_copy(update={"depiction": depiction})
+    made = measure(stage, row)
+    assert (made.tools, made.depiction) == (("search", "search"), depiction)
+    rated = replace(stage, rater=EaseRater(FakeSearch(), stage.searches.pictures))
+    made = measure(rated, row)
+    assert (made.depiction.ease, made.depiction.ease_at_training) == ("easy", "easy")
+    assert measure(rated, question).depiction is None
+    assert rated.fingerprint() != stage.fingerprint()
+
+
+def test_attempts_are_given_the_searches_of_the_run(demo, demo_corpus, tmp_path):
+    names = {}
+    for family in ("local", "live"):
+        tools = demo.config.tools.model_copy(update={"family": family})
+        assembly = Assembly(demo.config.model_copy(update={"tools": tools}), Workspace(tmp_path), demo_corpus)
+        names[family] = tuple(name.partition("@")[0] for name in assembly.acting.make_searches().tools)
+        assembly.close()
+    assert names == {
+        "local": ("local-text-search", "local-image-search"),
+        "live": ("serper", "google-vision"),
+    }
 
 
 def count_requests(stage):
