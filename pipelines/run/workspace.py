@@ -204,5 +204,5 @@ class Workspace:
         with replacing(probe) as temp:
             temp.write_bytes(os.urandom(4096))
         probe.unlink()
-        for folder in (self.root, *self.root.glob("stages/*/*"), *self.root.glob("images/*")):
+        for folder in (self.root, *(f for p in ("stages/*", "stages/*/*", "images/*") for f in self.root.glob(p))):
             clear_temps(folder)

@@ -164,6 +164,13 @@ def test_corpora_go_only_if_named_and_worlds_with_them(work, demo, capsys):
     assert {path.name for path in work.glob("worlds/*")} == {"cited"}
 
 
+def test_what_a_killed_pruning_left_is_removed(work, capsys):
+    half = work / "stages" / "seeds" / f".tmp-{'e' * 16}-12345678"
+    half.mkdir()
+    prune(capsys, work)
+    assert not half.exists()
+
+
 def test_old_logs_go(work, capsys):
     logs = work / "logs"
     logs.mkdir(exist_ok=True)
