@@ -41,7 +41,7 @@ def render_plan(plan: PushPlan) -> Group:
     place = f"{kind} repository" if plan.parent else f"new {kind} repository"
     way = "a pull request to" if plan.pull_request else "one commit to"
     title = Text(f"{plan.dataset} {plan.version}: {way} the {place} {plan.url}")
-    table = Table("folder", "what", title=title, box=SIMPLE_HEAD, title_justify="left")
+    table = Table("folder", "what", box=SIMPLE_HEAD)
     table.add_column("files", justify="right")
     table.add_column("size", justify="right")
     counts, sizes = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
@@ -52,10 +52,12 @@ def render_plan(plan: PushPlan) -> Group:
     for folder, state in sorted(counts):
         table.add_row(Text(folder), state, str(counts[folder, state]), format_bytes(sizes[folder, state]))
     lines = [Text(f"overwritten, though not ours: {told}") for told in plan.replaced]
+    size = sum(change.bytes for change in plan.changes if change.state != "deleted")
+    lines.append(Text(f"{format_bytes(size)} to send."))
     lines.append(Text(f"{plan.same} files are there already; {plan.kept} others in the repository stay as they are."))
     if plan.done:
         lines.append(Text(f"Nothing to send: tag {plan.tag} names commit {plan.tagged}."))
-    return Group(table, *lines) if plan.changes else Group(title, *lines)
+    return Group(title, table, *lines) if plan.changes else Group(title, *lines)
 
 
 def check_approval(plan: PushPlan, yes: bool, ask: Callable[[str], bool] | None) -> None:

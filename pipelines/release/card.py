@@ -20,7 +20,7 @@ from pipelines.corpus.search import make_page_url
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.ids import digest_file, digest_value
 from pipelines.release.making import Example, make_chain
-from pipelines.release.manifest import ReleaseManifest
+from pipelines.release.manifest import ReleaseManifest, is_invented, list_inventions
 from pipelines.release.quality import Quality, Section, render_section
 from pipelines.release.rows import ReleaseRow, describe_columns, is_image
 from schemas.datasets import Dataset, Picture, Trajectory
@@ -28,6 +28,7 @@ from schemas.manifest import FileEntry
 from schemas.proofs import Evidence
 
 PAGE_AUTHOR = "Wikipedia contributors"
+NOBODY = "nobody, the page is invented"
 PAGE_LICENCE = "CC BY-SA 4.0"
 PAGE_LICENCE_URL = "https://creativecommons.org/licenses/by-sa/4.0/"
 UNCHANGED, EXCERPT, SCALED = "none", "excerpt", "scaled down"
@@ -131,7 +132,8 @@ def credit_picture(picture: Picture, changes: str, lenient: bool = False) -> Cre
 
 def credit_page(kind: str, title: str, url: str, corpus: str) -> Credit:
     """Return a page's line; the text of Wikipedia is CC BY-SA 4.0."""
-    return Credit(kind, title, url, PAGE_AUTHOR, PAGE_LICENCE, PAGE_LICENCE_URL, f"corpus {corpus}", EXCERPT)
+    author = NOBODY if is_invented(url) else PAGE_AUTHOR
+    return Credit(kind, title, url, author, PAGE_LICENCE, PAGE_LICENCE_URL, f"corpus {corpus}", EXCERPT)
 
 
 def list_shown_pages(trajectory: Trajectory) -> Iterator[Shown]:
@@ -181,7 +183,9 @@ TASKS: Mapping[Dataset, list[str]] = {
     "rl": ["visual-question-answering", "reinforcement-learning"],
     "bridgevqa": ["visual-question-answering", "question-answering"],
 }
-TAGS = ("synthetic", "multi-hop", "image", "parquet", "wikipedia", "proof-carrying")
+SOURCE, TOY = "wikipedia", "toy"
+TAGS = ("synthetic", "multi-hop", "image", "parquet", SOURCE, "proof-carrying")
+"""Of a generated world, :data:`TOY` takes the place of :data:`SOURCE`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,10 +244,12 @@ def render_card(prose: Prose, facts: CardFacts) -> str:
     Raises:
         GateNotMet: if a placeholder for missing information or an empty licence is left.
     """
-    environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
+    environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True, trim_blocks=True)
     card = environment.from_string(prose.template).render(
         prose=prose.parts,
         manifest=facts.manifest,
+        inventions=list_inventions(facts.manifest),
+        invented=is_invented(facts.manifest.base_url),
         commit=f", commit `{facts.manifest.git_commit}`" if facts.manifest.git_commit else "",
         front=_make_front(prose, facts),
         tables=_make_tables(facts),
@@ -285,7 +291,7 @@ def _make_front(prose: Prose, facts: CardFacts) -> dict[str, str]:
         "pretty_name": json.dumps(prose.parts["title"]),
         "tasks": json.dumps(TASKS[manifest.dataset]),
         "size": next((name for limit, name in SIZES if manifest.rows < limit), "1M<n<10M"),
-        "tags": json.dumps(TAGS),
+        "tags": json.dumps([TOY if tag == SOURCE and is_invented(manifest.base_url) else tag for tag in TAGS]),
         "configs": json.dumps(configs),
         "dataset_info": json.dumps([described]),
     }
@@ -385,6 +391,7 @@ def make_croissant(manifest: ReleaseManifest, schema: pa.Schema, prose: Prose) -
     """Return the JSON-LD document; each data file is one FileObject and one record set."""
     name, version = f"synth-{manifest.dataset}", manifest.version.split("-")[0]
     files = [entry for entry in manifest.files if entry.name.startswith("data/")]
+    invented = is_invented(manifest.base_url)
     document = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
@@ -397,9 +404,12 @@ def make_croissant(manifest: ReleaseManifest, schema: pa.Schema, prose: Prose) -
         "creator": {"@type": "sc:Organization", "name": "synth"},
         "citeAs": f"{name}, version {version}",
         "isLiveDataset": False,
-        "rai:dataCollection": f"Made by synth from the Wikipedia snapshot {manifest.snapshot}.",
+        "rai:dataCollection": f"Made by synth from {'an invented wiki' if invented else 'Wikipedia'}, "
+        f"snapshot {manifest.snapshot}.",
         "rai:dataLimitations": prose.parts["limits"],
-        "rai:personalSensitiveInformation": "Facts and pictures of people, as Wikipedia and Commons show them.",
+        "rai:personalSensitiveInformation": "None: every person is invented."
+        if invented
+        else "Facts and pictures of people, as Wikipedia and Commons show them.",
         "distribution": [_make_file(entry) for entry in files],
         "recordSet": [_make_records(entry, schema) for entry in files],
     }

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 from pydantic import Field, ValidationError
@@ -45,6 +46,22 @@ class ReleaseOrigin(ManifestPart):
     models: tuple[ModelEntry, ...]
     prompts: dict[str, str]
     """Prompt label to the sha256 of its file."""
+
+
+SERVED = "openai@"
+"""How the identity of a model behind a server begins; every other model is a scripted player."""
+
+
+def is_invented(address: str) -> bool:
+    """Say whether an address is of a generated world: RFC 2606 keeps this ending for examples, no real wiki has it."""
+    return (urlsplit(address).hostname or "").endswith(".example")
+
+
+def list_inventions(origin: ReleaseOrigin) -> list[str]:
+    """Return what of a release is invented, in words: its wiki, and the roles that scripted players had."""
+    told = [f"its wiki <{origin.base_url}> is invented"] if is_invented(origin.base_url) else []
+    scripted = sorted({model.role for model in origin.models if not model.revision.startswith(SERVED)})
+    return told + ([f"scripted players were its {', '.join(scripted)}"] if scripted else [])
 
 
 class ReleaseContext(ReleaseOrigin):

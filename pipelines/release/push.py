@@ -15,14 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError
 
 from pipelines.errors import ConfigError, GateNotMet, Unavailable
 from pipelines.ids import CHUNK, digest_file
 from pipelines.release.hub_card import DatasetSection, digest_section, merge_card, read_front, split_card
-from pipelines.release.manifest import MANIFEST, ReleaseManifest, check_release_files
+from pipelines.release.manifest import MANIFEST, ReleaseManifest, check_release_files, list_inventions
 from schemas.manifest import ManifestPart
 
 if TYPE_CHECKING:
@@ -35,8 +34,6 @@ RECORD = "data/synth.json"
 SERVER_FILES = frozenset({".gitattributes", CARD})
 NO_DATA = frozenset({"", ".md", ".py", ".ipynb", ".toml", ".yaml", ".yml", ".sh", ".cff", ".bib", ".lock"})
 """Endings of files that the Hub does not load as rows where a card lists no configs."""
-NETWORK_MODELS = "openai@"
-"""How the identity of a model behind a server begins; every other model is a scripted player."""
 
 Digests = tuple[str, str]
 """sha256, by which the Hub knows a large file, and git's sha1, by which it knows a small one."""
@@ -267,16 +264,6 @@ def _check_public(manifest: ReleaseManifest, private: bool, options: PushOptions
             f"push: {manifest.dataset} {manifest.version} would be public, and {'; '.join(invented)}; "
             "push it to a private repository, or say --toy if that is meant"
         )
-
-
-def list_inventions(manifest: ReleaseManifest) -> list[str]:
-    """Return what of a release is invented, in words: its wiki, or the models that wrote it."""
-    told = []
-    # RFC 2606 keeps this ending for examples: no real wiki has it.
-    if (urlsplit(manifest.base_url).hostname or "").endswith(".example"):
-        told.append(f"its wiki {manifest.base_url} is invented")
-    scripted = sorted({model.role for model in manifest.models if not model.revision.startswith(NETWORK_MODELS)})
-    return told + ([f"scripted players were its {', '.join(scripted)}"] if scripted else [])
 
 
 def _read_remote(client: "HfApi", repo: str, private: bool) -> _Remote:

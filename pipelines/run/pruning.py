@@ -129,18 +129,19 @@ def remove_leftovers(workspace: Workspace, leftovers: Sequence[Leftover]) -> Non
         OSError: if something cannot be removed.
         Unavailable: if the store of replies cannot be written.
     """
-    grave = make_temp_path(workspace.root / "pruned")
-    grave.mkdir()
-    for number, path in enumerate(path for leftover in leftovers if leftover.goes for path in leftover.paths):
-        path.rename(grave / str(number))
-    # What a crash leaves of this folder is removed when the workspace is claimed next.
-    shutil.rmtree(grave)
-    for leftover in leftovers:
-        if leftover.goes and leftover.keys:
-            with _opening(workspace) as store:
-                assert store is not None
-                _choose(store, leftover.keys)
-                remove_replies(store)
+    going = [leftover for leftover in leftovers if leftover.goes]
+    # First of all, as the stages that go are what says which replies they used.
+    for keys in (leftover.keys for leftover in going if leftover.keys):
+        with _opening(workspace) as store:
+            assert store is not None
+            _choose(store, keys)
+            remove_replies(store)
+    for path in (path for leftover in going for path in leftover.paths):
+        if path.is_dir():
+            # What a crash leaves of this is removed when the workspace is claimed next.
+            shutil.rmtree(path.rename(make_temp_path(path)))
+        else:
+            path.unlink()
 
 
 def _split_stages(workspace: Workspace, living: Living) -> tuple[list[StageFolder], list[StageFolder]]:

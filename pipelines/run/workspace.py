@@ -227,5 +227,6 @@ class Workspace:
         with replacing(probe) as temp:
             temp.write_bytes(os.urandom(4096))
         probe.unlink()
-        for folder in (self.root, self.batches, *self.root.glob("stages/*/*"), *self.root.glob("images/*")):
+        inner = (folder for pattern in ("stages/*", "stages/*/*", "images/*") for folder in self.root.glob(pattern))
+        for folder in (self.root, self.batches, *inner):
             clear_temps(folder)

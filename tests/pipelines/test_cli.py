@@ -29,7 +29,7 @@ from tests.chaos.driving import (
 
 COMMANDS = ("run", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report", "diff", "audit", "push",
             "export", "validate",
-            "deploy", "world", "config", "replies", "replies prune", "bench judge")  # fmt: skip
+            "deploy", "world", "config", "prune", "replies", "replies prune", "bench judge")  # fmt: skip
 STAGE_KEYS = {"stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out", "seconds", "calls", "cached_calls",
               "retries", "tokens", "gpu_seconds", "cost", "cost_per_kept"}  # fmt: skip
 HEAVY = ("prefect", "torch", "pyarrow", "duckdb", "pydantic", "numpy", "PIL", "rich.console")
@@ -234,6 +234,7 @@ def list_readers(small: Path, document: Any, scratch: Path) -> list[tuple[object
         ("status",),
         ("doctor",),
         ("plan", *list_settings(SMALL), "--limit", 60),
+        ("prune",),
         ("sql", "select 1 as one"),
         ("explain", record_id),
         ("verify",),

@@ -20,8 +20,10 @@ from pipelines.release.card import (
 from pipelines.release.making import join_examples, name_picture
 from pipelines.release.publish import publish_releases
 from schemas.datasets import Observation, ReleaseEntry, Step, Trajectory
+from schemas.manifest import ModelEntry
 from tests.pipelines.release.builders import (
     BASE,
+    make_context,
     make_degraded,
     make_picture,
     make_question,
@@ -38,7 +40,7 @@ def folder(tmp_path, material, context):
 def test_attribution_names_every_picture_and_page_once(tmp_path, folder, material):
     lines = [line.split("\t") for line in (folder / "ATTRIBUTION.tsv").read_text().splitlines()]
     assert lines[0] == ["kind", "title", "url", "author", "licence", "licence_url", "source", "changes"]
-    page = ["page", "Kelm Bridge 1", f"{BASE}Kelm_Bridge_1?oldid=9011", "Wikipedia contributors", "CC BY-SA 4.0"]
+    page = ["page", "Kelm Bridge 1", f"{BASE}Kelm_Bridge_1?oldid=9011", "nobody, the page is invented", "CC BY-SA 4.0"]
     assert page in [line[:5] for line in lines]
     kinds = [line[0] for line in lines[1:]]
     assert (kinds.count("image"), kinds.count("page")) == (8, 12)
@@ -183,3 +185,26 @@ def test_every_page_shown_in_the_demo_is_credited(demo):
     }
     assert len(shown) > 3
     assert shown <= credited
+
+
+def test_a_card_speaks_of_an_invented_wiki_and_of_scripted_players_as_such(folder):
+    card = (folder / "README.md").read_text()
+    assert f"Mind that its wiki <{BASE}> is invented; scripted players were its writer." in card
+    assert "contributors of Wikipedia" not in card
+    assert "every person is invented" in card
+    assert '"toy"' in card
+    assert '"wikipedia"' not in card.split("---")[1]
+    assert "an invented wiki, snapshot" in card
+    assert "an invented wiki" in json.loads((folder / "croissant.json").read_text())["rai:dataCollection"]
+
+
+def test_a_card_of_a_real_wiki_and_models_behind_servers_credits_its_contributors(tmp_path, material):
+    served = ModelEntry(role="writer", name="m", revision="openai@3:m:r1", sampling={})
+    context = make_context(base_url="https://en.wikipedia.org/wiki/", models=(served,))
+    questions, _, entries = material
+    (release,) = publish_releases(tmp_path, questions, [], [e for e in entries if e.dataset == "rl"], context)
+    card = (release.path / "README.md").read_text()
+    assert "The contributors of Wikipedia" in card
+    assert "from the Wikipedia snapshot" in card
+    assert "invented" not in card
+    assert "Wikipedia contributors" in (release.path / "ATTRIBUTION.tsv").read_text()

@@ -10,9 +10,9 @@ import yaml
 from pipelines.cli.pushing import check_approval
 from pipelines.errors import ConfigError, GateNotMet, Unavailable
 from pipelines.release.hub_card import split_card
-from pipelines.release.manifest import check_release_files, read_release_manifest
+from pipelines.release.manifest import check_release_files, list_inventions, read_release_manifest
 from pipelines.release.publish import publish_releases
-from pipelines.release.push import PushOptions, list_inventions, plan_push, push_release
+from pipelines.release.push import PushOptions, plan_push, push_release
 from schemas.manifest import ModelEntry
 from tests.chaos.driving import call_here
 from tests.pipelines.release.builders import make_context
