@@ -41,10 +41,14 @@ _FINAL = (BudgetSpent, ConfigError, ConservationError, GateNotMet)
 
 @flow(name="synthesize", log_prints=True)
 def synthesize(
-    workspace: str = "workspace", recipe: str = "demo", settings: list[str] | None = None, until: str = ""
+    workspace: str = "workspace",
+    recipe: str = "",
+    settings: list[str] | None = None,
+    until: str = "",
+    configs: list[str] | None = None,
 ) -> list[str]:
     """Run a recipe in a workspace and return the releases' folders; stages and shards that are done are skipped."""
-    config = load_config(recipe, None, settings or [], last=find_last(until, []))
+    config = load_config(recipe, [Path(path) for path in configs or []], settings or [], last=find_last(until, []))
     space = Workspace(Path(workspace).resolve())
     with space.claim():
         corpus, _ = ensure_corpus(config.corpus, space, SilentReporter(), config.runtime.workers)

@@ -478,9 +478,9 @@ class Dialect:
             raise UnsayableTurn(f"dialect {self.name} has no tool {tool}")
         return self.say_unknown(tool), values
 
-    def load_prompt(self) -> Prompt:
-        """Return its prompt."""
-        return load_prompt(*self.prompt)
+    def load_prompt(self, folder: str = "") -> Prompt:
+        """Return its prompt, or the user's own in ``folder``."""
+        return load_prompt(*self.prompt, folder)
 
 
 def _keep(tool: str, required: tuple[str, ...] = ()) -> ToolForm:

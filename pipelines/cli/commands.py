@@ -24,8 +24,7 @@ from pipelines.config.loading import (
     explain_missing,
     list_recipes,
     make_config,
-    read_config_file,
-    read_recipe,
+    read_layers,
 )
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.build import build_corpus
@@ -45,6 +44,7 @@ from pipelines.run.views import write_catalogue
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import renew
 from pipelines.services.clients.serving import owned_servers
+from pipelines.services.prompting import check_prompts
 from schemas.reasons import STAGE_REASONS
 
 if TYPE_CHECKING:
@@ -143,17 +143,17 @@ def _describe_report(report: StageReport) -> dict[str, Any]:
 
 def load_config(
     recipe: str,
-    path: Path | None,
+    paths: Sequence[Path] | None,
     settings: Sequence[str],
     limits: Sequence[str] = (),
     models: str = "",
     last: str = "",
 ) -> RunConfig:
-    """Return the configuration of a recipe or a file with settings applied.
+    """Return the configuration of a recipe with files over it and settings applied.
 
     Args:
-        recipe: name of a shipped recipe; ignored when a file is given.
-        path: a TOML file.
+        recipe: name of a shipped recipe; empty for the one that a file names, demo where there is no file.
+        paths: TOML files, the last one uppermost.
         settings: values as ``section.key=value``.
         limits: as settings, which override them; see :func:`name_limits`.
         models: ``scripted`` chooses the players of the toy world; empty keeps the configured models.
@@ -162,7 +162,7 @@ def load_config(
     Raises:
         ConfigError: if a name, a key or a value is wrong.
     """
-    tables = read_config_file(path) if path else read_recipe(recipe)
+    tables = read_layers(recipe or ("" if paths else "demo"), paths or ())
     if models not in ("", "scripted"):
         raise ConfigError(f"--models {models!r}: the only choice is scripted")
     if models:
@@ -200,6 +200,7 @@ def run_recipe(
     if missing := list_missing_roles(config, find_last(until, only)):
         raise ConfigError(explain_missing(missing))
     check_judges(config)
+    check_prompts(config.prompts.dir)
     with timing() as spent, workspace.claim():
         if fresh:
             renew(workspace.replies, fresh)
@@ -333,7 +334,7 @@ def _list_later(workspace: Workspace, planned: Sequence[PlannedStage], used: Map
 
 
 def measure_judges(
-    pairs: int, seed: int, recipe: str, path: Path | None, settings: Sequence[str], root: Path
+    pairs: int, seed: int, recipe: str, paths: Sequence[Path] | None, settings: Sequence[str], root: Path
 ) -> "JudgeReport":
     """Measure the typed comparer, and with a recipe or a file its judges; their replies are recorded.
 
@@ -343,9 +344,9 @@ def measure_judges(
     """
     from pipelines.cli.judge_card import run_judge_bench
 
-    if not (recipe or path or settings):
+    if not (recipe or paths or settings):
         return run_judge_bench(pairs, seed)
-    config, workspace = load_config(recipe or "demo", path, settings), Workspace(root.resolve())
+    config, workspace = load_config(recipe, paths, settings), Workspace(root.resolve())
     if config.models.judge is None:
         raise ConfigError("bench judge: models.judge is not set; name one: --set models.judge.adapter=openai ...")
     judges = [role for role in JUDGES if role in config.models.list_roles()]

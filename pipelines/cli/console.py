@@ -24,8 +24,10 @@ app.add_typer(replies, name="replies")
 
 WorkspaceOption = Annotated[Path, typer.Option("--workspace", help="Folder for everything a run makes.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-RecipeOption = Annotated[str, typer.Option("--recipe", help="Shipped recipe; `synth stages` lists them.")]
-ConfigOption = Annotated[Path | None, typer.Option("--config", help="Configuration file (TOML) instead of a recipe.")]
+RecipeOption = Annotated[str, typer.Option("--recipe", help="Shipped recipe (demo); `synth stages` lists them.")]
+ConfigOption = Annotated[
+    list[Path] | None, typer.Option("--config", help="TOML file over the recipe; may be repeated, the last one wins.")
+]
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="Change one key: section.key=value.")]
 LimitOption = Annotated[int, typer.Option("--limit", min=0, help="At most this many seeds; 0 is the recipe's own.")]
 ModelsOption = Annotated[

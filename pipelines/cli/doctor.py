@@ -62,6 +62,7 @@ from pipelines.services.clients.replies import FILE, REPAIR
 from pipelines.services.clients.search import Service
 from pipelines.services.clients.vendors import Server as KnownServer
 from pipelines.services.clients.vendors import Vendors, read_refusal
+from pipelines.services.prompting import check_prompts
 from pipelines.services.protocols import ChatRequest, Message, Sampling
 
 State = Literal["ok", "warning", "problem"]
@@ -139,6 +140,7 @@ def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> Ex
         _look_at_workspace(workspace),
         *_look_at_ledger(workspace),
         _look_at_disk(config, workspace),
+        *_look_at_prompts(config),
         *_look_at_models(config),
         *look_at_judges(config),
         *look_at_own_servers(config),
@@ -184,6 +186,11 @@ def _look_at_input(config: RunConfig) -> list[Finding]:
             ", ".join(side) or "none: no Qids, counts or pictures will be known",
         ),
     ]
+
+
+def _look_at_prompts(config: RunConfig) -> list[Finding]:
+    folder = config.prompts.dir
+    return [_try("prompts", lambda: f"{check_prompts(folder)} replaced by those in {folder}")] if folder else []
 
 
 def _look_at_workspace(workspace: Workspace) -> Finding:

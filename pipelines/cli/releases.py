@@ -34,7 +34,7 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
     ] = None,
     read: Annotated[str, typer.Option("--read", help="Let this role's model read the questions again.")] = "",
     sample: Annotated[int, typer.Option("--sample", min=0, help="With --read: questions a release; 0 for all.")] = 0,
-    recipe: RecipeOption = "demo",
+    recipe: RecipeOption = "",
     config: ConfigOption = None,
     set_: SetOption = None,
     workspace: WorkspaceOption = WORKSPACE,

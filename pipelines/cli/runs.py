@@ -26,7 +26,7 @@ from pipelines.cli.console import (
 
 @app.command("run")
 def run_command(  # noqa: PLR0913 - a command line has the options it has
-    recipe: RecipeOption = "demo",
+    recipe: RecipeOption = "",
     config: ConfigOption = None,
     stage: Annotated[list[str] | None, typer.Option("--stage", help="Run only this stage; may be repeated.")] = None,
     until: Annotated[str, typer.Option("--until", help="Stop after this stage.")] = "",
@@ -57,6 +57,20 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     document.check_released()
 
 
+@app.command("init")
+def init_command(
+    folder: Annotated[Path, typer.Argument(help="Where synth.toml is written.", metavar="DIR")],
+    recipe: RecipeOption = "",
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a commented configuration for a recipe: models, prices, pictures and pools."""
+    from pipelines.cli.init import write_starter
+
+    path = write_starter(folder, recipe or "demo")
+    emit_json({"config": str(path)}) if as_json else emit(f"{path}: fill it in, then synth doctor --config {path}")
+
+
 @app.command("stages")
 def stages_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False) -> None:
     """List the stages, what each makes and from what, and the recipes."""
@@ -77,7 +91,7 @@ def status_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption =
 
 @app.command("doctor")
 def doctor_command(
-    recipe: RecipeOption = "demo",
+    recipe: RecipeOption = "",
     config: ConfigOption = None,
     models: ModelsOption = "",
     set_: SetOption = None,
@@ -97,7 +111,7 @@ def doctor_command(
 @app.command("config")
 def config_command(  # noqa: PLR0913 - as above
     key: Annotated[list[str] | None, typer.Argument(help="Section or key, such as seeds or paths.hops.")] = None,
-    recipe: RecipeOption = "demo",
+    recipe: RecipeOption = "",
     config: ConfigOption = None,
     models: ModelsOption = "",
     set_: SetOption = None,
@@ -108,13 +122,14 @@ def config_command(  # noqa: PLR0913 - as above
     from pipelines.cli.commands import load_config
     from pipelines.cli.settings import list_keys, render_keys
 
-    keys = list_keys(load_config(recipe, config, set_ or [], models=models), key or ())
-    emit_json(to_json(keys)) if as_json else emit_table(render_keys(keys, f"configuration of {config or recipe}"))
+    settings = load_config(recipe, config, set_ or [], models=models)
+    keys = list_keys(settings, key or ())
+    emit_json(to_json(keys)) if as_json else emit_table(render_keys(keys, f"configuration of {settings.recipe}"))
 
 
 @app.command("plan")
 def plan_command(  # noqa: PLR0913 - as above
-    recipe: RecipeOption = "demo",
+    recipe: RecipeOption = "",
     config: ConfigOption = None,
     limit: LimitOption = 0,
     sample: Annotated[
@@ -149,7 +164,7 @@ def plan_command(  # noqa: PLR0913 - as above
 @app.command("serve-model")
 def serve_model_command(
     role: Annotated[str, typer.Argument(help="Role whose model is served, or a name under models.solvers.")],
-    recipe: RecipeOption = "demo",
+    recipe: RecipeOption = "",
     config: ConfigOption = None,
     set_: SetOption = None,
     workspace: WorkspaceOption = WORKSPACE,

@@ -1,20 +1,21 @@
-"""Load RunConfig: one TOML file, every key declared, unknown keys refused, secrets as names of environment variables.
+"""Load RunConfig: TOML files, every key declared, unknown keys refused, secrets as names of environment variables.
 
-A recipe under ``pipelines/recipes`` is such a file; ``--config`` names another and ``--set a.b=value`` changes one key.
-Rules that concern several keys are checked here.
+A recipe under ``pipelines/recipes`` is such a file. Each ``--config`` names one that lies over the recipe and over
+those named before, and ``--set a.b=value`` changes one key. Rules that concern several keys are checked here.
 """
 
 import difflib
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from pipelines.config.settings import CommonsConfig, RunConfig
+from pipelines.config.profiles import find_profile
+from pipelines.config.settings import CommonsConfig, ModelConfig, RunConfig
 from pipelines.errors import ConfigError
 from pipelines.secrets import mask_keys
 from schemas.reasons import STAGE_REASONS
@@ -115,6 +116,7 @@ def _check_models(config: RunConfig, last: str) -> None:
             raise ConfigError(
                 f"configuration: {place}.settings: {model.adapter} takes none, given {sorted(model.settings)}"
             )
+        _check_sent(place, model)
         if model.more_urls and not model.revision:
             raise ConfigError(
                 f"configuration: {place}.more_urls without a revision; say that all of them serve one model: "
@@ -161,6 +163,27 @@ def _check_commons(commons: CommonsConfig) -> None:
         )
     if commons.search and not commons.fetch:
         raise ConfigError("configuration: commons.search needs commons.fetch: --set commons.fetch=true")
+
+
+_FIXED = ("model", "messages", "stream", "n", "tools", "response_format")
+"""Keys of a request that synth itself must word."""
+_PRIVATE = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
+
+
+def _check_sent(place: str, model: ModelConfig) -> None:
+    try:
+        find_profile(model)
+    except ConfigError as error:
+        raise ConfigError(f"configuration: {place}: {error}") from error
+    if fixed := [key for key in _FIXED if key in model.extra_body]:
+        raise ConfigError(f"configuration: {place}.extra_body.{fixed[0]}: synth words this key itself; leave it out")
+    for name, value in model.headers.items():
+        if name.lower() == "authorization":
+            raise ConfigError(f"configuration: {place}.headers: name the variable of the API key in api_key_env")
+        if _PRIVATE.search(name) and not value.startswith("env:"):
+            raise ConfigError(
+                f'configuration: {place}.headers.{name}: a secret is named by its variable, as "env:VARIABLE"'
+            )
 
 
 def _check_sight(config: RunConfig) -> None:
@@ -243,6 +266,50 @@ def read_config_file(path: Path) -> dict[str, Any]:
         raise ConfigError(f"config {path}: not TOML: {error}") from error
 
 
+def read_layers(recipe: str, paths: Sequence[Path]) -> dict[str, Any]:
+    """Return the tables of a recipe with those of files over it, the last one uppermost.
+
+    The recipe is the one that is named, else the one that a file extends or is called by, else none: then the files
+    are the whole configuration. A list takes the place of a list; tables are joined key by key.
+
+    Raises:
+        ConfigError: if a file is missing or no TOML, there is no such recipe, or two are named.
+    """
+    layers = {str(path): read_config_file(path) for path in paths}
+    extended = {path: layer.pop("extends", None) for path, layer in layers.items()}
+    called = {path: str(layer["recipe"]) for path, layer in layers.items() if layer.get("recipe") in list_recipes()}
+    shipped = called | {path: str(name) for path, name in extended.items() if name is not None}
+    wanted = {recipe, *shipped.values()} - {""}
+    if len(wanted) > 1:
+        said = [*([f"--recipe {recipe}"] if recipe else []), *(f"{path}: {name}" for path, name in shipped.items())]
+        raise ConfigError(f"configuration: more than one recipe is named ({', '.join(said)}); leave all but one out")
+    strange = [(path, layer) for path, layer in layers.items() if path not in shipped and "recipe" not in layer]
+    if strange and not wanted:
+        raise ConfigError(f'config {strange[0][0]}: names no recipe; say extends = "RECIPE" in it, or --recipe RECIPE')
+    tables = read_recipe(wanted.pop()) if wanted else {}
+    for layer in layers.values():
+        _keep_one_source(tables, {"corpus." + key for key in _list_keys(layer.get("corpus"))})
+        _lay_over(tables, layer)
+    return tables
+
+
+def _list_keys(table: object) -> list[str]:
+    return list(table) if isinstance(table, dict) else []
+
+
+def _lay_over(tables: dict[str, Any], layer: dict[str, Any], place: str = "") -> None:
+    """Put the values of a layer into tables; a model takes the place of a scripted player with all its abilities."""
+    for key, value in layer.items():
+        below = tables.get(key)
+        if not isinstance(value, dict) or not isinstance(below, dict):
+            tables[key] = value
+            continue
+        if place in ("models.", "models.solvers.") and ("base_url" in value or "adapter" in value):
+            below.pop("settings", None)
+            below.pop("adapter", None)
+        _lay_over(below, value, f"{place}{key}.")
+
+
 def apply_setting(tables: dict[str, Any], setting: str) -> None:
     """Apply one ``a.b=value``; the value is TOML, and text that is no TOML is a string.
 
@@ -273,7 +340,7 @@ def make_config(tables: dict[str, Any], settings: Sequence[str] = (), last: str 
     """
     for setting in settings:
         apply_setting(tables, setting)
-    _keep_one_source(tables, settings)
+    _keep_one_source(tables, {setting.split("=", 1)[0].strip() for setting in settings})
     _drop_abilities(tables, settings)
     _fill_roles(tables)
     try:
@@ -284,9 +351,8 @@ def make_config(tables: dict[str, Any], settings: Sequence[str] = (), last: str 
     return config
 
 
-def _keep_one_source(tables: dict[str, Any], settings: Sequence[str]) -> None:
-    """Let ``--set corpus.dump`` or ``corpus.world`` take the place of the recipe's own source."""
-    named = {setting.split("=", 1)[0].strip() for setting in settings}
+def _keep_one_source(tables: dict[str, Any], named: Set[str]) -> None:
+    """Let ``corpus.dump`` or ``corpus.world``, where they are named, take the place of the recipe's own source."""
     corpus = tables.get("corpus")
     if isinstance(corpus, dict) and named & {"corpus.dump", "corpus.world"}:
         for key in ("dump", "world", "generate"):

@@ -343,6 +343,7 @@ class ServeConfig(Section):
     start_seconds: float = Field(900.0, gt=0.0, description="seconds to be ready in")
 
 
+HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 Replies = Literal["schema", "json", "text"]
 PromptCache = Literal["off", "cache_control", "prompt_cache_key"]
 
@@ -431,7 +432,7 @@ class ModelConfig(Section):
         default_factory=dict, description="openai: arguments of the chat template, as { enable_thinking = false }"
     )
     extra_body: dict[str, Any] = Field(default_factory=dict, description="openai: further keys of every request")
-    headers: dict[str, str] = Field(
+    headers: dict[HeaderName, Annotated[str, Field(pattern=r"^[ -~]*$")]] = Field(
         default_factory=dict,
         description='openai: further headers of every request; a secret is named as { x-key = "env:VARIABLE" }',
     )
@@ -777,6 +778,16 @@ class ReleasesConfig(Section):
     shard_bytes: int = Field(400_000_000, ge=1_000_000, description="largest Parquet file, bytes before compression")
 
 
+class PromptsConfig(Section):
+    """The words that models are asked in."""
+
+    dir: str = Field(
+        "",
+        description="folder of your own prompts, as NAME/v1.md with the front matter of those shipped; the highest "
+        "version of a name takes the place of the shipped prompt. Empty: none",
+    )
+
+
 class RunConfig(Section):
     """Everything a run is told."""
 
@@ -808,6 +819,7 @@ class RunConfig(Section):
     trajectories: TrajectoriesConfig = TrajectoriesConfig()
     releases: ReleasesConfig = ReleasesConfig()
     models: ModelsConfig = ModelsConfig()
+    prompts: PromptsConfig = PromptsConfig()
     budget: BudgetConfig = BudgetConfig()
     health: HealthConfig = HealthConfig()
     runtime: RuntimeConfig = RuntimeConfig()

@@ -392,7 +392,7 @@ class Acting:
         dialect = find_dialect(rollouts.dialect)
         return Agent(
             roles.find_model("teacher"),
-            dialect.load_prompt(),
+            dialect.load_prompt(self.config.prompts.dir),
             self._make_tools(),
             rollouts,
             roles.make_sampling("teacher"),

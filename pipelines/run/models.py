@@ -253,7 +253,9 @@ class Roles:
 
     def ask(self, role: str, prompt: str, version: int = 1) -> RoleClient:
         """Return a role's model with a prompt."""
-        return RoleClient(self.find_model(role), load_prompt(prompt, version), self.make_sampling(role))
+        return RoleClient(
+            self.find_model(role), load_prompt(prompt, version, self.config.prompts.dir), self.make_sampling(role)
+        )
 
     def make_sampling(self, role: str) -> Sampling:
         """Return a role's sampling settings."""

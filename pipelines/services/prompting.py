@@ -2,10 +2,12 @@
 
 A prompt file is front matter (``key: value`` lines between ``---``) and parts headed ``system:`` and ``user:`` on lines
 of their own, in Jinja. Page values enter only as variables. A shipped version is never edited: ``prompts/prompts.lock``
-holds each file's sha256. A structured reply is one JSON object of the requested shape. Who has to reason first replies
-in free text whose last line is the answer: a forced shape leaves no room to think.
+holds each file's sha256. A user's own versions lie in a folder of the same shape. A structured reply is one JSON object
+of the requested shape. Who has to reason first replies in free text whose last line is the answer: a forced shape
+leaves no room to think.
 """
 
+import difflib
 import hashlib
 import json
 import re
@@ -15,9 +17,10 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import resources
 from math import isfinite
+from pathlib import Path
 from typing import Generic, TypeVar
 
-from jinja2 import StrictUndefined
+from jinja2 import StrictUndefined, TemplateError
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import SandboxedEnvironment
 from pydantic import BaseModel, ValidationError
@@ -201,6 +204,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_make_object, parse_constant=_refu
 
 FRONT = re.compile(r"\A---\n(?P<front>.*?)\n---\n(?P<body>.*)\Z", re.DOTALL)
 PART = re.compile(r"^(system|user):\s*$", re.MULTILINE)
+_VERSION = re.compile(r"v(?P<number>[1-9][0-9]{0,5})\.md")
 _ECHOED = 4000
 """Characters of a bad reply that the repair request quotes."""
 
@@ -216,28 +220,89 @@ class Prompt:
     user: str
 
 
-@lru_cache(maxsize=64)
-def load_prompt(name: str, version: int = 1) -> Prompt:
-    """Load a prompt.
+def load_prompt(name: str, version: int = 1, folder: str = "") -> Prompt:
+    """Load a prompt: the user's highest version in ``folder/<name>/``, else the shipped one that is asked for.
 
     Raises:
-        ConfigError: if there is no such prompt or its file is malformed.
+        ConfigError: if there is no such prompt or its file is malformed, or the user's declares what the shipped one
+            does not.
     """
+    shipped = _load_shipped(name, version)
+    own = max(_list_versions(Path(folder) / name), default=None) if folder else None
+    if own is None:
+        return shipped
+    number, path = own
+    prompt = _read_prompt(f"{name}/own-v{number}", f"prompt {path}", path.read_bytes())
+    strange = sorted({*prompt.inputs} - {*shipped.inputs})
+    if strange:
+        raise ConfigError(f"prompt {path}: inputs {', '.join(strange)}; there are: {', '.join(shipped.inputs)}")
+    if bool(prompt.system) != bool(shipped.system):
+        raise ConfigError(f"prompt {path}: it must have {'a' if shipped.system else 'no'} system: part, as {name} has")
+    return prompt
+
+
+@lru_cache(maxsize=64)
+def _load_shipped(name: str, version: int) -> Prompt:
     source = resources.files("prompts") / name / f"v{version}.md"
     if not source.is_file():
         raise ConfigError(f"prompt {name}/v{version}: no file prompts/{name}/v{version}.md")
-    raw = source.read_bytes()
-    match = FRONT.match(raw.decode())
+    return _read_prompt(f"{name}/v{version}", f"prompt {name}/v{version}", source.read_bytes())
+
+
+def check_prompts(folder: str) -> int:
+    """Return how many prompts a user's folder replaces; refuse one that is missing or holds anything else.
+
+    Raises:
+        ConfigError: naming the path.
+    """
+    if not folder:
+        return 0
+    root, shipped = Path(folder), resources.files("prompts")
+    if not root.is_dir():
+        raise ConfigError(f"prompts.dir {root}: no such folder")
+    known = sorted(entry.name for entry in shipped.iterdir() if entry.is_dir() and (entry / "v1.md").is_file())
+    replaced = [path for path in sorted(root.iterdir()) if not path.name.startswith(".")]
+    for path in replaced:
+        if path.name not in known or not path.is_dir():
+            near = difflib.get_close_matches(path.name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
+            raise ConfigError(f"prompts.dir {path}: no prompt has this name; {hint}")
+        for number, version in _list_versions(path):
+            _read_prompt(f"{path.name}/own-v{number}", f"prompt {version}", version.read_bytes())
+    return len(replaced)
+
+
+def _list_versions(folder: Path) -> list[tuple[int, Path]]:
+    """Return the numbers and files of a prompt's versions in a user's folder, none if there is no such folder."""
+    found = []
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        match = _VERSION.fullmatch(path.name)
+        if match is None:
+            raise ConfigError(f"prompt {path}: versions are called v1.md, v2.md and so on")
+        found.append((int(match["number"]), path))
+    return found
+
+
+def _read_prompt(label: str, place: str, raw: bytes) -> Prompt:
+    try:
+        match = FRONT.match(raw.decode())
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{place}: not UTF-8") from error
     if match is None:
-        raise ConfigError(f"prompt {name}/v{version}: the file must begin with front matter between --- lines")
+        raise ConfigError(f"{place}: the file must begin with front matter between --- lines")
     front = dict(line.split(":", 1) for line in match["front"].splitlines() if ":" in line)
     pieces = PART.split(match["body"])
     parts = {pieces[i]: pieces[i + 1].strip() for i in range(1, len(pieces) - 1, 2)}
     inputs = tuple(word.strip() for word in front.get("inputs", "").split(",") if word.strip())
     if "user" not in parts:
-        raise ConfigError(f"prompt {name}/v{version}: no user: part")
-    digest = hashlib.sha256(raw).hexdigest()
-    return Prompt(f"{name}/v{version}", digest, inputs, parts.get("system", ""), parts["user"])
+        raise ConfigError(f"{place}: no user: part")
+    try:
+        used = set().union(*(find_undeclared_variables(_make_environment().parse(part)) for part in parts.values()))
+    except TemplateError as error:
+        raise ConfigError(f"{place}: not a template: {error}") from error
+    if strange := sorted(used - {*inputs}):
+        raise ConfigError(f"{place}: {', '.join(strange)} is used but not declared in inputs")
+    return Prompt(label, hashlib.sha256(raw).hexdigest(), inputs, parts.get("system", ""), parts["user"])
 
 
 @lru_cache(maxsize=1)

@@ -25,6 +25,8 @@ from pipelines.pictures import (
     open_pixels,
     open_scaled,
     probe_picture,
+    read_header,
+    shrink_picture,
 )
 from tests.hostile_pictures import (
     HOSTILE,
@@ -364,3 +366,26 @@ def test_a_resized_copy_has_a_near_hash_and_another_picture_a_far_one():
     assert len(original) == 16
     assert measure_distance(original, copy) <= 6
     assert measure_distance(original, compute_phash(encode(paint(640, 480, seed=9)))) >= 12
+
+
+@pytest.mark.parametrize(("kind", "pixels"), [("JPEG", 0), ("JPEG", 300 * 200), ("PNG", 10**9), ("PNG", 0)])
+def test_a_picture_that_is_small_enough_stays_the_very_same_file(kind, pixels):
+    data = encode(Image.linear_gradient("L").resize((300, 200)).convert("RGB"), kind)
+    assert shrink_picture(data, pixels, len(data)) is data
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+@pytest.mark.parametrize(("pixels", "size"), [(5000, 0), (0, 2000), (9000, 1500), (1, 0)])
+def test_a_picture_is_scaled_down_to_pixels_and_bytes_in_its_shape(kind, pixels, size):
+    noise = Image.effect_noise((300, 200), 90).convert("RGB")
+    small = shrink_picture(encode(noise, kind), pixels, size)
+    header = read_header(small)
+    assert not pixels or header.width * header.height <= pixels
+    assert not size or len(small) <= size
+    assert header.height == 1 or header.width / header.height == pytest.approx(1.5, rel=0.1)
+    assert small == shrink_picture(encode(noise, kind), pixels, size)
+
+
+def test_a_picture_that_no_scale_makes_small_enough_fails_its_record():
+    with pytest.raises(RecordFailed, match="picture-too-large"):
+        shrink_picture(encode(Image.new("RGB", (64, 64)), "PNG"), 0, 10)

@@ -7,6 +7,7 @@ error responses, the model.
 
 import asyncio
 import base64
+import hashlib
 import json
 import math
 import random
@@ -148,10 +149,10 @@ def _mark_messages(messages: Sequence[dict[str, Any]]) -> None:
 
 def _name_prefix(request: ChatRequest) -> str:
     """Return a name of what a request begins with: the prompt, and of a conversation with tools its first question."""
-    question = request.messages[1:2] if request.tools or request.stop else ()
-    return (
-        f"{request.prompt}:{digest_value([message.text for message in question])[:8]}" if question else request.prompt
-    )
+    if not (request.tools or request.stop):
+        return request.prompt
+    question = "".join(message.text for message in request.messages[1:2])
+    return f"{request.prompt}:{hashlib.sha256(question.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 def _render(message: Message, shown: Mapping[str, bytes]) -> dict[str, Any]:
@@ -228,11 +229,11 @@ def _read_json(body: bytes) -> object:
         return json.loads(body)  # accepts lone surrogates, which some servers send
 
 
-def read_completion(body: bytes, key: str) -> ChatReply:
+def read_completion(body: bytes, key: str | Sequence[str]) -> ChatReply:
     """Return a completion's first choice, an empty reply if it has none.
 
     Raises:
-        NoReply: if the body is no completion; the message does not quote the API key.
+        NoReply: if the body is no completion; the message does not quote the keys.
     """
     try:
         completion = _Completion.model_validate(_read_json(body))
@@ -730,13 +731,14 @@ class OpenAIChat:
     pool: EndpointPool = field(init=False, repr=False, compare=False)
     session: HttpSession = field(init=False, default_factory=HttpSession, repr=False, compare=False)
     _pictures: PictureParts = field(init=False, repr=False, compare=False)
+    _identity: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_addresses(self.settings)
         read_key(f"model {self.name}", self.settings.api_key_env)
         object.__setattr__(self, "pool", make_pool(self.settings, self.pause))
         object.__setattr__(self, "_pictures", PictureParts(self.read_picture, shown=self.settings.image))
-        find_profile(self.settings)
+        object.__setattr__(self, "_identity", _identify(self.settings))
         read_headers(self.settings)
 
     @property
@@ -750,14 +752,7 @@ class OpenAIChat:
 
         With a revision, recorded replies stay valid when the server moves to another host.
         """
-        settings, replies = self.settings, find_replies(self.settings)
-        forced = "" if replies == "schema" else f":{replies}"
-        profile = find_profile(settings).model_dump(include={*KeyRules.model_fields, "defaults"})
-        headers, image = settings.headers, settings.image.model_dump()
-        more: dict[str, object] = {"body": list_own_keys(settings), "headers": headers}
-        more |= {"image": any(image.values()) and image, "profile": any(profile.values()) and profile}
-        sent = f":{digest_value(more)[:16]}" if any(more.values()) else ""
-        return f"openai@{VERSION}:{settings.name}:{settings.revision or settings.base_url}{forced}{sent}"
+        return self._identity
 
     @property
     def reads_inputs(self) -> bool:
@@ -824,13 +819,15 @@ class OpenAIChat:
         place = f"{ticket.endpoint.url}, model {self.name}"
         try:
             key = read_key(f"model {self.name}", self.settings.api_key_env)
+            more = read_headers(self.settings)
+            secrets = (key, *(more[name] for name in list_secret_headers(self.settings)))
             since = time.monotonic()
-            received = await self._post(ticket.endpoint.url, trial, key)
+            received = await self._post(ticket.endpoint.url, trial, name_key(self.settings, key) | more)
             trial.seconds = time.monotonic() - since
             if received.status != 200:
-                text = redact(received.body, key)
+                text = redact(received.body, secrets)
                 raise _find_keys(explain_refusal(self.settings, place, received, text), trial.body, received, text)
-            reply = read_completion(received.body, key)
+            reply = read_completion(received.body, secrets)
             outcome = RequestOutcome("answered")
             return reply
         except (RecordFailed, KeysRefused):
@@ -851,16 +848,28 @@ class OpenAIChat:
         trial.avoided = ticket.endpoint
         return None
 
-    async def _post(self, url: str, trial: _Trial, key: str) -> HttpReply:
+    async def _post(self, url: str, trial: _Trial, more: Mapping[str, str]) -> HttpReply:
         headers = {
-            **name_key(self.settings, key),
             "Content-Type": "application/json",
             "Accept": "application/json",
             "Accept-Encoding": "identity",
-            **read_headers(self.settings),
+            **more,
         }
         request = HttpRequest(f"{url}/chat/completions", "POST", headers, body=trial.body.data)
         return await self.session.fetch(request, self.settings.timeout, trial.reply_bytes)
+
+
+def _identify(settings: ModelConfig) -> str:
+    forced, profile = find_replies(settings), find_profile(settings)
+    deciding = {
+        "body": list_own_keys(settings),
+        "headers": settings.headers,
+        "image": settings.image.model_dump(exclude_defaults=True),
+        "profile": profile.model_dump(include={*KeyRules.model_fields, "defaults"}, exclude_defaults=True),
+    }
+    more = f":{digest_value(deciding)[:16]}" if any(deciding.values()) else ""
+    shape = "" if forced == "schema" else f":{forced}"
+    return f"openai@{VERSION}:{settings.name}:{settings.revision or settings.base_url}{shape}{more}"
 
 
 def name_key(settings: ModelConfig, key: str) -> dict[str, str]:
@@ -876,10 +885,16 @@ def read_headers(settings: ModelConfig) -> dict[str, str]:
         ConfigError: if a variable is not set or holds no header.
     """
     place = f"model {settings.name}: headers"
+    secret = list_secret_headers(settings)
     return {
-        name: read_key(place, value.removeprefix(SECRET)) if value.startswith(SECRET) else value
+        name: read_key(place, value.removeprefix(SECRET)) if name in secret else value
         for name, value in settings.headers.items()
     }
+
+
+def list_secret_headers(settings: ModelConfig) -> list[str]:
+    """Return the names of the further headers whose values are secrets."""
+    return [name for name, value in settings.headers.items() if value.startswith(SECRET)]
 
 
 def _check_addresses(settings: ModelConfig) -> None:

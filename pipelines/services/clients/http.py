@@ -14,7 +14,7 @@ import re
 import socket
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -151,11 +151,11 @@ def _read_date(value: str) -> datetime | None:
     return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
-def redact(body: bytes, key: str, most: int = ERROR_BYTES) -> str:
-    """Return at most ``most`` characters of a body on one line, without the key (empty for none) in any encoding."""
+def redact(body: bytes, key: str | Sequence[str], most: int = ERROR_BYTES) -> str:
+    """Return at most ``most`` characters of a body on one line, without the keys (empty for none) in any encoding."""
     text = body.decode("utf-8", "replace")
-    if key:
-        text = _compile_key(key).sub("...", text)
+    for each in filter(None, (key,) if isinstance(key, str) else key):
+        text = _compile_key(each).sub("...", text)
     # Cut last, so that no part of a key is left at the end.
     return " ".join("".join(char if char.isprintable() else " " for char in text[:most]).split())
 

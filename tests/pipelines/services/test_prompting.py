@@ -1,4 +1,5 @@
 import asyncio
+import hashlib
 import json
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from pipelines.services.prompting import (
     RoleClient,
     ask_model,
     ask_on_day,
+    check_prompts,
     load_prompt,
     parse_reply,
     read_reply,
@@ -293,3 +295,63 @@ def test_a_text_of_the_models_own_that_sounds_like_a_refusal_is_one(said, place)
 def test_a_blank_candidate_spoils_no_others():
     reply = parse_reply('{"descriptors": [{"text": " "}, {"text": "the architect of [subject]"}]}', DescriptorsReply)
     assert [descriptor.text for descriptor in reply.descriptors] == [" ", "the architect of [subject]"]
+
+
+# A user's own prompts
+
+OWN = "---\nname: judge_answer\nversion: 7\ninputs: question\n---\nsystem:\nBe strict.\nuser:\nAsked: {{ question }}\n"
+
+
+def write_own(folder, text=OWN, name="judge_answer", file="v7.md"):
+    (folder / name).mkdir(exist_ok=True)
+    (folder / name / file).write_text(text)
+    return folder / name / file
+
+
+def test_the_highest_version_in_a_users_folder_takes_the_place_of_the_shipped_one(tmp_path):
+    shipped = load_prompt("judge_answer")
+    assert load_prompt("judge_answer", 1, str(tmp_path)) == shipped
+    write_own(tmp_path, OWN.replace("strict", "kind"), file="v2.md")
+    own = write_own(tmp_path, file="v11.md")
+    prompt = load_prompt("judge_answer", 1, str(tmp_path))
+    assert (prompt.label, prompt.system) == ("judge_answer/own-v11", "Be strict.")
+    assert prompt.digest == hashlib.sha256(own.read_bytes()).hexdigest() != shipped.digest
+    assert load_prompt("judge_picture", 1, str(tmp_path)).label == "judge_picture/v1"
+    assert check_prompts(str(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "judge_answers"}, "judge_answers: no prompt has this name; did you mean judge_answer"),
+        ({"file": "v7.txt"}, r"v7.txt: versions are called v1.md, v2.md and so on"),
+        ({"text": "Asked: {{ question }}"}, r"v7.md: the file must begin with front matter"),
+        ({"text": OWN.replace("user:", "users:")}, r"v7.md: no user: part"),
+        ({"text": OWN.replace("{{ question", "{{ question |")}, r"v7.md: not a template"),
+        ({"text": OWN.replace("{{ question", "{{ answer")}, r"v7.md: answer is used but not declared in inputs"),
+    ],
+)
+def test_a_users_prompt_that_cannot_be_used_is_named_by_its_path(tmp_path, changes, message):
+    write_own(tmp_path, **changes)
+    with pytest.raises(ConfigError, match=message) as caught:
+        check_prompts(str(tmp_path))
+    assert str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (OWN.replace("inputs: question", "inputs: question, oracle"), r"v7.md: inputs oracle; there are: question"),
+        (OWN.replace("system:\nBe strict.\n", ""), r"v7.md: it must have a system: part, as judge_answer has"),
+    ],
+)
+def test_a_users_prompt_is_shown_what_the_shipped_one_is_and_no_more(tmp_path, text, message):
+    write_own(tmp_path, text)
+    with pytest.raises(ConfigError, match=message):
+        load_prompt("judge_answer", 1, str(tmp_path))
+
+
+def test_a_folder_of_prompts_that_is_missing_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"prompts.dir .*nowhere: no such folder"):
+        check_prompts(str(tmp_path / "nowhere"))
+    assert check_prompts("") == 0

@@ -1,18 +1,22 @@
 """What a server refuses is learned from its words, once."""
 
 import asyncio
+import base64
 import json
 from dataclasses import replace
 
 import pytest
+from PIL import Image
 
 from pipelines.config.profiles import KeyRules, load_profiles
 from pipelines.config.settings import ModelConfig
 from pipelines.errors import ConfigError
+from pipelines.pictures import read_header
 from pipelines.services.clients.chat import OpenAIChat
 from pipelines.services.clients.vendors import Vendors, read_refusal
 from pipelines.services.protocols import ChatRequest, Message, Sampling
 from schemas.tasks import AnswerReply
+from tests.hostile_pictures import encode
 from tests.pipelines.services.clients.openai_server import make_completion, make_error, run_chat
 from tests.pipelines.services.clients.vendors import STRICT, judge_gateway, run_vendor
 
@@ -184,7 +188,7 @@ def test_only_what_is_set_is_sent():
     assert [{*body} for body in server.bodies] == [bare, {*bare, "temperature", "seed"}, {*bare, "max_tokens"}]
 
 
-def test_what_the_user_adds_is_sent_as_it_is_and_secrets_come_from_variables(monkeypatch):
+def test_what_the_user_adds_is_sent_as_it_is_and_secrets_come_from_variables(monkeypatch, tmp_path):
     monkeypatch.setenv("VENDOR_SECRET", "s3cret")
     added = {
         "extra_body": {"top_k": 5, "thinking": {"type": "enabled"}},
@@ -200,6 +204,11 @@ def test_what_the_user_adds_is_sent_as_it_is_and_secrets_come_from_variables(mon
     assert sent == added["extra_body"] | {"chat_template_kwargs": {"enable_thinking": False}, "reasoning_effort": "low"}
     assert (request["headers"]["x-title"], request["headers"]["x-gateway"]) == ("synth", "s3cret")
     assert "s3cret" not in repr(model) + model.identity
+    with run_chat(lambda body: make_error(400, "seed: Extra inputs are not permitted, s3cret, s3cret")) as server:
+        vendors = Vendors(tmp_path / "vendors.json")
+        with pytest.raises(ConfigError, match=r"\.\.\., \.\.\.") as caught:
+            ask_once(server, STOPPED, vendors, **added)
+        assert "s3cret" not in str(caught.value) + vendors.path.read_text()
     monkeypatch.delenv("VENDOR_SECRET")
     with pytest.raises(ConfigError, match="variable VENDOR_SECRET is not set"):
         make_model(server, Vendors(), **added)
@@ -260,3 +269,26 @@ def test_a_file_that_is_not_ours_is_an_error(tmp_path):
     path.write_text('{"a": {"rules": 3}}')
     with pytest.raises(ConfigError, match=r"vendors\.json: not what was learned"):
         Vendors(path).find("http://h/v1", "tiny")
+
+
+def test_pictures_are_sent_in_the_size_and_detail_that_the_role_is_shown_them():
+    noise = encode(Image.effect_noise((300, 200), 90).convert("RGB"), "PNG")
+    request = replace(PLAIN, messages=(Message("user", "Who?", ("a" * 64,)),))
+
+    def show(**image):
+        with run_chat() as server:
+            config = ModelConfig(name="tiny", base_url=server.url, image=image)
+            asyncio.run(OpenAIChat(config, lambda sha256: (noise, "image/png")).chat(request))
+        return server.bodies[0]["messages"][0]["content"][0]["image_url"]
+
+    as_it_is = show()
+    assert as_it_is == {"url": f"data:image/png;base64,{base64.b64encode(noise).decode()}"}
+    small = show(detail="low", max_pixels=6000)
+    assert small["detail"] == "low"
+    kind, _, data = small["url"].partition(";base64,")
+    header = read_header(base64.b64decode(data))
+    assert (kind, header.extension) == ("data:image/png", "png")
+    assert header.width * header.height <= 6000
+    few = show(max_bytes=3000)["url"]
+    assert few.startswith("data:image/jpeg;base64,")
+    assert len(base64.b64decode(few.partition(",")[2])) <= 3000
