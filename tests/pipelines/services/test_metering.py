@@ -84,6 +84,10 @@ def test_prices_are_of_a_million_tokens_and_of_a_gpu_hour():
     assert [price.charge(2_000_000, 1_000_000, 1800.0)[0] for price in prices] == [0.0, 6.0, 15.0, 1.0, 22.0]
 
 
+def test_a_share_is_paid_of_the_prices_of_tokens_and_the_rest_is_the_discount():
+    assert Price(3.0, 15.0, 2.0, share=0.5).charge(2_000_000, 1_000_000, 1800.0) == (11.5, 10.5)
+
+
 def test_a_budget_without_a_limit_or_below_it_lets_a_request_be_sent():
     budgets = (BudgetConfig(), BudgetConfig(money=2.51), BudgetConfig(tokens=1001), BudgetConfig(gpu_hours=0.51))
     for limits in budgets:

@@ -17,6 +17,7 @@ from pipelines.services.metering import Price, open_meter
 from pipelines.services.protocols import ChatRequest, Message
 from schemas.base import Nested
 from tests.mock_batches import BatchMock, Plan, serve_batches
+from tests.pipelines.services.clients.live_servers import FAULTS, LiveServer, run_handler, say
 
 
 class Asked(Nested):
@@ -203,7 +204,7 @@ def test_a_server_that_never_has_room_stops_the_run(tmp_path):
     assert "lower batch.rows" in str(replies[0])
 
 
-@pytest.mark.parametrize("plan", [Plan(lost=[0]), Plan(refused={"0": 500}), Plan(refused={"0": 429, "1": 503})])
+@pytest.mark.parametrize("plan", [Plan(lost=[0]), Plan(refused={"0": 500})])
 def test_a_batch_whose_creation_got_no_reply_is_created_once(tmp_path, plan):
     mock = BatchMock(0.02, plan)
     replies = run(mock, tmp_path, batch={"rows": 8})
@@ -230,6 +231,33 @@ def test_a_server_without_batches_is_a_config_error(tmp_path):
         chat.close()
     assert isinstance(replies[0], ConfigError)
     assert "needs a server with /files and /batches" in str(replies[0])
+
+
+FILE = {"id": "file-1", "object": "file"}
+BATCH = {"id": "batch_1", "object": "batch", "status": "completed", "output_file_id": "file-2", "metadata": {}}
+STEPS = [
+    "POST /v1/files",
+    "POST /v1/batches",
+    "GET /v1/batches",
+    "GET /v1/batches/batch_1",
+    "GET /v1/files/file-2/content",
+]
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_whatever_a_server_sends_a_run_that_cannot_go_on_stops_in_order(tmp_path, fault, step):
+    def respond(asked):
+        name = f"{asked.method} {asked.path}"
+        if name == step or (name == STEPS[0] and step == STEPS[1]):
+            return FAULTS[fault]
+        return say(FILE if "files" in name else BATCH)
+
+    with run_handler(LiveServer(respond=respond)) as server:
+        url = f"http://127.0.0.1:{server.port}/v1"
+        with closing(make_chat(BatchMock(url=url), tmp_path, patience=0.0, tries=1)) as chat:
+            replies = asyncio.run(ask_all(chat, REQUESTS[:4]))
+    assert all(isinstance(reply, Unavailable | ConfigError) for reply in replies), replies
 
 
 def test_the_price_of_a_batch_is_what_its_replies_took(tmp_path):
