@@ -241,7 +241,7 @@ class BatchServer:
             )
         error = explain_refusal(self.settings, self.place, HttpReply(status, headers, body), said)
         # Here no single record is at fault.
-        return ConfigError(f"{error}; see batch.rows") if isinstance(error, RecordFailed) else error
+        return ConfigError(f"{error.detail}; see batch.rows") if isinstance(error, RecordFailed) else error
 
 
 def _read_id(found: "FileObject | Batch") -> str:
