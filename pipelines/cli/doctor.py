@@ -481,7 +481,7 @@ def list_servers(config: RunConfig, session: HttpSession, patience: float) -> li
             continue
         prompt = config.rollouts.max_context // CHARACTERS_A_TOKEN if role == "teacher" else TYPICAL_PROMPT
         for url in (model.base_url, *model.more_urls):
-            key = (url, model.name, model.api_key_env, model.replies)
+            key = (url, model.name, model.api_key_env, model.replies, model.mode)
             before = found.get(key)
             roles = (*before.roles, role) if before else (role,)
             longest = max(model.max_tokens + prompt, before.longest if before else 0)
@@ -507,7 +507,16 @@ async def _ask(server: Server) -> tuple[list[Finding], int]:
         found.append(await _look_at_sight(server))
     if server.model.replies != "text":
         found.append(await _look_at_replies(server))
+    if server.model.mode == "batch":
+        found.append(await _look_at_batches(server))
     return found, length
+
+
+async def _look_at_batches(server: Server) -> Finding:
+    what, answer = f"{server.place}: batches", await server.send("/batches?limit=1")
+    if answer.status == 200:
+        return Finding(what, "ok", "the server has a Batch API")
+    return Finding(what, "problem", f'no Batch API ({answer.quote()}); set mode = "live" for {server.roles[0]}')
 
 
 async def _look_at_list(server: Server) -> tuple[Finding, int]:
