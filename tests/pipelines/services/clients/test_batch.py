@@ -4,8 +4,12 @@ import asyncio
 import json
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipelines.config.settings import BatchConfig, ModelConfig
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
@@ -35,8 +39,8 @@ REQUESTS = [make_request(number) for number in range(8)]
 def make_chat(mock, folder, recorded=(), said=None, **more):
     batch = BatchConfig(**{"rows": 4, "wait_s": 0.05, "poll_s": 0.02} | more.pop("batch", {}))
     base = {"name": "mock", "base_url": mock.url, "mode": "batch", "batch": batch, "patience": 20.0}
-    settings = ModelConfig(**base | more)
-    chat = BatchChat(settings, folder / "batches", lambda key: key in recorded)
+    config = ModelConfig(**base | more)
+    chat = BatchChat(config, folder / "batches", lambda key: key in recorded)
     return chat if said is None else replace(chat, say=said)
 
 
@@ -266,6 +270,27 @@ def test_the_price_of_a_batch_is_what_its_replies_took(tmp_path):
         asyncio.run(ask_all(RecordedChat(chat, store, Price(1e6, 1e6))))
     usage = meter.usage
     assert (usage.calls, usage.tokens_in, usage.tokens_out, usage.cost) == (8, 88, 56, 144.0)
+
+
+@settings(max_examples=15)
+@given(
+    failed=st.sampled_from([0.0, 0.1, 0.5]),
+    expired=st.lists(st.integers(0, 5), max_size=3),
+    crowded=st.lists(st.integers(0, 5), max_size=3),
+    rows=st.integers(1, 9),
+    refused=st.booleans(),
+)
+def test_whatever_becomes_of_its_batches_a_request_ends_once_and_is_paid_once(failed, expired, crowded, rows, refused):
+    bad = {"number 5": "content_filter"} if refused else {}
+    mock = BatchMock(0.01, Plan(failed=failed, expired=expired, crowded=crowded, bad=bad))
+    with TemporaryDirectory() as folder:
+        batch = {"rows": rows, "wait_s": 0.02, "poll_s": 0.01}
+        replies = run(mock, Path(folder), tries=30, batch=batch)
+        noted = [key for note in list_notes(Path(folder)) for key in note.keys]
+    right = [reply.text for reply in replies if not isinstance(reply, Exception)]
+    assert len(set(right)) == len(right) == 8 - refused
+    assert isinstance(replies[5], RecordFailed) == refused
+    assert mock.counts["paid"] == len(mock.bought) == len(set(noted)) == len(noted) == 8 - refused
 
 
 # What is found again
