@@ -26,6 +26,8 @@ class Usage(ManifestPart):
     """Seconds of the GPUs behind a model, shared out among the requests that were under way at the same time."""
     cost: float = 0.0
     """In the currency of the configured prices; 0.0 for scripted models."""
+    discount: float = 0.0
+    """What the requests would have cost more if none had been asked in a batch."""
 
     def __add__(self, other: "Usage") -> "Usage":
         """Return the sum, field by field."""
@@ -37,6 +39,7 @@ class Usage(ManifestPart):
             tokens_out=self.tokens_out + other.tokens_out,
             gpu_seconds=self.gpu_seconds + other.gpu_seconds,
             cost=self.cost + other.cost,
+            discount=self.discount + other.discount,
         )
 
 

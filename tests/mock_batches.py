@@ -37,6 +37,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from random import Random
+from typing import Any
 
 import orjson
 from aiohttp import web
@@ -267,7 +268,12 @@ class BatchMock:
 @asynccontextmanager
 async def open_batches(mock: BatchMock) -> AsyncIterator[BatchMock]:
     """Serve on the running loop until the block ends."""
-    server = web.Server(mock.answer, handler_cancellation=True, access_log=None)
+    loop = asyncio.get_running_loop()
+
+    def make_request(*parts: Any) -> web.BaseRequest:
+        return web.BaseRequest(*parts, loop, client_max_size=MOST_BYTES)
+
+    server = web.Server(mock.answer, request_factory=make_request, handler_cancellation=True, access_log=None)
     runner = web.ServerRunner(server, shutdown_timeout=0.1)
     await runner.setup()
     try:

@@ -585,7 +585,16 @@ async def _ask(server: Server) -> tuple[list[Finding], int]:
         found.append(await _look_at_sight(server))
     if find_replies(server.model) != "text":
         found.append(await _look_at_replies(server))
+    if server.model.mode == "batch":
+        found.append(await _look_at_batches(server))
     return found, length
+
+
+async def _look_at_batches(server: Server) -> Finding:
+    what, answer = f"{server.place}: batches", await server.send("/batches?limit=1")
+    if answer.status == 200:
+        return Finding(what, "ok", "the server has a Batch API")
+    return Finding(what, "problem", f'no Batch API ({answer.quote()}); set mode = "live" for {server.roles[0]}')
 
 
 async def _look_at_list(server: Server) -> tuple[Finding, int]:

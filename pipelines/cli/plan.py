@@ -37,7 +37,7 @@ from pipelines.run.progress import SilentReporter, timing
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, list_pending_shards
 from pipelines.run.stage import RecordStage
 from pipelines.run.workspace import StageFolder, Workspace
-from schemas.manifest import Manifest
+from schemas.manifest import Manifest, Usage
 
 HOUR = 3600.0
 JUDGES = ("judge", "second_judge", "process_judge")
@@ -209,10 +209,25 @@ def _estimate_stage(assembly: Assembly, plan: PlannedStage, rows_in: Interval) -
     return StageEstimate(
         plan.name, state, "measured", rows, rows_in, rows_out, pending, requests, recorded,
         tokens=share(used.tokens_in + used.tokens_out),
-        money=share(used.cost),
+        money=None if (money := share(1.0)) is None else money.times(_price_again(assembly.config, plan, used)),
         gpu_hours=share(used.gpu_seconds / HOUR),
         hours=left.scale(evidence.seconds / rows / HOUR),
     )  # fmt: skip
+
+
+def _price_again(config: RunConfig, plan: PlannedStage, used: Usage) -> Interval:
+    """Return what measured requests would cost now: perhaps they were made live, and are now to go in batches.
+
+    Where some of the stage's roles are asked in batches and others live, their parts are not known.
+    """
+    models = [
+        config.models.get(entry.role) for entry in plan.stage.models() if entry.role in config.models.list_roles()
+    ]
+    shares = {model.price_share for model in models if model.price_in or model.price_out}
+    if shares in (set(), {1.0}) and not used.discount:
+        return make_exact(used.cost)
+    low, high = (bound(shares or {1.0}) * (used.cost + used.discount) for bound in (min, max))
+    return Interval(low=low, middle=min(max(used.cost, low), high), high=high)
 
 
 def _measure(evidence: Manifest, total: float, most: float, by_shard: Sequence[float]) -> Interval:

@@ -455,6 +455,11 @@ class ModelConfig(Section):
     )
     batch: BatchConfig = BatchConfig()
 
+    @property
+    def price_share(self) -> float:
+        """What is paid of the prices of tokens."""
+        return self.batch.price if self.mode == "batch" else 1.0
+
 
 class ModelsConfig(Section):
     """Roles of a run. A judge is never the model it judges."""

@@ -231,25 +231,23 @@ class Roles:
         config = self.config.models.get(role)
         if not config.name:
             raise ConfigError(explain_missing([role]))
+        price = Price(config.price_in, config.price_out, config.gpu_price, config.price_share)
         if config.mode == "batch":
-            return self._build_batched(role, config)
-        price = Price(config.price_in, config.price_out, config.gpu_price)
+            # The model itself knows its epoch: it waits for no batch of an older one.
+            return RecordedChat(self._build_batched(role, config), self.replies, price, self.budget)
         model = build_model(role, config, self.pictures, self.vendors)
         return RecordedChat(model, self.replies, price, self.budget, epoch=self.find_epoch(role))
 
-    def _build_batched(self, role: str, config: ModelConfig) -> RecordedChat:
+    def _build_batched(self, role: str, config: ModelConfig) -> ChatModel:
         from pipelines.services.clients.batch import BatchChat
 
         def is_recorded(key: str) -> bool:
             return self.replies.read(key) is not None
 
-        # The model itself knows its epoch: it waits for no batch of an older one.
         epoch, folder = self.find_epoch(role), self.workspace.batches
         model = BatchChat(config, folder, is_recorded, epoch, self.pictures.load, self.vendors, self.say)
         self._batched.append(model)
-        share = config.batch.price
-        price = Price(config.price_in * share, config.price_out * share, config.gpu_price)
-        return RecordedChat(model, self.replies, price, self.budget)
+        return model
 
     def ask(self, role: str, prompt: str, version: int = 1) -> RoleClient:
         """Return a role's model with a prompt."""

@@ -93,16 +93,20 @@ def add_waited(seconds: float, day: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Prices of a million tokens in, a million tokens out and a GPU-hour, in the currency of the configuration."""
+    """Prices of a million tokens in, a million tokens out and a GPU-hour, in the currency of the configuration.
+
+    ``share`` is what is paid of the prices of tokens: less than 1 in batches.
+    """
 
     tokens_in: float = 0.0
     tokens_out: float = 0.0
     gpu_hour: float = 0.0
+    share: float = 1.0
 
-    def charge(self, tokens_in: int, tokens_out: int, gpu_seconds: float) -> float:
-        """Return the price of what a request took."""
-        tokens = self.tokens_in * tokens_in + self.tokens_out * tokens_out
-        return tokens / MILLION + self.gpu_hour * gpu_seconds / HOUR
+    def charge(self, tokens_in: int, tokens_out: int, gpu_seconds: float) -> tuple[float, float]:
+        """Return the price of what a request took, and the discount that is taken off already."""
+        tokens = (self.tokens_in * tokens_in + self.tokens_out * tokens_out) / MILLION
+        return tokens * self.share + self.gpu_hour * gpu_seconds / HOUR, tokens * (1.0 - self.share)
 
 
 @dataclass(slots=True)

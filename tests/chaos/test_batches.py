@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.cli.plan import estimate_run
+from pipelines.config.loading import make_config, read_recipe
 from tests.benchmarks.batches import Job
 from tests.chaos.driving import call, check_one_line, copy_workspace, digest_files, make_run, run_small
 from tests.mock_batches import start_batches
@@ -17,9 +19,20 @@ TINY = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.sha
 
 def make_solved(workspace: Path, url: str, *solver: str) -> list[str]:
     """Return the command line of a run until difficulty whose solver is served at an address."""
+    return make_run(workspace, "--until", "difficulty", settings=list_solver(url, *solver))
+
+
+def list_solver(url: str, *solver: str) -> tuple[str, ...]:
     own = ("adapter=openai", "name=mock", "revision=r1", "settings={}", "price_out=1000", f"base_url={url}", *solver)
-    settings = (*TINY, *(f"models.solver.{setting}" for setting in own), "judging.max_unscored=1.0")
-    return make_run(workspace, "--until", "difficulty", settings=settings)
+    return (*TINY, *(f"models.solver.{setting}" for setting in own), "judging.max_unscored=1.0")
+
+
+def plan_difficulty(workspace: Path, *settings: str) -> float:
+    """Return what a plan for more seeds says that the stage will cost."""
+    config = make_config(read_recipe("demo"), [*settings, "seeds.limit=40"])
+    money = {stage.stage: stage.money for stage in estimate_run(config, workspace).stages}["difficulty"]
+    assert money is not None
+    return money.middle
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +91,14 @@ def test_a_stage_in_batches_makes_the_bytes_of_live_requests_at_half_the_price(g
         other, "stages/difficulty/*/*.parquet"
     )
     assert "requests is completed" in batched.err
+    # Plans know what a measured run was asked in.
+    plans = [
+        plan_difficulty(root, *list_solver(url, mode))
+        for root in (workspace, other)
+        for mode in ("mode=live", "mode=batch")
+    ]
+    assert plans == pytest.approx([plans[0], plans[0] / 2] * 2)
+    assert plans[0] > 0
 
 
 @pytest.mark.slow

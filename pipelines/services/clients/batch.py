@@ -49,7 +49,7 @@ from pipelines.services.protocols import ChatReply, ChatRequest
 
 if TYPE_CHECKING:
     from openai import OpenAI
-    from openai.types import Batch
+    from openai.types import Batch, FileObject
 
 T = TypeVar("T")
 
@@ -148,22 +148,24 @@ class BatchServer:
     def upload(self, path: Path) -> str:
         """Send a file of requests and return its id."""
         with path.open("rb") as source:
-            return self._call(lambda client: client.files.create(file=(path.name, source), purpose="batch")).id
+            return _read_id(self._call(lambda client: client.files.create(file=(path.name, source), purpose="batch")))
 
     def create(self, note: BatchNote) -> str:
         """Create the batch of an uploaded file and return its id."""
-        return self._call(
-            lambda client: client.batches.create(
+
+        def create(client: "OpenAI") -> "Batch":
+            return client.batches.create(
                 input_file_id=note.file_id, endpoint=ENDPOINT, completion_window="24h", metadata={TAG: note.tag}
             )
-        ).id
+
+        return _read_id(self._call(create))
 
     def find(self, note: BatchNote) -> str:
         """Return the id of the batch with a note's tag, whatever became of its creator; empty if there is none."""
 
         def look(client: "OpenAI") -> str:
             for batch in client.batches.list(limit=100):
-                if batch.created_at < note.written - DAY:
+                if (batch.created_at or 0) < note.written - DAY:
                     break
                 if (batch.metadata or {}).get(TAG) == note.tag and batch.status != "failed":
                     return batch.id
@@ -177,7 +179,9 @@ class BatchServer:
 
     def retrieve(self, note: BatchNote) -> "Batch":
         """Return the batch as it is now."""
-        return self._call(lambda client: client.batches.retrieve(note.batch_id))
+        batch = self._call(lambda client: client.batches.retrieve(note.batch_id))
+        _read_id(batch)
+        return batch
 
     def read_answers(self, batch: "Batch", keys: AbstractSet[str]) -> dict[str, Answer]:
         """Return the lines of a batch that has ended, by key; keys without a line are left out."""
@@ -225,16 +229,32 @@ class BatchServer:
             raise self._explain(error.status_code, error.response.headers, error.response.content) from None
         except OpenAIError as error:
             raise NoReply(f"{type(error).__name__}: {redact(str(error).encode(), self._read_key())}") from None
+        except (ValueError, RecursionError) as error:
+            # The package lets out what reading JSON raises.
+            raise NoReply(f"no JSON ({type(error).__name__})") from None
 
     def _explain(self, status: int, headers: Mapping[str, str], body: bytes) -> SynthError | NoReply:
         said = redact(body, self._read_key())
         if status in (404, 405):
             return ConfigError(
-                f'{self.place}: HTTP {status} ({said[:300]}); mode = "batch" needs a server with /files and /batches'
+                f'{self.place}: HTTP {status} ({said[:_QUOTED]}); mode = "batch" needs a server with /files and '
+                "/batches; a batch that it has forgotten is given up by removing its note from the workspace's batches/"
             )
         error = explain_refusal(self.settings, self.place, HttpReply(status, headers, body), said)
         # Here no single record is at fault.
-        return ConfigError(f"{error}; see batch.rows") if isinstance(error, RecordFailed) else error
+        return ConfigError(f"{error.detail}; see batch.rows") if isinstance(error, RecordFailed) else error
+
+
+def _read_id(found: "FileObject | Batch") -> str:
+    """Return the id; the package does not check what a server says.
+
+    Raises:
+        NoReply: if there is none.
+    """
+    name = getattr(found, "id", None)
+    if not isinstance(name, str) or not name:
+        raise NoReply(f"no file or batch but {str(found)[:_QUOTED]!r}")
+    return name
 
 
 def _fetch(file_id: str, client: "OpenAI") -> bytes:
@@ -253,12 +273,12 @@ def _read_lines(content: bytes, settings: ModelConfig, secret: str) -> Iterator[
 
 
 def _read_result(result: _Result, settings: ModelConfig, secret: str) -> Answer:
-    response, error = result.response, result.error
+    response, error = result.response, result.error or _ResultError()
     if response is None:
-        code, message = (error.code or "", error.message or "") if error else ("", "")
-        return Unanswered(redact(f"{code}: {message}".encode(), secret), blamed="expired" not in code)
+        said = redact(f"{error.code}: {error.message}".encode(), secret)
+        return Unanswered(said, blamed="expired" not in (error.code or ""))
     body = orjson.dumps(response.body)
-    if response.status_code == 200 and error is None:
+    if response.status_code == 200:
         try:
             return read_completion(body, secret)
         except NoReply as problem:

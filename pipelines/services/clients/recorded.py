@@ -134,13 +134,15 @@ class RecordedChat:
         async def ask() -> str:
             since = time.monotonic()
             reply = await self.model.chat(request)
+            cost, discount = self.price.charge(reply.tokens_in, reply.tokens_out, reply.gpu_seconds)
             usage = Usage(
                 calls=1,
                 retries=reply.retries,
                 tokens_in=reply.tokens_in,
                 tokens_out=reply.tokens_out,
                 gpu_seconds=reply.gpu_seconds,
-                cost=self.price.charge(reply.tokens_in, reply.tokens_out, reply.gpu_seconds),
+                cost=cost,
+                discount=discount,
             )
             count_usage(usage)
             if self.budget is not None:

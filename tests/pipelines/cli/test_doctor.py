@@ -1,9 +1,13 @@
+from pathlib import Path
+
 import pytest
 
 from pipelines.cli.commands import run_recipe
 from pipelines.cli.doctor import examine_run
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
+from tests.mock_batches import BatchMock, serve_batches
+from tests.mock_openai import start_mock
 
 CONFIG = make_config(read_recipe("demo"), [])
 NOBODY = "http://127.0.0.1:9/v1"
@@ -89,3 +93,22 @@ def test_attempts_that_are_one_answer_are_warned_of(tmp_path):
     assert "temperature 0" in found["attempts"].detail
     assert "m plays two" in found["solvers"].detail
     assert not any(finding.what == "attempts" for finding in examine_run(CONFIG, tmp_path).findings)
+
+
+def look_at_batches(url):
+    writer = (
+        f'{{ adapter = "openai", name = "mock", base_url = "{url}", api_key_env = "SYNTH_TEST_KEY", mode = "batch" }}'
+    )
+    config = make_config(read_recipe("demo"), [f"models.writer={writer}"])
+    (found,) = [each for each in examine_run(config, Path("nowhere")).findings if each.what.endswith("batches")]
+    return found.state, found.detail
+
+
+def test_a_server_is_asked_for_its_batch_api_where_a_role_needs_it(monkeypatch):
+    monkeypatch.setenv("SYNTH_TEST_KEY", "secret")
+    with serve_batches(BatchMock()) as mock:
+        assert look_at_batches(mock.url) == ("ok", "the server has a Batch API")
+    with start_mock() as url:
+        state, detail = look_at_batches(url)
+    assert state == "problem"
+    assert detail == 'no Batch API (HTTP 404: {}); set mode = "live" for writer'

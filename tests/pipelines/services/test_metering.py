@@ -81,7 +81,11 @@ def test_a_budget_says_what_was_spent_of_which_limit(limits, says):
 
 def test_prices_are_of_a_million_tokens_and_of_a_gpu_hour():
     prices = (Price(), Price(tokens_in=3.0), Price(tokens_out=15.0), Price(gpu_hour=2.0), Price(3.0, 15.0, 2.0))
-    assert [price.charge(2_000_000, 1_000_000, 1800.0) for price in prices] == [0.0, 6.0, 15.0, 1.0, 22.0]
+    assert [price.charge(2_000_000, 1_000_000, 1800.0)[0] for price in prices] == [0.0, 6.0, 15.0, 1.0, 22.0]
+
+
+def test_a_share_is_paid_of_the_prices_of_tokens_and_the_rest_is_the_discount():
+    assert Price(3.0, 15.0, 2.0, share=0.5).charge(2_000_000, 1_000_000, 1800.0) == (11.5, 10.5)
 
 
 def test_a_budget_without_a_limit_or_below_it_lets_a_request_be_sent():

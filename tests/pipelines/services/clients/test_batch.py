@@ -4,8 +4,12 @@ import asyncio
 import json
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipelines.config.settings import BatchConfig, ModelConfig
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
@@ -17,6 +21,7 @@ from pipelines.services.metering import Price, open_meter
 from pipelines.services.protocols import ChatRequest, Message
 from schemas.base import Nested
 from tests.mock_batches import BatchMock, Plan, serve_batches
+from tests.pipelines.services.clients.live_servers import FAULTS, LiveServer, run_handler, say
 
 
 class Asked(Nested):
@@ -34,8 +39,8 @@ REQUESTS = [make_request(number) for number in range(8)]
 def make_chat(mock, folder, recorded=(), said=None, **more):
     batch = BatchConfig(**{"rows": 4, "wait_s": 0.05, "poll_s": 0.02} | more.pop("batch", {}))
     base = {"name": "mock", "base_url": mock.url, "mode": "batch", "batch": batch, "patience": 20.0}
-    settings = ModelConfig(**base | more)
-    chat = BatchChat(settings, folder / "batches", lambda key: key in recorded)
+    config = ModelConfig(**base | more)
+    chat = BatchChat(config, folder / "batches", lambda key: key in recorded)
     return chat if said is None else replace(chat, say=said)
 
 
@@ -203,7 +208,7 @@ def test_a_server_that_never_has_room_stops_the_run(tmp_path):
     assert "lower batch.rows" in str(replies[0])
 
 
-@pytest.mark.parametrize("plan", [Plan(lost=[0]), Plan(refused={"0": 500}), Plan(refused={"0": 429, "1": 503})])
+@pytest.mark.parametrize("plan", [Plan(lost=[0]), Plan(refused={"0": 500})])
 def test_a_batch_whose_creation_got_no_reply_is_created_once(tmp_path, plan):
     mock = BatchMock(0.02, plan)
     replies = run(mock, tmp_path, batch={"rows": 8})
@@ -232,12 +237,60 @@ def test_a_server_without_batches_is_a_config_error(tmp_path):
     assert "needs a server with /files and /batches" in str(replies[0])
 
 
+FILE = {"id": "file-1", "object": "file"}
+BATCH = {"id": "batch_1", "object": "batch", "status": "completed", "output_file_id": "file-2", "metadata": {}}
+STEPS = [
+    "POST /v1/files",
+    "POST /v1/batches",
+    "GET /v1/batches",
+    "GET /v1/batches/batch_1",
+    "GET /v1/files/file-2/content",
+]
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_whatever_a_server_sends_a_run_that_cannot_go_on_stops_in_order(tmp_path, fault, step):
+    def respond(asked):
+        name = f"{asked.method} {asked.path}"
+        if name == step or (name == STEPS[0] and step == STEPS[1]):
+            return FAULTS[fault]
+        return say(FILE if "files" in name else BATCH)
+
+    with run_handler(LiveServer(respond=respond)) as server:
+        url = f"http://127.0.0.1:{server.port}/v1"
+        with closing(make_chat(BatchMock(url=url), tmp_path, patience=0.0, tries=1)) as chat:
+            replies = asyncio.run(ask_all(chat, REQUESTS[:4]))
+    assert all(isinstance(reply, Unavailable | ConfigError) for reply in replies), replies
+
+
 def test_the_price_of_a_batch_is_what_its_replies_took(tmp_path):
     mock, store = BatchMock(0.02), open_replies(tmp_path / "replies")
     with opened(mock, tmp_path) as chat, open_meter() as meter, closing(store):
         asyncio.run(ask_all(RecordedChat(chat, store, Price(1e6, 1e6))))
     usage = meter.usage
     assert (usage.calls, usage.tokens_in, usage.tokens_out, usage.cost) == (8, 88, 56, 144.0)
+
+
+@settings(max_examples=15)
+@given(
+    failed=st.sampled_from([0.0, 0.1, 0.5]),
+    expired=st.lists(st.integers(0, 5), max_size=3),
+    crowded=st.lists(st.integers(0, 5), max_size=3),
+    rows=st.integers(1, 9),
+    refused=st.booleans(),
+)
+def test_whatever_becomes_of_its_batches_a_request_ends_once_and_is_paid_once(failed, expired, crowded, rows, refused):
+    bad = {"number 5": "content_filter"} if refused else {}
+    mock = BatchMock(0.01, Plan(failed=failed, expired=expired, crowded=crowded, bad=bad))
+    with TemporaryDirectory() as folder:
+        batch = {"rows": rows, "wait_s": 0.02, "poll_s": 0.01}
+        replies = run(mock, Path(folder), tries=30, batch=batch)
+        noted = [key for note in list_notes(Path(folder)) for key in note.keys]
+    right = [reply.text for reply in replies if not isinstance(reply, Exception)]
+    assert len(set(right)) == len(right) == 8 - refused
+    assert isinstance(replies[5], RecordFailed) == refused
+    assert mock.counts["paid"] == len(mock.bought) == len(set(noted)) == len(noted) == 8 - refused
 
 
 # What is found again
