@@ -30,6 +30,7 @@ from pipelines.run.runner import (
     write_record_shards,
 )
 from pipelines.run.stage import RecordStage
+from pipelines.run.stopping import heeding_signals
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.serving import owned_servers
 
@@ -70,7 +71,9 @@ def submit_stage(plan: PlannedStage, shard_rows: int) -> int:
     """Run what is missing of a stage as tasks and return its number of shards."""
     if not isinstance(plan.stage, RecordStage):
         return run_whole(_quote(plan), shard_rows)
-    asyncio.run(_run_pending(plan))
+    with heeding_signals():
+        # Prefect's own handler of SIGTERM would raise amid the loop, and requests in flight would be paid for nothing.
+        asyncio.run(_run_pending(plan))
     return count_shards(plan)
 
 

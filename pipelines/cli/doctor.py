@@ -93,7 +93,7 @@ _SCHEMA = {
 }
 _SENT = {
     *("name", "api_key_env", "replies", "profile", "temperature", "top_p", "presence_penalty", "reasoning_effort"),
-    *("chat_template_kwargs", "extra_body", "headers", "image"),
+    *("chat_template_kwargs", "extra_body", "headers", "image", "mode"),
 }
 """Settings of which a server sees something in a request."""
 _TOOLS = '[{"type":"function","function":{"name":"look","parameters":{"type":"object","properties":{}}}}]'

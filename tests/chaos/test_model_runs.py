@@ -34,6 +34,7 @@ IN_FLIGHT = 8
 """Questions that reach the difficulty stage: each has one request in flight."""
 GRACE = 30.0
 MOST_SECONDS = 90.0
+PATIENT = ("--set", "models.solver.timeout=600")
 
 
 @pytest.fixture(scope="module")
@@ -181,11 +182,9 @@ def heed_interrupts() -> None:
 
 
 def interrupt(
-    workspace: Path, url: str, times: int, answered: int, number: signal.Signals = signal.SIGINT, pause: float = 1.0
+    command: list[str], url: str, times: int, answered: int, number: signal.Signals = signal.SIGINT, pause: float = 1.0
 ) -> tuple[Outcome, float]:
     """Send a run so many signals, ``pause`` after so many requests are answered; return its end and its seconds."""
-    settings = ("--set", "models.solver.timeout=600")
-    command = [*make_solved(workspace, url), *settings]
     with subprocess.Popen(
         command,
         cwd=ROOT,
@@ -220,7 +219,7 @@ def test_an_interrupt_keeps_what_was_answered_though_requests_hang_and_the_same_
     recorded = count_replies(workspace)
     hanging = Schedule(at={"3": "hang", "11": "hang"})
     with start_mock("--latency", "0.01", schedule=hanging, folder=tmp_path) as url:
-        outcome, seconds = interrupt(workspace, url, times, answered=12)
+        outcome, seconds = interrupt(make_solved(workspace, url, *PATIENT), url, times, answered=12)
         line = check_one_line(outcome, 3)
         assert "interrupted" in line
         assert seconds < (GRACE + 10.0 if times == 1 else 10.0)
@@ -238,23 +237,24 @@ def test_an_interrupt_keeps_what_was_answered_though_requests_hang_and_the_same_
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_signals_at_several_moments_make_nothing_be_paid_twice(workspace: Path, number: signal.Signals) -> None:
-    with start_mock("--latency", "0.4") as url:
-        for more, pause in ((1, 0.0), (3, 0.2), (8, 0.3)):
-            answered = read_counts(url)["paid"] + more
-            outcome, _ = interrupt(workspace, url, 1, answered, number, pause)
+    """Two questions at a time: each signal leaves questions that were not begun."""
+    with start_mock("--latency", "0.3") as url:
+        command = make_solved(workspace, url, "--set", "runtime.concurrency=2")
+        for pause in (0.0, 0.15, 0.3):
+            before = read_counts(url)["paid"]
+            outcome, _ = interrupt(command, url, 1, before + 1, number, pause)
             assert "interrupted" in check_one_line(outcome, 3)
             counts = read_counts(url)
-            assert counts["requests"] == counts["paid"] >= answered
-        stage = read_difficulty(run_solved(workspace, url))
-        counts = read_counts(url)
-    assert stage["calls"] > 0
-    assert counts["paid_duplicates"] == 0
+            assert counts["requests"] == counts["paid"] > before
+        stage = read_difficulty(call(command))
+        assert stage["calls"] > 0
+        assert read_counts(url)["paid_duplicates"] == 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_second_signal_drops_what_hangs(workspace: Path, tmp_path: Path, number: signal.Signals) -> None:
     with start_mock("--latency", "0.01", schedule=Schedule(at={"3": "hang"}), folder=tmp_path) as url:
-        outcome, seconds = interrupt(workspace, url, 2, 8, number)
+        outcome, seconds = interrupt(make_solved(workspace, url, *PATIENT), url, 2, 8, number)
     assert "interrupted" in check_one_line(outcome, 3)
     assert seconds < GRACE / 2

@@ -5,13 +5,16 @@ from contextlib import closing
 
 import pytest
 
+from pipelines.cli.doctor import examine_run
 from pipelines.cli.status import prune_replies, render_pruned, render_replies, summarise_replies
+from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError, CorruptInput, Unavailable
 from pipelines.run.shards import Origin, ShardInput, ShardRows, seal_stage, write_shard
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import FILE, open_replies
 from schemas.datasets import Difficulty
 from schemas.manifest import Usage
+from tests.chaos.driving import call_here
 from tests.pipelines.cli.conftest import FakeStage, show
 
 DAY = 86400
@@ -222,3 +225,33 @@ def test_a_damaged_store_is_said_to_be_damaged(root):
     file.write_bytes(whole[: 6 * 4096] + b"\xff" * (len(whole) - 6 * 4096))
     with pytest.raises(CorruptInput, match="reply store"):
         summarise_replies(root)
+
+
+def test_check_and_repair_tell_what_is_damaged_save_the_rest_and_doctor_looks(root, capsys):
+    assert call_here(capsys, "replies", "check", "--workspace", root).out == "303 replies are whole\n"
+    assert look(root).state == "ok"
+    with closing(sqlite3.connect(Workspace(root).replies / FILE)) as edit:
+        edit.execute("UPDATE replies SET reply = CAST(x'ff' AS TEXT) WHERE key = 'old-1'")
+        edit.commit()
+    found = call_here(capsys, "replies", "check", "--workspace", root)
+    assert (found.code, found.out) == (1, "302 replies are whole, not: 1 of model [a]@1\n")
+    assert "synth replies repair" in found.err
+    assert look(root).state == "problem"
+    repaired = call_here(capsys, "replies", "repair", "--workspace", root)
+    assert repaired.code == 0
+    assert "302 replies are saved" in repaired.out
+    assert str(Workspace(root).replies / "damaged-1") in repaired.out
+    assert call_here(capsys, "replies", "check", "--workspace", root).code == 0
+    assert list_keys(root)["asks"] == {*list_keys(root)["replies"], "old-1", "old-lost", "failed"}
+    assert look(root).state == "ok"
+
+
+def test_where_nothing_is_recorded_nothing_is_damaged(tmp_path, capsys):
+    for command in ("check", "repair"):
+        assert call_here(capsys, "replies", command, "--workspace", tmp_path).code == 0
+    assert not Workspace(tmp_path).replies.exists()
+
+
+def look(root):
+    examination = examine_run(make_config(read_recipe("demo")), root)
+    return next(finding for finding in examination.findings if finding.what == "replies")

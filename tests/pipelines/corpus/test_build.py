@@ -338,3 +338,38 @@ def test_a_killed_worker_stops_the_build_and_the_next_one_goes_on(write_dump, tm
     build_corpus(dump, out, range_bytes=20_000)
     assert Corpus.open(out).manifest.counts.articles == 2000
     assert [path.name for path in out.parent.iterdir()] == ["out"]
+
+
+INTERRUPTED = """
+import signal, sys, threading, time
+from pathlib import Path
+from pipelines.corpus.build import build_corpus, place_unfinished
+from pipelines.run.stopping import heeding_signals
+from tests.pipelines.corpus.test_build import find_workers
+
+def tell():
+    while not find_workers():
+        time.sleep(0.01)
+    print(*find_workers(), flush=True)
+
+if __name__ == "__main__":
+    with heeding_signals():
+        threading.Thread(target=tell, daemon=True).start()
+        build_corpus(Path(sys.argv[1]), Path(sys.argv[2]), workers=2)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_processes_that_read_the_dump(write_dump, tmp_path, number):
+    program = tmp_path / "program.py"
+    program.write_text(INTERRUPTED)
+    dump, environment = write_articles(write_dump, 4000), os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
+    command = [sys.executable, str(program), str(dump), str(tmp_path / "out")]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        workers = [int(word) for word in child.stdout.readline().split()]
+        child.send_signal(number)
+        _, said = child.communicate(timeout=60)
+    assert workers
+    assert said.rstrip().endswith("KeyboardInterrupt"), said
+    assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
