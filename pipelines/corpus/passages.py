@@ -1,4 +1,4 @@
-"""The full-text index over passages: tantivy, ranked by BM25 over the title, which counts double, and the text.
+"""The full-text index over passages: tantivy, ranked by BM25 over title and text.
 
 The index is cut into segments by the passages alone, and each is written by one thread: however many write, the files
 are the same bytes, and so are hits, scores and the order of ties, which is that of the passages. Words lose case and
@@ -43,7 +43,8 @@ SEGMENT_CHARACTERS = 1 << 27
 """Text of a segment: a query looks its words up in each, and each thread that writes holds one in memory."""
 WRITER_BYTES = 3 << 30
 """More than the postings of a segment take, so that tantivy never cuts one in two; a bound, not a reservation."""
-TITLE_BOOST = 2.0
+TITLE_BOOST = 0.25
+"""Words are rare in titles, which counts by itself: with more, pages that a query names hide those that tell."""
 QUOTED_WORDS = 6
 """From so many words on, a query may be a quotation."""
 COMMON_WORD = 1 << 20
@@ -97,20 +98,37 @@ def _pair_letters(run: Match[str]) -> str:
 
 
 def _list_words(text: str) -> list[str]:
-    """Return the words of a query or a phrase as the index has them."""
+    """Return the words of a query as the index has them."""
     return _make_analyzer().analyze(_split_pairs(text))
 
 
-def write_passages(folder: Path, passages: Iterable[PassageRow], threads: int = 1) -> int:
-    """Index passages in a new folder and return their number; the number of threads changes no byte.
+def _list_phrase(phrase: str) -> tuple[str, ...]:
+    """Return the words of a phrase without single unspaced letters at its ends: in a text they are parts of pairs."""
+    words = _list_words(phrase)
+    while len(words) > 1 and _is_letter(words[0]):
+        del words[0]
+    while len(words) > 1 and _is_letter(words[-1]):
+        del words[-1]
+    return tuple(words)
 
-    Memory holds up to two segments of text a thread, and the postings of one.
+
+def _is_letter(word: str) -> bool:
+    return len(word) == 1 and UNSPACED.match(word) is not None
+
+
+def write_passages(
+    folder: Path, passages: Iterable[PassageRow], threads: int = 1, characters: int = SEGMENT_CHARACTERS
+) -> int:
+    """Index passages in a new folder, so many characters a segment, and return how many there are.
+
+    The number of threads changes no byte. Memory holds up to two segments of text a thread, and the postings
+    of one.
     """
     folder.mkdir(parents=True)
     metas: list[dict[str, Any]] = []
     under_way: deque[Future[dict[str, Any]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
-        for number, segment in enumerate(_cut_segments(passages)):
+        for number, segment in enumerate(_cut_segments(passages, characters)):
             if len(under_way) > threads:
                 metas.append(under_way.popleft().result())
             under_way.append(pool.submit(_write_segment, folder, number, segment))
@@ -120,12 +138,12 @@ def write_passages(folder: Path, passages: Iterable[PassageRow], threads: int = 
     return sum(segment["max_doc"] for segment in segments)
 
 
-def _cut_segments(passages: Iterable[PassageRow]) -> Iterator[Sequence[PassageRow]]:
+def _cut_segments(passages: Iterable[PassageRow], characters: int) -> Iterator[Sequence[PassageRow]]:
     """Yield the passages segment by segment; the last may be empty."""
     held: list[PassageRow] = []
     size = 0
     for passage in passages:
-        if size >= SEGMENT_CHARACTERS:
+        if size >= characters:
             yield held
             held, size = [], 0
         held.append(passage)
@@ -228,7 +246,7 @@ class PassageIndex:
             return []
         queries = [self._match_any(tokens)]
         if len(words) >= QUOTED_WORDS and self._count_rarest(words) <= self._most_read:
-            queries.insert(0, self._match_phrase(words))
+            queries.insert(0, self._match_phrase(_list_phrase(query)))
         found: dict[tuple[int, int], tuple[float, DocAddress]] = {}
         for each in queries:
             for score, place in self._searcher.search(each, k, count=False).hits:
@@ -246,13 +264,13 @@ class PassageIndex:
             limit: passages found at most.
 
         Returns:
-            None when there are more passages than the limit, or when a phrase is of words so common that looking for
-            it would take long.
+            None when there are more passages than the limit, or when a phrase is one letter of a script without spaces,
+            or of words so common that looking for it would take long.
         """
         sought = []
-        for words in dict.fromkeys(tuple(_list_words(phrase)) for phrase in phrases):
-            rarest = self._count_rarest(words) if words else 0
-            if rarest > (limit if len(words) == 1 else self._most_read):
+        for words in dict.fromkeys(filter(None, map(_list_phrase, phrases))):
+            rarest = self._count_rarest(words)
+            if rarest > (limit if len(words) == 1 else self._most_read) or _is_letter(words[0]):
                 return None
             if rarest:
                 sought.append((Occur.Should, self._match_phrase(words)))

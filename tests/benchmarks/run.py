@@ -27,6 +27,7 @@ from tests.benchmarks import (
     overlap,
     resume,
     rollouts,
+    search,
     serving,
 )
 from tests.benchmarks.measured import Measured
@@ -48,6 +49,7 @@ SECTIONS: Mapping[str, Callable[[Path], list[Measured]]] = {
     "dump": dump.measure,
     "graph": graph.measure,
     "corpus": corpus.measure,
+    "search": search.measure,
 }
 TITLES = {
     "demo": "What a user of the demo waits for",
@@ -65,6 +67,7 @@ TITLES = {
     "dump": "Reading a dump beside bz2",
     "graph": "A link graph of the size of English Wikipedia",
     "corpus": "The corpus stage by the size of the dump",
+    "search": "Full-text search beside SQLite's FTS5",
 }
 
 
