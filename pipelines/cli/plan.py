@@ -10,7 +10,7 @@ A sample also tells, by domain, how many seeds an accepted question takes and wh
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -33,6 +33,7 @@ from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput
 from pipelines.run.assembly import Assembly
 from pipelines.run.corpora import count_cores, find_dump, name_corpus
+from pipelines.run.costs import RowCost, read_spent, share_costs
 from pipelines.run.progress import SilentReporter, timing
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, list_pending_shards
 from pipelines.run.stage import RecordStage
@@ -101,6 +102,8 @@ class RunEstimate:
     """How far each limit of the configured budget goes, a sentence each."""
     sample: SampleYield | None = None
     """What a sample that was run for this estimate made of its seeds."""
+    a_trajectory: tuple[RowCost, ...] = ()
+    """What an accepted trajectory takes of each stage, by measured runs; empty where a stage was not measured."""
 
 
 def make_sample_config(config: RunConfig, seeds: int) -> RunConfig:
@@ -133,9 +136,11 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
         return RunEstimate("to build", tuple(StageEstimate(name, "to do") for name in names), dump)
     with closing(Assembly(config, workspace, Corpus.open(folder))) as assembly:
         rows, estimates = make_exact(len(assembly.corpus.article_nodes())), dict[str, StageEstimate]()
-        for plan in assembly.plan_stages():
+        plans = assembly.plan_stages()
+        for plan in plans:
             rows_in = estimates[plan.sources[0].name].rows_out if plan.sources else rows
             estimates[plan.name] = _estimate_stage(assembly, plan, rows_in or rows)
+        a_trajectory = _share_costs(plans, estimates)
     stages = tuple(estimates.values())
     limits = {"money": config.budget.money, "tokens": config.budget.tokens, "gpu_hours": config.budget.gpu_hours}
     reach = tuple(_describe_reach(limit, amount, stages) for limit, amount in limits.items() if amount)
@@ -144,7 +149,30 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
         stages = tuple(replace(stage, money=None) for stage in stages)
     if not any(model.gpus for model in models):
         stages = tuple(replace(stage, gpu_hours=None) for stage in stages)
-    return RunEstimate(folder.name, stages, None, _sum_stages(stages), reach)
+    return RunEstimate(folder.name, stages, None, _sum_stages(stages), reach, None, a_trajectory)
+
+
+def _share_costs(plans: Sequence[PlannedStage], estimates: Mapping[str, StageEstimate]) -> tuple[RowCost, ...]:
+    """Return what the whole run takes for each accepted trajectory, by the pace of measured runs."""
+    used: list[tuple[str, Usage]] = []
+    for plan in plans[: [plan.name for plan in plans].index("trajectories") + 1]:
+        measured, rows_in = plan.folder.read_manifest() or _find_evidence(plan), estimates[plan.name].rows_in
+        if measured is None or rows_in is None:
+            return ()
+        spent, share = read_spent(measured), rows_in.middle / max(measured.rows_in, 1)
+        calls, tokens = round(spent.calls * share), round((spent.tokens_in + spent.tokens_out) * share)
+        used.append((plan.name, Usage(calls=calls, tokens_in=tokens, cost=spent.cost * share)))
+    accepted = estimates["trajectories"].rows_out
+    return share_costs(used, accepted.middle if accepted else 0.0)
+
+
+def _describe_costs(costs: Sequence[RowCost]) -> Iterator[str]:
+    """Yield what an accepted trajectory takes: requests, tokens and money, each with its parts by stage."""
+    for name, unit, places in (("calls", "requests", 1), ("tokens", "tokens", 0), ("money", "in money", 4)):
+        *parts, whole = [(cost.stage, getattr(cost, name)) for cost in costs] or [("all", 0.0)]
+        if whole[1]:
+            told = ", ".join(f"{stage} {amount:,.{places}f}" for stage, amount in parts)
+            yield f"An accepted trajectory takes {whole[1]:,.{places}f} {unit}: {told}."
 
 
 def measure_sample(config: RunConfig, root: Path) -> SampleYield | None:
@@ -397,7 +425,7 @@ def _find_world(config: GeneratedWorld, workspace: Workspace) -> Path | None:
 
 def render_estimate(estimate: RunEstimate) -> Table:
     """Return the estimate as a table; unknown numbers are ``?``, uncounted ones ``-``."""
-    lines = list(estimate.budget)
+    lines = [*estimate.budget, *_describe_costs(estimate.a_trajectory)]
     if (dump := estimate.dump) is not None:
         seconds = dump.core_seconds / count_cores()
         spent = f"{seconds:,.0f} s" if seconds < 600 else f"{seconds / HOUR:,.1f} h"

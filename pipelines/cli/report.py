@@ -36,8 +36,9 @@ from pipelines.files import write_text
 from pipelines.ids import draw_unit
 from pipelines.pictures import open_pixels
 from pipelines.release.making import read_picture
+from pipelines.run.costs import RowCost, read_spent, share_costs
 from pipelines.run.views import find_corpus, list_latest
-from schemas.datasets import Certificate, Difficulty, Enhancement, Grounding, Picture, Rewrite, Rollout
+from schemas.datasets import Certificate, Difficulty, Enhancement, Grounding, Picture, ReleaseEntry, Rewrite, Rollout
 from schemas.manifest import Manifest
 from schemas.proofs import UNCOUNTED, Proof
 
@@ -126,11 +127,22 @@ class EnhancementReport:
 
 
 @dataclass(frozen=True, slots=True)
+class ReleaseCosts:
+    """What a released row took of each stage; without rows there are no costs."""
+
+    rows: int
+    what: str
+    """What is counted: rows of sft, or of all datasets where it has none."""
+    stages: tuple[RowCost, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything the page shows."""
 
     corpus: str
     funnel: tuple[Mapping[str, Any], ...]
+    costs: "ReleaseCosts"
     distributions: tuple[Distribution, ...]
     questions: tuple[QuestionCard, ...]
     total: int
@@ -162,6 +174,7 @@ def collect_report(root: Path) -> Report:
     return Report(
         corpus=corpus.name if corpus else "",
         funnel=funnel,
+        costs=share_release_costs(root),
         distributions=_make_distributions(questions),
         questions=_make_cards(root, sample_questions(questions, QUESTIONS)),
         total=len(questions),
@@ -193,6 +206,15 @@ def _read_funnel(root: Path) -> tuple[Mapping[str, Any], ...]:
         manifest = Manifest.model_validate_json(latest.folder.manifest.read_bytes())
         found.append(manifest.model_dump(include=set(FUNNEL)))
     return tuple(found)
+
+
+def share_release_costs(root: Path) -> ReleaseCosts:
+    """Return what the latest stages took for each row of the latest releases."""
+    datasets = Counter(row.dataset for row in read_stage(root, "releases") if isinstance(row, ReleaseEntry))
+    rows, what = (datasets["sft"], "sft") if datasets["sft"] else (datasets.total(), "all datasets")
+    manifests = (Manifest.model_validate_json(latest.folder.manifest.read_bytes()) for latest in list_latest(root))
+    used = [(manifest.stage, read_spent(manifest)) for manifest in manifests]
+    return ReleaseCosts(rows, what, share_costs(used, rows))
 
 
 def _read_questions(root: Path) -> list[Grounding]:

@@ -71,11 +71,11 @@ def list_evidence(example: Example) -> tuple[Evidence, ...]:
     return (*(hop.evidence for hop in proof.hops), proof.answer_evidence)
 
 
-def list_credits(examples: Sequence[Example], base_url: str, corpus: str, lenient: bool = False) -> list[Credit]:
-    """Return each picture and page of the examples once, sorted.
+def list_credits(example: Example, base_url: str, corpus: str, lenient: bool = False) -> Iterator[Credit]:
+    """Yield each picture and page of a row; the same again for rows that share them.
 
     Args:
-        examples: the release's rows.
+        example: a row of the release.
         base_url: of the corpus's wiki.
         corpus: its digest.
         lenient: accept pages and pictures of unknown licence; their lines say so.
@@ -83,17 +83,16 @@ def list_credits(examples: Sequence[Example], base_url: str, corpus: str, lenien
     Raises:
         GateNotMet: if a picture or a page has no known licence, or pages cannot be linked to.
     """
-    found: set[Credit] = set()
-    for example in examples:
-        changes = list_changes(example)
-        found.update(credit_picture(picture, changes[picture.sha256], lenient) for picture in example.list_pictures())
-        found.update(credit_picture(picture, SCALED, lenient) for picture in example.list_thumbnails())
-        for evidence in list_evidence(example):
-            url = make_revision_url(base_url, evidence.title, evidence.revision)
-            found.add(credit_page("page", evidence.title, url, corpus))
-        if example.trajectory is not None:
-            found.update(credit_shown(page, base_url, corpus, lenient) for page in list_shown_pages(example.trajectory))
-    return sorted(found)
+    changes = list_changes(example)
+    for picture in example.list_pictures():
+        yield credit_picture(picture, changes[picture.sha256], lenient)
+    for picture in example.list_thumbnails():
+        yield credit_picture(picture, SCALED, lenient)
+    for evidence in list_evidence(example):
+        url = make_revision_url(base_url, evidence.title, evidence.revision)
+        yield credit_page("page", evidence.title, url, corpus)
+    for page in list_shown_pages(example.trajectory) if example.trajectory is not None else ():
+        yield credit_shown(page, base_url, corpus, lenient)
 
 
 def list_changes(example: Example) -> dict[str, str]:

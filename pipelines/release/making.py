@@ -23,6 +23,7 @@ from pipelines.release.rows import (
     RowMessage,
     SftRow,
     find_text_dialect,
+    list_shown,
     make_messages,
     read_values,
     show_pictures,
@@ -75,7 +76,7 @@ class Example:
     def list_pictures(self) -> tuple[Picture, ...]:
         """Return the row's pictures in reading order."""
         if self.trajectory is not None:
-            return make_messages(self.trajectory)[1]
+            return list_shown(self.trajectory)
         return (self.question.picture,) if self.question.picture else ()
 
     def list_thumbnails(self) -> tuple[Picture, ...]:
@@ -83,34 +84,6 @@ class Example:
         if self.entry.dataset != "rl":
             return ()
         return tuple(found.thumbnail for found in self.question.found if found.thumbnail)
-
-
-def join_examples(
-    questions: Sequence[Enhancement], trajectories: Sequence[Trajectory], entries: Sequence[ReleaseEntry]
-) -> list[Example]:
-    """Return each entry with its rows, sorted by the first picture's sha256, then id.
-
-    Raises:
-        ConservationError: if an entry names a question or trajectory that is not there.
-    """
-    by_question = {question.record_id: question for question in questions}
-    by_trajectory = {trajectory.record_id: trajectory for trajectory in trajectories}
-    examples = []
-    for entry in entries:
-        if entry.parent_id not in by_question or (entry.trajectory_id and entry.trajectory_id not in by_trajectory):
-            raise ConservationError(
-                f"releases: entry {entry.record_id} names {entry.parent_id} {entry.trajectory_id}, which does not exist"
-            )
-        trajectory = by_trajectory[entry.trajectory_id] if entry.trajectory_id else None
-        examples.append(Example(entry, by_question[entry.parent_id], trajectory))
-    return sorted(examples, key=lambda each: (_find_first(each), each.row_id))
-
-
-def _find_first(example: Example) -> str:
-    """Return the sha256 of an example's first picture; empty without one."""
-    shown = [image.picture for image in example.trajectory.images[:1]] if example.trajectory else []
-    first = shown[0] if shown else example.question.picture
-    return first.sha256 if first else ""
 
 
 COPIED = ("stop_reason", "verdict", "loss", "supports", "tokens", "snapshot", "day")
@@ -247,12 +220,6 @@ def make_chain(question: Enhancement | ProofRow) -> tuple[ChainLink, ...]:
     links = [(hop.relation, titles[hop.subject_id], titles[hop.object_id]) for hop in proof.hops]
     links.append((proof.answer_relation, proof.nodes[-1].title, question.answer.surface))
     return tuple(ChainLink(relation=name, subject=subject, object=target) for name, subject, target in links)
-
-
-def make_proofs(examples: Sequence[Example]) -> list[ProofRow]:
-    """Return one proof row for each question of the examples, by id."""
-    rows = {example.question.record_id: example for example in examples}
-    return [make_proof_row(example) for _, example in sorted(rows.items())]
 
 
 def read_proofs(folder: Path) -> Iterator[ProofRow]:

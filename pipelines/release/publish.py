@@ -3,17 +3,19 @@
 import json
 import os
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import resources
 from pathlib import Path
 
+from pipelines.checks.sets import Signature
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet
 from pipelines.files import clear_temps, explain_os_error, make_temp_path, sync_folder
 from pipelines.pictures import PictureStore
 from pipelines.release.card import (
     CardFacts,
+    Credit,
     Prose,
     find_cards,
     list_credits,
@@ -22,11 +24,13 @@ from pipelines.release.card import (
     render_card,
     render_credits,
 )
-from pipelines.release.making import Example, RowMaker, join_examples, make_proofs, name_picture
+from pipelines.release.facts import ReleaseFacts
+from pipelines.release.making import Example, RowMaker, make_proof_row, name_picture
 from pipelines.release.manifest import (
     MANIFEST,
     PublishedRelease,
     ReleaseContext,
+    ReleaseManifest,
     SplitEntry,
     check_release_files,
     digest_content,
@@ -44,6 +48,7 @@ from pipelines.release.rows import (
     plan_shards,
     write_shard_file,
 )
+from pipelines.release.spill import Examples, spill_material
 from schemas.base import derive_schema
 from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Trajectory
 from schemas.manifest import FileEntry
@@ -60,48 +65,53 @@ class ReleaseDraft:
     root: Path
     """The workspace."""
     dataset: Dataset
-    examples: tuple[Example, ...]
-    questions: tuple[Enhancement, ...]
-    """Every released question, those of other datasets included."""
+    examples: Examples
+    signatures: tuple[Signature, ...]
+    """Of every released question, those of other datasets included."""
     context: ReleaseContext
     prose: Prose
 
-    def list_splits(self) -> list[str]:
-        """Return the names of the splits that have rows."""
-        return sorted({example.entry.split for example in self.examples})
 
-    def list_examples(self, split: str) -> list[Example]:
-        """Return a split's rows in their order in the files."""
-        return [example for example in self.examples if example.entry.split == split]
+@dataclass(slots=True)
+class Survey:
+    """What one pass over a dataset's rows finds out: facts for the report, credits, and sizes for the shards."""
+
+    facts: ReleaseFacts = field(default_factory=ReleaseFacts)
+    credits: set[Credit] = field(default_factory=set)
+    weights: dict[str, list[int]] = field(default_factory=dict)
+    """Bytes of each row, by split."""
 
 
 def publish_releases(
     workspace_root: Path,
-    questions: Sequence[Enhancement],
-    trajectories: Sequence[Trajectory],
-    entries: Sequence[ReleaseEntry],
+    questions: Iterable[Enhancement],
+    trajectories: Iterable[Trajectory],
+    entries: Iterable[ReleaseEntry],
     context: ReleaseContext,
 ) -> list[PublishedRelease]:
     """Publish each dataset that has rows, under a version named by its content.
 
-    Publishing the same content again gives the same version and writes nothing. A crash leaves only a temporary folder,
-    which readers ignore and the next publish removes.
+    Rows are read once and wait on disk. Publishing the same content again gives the same version and writes nothing. A
+    crash leaves only a temporary folder, which readers ignore and the next publish removes.
 
     Raises:
+        ConservationError: if an entry names a question or trajectory that is not there.
         CorruptInput: if a picture is missing from the image store or has other bytes than its name says.
         GateNotMet: if a transcript, a licence, the splits or the card would break a rule of releases, or a version that
             exists no longer holds what its manifest says.
         Unavailable: if the disk is full.
     """
-    examples = join_examples(questions, trajectories, entries)
-    released = {example.question.record_id for example in examples}
-    kept = tuple(question for question in questions if question.record_id in released)
-    published = []
-    for dataset in DATASETS:
-        own = tuple(example for example in examples if example.entry.dataset == dataset)
-        if own:
-            prose = read_prose(dataset, find_cards())
-            published.append(publish_dataset(ReleaseDraft(workspace_root, dataset, own, kept, context, prose)))
+    home, published = workspace_root / "releases", []
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with spill_material(questions, trajectories, entries, home) as material:
+            for dataset in DATASETS:
+                if dataset in material.examples:
+                    own, prose = material.examples[dataset], read_prose(dataset, find_cards())
+                    draft = ReleaseDraft(workspace_root, dataset, own, material.signatures, context, prose)
+                    published.append(publish_dataset(draft))
+    except OSError as error:
+        raise explain_os_error(error, "releases") from error
     return published
 
 
@@ -124,12 +134,11 @@ def publish_dataset(draft: ReleaseDraft) -> PublishedRelease:
 
 def _fill_folder(draft: ReleaseDraft, staging: Path, home: Path) -> str:
     """Write the release into ``staging`` and move it home, unless its version is already there."""
-    files, splits = _write_data(draft, staging)
+    survey = _survey_rows(draft)
+    files, splits = _write_data(draft, staging, survey)
     files += _write_proofs(draft, staging)
     credits_path = staging / "ATTRIBUTION.tsv"
-    credit_lines = list_credits(
-        draft.examples, draft.context.base_url, draft.context.corpus, draft.context.settings.unknown_licences
-    )
+    credit_lines = sorted(survey.credits)
     credits_path.write_text(render_credits(credit_lines), encoding="utf-8")
     files.append(describe_file(credits_path, staging, len(credit_lines)))
     if draft.dataset == "rl":
@@ -141,7 +150,8 @@ def _fill_folder(draft: ReleaseDraft, staging: Path, home: Path) -> str:
     if (home / version).exists():
         _check_existing(home / version, content)
         return version
-    _write_documents(draft, staging, content, (tuple(files), splits))
+    manifest = make_release_manifest(draft.dataset, content, splits, tuple(files), draft.context)
+    _write_documents(draft, staging, survey.facts, manifest)
     _seal(staging, home / version)
     return version
 
@@ -155,20 +165,29 @@ def _check_existing(folder: Path, content: str) -> None:
         raise GateNotMet(f"release {folder}: its version is that of another content; move the folder away")
 
 
-def _write_data(draft: ReleaseDraft, staging: Path) -> tuple[list[FileEntry], tuple[SplitEntry, ...]]:
+def _survey_rows(draft: ReleaseDraft) -> Survey:
+    survey, store, context = Survey(), PictureStore(draft.root / "images"), draft.context
+    origin = (context.base_url, context.corpus, context.settings.unknown_licences)
+    for example in draft.examples:
+        survey.facts.add(example)
+        survey.credits.update(list_credits(example, *origin))
+        survey.weights.setdefault(example.entry.split, []).append(_weigh(store, example))
+    return survey
+
+
+def _write_data(draft: ReleaseDraft, staging: Path, survey: Survey) -> tuple[list[FileEntry], tuple[SplitEntry, ...]]:
     schema = make_release_schema(ROW_TYPES[draft.dataset])
     maker = RowMaker(draft.root, draft.context.tools, draft.context.system)
     files, splits = [], []
-    for split in draft.list_splits():
-        rows = draft.list_examples(split)
-        weights = [_weigh(PictureStore(draft.root / "images"), example) for example in rows]
+    for split in draft.examples.list_splits():
+        rows = draft.examples.select(split)
         memory = 0
-        for shard in plan_shards(split, weights, draft.context.settings.shard_bytes):
+        for shard in plan_shards(split, survey.weights[split], draft.context.settings.shard_bytes):
             make_row = partial(maker.make_row, rows)
             entry, size = write_shard_file(staging / "data" / shard.name, schema, shard, make_row)
             files.append(entry)
             memory += size
-        questions = len({example.question.record_id for example in rows})
+        questions = len(survey.facts.splits[split].questions)
         splits.append(SplitEntry(name=split, rows=len(rows), questions=questions, bytes=memory))
     return files, tuple(splits)
 
@@ -185,25 +204,25 @@ def _weigh(store: PictureStore, example: Example) -> int:
 
 def _write_proofs(draft: ReleaseDraft, staging: Path) -> list[FileEntry]:
     files = []
-    for split in draft.list_splits():
-        rows = make_proofs(draft.list_examples(split))
+    for split in draft.examples.list_splits():
+        rows = draft.examples.select(split).list_questions()
         shard = Shard(split, 0, 1, 0, len(rows))
         path = staging / "proofs" / shard.name
-        entry, _ = write_shard_file(path, derive_schema(ProofRow), shard, rows.__getitem__)
+        entry, _ = write_shard_file(path, derive_schema(ProofRow), shard, partial(_make_proof, rows))
         files.append(entry)
     return files
 
 
-def _write_documents(
-    draft: ReleaseDraft, staging: Path, content: str, written: tuple[tuple[FileEntry, ...], tuple[SplitEntry, ...]]
-) -> None:
+def _make_proof(rows: Examples, index: int) -> ProofRow:
+    return make_proof_row(rows[index])
+
+
+def _write_documents(draft: ReleaseDraft, staging: Path, facts: ReleaseFacts, manifest: ReleaseManifest) -> None:
     """Write the report, the card and the Croissant description, then the manifest over them all."""
-    files, splits = written
-    quality = measure_quality(draft.examples, draft.questions, draft.context)
+    quality = measure_quality(facts, draft.signatures, draft.context)
     check_quality(quality)
-    manifest = make_release_manifest(draft.dataset, content, splits, files, draft.context)
     schema = make_release_schema(ROW_TYPES[draft.dataset])
-    shown = min(draft.examples, key=lambda example: example.row_id)
+    shown = draft.examples.find_first()
     row = RowMaker(draft.root, draft.context.tools, draft.context.system).make_row([shown], 0)
     title = f"Quality of {draft.dataset} {manifest.version}"
     croissant = make_croissant(manifest, schema, draft.prose)
@@ -216,7 +235,8 @@ def _write_documents(
     for name, text in documents.items():
         (staging / name).write_text(text, encoding="utf-8")
     more = tuple(describe_file(staging / name, staging, 0) for name in documents)
-    whole = manifest.model_copy(update={"files": tuple(sorted((*files, *more), key=lambda entry: entry.name))})
+    files = tuple(sorted((*manifest.files, *more), key=lambda entry: entry.name))
+    whole = manifest.model_copy(update={"files": files})
     (staging / MANIFEST).write_text(whole.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 

@@ -11,20 +11,18 @@ from typing import get_args
 
 from pipelines.agent.agreement import bound_mean
 from pipelines.checks.sets import (
+    Signature,
     count_duplicates,
     count_near_duplicates,
-    delexicalise,
     list_shared_values,
-    make_signature,
     measure_compression,
     measure_distinct,
     measure_self_bleu,
 )
 from pipelines.errors import GateNotMet
-from pipelines.release.making import Example
+from pipelines.release.facts import CellFacts, QuestionFacts, ReleaseFacts, SplitFacts, TrajectoryFacts
 from pipelines.release.manifest import ReleaseContext
-from schemas.datasets import Cell, Difficulty, Enhancement, Trajectory
-from schemas.proofs import Count, Resolution, Role
+from schemas.proofs import Resolution, Role
 
 DIGITS = 4
 Number = int | float
@@ -117,9 +115,9 @@ ENOUGH = 20
 """Questions of a relation from which the share of one answer among them says something."""
 
 
-def _describe_counts(questions: Sequence[Difficulty], name: str, later: bool | None = None) -> dict[str, Scalar]:
+def _describe_counts(questions: Sequence[QuestionFacts], name: str, later: bool | None = None) -> dict[str, Scalar]:
     """Describe the counts of a name: all of them, or those of the first hidden node or of later ones."""
-    counts: list[Count] = [
+    counts = [
         count
         for question in questions
         for count in question.proof.counts
@@ -128,31 +126,30 @@ def _describe_counts(questions: Sequence[Difficulty], name: str, later: bool | N
     return describe_numbers([count.value for count in counts]) | {"capped": sum(count.capped for count in counts)}
 
 
-def measure_counts(questions: Sequence[Difficulty]) -> Table:
+def measure_counts(questions: Sequence[QuestionFacts]) -> Table:
     """Return the distributions of the proofs' counts, and how many stopped at their threshold."""
     return {name: _describe_counts(questions, name) for name in ("chain", "alone", "anchors", "answers")}
 
 
-def measure_proofs(questions: Sequence[Difficulty]) -> Table:
+def measure_proofs(questions: Sequence[QuestionFacts]) -> Table:
     """Return how near misses were resolved, and how many answers something beside the infobox confirms."""
     proofs = [question.proof for question in questions]
-    misses = [miss for proof in proofs for miss in proof.near_misses]
-    told = Counter(miss.resolution for miss in misses)
+    told = Counter(resolution for proof in proofs for resolution in proof.resolutions)
     return {
-        "near misses looked for": count_rows(proof.thresholds.near_misses > 0 for proof in proofs),
-        "near misses a question": describe_numbers([len(proof.near_misses) for proof in proofs]),
+        "near misses looked for": count_rows(proof.looked_for_misses for proof in proofs),
+        "near misses a question": describe_numbers([len(proof.resolutions) for proof in proofs]),
         **{
-            f"near misses: {resolution}": {"n": told[resolution], "share": share(told[resolution], len(misses))}
+            f"near misses: {resolution}": {"n": told[resolution], "share": share(told[resolution], told.total())}
             for resolution in get_args(Resolution)
         },
-        "answer confirmed by a sentence": count_rows(proof.corroboration is not None for proof in proofs),
-        "confirmation required": count_rows(proof.thresholds.agreement == "required" for proof in proofs),
-        "checked: the same in another dump": count_rows(bool(proof.compared_snapshot) for proof in proofs),
-        "volatile facts refused": count_rows(not proof.thresholds.volatile for proof in proofs),
+        "answer confirmed by a sentence": count_rows(proof.confirmed for proof in proofs),
+        "confirmation required": count_rows(proof.confirmation_required for proof in proofs),
+        "checked: the same in another dump": count_rows(proof.compared for proof in proofs),
+        "volatile facts refused": count_rows(proof.volatile_refused for proof in proofs),
     }
 
 
-def measure_necessity(questions: Sequence[Difficulty]) -> Table:
+def measure_necessity(questions: Sequence[QuestionFacts]) -> Table:
     """Return how much each part of a question decides: picture, bridges, whole path, single constraints."""
     proofs = [question.proof for question in questions]
     return {
@@ -160,35 +157,35 @@ def measure_necessity(questions: Sequence[Difficulty]) -> Table:
         "R_alone, later nodes": _describe_counts(questions, "alone", later=True),
         "N_img": _describe_counts(questions, "answers"),
         "checked: no path shorter by two links": count_rows(proof.shortcuts_checked for proof in proofs),
-        "checked: not found by one search": count_rows(proof.thresholds.retrieval_rank > 0 for proof in proofs),
-        "constraints a question": describe_numbers([len(proof.constraints) for proof in proofs]),
-        "redundant constraints a question": describe_numbers([len(proof.redundant) for proof in proofs]),
+        "checked: not found by one search": count_rows(proof.retrieval_checked for proof in proofs),
+        "constraints a question": describe_numbers([proof.constraints for proof in proofs]),
+        "redundant constraints a question": describe_numbers([proof.redundant for proof in proofs]),
         "questions with a redundant constraint": count_rows(bool(proof.redundant) for proof in proofs),
     }
 
 
-def measure_answers(questions: Sequence[Difficulty]) -> Table:
+def measure_answers(questions: Sequence[QuestionFacts]) -> Table:
     """Return lengths, aliases and use of the answers, and how often the most frequent answer would be right.
 
     The guess is made from the other questions with the same relation and answer type.
     """
-    keys = Counter(question.answer.key for question in questions)
-    asked = [((q.proof.answer_relation, q.answer.type), q.answer.key) for q in questions]
+    keys = Counter(question.signature.answer_key for question in questions)
+    asked = [((q.proof.asked, q.answer_type), q.signature.answer_key) for q in questions]
     groups: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for group, key in asked:
         groups[group][key] += 1
     shares = [share(max(found.values()), found.total()) for found in groups.values() if found.total() >= ENOUGH]
     return {
-        "characters": describe_numbers([len(question.answer.surface) for question in questions]),
-        "words": describe_numbers([len(question.answer.surface.split()) for question in questions]),
-        "aliases": describe_numbers([len(question.answer.aliases) for question in questions]),
+        "characters": describe_numbers([question.characters for question in questions]),
+        "words": describe_numbers([question.words for question in questions]),
+        "aliases": describe_numbers([question.aliases for question in questions]),
         "questions an answer key": describe_numbers(list(keys.values())),
         "right by the most frequent answer": {"n": len(asked), "share": measure_prior(asked)},
         f"largest share in a relation of {ENOUGH} questions": describe_numbers(shares),
     }
 
 
-def measure_grounding(questions: Sequence[Enhancement]) -> Table:
+def measure_grounding(questions: Sequence[QuestionFacts]) -> Table:
     """Return rankers and sources, how scores and margins lie, and what OCR and a search by picture find."""
     seen = [question.depiction for question in questions if question.depiction is not None]
     table: Table = {}
@@ -212,7 +209,7 @@ def measure_grounding(questions: Sequence[Enhancement]) -> Table:
     return table
 
 
-def measure_enhancements(questions: Sequence[Enhancement]) -> Table:
+def measure_enhancements(questions: Sequence[QuestionFacts]) -> Table:
     """Return how many pictures are degraded, by degradation, repair and test, and the strengths."""
     trials = [question.trial for question in questions if question.trial is not None]
     found = Counter(f"{trial.degradation}, {trial.repair}, shown by {trial.test}" for trial in trials)
@@ -224,16 +221,16 @@ def measure_enhancements(questions: Sequence[Enhancement]) -> Table:
     return table
 
 
-def measure_difficulty(questions: Sequence[Difficulty]) -> Table:
+def measure_difficulty(questions: Sequence[QuestionFacts]) -> Table:
     """Return the attempts by condition and solver; an interval counts each question's attempts as one."""
-    cells: dict[str, list[Cell]] = {}
+    cells: dict[str, list[CellFacts]] = {}
     for question in questions:
         for cell in question.cells:
-            cells.setdefault(f"{cell.condition}, {cell.solver}", []).append(cell)
+            cells.setdefault(cell.name, []).append(cell)
     return {name: _sum_cells(cells[name]) for name in sorted(cells)}
 
 
-def _sum_cells(cells: Sequence[Cell]) -> dict[str, Scalar]:
+def _sum_cells(cells: Sequence[CellFacts]) -> dict[str, Scalar]:
     correct, attempts = sum(cell.correct for cell in cells), sum(cell.attempts for cell in cells)
     scored = attempts - sum(cell.unscored for cell in cells)
     asked = sum(cell.attempts > cell.unscored for cell in cells)
@@ -253,14 +250,14 @@ def _sum_cells(cells: Sequence[Cell]) -> dict[str, Scalar]:
     }
 
 
-def measure_standing(questions: Sequence[Difficulty]) -> Table:
+def measure_standing(questions: Sequence[QuestionFacts]) -> Table:
     """Return rows and shares by standing and search need, of alternative answers, and of conditions left out."""
     counts: Counter[str] = Counter()
     for question in questions:
         counts[f"standing: {question.standing}"] += 1
-        counts[f"search need: {question.search_need or 'not measured'}"] += 1
-        counts["with wrong answers given twice, all refuted"] += bool(question.alternatives)
-        counts["shown a swapped picture"] += bool(question.swapped_with)
+        counts[f"search need: {question.signature.search_need or 'not measured'}"] += 1
+        counts["with wrong answers given twice, all refuted"] += question.alternatives
+        counts["shown a swapped picture"] += question.swapped
         counts.update(f"left out: {name}" for name in question.left_out)
     return {name: {"rows": counts[name], "share": share(counts[name], len(questions))} for name in sorted(counts)}
 
@@ -270,10 +267,10 @@ DUPLICATES = ("duplicate-question", "duplicate-path", "duplicate-picture")
 DEPICTS = {None: "not stated", True: "yes", False: "no"}
 
 
-def measure_diversity(questions: Sequence[Difficulty]) -> dict[str, Scalar]:
+def measure_diversity(questions: Sequence[QuestionFacts]) -> dict[str, Scalar]:
     """Return skeletons, relations and type sequences: how many, how evenly used, and the shares of the most used."""
-    skeletons = Counter(map(delexicalise, questions))
-    chains = [list_relations(question) for question in questions]
+    skeletons = Counter(question.skeleton for question in questions)
+    chains = [question.proof.relations for question in questions]
     relations = [relation for chain in chains for relation in chain]
     bigrams = [f"{left} {right}" for chain in chains for left, right in pairwise(chain)]
     sequences = [" > ".join(node.type for node in question.proof.nodes) for question in questions]
@@ -291,10 +288,13 @@ def measure_diversity(questions: Sequence[Difficulty]) -> dict[str, Scalar]:
     }
 
 
-def measure_wording(questions: Sequence[Difficulty]) -> Table:
+def measure_wording(questions: Sequence[QuestionFacts]) -> Table:
     """Return how much the questions' texts, and their skeletons, repeat each other."""
     table: Table = {}
-    for name, texts in (("text", [each.text for each in questions]), ("skeleton", [*map(delexicalise, questions)])):
+    for name, texts in (
+        ("text", [each.text for each in questions]),
+        ("skeleton", [each.skeleton for each in questions]),
+    ):
         table[name] = {
             **{f"distinct-{size}": round(measure_distinct(texts, size), DIGITS) for size in (1, 2, 3)},
             "self-BLEU": round(measure_self_bleu(texts), DIGITS),
@@ -304,13 +304,7 @@ def measure_wording(questions: Sequence[Difficulty]) -> Table:
     return table
 
 
-def list_relations(question: Difficulty) -> list[str]:
-    """Return a question's relations in order, the one asked for last; ``<-`` is before one that leads backward."""
-    proof = question.proof
-    return [*(f"<-{hop.relation}" if hop.backward else hop.relation for hop in proof.hops), proof.answer_relation]
-
-
-def measure_reuse(questions: Sequence[Difficulty]) -> Table:
+def measure_reuse(questions: Sequence[QuestionFacts]) -> Table:
     """Return how often entities are used in each role."""
     table: Table = {}
     roles: tuple[Role, ...] = ("anchor", "bridge", "answer")
@@ -337,26 +331,21 @@ NOT_MEASURED = {
 }
 
 
-def measure_quality(examples: Sequence[Example], questions: Sequence[Enhancement], context: ReleaseContext) -> Quality:
+def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], context: ReleaseContext) -> Quality:
     """Return the report's sections.
 
     Args:
-        examples: the release's rows.
-        questions: every question of the run, those of other splits included: overlap is measured over them all.
+        facts: what was read of the release's rows.
+        signatures: of every question of the run, other splits' included: overlap is measured over them all.
         context: where the rows come from.
     """
-    own = list({example.question.record_id: example.question for example in examples}.values())
-    trajectories = [example.trajectory for example in examples if example.trajectory is not None]
-    pictures = {picture.sha256: picture for example in examples for picture in example.list_pictures()}
+    own, pictures = list(facts.questions.values()), facts.pictures.values()
     quality: Quality = {
         **_describe_origin(context),
-        "splits": {
-            name: _describe_split([example for example in examples if example.entry.split == name])
-            for name in sorted({example.entry.split for example in examples})
-        },
-        "overlap": {name: len(found) for name, found in list_shared_values(map(make_signature, questions)).items()},
-        "hops": count_values(str(len(question.proof.hops)) for question in own),
-        "answer types": count_values(question.answer.type for question in own),
+        "splits": {name: _describe_split(facts.splits[name]) for name in sorted(facts.splits)},
+        "overlap": {name: len(found) for name, found in list_shared_values(signatures).items()},
+        "hops": count_values(str(question.hops) for question in own),
+        "answer types": count_values(question.answer_type for question in own),
         "domains": count_values(question.domain for question in own),
         "anchor types": count_values(question.proof.nodes[0].type for question in own),
         "answers": measure_answers(own),
@@ -366,21 +355,21 @@ def measure_quality(examples: Sequence[Example], questions: Sequence[Enhancement
         "diversity": measure_diversity(own),
         "wording": measure_wording(own),
         "entity reuse": measure_reuse(own),
-        "duplicates": {**dict.fromkeys(DUPLICATES, 0), **count_duplicates(map(make_signature, own))},
+        "duplicates": {**dict.fromkeys(DUPLICATES, 0), **count_duplicates(question.signature for question in own)},
         "difficulty": measure_difficulty(own),
         "standing": measure_standing(own),
         "pictures": {
-            "shorter side, pixels": describe_numbers([min(each.width, each.height) for each in pictures.values()]),
-            "pictures a row": describe_numbers([len(example.list_pictures()) for example in examples]),
-            "distinct perceptual hashes": {"n": len({picture.phash for picture in pictures.values()})},
+            "shorter side, pixels": describe_numbers([each.side for each in pictures]),
+            "pictures a row": describe_numbers(facts.shown),
+            "distinct perceptual hashes": {"n": len({each.phash for each in pictures})},
         },
         "grounding": measure_grounding(own),
         "enhancements": measure_enhancements(own),
-        "picture licences": count_values(picture.licence for picture in pictures.values()),
+        "picture licences": count_values(each.licence for each in pictures),
     }
-    if trajectories:
-        quality |= _measure_trajectories(trajectories)
-    swapped = any(question.swapped_with for question in own)
+    if facts.trajectories.turns:
+        quality |= _measure_trajectories(facts.trajectories)
+    swapped = any(question.swapped for question in own)
     skipped = {"picture ablation"} if swapped else set()
     return quality | {"not measured": {name: why for name, why in NOT_MEASURED.items() if name not in skipped}}
 
@@ -444,30 +433,23 @@ def _describe_origin(context: ReleaseContext) -> Quality:
     return {"identity": identity, "funnel": funnel, "rejections": rejections}
 
 
-def _describe_split(rows: Sequence[Example]) -> dict[str, Scalar]:
-    return {
-        "rows": len(rows),
-        "questions": len({example.question.record_id for example in rows}),
-        "pictures": len({example.question.picture.sha256 for example in rows if example.question.picture}),
-    }
+def _describe_split(split: SplitFacts) -> dict[str, Scalar]:
+    return {"rows": split.rows, "questions": len(split.questions), "pictures": len(split.pictures)}
 
 
-def _measure_trajectories(trajectories: Sequence[Trajectory]) -> Mapping[str, Section]:
-    steps = [step for trajectory in trajectories for step in trajectory.steps]
-    observations = [step.observation for step in steps if step.observation is not None]
-    questions = Counter(trajectory.parent_id for trajectory in trajectories)
+def _measure_trajectories(facts: TrajectoryFacts) -> Mapping[str, Section]:
     return {
         "trajectories": {
-            "turns": describe_numbers([len(trajectory.steps) for trajectory in trajectories]),
-            "tool calls": describe_numbers([sum(bool(s.tool) for s in one.steps) for one in trajectories]),
-            "training tokens": describe_numbers([trajectory.tokens for trajectory in trajectories]),
-            "process mark": describe_numbers([one.process.score for one in trajectories if one.process]),
-            "pictures": describe_numbers([len(trajectory.images) for trajectory in trajectories]),
-            "supports": describe_numbers([len(trajectory.supports) for trajectory in trajectories]),
-            "accepted a question": describe_numbers(list(questions.values())),
+            "turns": describe_numbers(facts.turns),
+            "tool calls": describe_numbers(facts.calls),
+            "training tokens": describe_numbers(facts.tokens),
+            "process mark": describe_numbers(facts.marks),
+            "pictures": describe_numbers(facts.pictures),
+            "supports": describe_numbers(facts.supports),
+            "accepted a question": describe_numbers(list(facts.accepted.values())),
         },
-        "tools": count_values(step.tool or "answer" for step in steps),
-        "tool outcomes": count_values("ok" if seen.ok else seen.error for seen in observations),
-        "stop reasons": count_values(trajectory.stop_reason for trajectory in trajectories),
-        "decided by": count_values(trajectory.decided_by for trajectory in trajectories),
+        "tools": count_values(facts.tools.elements()),
+        "tool outcomes": count_values(facts.outcomes.elements()),
+        "stop reasons": count_values(facts.stops.elements()),
+        "decided by": count_values(facts.deciders.elements()),
     }

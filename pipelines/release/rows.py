@@ -74,6 +74,23 @@ def show_pictures(count: int, text: str) -> str:
     return f"{PLACEHOLDER * count}\n{text}" if count else text
 
 
+def list_shown(trajectory: Trajectory) -> tuple[Picture, ...]:
+    """Return the pictures that a trajectory's messages show, in reading order.
+
+    Raises:
+        GateNotMet: if an observation shows a picture that is unknown.
+    """
+    pictures = {image.id: image.picture for image in trajectory.images}
+    shown = [image.picture for image in trajectory.images[:1]]
+    for step in trajectory.steps[:-1]:
+        names = step.observation.images if step.observation is not None else ()
+        if missing := [name for name in names if name not in pictures]:
+            where = f"{trajectory.record_id}: an observation"
+            raise GateNotMet(f"{where} shows {missing}; the rollout has {sorted(pictures)}")
+        shown += [pictures[name] for name in names]
+    return tuple(shown)
+
+
 def make_messages(trajectory: Trajectory, system: str = "") -> tuple[tuple[RowMessage, ...], tuple[Picture, ...]]:
     """Return a trajectory's messages and its pictures in reading order.
 
@@ -84,26 +101,20 @@ def make_messages(trajectory: Trajectory, system: str = "") -> tuple[tuple[RowMe
     Raises:
         GateNotMet: if the messages break a rule of the trainers, or an observation shows a picture that is unknown.
     """
-    pictures = {image.id: image.picture for image in trajectory.images}
-    shown = [image.picture for image in trajectory.images[:1]]
+    shown = list_shown(trajectory)
     dialect = find_text_dialect(trajectory.dialect)
     system = system or trajectory.system
     messages = [RowMessage(role="system", content=strip_tokens(system))] if system else []
-    question = show_pictures(len(shown), strip_page_text(trajectory.question))
+    question = show_pictures(len(trajectory.images[:1]), strip_page_text(trajectory.question))
     messages.append(RowMessage(role="user", content=question))
     for number, step in enumerate(trajectory.steps, 1):
         messages.append(RowMessage(role="assistant", content=strip_tokens(step.reply)))
         if step.observation is not None and number < len(trajectory.steps):
-            names = step.observation.images
-            if missing := [name for name in names if name not in pictures]:
-                where = f"{trajectory.record_id}: an observation"
-                raise GateNotMet(f"{where} shows {missing}; the rollout has {sorted(pictures)}")
             clean = step.observation.model_copy(update={"text": strip_page_text(step.observation.text)})
-            content = show_pictures(len(names), render_observation(clean, dialect))
+            content = show_pictures(len(clean.images), render_observation(clean, dialect))
             messages.append(RowMessage(role="user", content=content))
-            shown += [pictures[name] for name in names]
     check_messages(messages, len(shown), trajectory.record_id)
-    return tuple(messages), tuple(shown)
+    return tuple(messages), shown
 
 
 def check_messages(messages: Sequence[RowMessage], images: int, where: str) -> None:

@@ -53,9 +53,9 @@ def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> tuple[li
         return published, False
     releases = publish_releases(
         assembly.workspace.root,
-        list(read_parts(by_name["enhancements"].folder, Enhancement)),
-        list(read_parts(by_name["trajectories"].folder, Trajectory)),
-        list(read_parts(by_name["releases"].folder, ReleaseEntry)),
+        read_parts(by_name["enhancements"].folder, Enhancement),
+        read_parts(by_name["trajectories"].folder, Trajectory),
+        read_parts(by_name["releases"].folder, ReleaseEntry),
         context,
     )
     entries = {release.dataset: f"{release.version} {release.rows}" for release in releases}

@@ -21,6 +21,8 @@ from schemas.manifest import FileEntry, InputEntry, Manifest, ShardSidecar, Usag
 from schemas.reasons import STAGE_REASONS
 
 ROW_GROUP = 1000
+ROWS_AT_ONCE = 64
+"""Rows of a part that are read together: a transcript may take megabytes."""
 REMEDY = "remove the folder {} and run again: recorded replies stay, so nothing is asked twice"
 
 
@@ -77,10 +79,12 @@ def read_rows(path: Path, model: type[RecordT]) -> Iterator[RecordT]:
     """
     try:
         with pq.ParquetFile(path) as source:
-            for batch in source.iter_batches(batch_size=ROW_GROUP):
-                for row in batch.to_pylist():
-                    row.pop("key")
-                    yield read_row(model, row)
+            # One call for all groups would keep every group in memory.
+            for group in range(source.num_row_groups):
+                for batch in source.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group]):
+                    for row in batch.to_pylist():
+                        row.pop("key")
+                        yield read_row(model, row)
     except (pa.ArrowException, KeyError, OSError) as error:
         raise CorruptInput(f"{path}: damaged: {error}; {REMEDY.format(path.parent)}") from error
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow.parquet as pq
 
@@ -36,12 +36,14 @@ from pipelines.services.clients.replies import connect_replies
 from pipelines.services.protocols import PageReader, PageText
 from pipelines.stages.rollouts import Rollouts
 from schemas.base import make_table
-from schemas.datasets import Enhancement
+from schemas.datasets import Enhancement, Split
 from tests.benchmarks.measured import Measured, read_peak
 from tests.chaos.driving import ROOT, make_command
 from tests.mock_teacher import Manner, start_teacher
 
 ATTEMPTS = 5
+SPLITS = get_args(Split)
+"""All: the questions are those of the demo, whatever they are released as."""
 IN_FLIGHT = 500
 SHARD_ROWS = 32
 PAGE_LENGTH = 12_000
@@ -150,7 +152,7 @@ def run_rollouts(order: Order) -> dict[str, Any]:
     with closing(Assembly(config, workspace, Corpus.open(place))) as assembly:
         agent = assembly.make_agent()
         agent = replace(agent, tools=replace(agent.tools, pages=PaddedPages(agent.tools.pages)))
-        stage, out = Rollouts(agent, ATTEMPTS), StageFolder(order.folder / "rollouts")
+        stage, out = Rollouts(agent, ATTEMPTS, ATTEMPTS, SPLITS), StageFolder(order.folder / "rollouts")
         sources = [(shard, part) for shard, part in enumerate(parts) if out.read_sidecar(shard) is None]
         profile, stalls = cProfile.Profile(), Stalls()
         started, spent = time.perf_counter(), time.process_time()

@@ -165,6 +165,28 @@ def test_money_is_that_of_requests_that_are_not_recorded(demo, copied):
     assert estimate.total.money.low < estimate.total.money.middle < estimate.total.money.high
 
 
+def test_an_accepted_trajectory_takes_what_every_stage_takes_by_the_measured_pace(demo, copied):
+    charge(copied)
+    estimate = estimate_run(configure(demo.world, PRICED), copied)
+    assert [cost.stage for cost in estimate.a_trajectory] == [*ASKING, "all"]
+    *parts, whole = estimate.a_trajectory
+    _, rollouts = read_manifest(copied, "rollouts")
+    _, trajectories = read_manifest(copied, "trajectories")
+    paid = rollouts["usage"]["calls"] / trajectories["rows_out"]
+    assert parts[-1].calls == pytest.approx(paid, rel=0.05)
+    assert whole.calls == pytest.approx(sum(part.calls for part in parts))
+    assert (whole.tokens, whole.money) == pytest.approx((1000 * whole.calls, 0.01 * whole.calls), rel=0.01)
+    told = render_estimate(estimate).caption
+    assert f"An accepted trajectory takes {whole.calls:,.1f} requests: questions" in told
+
+
+def test_what_a_trajectory_takes_is_not_told_where_a_stage_was_not_measured(demo, tmp_path):
+    root = tmp_path / "workspace"
+    root.mkdir()
+    (root / "corpus").symlink_to(demo.root / "corpus")
+    assert estimate_run(configure(demo.world), root).a_trajectory == ()
+
+
 def test_gpu_hours_are_counted_where_a_model_has_gpus(demo, copied):
     charge(copied)
     assert estimate_run(configure(demo.world), copied).total.gpu_hours is None

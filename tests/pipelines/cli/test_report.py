@@ -20,7 +20,7 @@ from pipelines.errors import ConfigError
 from pipelines.pictures import PictureStore
 from pipelines.run.workspace import Workspace
 from schemas.base import Failure, Rejection
-from schemas.datasets import Alternative, Difficulty, Enhancement, Rewrite, Rollout, Trajectory
+from schemas.datasets import Alternative, Difficulty, Enhancement, ReleaseEntry, Rewrite, Rollout, Trajectory
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.agent.trail import SOURCE
 from tests.pipelines.cli.conftest import FakeStage, write_stage
@@ -70,6 +70,17 @@ def test_one_page_loads_nothing_and_shows_funnel_chain_evidence_and_attempt(work
     assert all(source.startswith("data:image/webp;base64,") for source in reader.sources)
     shown = ("default-src 'none'", "solved-without-tools 1", "architect", "revision 9011", "answers ≥8", "image_search")
     assert [text for text in (*shown, "CC BY 4.0") if text not in page] == []
+
+
+def test_what_a_released_row_took_is_told_by_stage(demo):
+    report = collect_report(demo.root)
+    rows = sum(row.dataset == "sft" for row in demo.rows("releases", ReleaseEntry))
+    calls = {stage["stage"]: stage["calls"] for stage in demo.document["stages"] if stage["calls"]}
+    assert (report.costs.rows, report.costs.what) == (rows, "sft")
+    assert {cost.stage: cost.calls for cost in report.costs.stages} == pytest.approx(
+        {**{stage: number / rows for stage, number in calls.items()}, "all": sum(calls.values()) / rows}
+    )
+    assert "What a released row took" in render_report(report)
 
 
 def test_every_part_of_an_injected_questions_proof_is_shown(tmp_path):

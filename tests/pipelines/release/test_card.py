@@ -17,7 +17,7 @@ from pipelines.release.card import (
     render_credits,
     shorten_value,
 )
-from pipelines.release.making import join_examples, name_picture
+from pipelines.release.making import Example, name_picture
 from pipelines.release.publish import publish_releases
 from schemas.datasets import Observation, ReleaseEntry, Step, Trajectory
 from schemas.manifest import ModelEntry
@@ -35,6 +35,13 @@ from tests.pipelines.release.builders import (
 @pytest.fixture
 def folder(tmp_path, material, context):
     return publish_releases(tmp_path, *material, context)[0].path
+
+
+def credit(question, trajectory=None):
+    """Return the credits of a bridgevqa row, or of an sft row."""
+    entries = run_stage([question], [trajectory] if trajectory else [])
+    entry = next(each for each in entries if bool(each.trajectory_id) == bool(trajectory))
+    return list(list_credits(Example(entry, question, trajectory), BASE, "c"))
 
 
 def test_attribution_names_every_picture_and_page_once(tmp_path, folder, material):
@@ -55,8 +62,8 @@ def test_a_changed_picture_says_what_was_done_to_it_in_order(tmp_path):
         make_trajectory(n, question, make_picture(tmp_path, 10 + n), first=tool)
         for n, (question, tool) in enumerate(zip(questions, tools, strict=True))
     ]
-    examples = join_examples(questions, trajectories, run_stage(questions, trajectories))
-    told = {credit.source: credit.changes for credit in list_credits(examples, BASE, "c") if credit.kind == "image"}
+    found = [each for pair in zip(questions, trajectories, strict=True) for each in credit(*pair)]
+    told = {each.source: each.changes for each in found if each.kind == "image"}
     assert told == {
         plain.picture.sha256: "none",
         trajectories[0].images[1].picture.sha256: "scaled down",
@@ -67,8 +74,7 @@ def test_a_changed_picture_says_what_was_done_to_it_in_order(tmp_path):
 
 def test_a_tab_in_an_author_cannot_add_a_column(tmp_path):
     question = make_question(1, make_picture(tmp_path, 1, author="A\tB\nC"))
-    lines = list_credits(join_examples([question], [], run_stage([question], [])), BASE, "c")
-    assert all(line.count("\t") == 7 for line in render_credits(lines).splitlines())
+    assert all(line.count("\t") == 7 for line in render_credits(credit(question)).splitlines())
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r@"])
@@ -147,8 +153,7 @@ def list_read(tmp_path, *steps):
     question = make_question(1, make_picture(tmp_path, 1))
     trajectory = make_trajectory(1, question)
     trajectory = trajectory.model_copy(update={"steps": (*steps, trajectory.steps[-1])})
-    examples = join_examples([question], [trajectory], run_stage([question], [trajectory]))
-    return [(credit.title, credit.url) for credit in list_credits(examples, BASE, "c") if credit.kind == "page-read"]
+    return sorted((each.title, each.url) for each in credit(question, trajectory) if each.kind == "page-read")
 
 
 def test_every_page_that_an_observation_shows_is_credited(tmp_path):

@@ -5,9 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.agent.agreement import wilson_interval
+from pipelines.checks.sets import make_signature
 from pipelines.errors import GateNotMet
 from pipelines.release import quality
-from pipelines.release.making import join_examples
+from pipelines.release.facts import ReleaseFacts, read_question
+from pipelines.release.making import Example
 from schemas.datasets import Alternative, Cell, Depiction
 from schemas.proofs import Constraint, Count, NearMiss, Thresholds
 from tests.pipelines.release.builders import make_degraded, make_evidence, make_picture, make_question, make_trial
@@ -23,6 +25,10 @@ DEPICTION = {
     "over_threshold": None, "articles": 1, "depicts": None, "engines": (), "text": (), "text_at_training": (),
     "ease": "easy", "ease_at_training": "",
 }  # fmt: skip
+
+
+def measure(by, questions):
+    return by(list(map(read_question, questions)))
 
 
 def ask(number, **changes):
@@ -46,7 +52,7 @@ def test_cells_are_summed_by_condition_and_solver():
     first = CELL.model_copy(update={"correct": 1, "attempts": 2, "day": "2026-11-20"})
     second = CELL.model_copy(update={"unscored": 2, "day": "2026-11-22"})
     other = CELL.model_copy(update={"solver": "other"})
-    found = quality.measure_difficulty([ask(1, cells=(first,)), ask(2, cells=(second, other))])
+    found = measure(quality.measure_difficulty, [ask(1, cells=(first,)), ask(2, cells=(second, other))])
     assert list(found) == ["image, knower", "image, other"]
     assert found["image, knower"].pop("low") < 0.125 < found["image, knower"].pop("high")
     assert found["image, knower"] == {
@@ -58,7 +64,9 @@ def test_cells_are_summed_by_condition_and_solver():
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=30))
 def test_an_interval_holds_the_rate_and_is_as_wide_as_that_of_one_attempt_a_question(counts):
     cells = [CELL.model_copy(update={"correct": right, "attempts": right + wrong}) for right, wrong in counts]
-    (found,) = quality.measure_difficulty([ask(number, cells=(cell,)) for number, cell in enumerate(cells)]).values()
+    (found,) = measure(
+        quality.measure_difficulty, [ask(number, cells=(cell,)) for number, cell in enumerate(cells)]
+    ).values()
     asked = sum(cell.attempts > 0 for cell in cells)
     assert found["low"] <= found["rate"] <= found["high"] if asked else (found["low"], found["high"]) == (0.0, 1.0)
     if asked and not found["correct"]:
@@ -71,7 +79,7 @@ def test_standing_need_alternatives_and_what_was_left_out_are_counted():
         ask(1, search_need="image", standing="solved", swapped_with="Orsa Bridge"),
         ask(2, standing="proved", alternatives=(refuted,), left_out=("swapped", "picture-too-simple")),
     ]
-    assert quality.measure_standing(rows) == dict.fromkeys(
+    assert measure(quality.measure_standing, rows) == dict.fromkeys(
         (
             "left out: picture-too-simple", "left out: swapped", "search need: image", "search need: not measured",
             "shown a swapped picture", "standing: proved", "standing: solved",
@@ -87,7 +95,10 @@ def test_near_misses_confirmations_and_constraints_are_counted():
     first = prove(
         1, near_misses=misses, corroboration=make_evidence(3, "Ostrava"), constraints=FACTS, redundant=FACTS, **checked
     )
-    proofs, needs = quality.measure_proofs([first, prove(2)]), quality.measure_necessity([first, prove(2)])
+    proofs, needs = (
+        measure(quality.measure_proofs, [first, prove(2)]),
+        measure(quality.measure_necessity, [first, prove(2)]),
+    )
     assert proofs["near misses a question"] == {"n": 2, "min": 0, "median": 0, "p95": 3, "max": 3}
     assert proofs["near misses: absent"] == {"n": 2, "share": 0.6667}
     assert proofs["near misses: unclear"] == {"n": 1, "share": 0.3333}
@@ -100,17 +111,17 @@ def test_near_misses_confirmations_and_constraints_are_counted():
 
 def test_the_first_hidden_node_and_later_ones_are_told_apart():
     counts = tuple(Count(name="alone", node=node, value=value, capped=node > 1) for node, value in ((1, 7), (2, 3)))
-    table = quality.measure_necessity([prove(1, counts=counts)])
+    table = measure(quality.measure_necessity, [prove(1, counts=counts)])
     assert table["R_alone, first hidden node"] == {"n": 1, "min": 7, "median": 7, "p95": 7, "max": 7, "capped": 0}
     assert table["R_alone, later nodes"] == {"n": 1, "min": 3, "median": 3, "p95": 3, "max": 3, "capped": 1}
     assert table["N_img"] == {"n": 0, "capped": 0}
-    assert quality.measure_counts([prove(1, counts=counts)])["alone"]["n"] == 2
+    assert measure(quality.measure_counts, [prove(1, counts=counts)])["alone"]["n"] == 2
 
 
 def test_answers_are_measured_by_use_and_precision():
     first = ask(0)
     same = [first, *(ask(number, answer=first.answer) for number in range(1, 10))]
-    table = quality.measure_answers([*same, *map(ask, range(10, 20))])
+    table = measure(quality.measure_answers, [*same, *map(ask, range(10, 20))])
     assert table["right by the most frequent answer"] == {"n": 20, "share": 0.5}
     assert table["largest share in a relation of 20 questions"]["max"] == 0.5
     assert table["questions an answer key"]["max"] == 10
@@ -124,7 +135,7 @@ def test_pictures_are_counted_by_choice_text_and_margin():
         show(3),
         show(4),
     ]
-    table = quality.measure_grounding([*seen, ask(5)])
+    table = measure(quality.measure_grounding, [*seen, ask(5)])
     for name, rows in {
         "from: infobox": 3, "ranked by: metadata": 2, "to look up: hard": 1, "read by: no engine": 3,
         "to look up at training resolution: not searched": 4, "Commons says it depicts the anchor: not stated": 3,
@@ -133,33 +144,33 @@ def test_pictures_are_counted_by_choice_text_and_margin():
         assert table[name]["rows"] == rows
     assert table["over the absolute threshold"] == HALF
     assert (table["margin over the best distractor"]["n"], table["margin over the best distractor"]["max"]) == (2, 0.3)
-    assert "margin over the best distractor" not in quality.measure_grounding([show(1)])
+    assert "margin over the best distractor" not in measure(quality.measure_grounding, [show(1)])
 
 
 def test_degraded_pictures_are_counted_and_their_strengths_described_however_many_there_are(tmp_path):
     strengths = [0.2 + number / 100 for number in range(30)]
     degraded = [make_degraded(tmp_path, n, trial=make_trial(strength=each)) for n, each in enumerate(strengths)]
-    table = quality.measure_enhancements([*degraded, *(ask(100 + n) for n in range(30))])
+    table = measure(quality.measure_enhancements, [*degraded, *(ask(100 + n) for n in range(30))])
     assert table["degraded"] == table["blur, sharpen, shown by image-search"] == {"rows": 30, "share": 0.5}
     assert (table["strength of blur"]["n"], table["strength of blur"]["min"], len(table)) == (30, 0.2, 3)
-    assert quality.measure_enhancements([ask(1)]) == {"degraded": NONE}
+    assert measure(quality.measure_enhancements, [ask(1)]) == {"degraded": NONE}
 
 
 def test_variety_of_relations_types_and_skeletons():
     hops = ask(1).proof.hops
     turned = prove(1, hops=(hops[0].model_copy(update={"backward": True}), *hops[1:]))
-    assert quality.list_relations(turned) == ["<-architect", "birth place", "founded"]
-    assert quality.measure_diversity([turned, ask(2)])["relations"] == 4
+    assert read_question(turned).proof.relations == ("<-architect", "birth place", "founded")
+    assert measure(quality.measure_diversity, [turned, ask(2)])["relations"] == 4
     texts = ["what is the alpha?", "what is the beta?", "what is the beta?"]
     questions = [ask(number, text=text) for number, text in enumerate(texts)]
-    found = quality.measure_diversity(questions)
+    found = measure(quality.measure_diversity, questions)
     assert (found["skeletons"], found["top skeleton share"], found["effective relation bigrams"]) == (2, 0.6667, 2.0)
     assert (found["type sequences"], found["effective type sequences"], found["top 10 bigrams share"]) == (1, 1.0, 1.0)
 
 
 def test_repeated_wording_is_measured_on_texts_and_on_skeletons():
     questions = [ask(n, text=f"Who was born in {1800 + n} to the old king?") for n in range(4)]
-    found = quality.measure_wording(questions)
+    found = measure(quality.measure_wording, questions)
     assert found["text"]["near duplicates"] < found["skeleton"]["near duplicates"] == 0.75
     assert found["skeleton"]["self-BLEU"] == 1.0
     assert found["text"]["distinct-1"] > found["skeleton"]["distinct-1"]
@@ -168,16 +179,16 @@ def test_repeated_wording_is_measured_on_texts_and_on_skeletons():
 def test_entity_use_and_duplicates_are_told_by_kind():
     first, second = ask(1), ask(2)
     nodes = (*second.proof.nodes[:2], first.proof.nodes[2])
-    found = quality.measure_reuse([first, prove(2, nodes=nodes)])
+    found = measure(quality.measure_reuse, [first, prove(2, nodes=nodes)])
     assert (found["anchor"]["entities"], found["anchor"]["most uses"]) == (2, 1)
     assert (found["answer"]["entities"], found["answer"]["most uses"]) == (1, 2)
 
 
 def test_nothing_to_measure_is_no_error():
-    assert quality.measure_diversity([])["top skeleton share"] == 0.0
-    assert quality.measure_wording([])["text"]["compression ratio"] == 0.0
-    assert quality.measure_reuse([])["bridge"]["gini"] == quality.count_effective([]) == 0.0
-    assert quality.measure_grounding([])["candidates a question"] == {"n": 0}
+    assert measure(quality.measure_diversity, [])["top skeleton share"] == 0.0
+    assert measure(quality.measure_wording, [])["text"]["compression ratio"] == 0.0
+    assert measure(quality.measure_reuse, [])["bridge"]["gini"] == quality.count_effective([]) == 0.0
+    assert measure(quality.measure_grounding, [])["candidates a question"] == {"n": 0}
     assert quality.count_rows([]) == NONE
 
 
@@ -204,9 +215,10 @@ def test_numbers_are_described_in_order(values):
 
 
 def test_a_report_counts_what_is_there(material, context):
-    questions, trajectories, entries = material
-    examples = [each for each in join_examples(questions, trajectories, entries) if each.entry.dataset == "bridgevqa"]
-    report = quality.measure_quality(examples, questions, context)
+    questions, _, entries = material
+    by_id = {question.record_id: question for question in questions}
+    examples = [Example(each, by_id[each.parent_id], None) for each in entries if each.dataset == "bridgevqa"]
+    report = quality.measure_quality(ReleaseFacts.of(examples), map(make_signature, questions), context)
     assert report["hops"] == {"2": {"rows": 7, "share": 1.0}}
     assert (report["splits"]["train"]["rows"], report["proof counts"]["answers"]["capped"]) == (6, 7)
     assert not any(report["overlap"].values())
@@ -218,7 +230,7 @@ def test_answers_that_splits_share_are_refused(tmp_path, context):
     first = make_question(1, make_picture(tmp_path, 1), "sft")
     second = make_question(2, make_picture(tmp_path, 2), "rl", answer=first.answer)
     with pytest.raises(GateNotMet, match="answer key"):
-        quality.check_quality(quality.measure_quality([], [first, second], context))
+        quality.check_quality(quality.measure_quality(ReleaseFacts(), map(make_signature, [first, second]), context))
 
 
 def test_a_pipe_in_a_value_cannot_add_a_column():
