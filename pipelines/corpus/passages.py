@@ -89,7 +89,8 @@ def _split_pairs(text: str) -> str:
     """Return a text whose runs of unspaced letters are words of two letters each, in code points: some are marks."""
     if text.isascii():
         return text
-    return UNSPACED.sub(_pair_letters, unicodedata.normalize("NFKC", text))
+    plain = text.encode("utf-8", "replace").decode()  # a model may write half of a surrogate pair
+    return UNSPACED.sub(_pair_letters, unicodedata.normalize("NFKC", plain))
 
 
 def _pair_letters(run: Match[str]) -> str:
@@ -176,7 +177,7 @@ def fill_index(passages: Iterable[PassageRow], folder: Path | None = None) -> In
         row.add_unsigned("node", node)
         row.add_text("title", _split_pairs(title))
         row.add_text("text", _split_pairs(text))
-        row.add_bytes("shown", f"{title}\n{text}".encode())
+        row.add_bytes("shown", f"{title}\n{text}".encode("utf-8", "replace"))
         writer.add_document(row)
     writer.commit()
     writer.wait_merging_threads()

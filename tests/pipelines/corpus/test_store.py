@@ -67,7 +67,7 @@ def test_threads_that_search_at_once_find_what_one_finds(corpus):
 
 
 def test_no_query_is_a_syntax_error_and_a_closed_index_opens_again(corpus):
-    for query in ('"', "AND OR NOT", "a* NEAR(b", "title:kelm", "-- ;", "", "the of"):
+    for query in ('"', "AND OR NOT", "a* NEAR(b", "title:kelm", "-- ;", "", "the of", "\ud800 bridge"):
         assert isinstance(corpus.search(query, 3), list)
         corpus.close()
 
