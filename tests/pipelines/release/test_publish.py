@@ -68,6 +68,18 @@ def test_two_workspaces_publish_the_same_bytes(tmp_path, context):
     assert trees[0] == trees[1]
 
 
+def test_rows_may_come_once_and_in_any_order(tmp_path, context):
+    questions, trajectories, entries = make_material(tmp_path / "a")
+    publish_releases(tmp_path / "a", questions, trajectories, entries, context)
+    make_material(tmp_path / "b")
+    publish_releases(tmp_path / "b", *map(reversed, (questions, trajectories, entries)), context)
+    assert read_tree(tmp_path / "a" / "releases") == read_tree(tmp_path / "b" / "releases")
+
+
+def test_nothing_is_left_of_what_waited_on_disk(tmp_path, published):
+    assert sorted(path.name for path in (tmp_path / "releases").iterdir()) == ["bridgevqa", "rl", "sft"]
+
+
 def test_publishing_again_gives_the_same_version_and_touches_nothing(tmp_path, material, context, published):
     before = {path: path.stat().st_mtime_ns for path in sorted((tmp_path / "releases").glob("*/*/**/*"))}
     again = publish_releases(tmp_path, *material, context)
