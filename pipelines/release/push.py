@@ -255,6 +255,9 @@ def _explaining(repo: str) -> Iterator[None]:
     except tuple(failures) as error:
         hint = "is there a network, and a token with write access in HF_TOKEN? run the same command again"
         raise Unavailable(f"push to {repo}: {error}; {hint}") from error
+    except ValueError as error:
+        # The client's own word on names, and the Hub's on cards.
+        raise ConfigError(f"push to {repo}: {error}") from error
 
 
 def _check_public(manifest: ReleaseManifest, private: bool, options: PushOptions) -> None:

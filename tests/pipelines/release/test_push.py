@@ -331,6 +331,11 @@ def test_a_repository_needs_an_owner_and_a_name(folder, repo, make_hub):
         push_release(folder, repo, make_hub())
 
 
+def test_a_name_that_the_hub_does_not_allow_is_our_mistake(folder):
+    with pytest.raises(ConfigError, match="push to a b/c"):
+        push_release(folder, "a b/c")
+
+
 @pytest.fixture
 def hub_at_home(make_hub, monkeypatch):
     hub = make_hub({"notes.md": b"mine"})
