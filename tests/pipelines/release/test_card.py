@@ -80,8 +80,7 @@ def test_a_tab_in_an_author_cannot_add_a_column(tmp_path):
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r@"])
 def test_no_cell_is_a_formula_in_a_spreadsheet(tmp_path, start):
     question = make_question(1, make_picture(tmp_path, 1, author=f"{start}HYPERLINK(1)"))
-    lines = list_credits(join_examples([question], [], run_stage([question], [])), BASE, "c")
-    cells = [cell for line in render_credits(lines).splitlines() for cell in line.split("\t")]
+    cells = [cell for line in render_credits(credit(question)).splitlines() for cell in line.split("\t")]
     assert not [cell for cell in cells if cell[:1] in tuple("=+-@")]
     assert f"'{start.strip()}HYPERLINK(1)" in cells
 
@@ -93,7 +92,7 @@ def test_no_cell_is_a_formula_in_a_spreadsheet(tmp_path, start):
 def test_an_address_that_a_browser_would_run_is_not_released(tmp_path, url, field):
     question = make_question(1, make_picture(tmp_path, 1, **{field: url}))
     with pytest.raises(GateNotMet, match="no page of the web"):
-        list_credits(join_examples([question], [], run_stage([question], [])), BASE, "c")
+        credit(question)
 
 
 def test_a_corpus_without_address_cannot_be_credited():
