@@ -27,9 +27,8 @@ from tests.chaos.driving import (
     share_small_run,
 )
 
-COMMANDS = ("run", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report", "diff", "audit", "push",
-            "export", "validate",
-            "deploy", "world", "config", "replies", "replies prune", "bench judge")  # fmt: skip
+COMMANDS = ("run", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report", "diff", "audit",
+            "push", "export", "validate", "deploy", "world", "config", "replies", "replies prune", "bench judge")  # fmt: skip
 STAGE_KEYS = {"stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out", "seconds", "calls", "cached_calls",
               "retries", "tokens", "gpu_seconds", "cost", "cost_per_kept"}  # fmt: skip
 HEAVY = ("prefect", "torch", "pyarrow", "duckdb", "pydantic", "numpy", "PIL", "rich.console")
@@ -230,6 +229,7 @@ def list_readers(small: Path, document: Any, scratch: Path) -> list[tuple[object
     part = next(small.glob("stages/questions/*/part-00000.parquet"))
     record_id = pq.read_table(part).column("record_id")[0].as_py()
     return [
+        ("init", scratch / "new"),
         ("stages",),
         ("status",),
         ("doctor",),
