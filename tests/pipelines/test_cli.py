@@ -28,7 +28,8 @@ from tests.chaos.driving import (
 )
 
 COMMANDS = ("run", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report", "diff", "audit",
-            "push", "export", "validate", "deploy", "world", "config", "replies", "replies prune", "bench judge")  # fmt: skip
+            "push", "export", "validate", "deploy", "world", "config", "replies",
+            "replies prune", "bench judge")  # fmt: skip
 STAGE_KEYS = {"stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out", "seconds", "calls", "cached_calls",
               "retries", "tokens", "gpu_seconds", "cost", "cost_per_kept"}  # fmt: skip
 HEAVY = ("prefect", "torch", "pyarrow", "duckdb", "pydantic", "numpy", "PIL", "rich.console")
