@@ -27,7 +27,7 @@ from tests.chaos.driving import (
     share_small_run,
 )
 
-COMMANDS = ("run", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report", "diff", "audit", "push",
+COMMANDS = ("run", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report", "diff", "audit", "push",
             "export", "validate",
             "deploy", "world", "config", "prune", "replies", "replies prune", "bench judge")  # fmt: skip
 STAGE_KEYS = {"stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out", "seconds", "calls", "cached_calls",
@@ -230,6 +230,7 @@ def list_readers(small: Path, document: Any, scratch: Path) -> list[tuple[object
     part = next(small.glob("stages/questions/*/part-00000.parquet"))
     record_id = pq.read_table(part).column("record_id")[0].as_py()
     return [
+        ("init", scratch / "new"),
         ("stages",),
         ("status",),
         ("doctor",),

@@ -3,9 +3,12 @@
 import asyncio
 import base64
 import json
+import threading
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from pipelines.config.profiles import KeyRules, load_profiles
@@ -13,7 +16,7 @@ from pipelines.config.settings import ModelConfig
 from pipelines.errors import ConfigError
 from pipelines.pictures import read_header
 from pipelines.services.clients.chat import OpenAIChat
-from pipelines.services.clients.vendors import Vendors, read_refusal
+from pipelines.services.clients.vendors import SPARED, Vendors, read_refusal
 from pipelines.services.protocols import ChatRequest, Message, Sampling
 from schemas.tasks import AnswerReply
 from tests.hostile_pictures import encode
@@ -47,7 +50,7 @@ HEADERS = {"azure": ("api-key", "k-1")}
 
 
 def make_model(server, vendors, **settings):
-    config = ModelConfig(name="tiny", base_url=server.url, patience=0.0, timeout=5.0, **settings)
+    config = ModelConfig(name="tiny", base_url=server.url, **({"patience": 0.0, "timeout": 5.0} | settings))
     return OpenAIChat(config, vendors=vendors)
 
 
@@ -292,3 +295,48 @@ def test_pictures_are_sent_in_the_size_and_detail_that_the_role_is_shown_them():
     few = show(max_bytes=3000)["url"]
     assert few.startswith("data:image/jpeg;base64,")
     assert len(base64.b64decode(few.partition(",")[2])) <= 3000
+
+
+def test_a_first_request_that_takes_long_holds_others_up_for_a_moment_only(monkeypatch):
+    monkeypatch.setattr("pipelines.services.clients.vendors.TRIAL_SECONDS", 0.05)
+    slow = threading.Event()
+
+    def respond(body):
+        if "first" in json.dumps(body["messages"]):
+            assert slow.wait(20.0)
+        return "hello"
+
+    async def ask(model):
+        first = replace(PLAIN, messages=(Message("user", "first"),))
+        waiting = asyncio.create_task(model.chat(first))
+        while not server.asked:
+            await asyncio.sleep(0.001)
+        said = await model.chat(PLAIN)
+        done = waiting.done()
+        slow.set()
+        return said.text, done, (await waiting).text
+
+    with run_chat(respond) as server:
+        assert asyncio.run(ask(make_model(server, Vendors(), timeout=30.0))) == ("hello", False, "hello")
+
+
+WORDINGS = (
+    "Unsupported parameter: '{}' is not supported with this model.",
+    'Unknown name "{}": Cannot find field.',
+    "Unrecognized request argument supplied: {}",
+    "`{}` is deprecated for this model.",
+    "{}: Extra inputs are not permitted",
+    "unknown field `{}`, expected one of `model`, `messages`",
+)
+
+
+@given(st.sampled_from(WORDINGS), st.sampled_from(SPARED), st.sets(st.sampled_from(SPARED)), st.text(max_size=40))
+def test_in_every_wording_the_key_that_is_named_is_refused_and_no_other(wording, key, others, noise):
+    sent = frozenset({key, *others, "model", "messages"})
+    for text in (wording.format(key), json.dumps({"error": {"message": wording.format(key), "user": "u"}})):
+        assert read_refusal(text, sent) == KeyRules(drop=(key,))
+        assert read_refusal(text, sent - {key}) == KeyRules()
+    # Whatever else is said, nothing is refused that was not sent.
+    found = read_refusal(noise, sent)
+    assert {*found.drop} <= sent
+    assert {*found.rename} <= sent
