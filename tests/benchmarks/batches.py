@@ -24,6 +24,7 @@ from pipelines.run.models import Roles, count_in_flight
 from pipelines.run.progress import LogReporter
 from pipelines.run.runner import run_record_shards
 from pipelines.run.workspace import StageFolder, Workspace
+from pipelines.services.clients.replies import connect_replies
 from pipelines.services.prompting import Prompt, RoleClient
 from schemas.manifest import Usage
 from tests.benchmarks.measured import Measured, read_peak
@@ -34,8 +35,15 @@ from tests.mock_openai import ROOT
 
 ROWS = 5_000
 BATCH_ROWS = 1_000
-PLAN = {"failed": 0.02, "seed": 7, "expired": [2]}
+PLAN = {"failed": 0.02, "seed": 7, "expired": [1]}
 """2 % of the lines fail at each try, and one batch expires with half of its lines answered."""
+MOMENTS: tuple[tuple[str, dict[str, float], str, int], ...] = (
+    ("before a batch is created", {"before": 5.0}, "files", 2),
+    ("after that, before its creator knows", {"after": 1.0}, "batches", 2),
+    ("while it is waited for", {}, "looks", 8),
+    ("while its replies are read", {"reading": 0.3}, "contents", 2),
+)
+"""What the server is told, and the count whose growth by a number says that the moment has come."""
 PRICE = 1e6
 """Of a million tokens; at half of it a request of the mock's 18 tokens costs 9."""
 PROMPT = Prompt("answer/v1", digest_value(SYSTEM), ("text",), SYSTEM, "{{ text }}")
@@ -134,19 +142,23 @@ def measure(scratch: Path) -> list[Measured]:
     with start_batches(2.0, **PLAN) as url:
         (scratch / "killed").mkdir()
         job, started = Job(url, scratch / "killed", ROWS, BATCH_ROWS), time.monotonic()
-        job.plan(**PLAN, before=5.0)
-        job.kill_when(lambda counts: counts["files"] == 5)
-        job.plan(**PLAN, after=1.0)
-        job.kill_when(lambda counts: counts["batches"] >= 3)
-        job.plan(**PLAN, reading=0.3)
-        looks = job.read_counts()["looks"]
-        job.kill_when(lambda counts: counts["looks"] >= looks + 6)
-        job.kill_when(lambda counts: counts["contents"] >= 3)
+        for moment, plan, wanted, more in MOMENTS:
+            job.plan(**PLAN, **plan)
+            before = job.read_counts()
+            job.kill_when(lambda counts, wanted=wanted, least=before[wanted] + more: counts[wanted] >= least)
+            counts = job.read_counts()
+            found = f"{counts['batches']:,}, {counts['paid']:,}, {count_replies(job):,}"
+            measured.append(Measured(f"killed {moment}: batches, lines paid, replies recorded by then", found))
         job.finish()
-        measured += describe(
-            "kills before and after the creation, while polling, while reading", job, time.monotonic() - started
-        )
+        measured += describe("kills at four moments", job, time.monotonic() - started)
     return measured
+
+
+def count_replies(job: Job) -> int:
+    """Return how many replies are recorded."""
+    with closing(connect_replies(job.scratch / "workspace" / "replies")) as store:
+        (replies,) = store.execute("SELECT count(*) FROM replies").fetchone()
+    return int(replies)
 
 
 def describe(what: str, job: Job, seconds: float) -> list[Measured]:
