@@ -1,5 +1,4 @@
-"""The full-text index over passages: tantivy, ranked by BM25 over the title, which counts several
-times, and the text.
+"""The full-text index over passages: tantivy, ranked by BM25 over title and text.
 
 The index is cut into segments by the passages alone, and each is written by one thread: however many write, the files
 are the same bytes, and so are hits, scores and the order of ties, which is that of the passages. Words lose case and
