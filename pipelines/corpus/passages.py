@@ -43,8 +43,8 @@ SEGMENT_CHARACTERS = 1 << 27
 """Text of a segment: a query looks its words up in each, and each thread that writes holds one in memory."""
 WRITER_BYTES = 3 << 30
 """More than the postings of a segment take, so that tantivy never cuts one in two; a bound, not a reservation."""
-TITLE_BOOST = 0.25
-"""Words are rare in titles, which counts by itself: with more, pages that a query names hide those that tell."""
+TITLE_TIMES = 4
+"""How often a word of the title counts: a page that a query names is found, and does not hide those that tell of it."""
 QUOTED_WORDS = 6
 """From so many words on, a query may be a quotation."""
 COMMON_WORD = 1 << 20
@@ -76,10 +76,10 @@ def _make_analyzer() -> TextAnalyzer:
 
 @cache
 def _make_schema() -> Schema:
-    """Return the fields: the words of title and text for searching, both as they are for showing."""
+    """Return the fields: words of title and text for ranking, the text for phrases, both as they are for showing."""
     schema = SchemaBuilder()
     schema.add_unsigned_field("node", fast=True)
-    schema.add_text_field("title", tokenizer_name=_ANALYZER)
+    schema.add_text_field("words", tokenizer_name=_ANALYZER, index_option="freq")
     schema.add_text_field("text", tokenizer_name=_ANALYZER)
     schema.add_bytes_field("shown", stored=True)
     return schema.build()
@@ -175,8 +175,9 @@ def fill_index(passages: Iterable[PassageRow], folder: Path | None = None) -> In
     for node, title, text in passages:
         row = Document()
         row.add_unsigned("node", node)
-        row.add_text("title", _split_pairs(title))
-        row.add_text("text", _split_pairs(text))
+        words = _split_pairs(text)
+        row.add_text("words", "\n".join([*[_split_pairs(title)] * TITLE_TIMES, words]))
+        row.add_text("text", words)
         row.add_bytes("shown", f"{title}\n{text}".encode("utf-8", "replace"))
         writer.add_document(row)
     writer.commit()
@@ -284,12 +285,9 @@ class PassageIndex:
         return tuple(sorted(set(self._read_nodes(places))))
 
     def _match_any(self, tokens: Iterable[str]) -> Query:
-        terms = []
-        for token in tokens:
-            terms.append((Occur.Should, Query.term_query(self._schema, "text", token)))
-            title = Query.term_query(self._schema, "title", token)
-            terms.append((Occur.Should, Query.boost_query(title, TITLE_BOOST)))
-        return Query.boolean_query(terms)
+        return Query.boolean_query(
+            [(Occur.Should, Query.term_query(self._schema, "words", token, "freq")) for token in tokens]
+        )
 
     def _match_phrase(self, words: Sequence[str]) -> Query:
         if len(words) == 1:
