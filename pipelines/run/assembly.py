@@ -695,6 +695,13 @@ class Assembly:
             picture_judge=roles.ask("image_judge", "judge_picture") if self.config.models.image_judge else None,
         )
 
+    def _count_places(self, stage: AnyStage) -> int:
+        """Return how many requests the models of a stage take at a time; 0 if it has none."""
+        models = self.config.models
+        asked = {entry.role for entry in stage.models()}
+        found = [models.get(role) for role in models.list_roles() if role in asked]
+        return sum(model.concurrency * (1 + len(model.more_urls)) for model in found)
+
     def plan_stages(self, last: str = "") -> list[PlannedStage]:
         """Return the stages after the corpus up to the last one that is wanted, in order, with their keys."""
         # Where the dump lies and how the work is cut decide no row; the corpus is known by its digest.
@@ -710,7 +717,7 @@ class Assembly:
             origins = tuple(planned[source] for source in sources)
             # Every search by picture finds what groundings fetched for any row.
             waits = name == "difficulty" and self.config.commons.fetch
-            planned[name] = PlannedStage(stage, key, folder, origins, digest, waits)
+            planned[name] = PlannedStage(stage, key, folder, origins, digest, waits, self._count_places(stage))
             if name == "groundings":
                 self.seeing.grounded = folder
             if name == last:

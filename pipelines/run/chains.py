@@ -188,7 +188,8 @@ async def _run_link(
         link.take_all(read_source(plan))
     link.reporter.begin(plan.name, link.rows if before is None else 0, "rows")
     stage = cast(RecordStage, plan.stage)
-    usage = await write_batches(stage, plan.folder, link.draw(), concurrency, link.reporter, link.pass_on)
+    most = min(concurrency, plan.in_flight or concurrency)
+    usage = await write_batches(stage, plan.folder, link.draw(), most, link.reporter, link.pass_on)
     if link.following is not None:
         link.following.close()
     if before is not None:

@@ -571,6 +571,9 @@ class PlannedStage:
     config_digest: str
     waits: bool = False
     """Whether it reads more of its input than its own shard, and so begins when all of it is there."""
+    in_flight: int = 0
+    """Most of its records in flight: as many as keep its models busy, since with more all its shards end late and the
+    stage that follows begins late; 0 for as many as the run allows."""
 
     @property
     def name(self) -> str:

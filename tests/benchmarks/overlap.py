@@ -34,9 +34,13 @@ from tests.benchmarks.measured import Measured
 from tests.chaos.driving import ROOT, digest_files, list_settings, make_command
 
 SETTINGS = (
-    "corpus.generate.entities=400",
+    "corpus.generate.entities=500",
     "groundings.min_answers=2",
-    "difficulty.attempts=16",
+    "difficulty.attempts=8",
+    "models.evaluator.concurrency=4",
+    "models.rewriter.concurrency=4",
+    "models.solver.concurrency=1",
+    "models.teacher.concurrency=8",
     "runtime.shard_rows=8",
     "seed=9",
 )
@@ -69,7 +73,7 @@ class Services:
     """The three services; their places give them about the same weight in this world."""
 
     solver: Service = field(default_factory=lambda: Service(0.05, 1))
-    teacher: Service = field(default_factory=lambda: Service(2.0, 16))
+    teacher: Service = field(default_factory=lambda: Service(2.0, 8))
     commons: Service = field(default_factory=lambda: Service(0.5, 1))
 
 
