@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from pipelines.cli.doctor import look_at_judges
-from pipelines.cli.plan import RunEstimate, estimate_run, make_sample_config, measure_sample
 from pipelines.cli.warn import Warner
 from pipelines.config.loading import (
     apply_setting,
@@ -27,12 +26,9 @@ from pipelines.config.loading import (
     read_layers,
 )
 from pipelines.config.settings import RunConfig
-from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, ServiceError, SynthError, Unavailable
-from pipelines.graph.query import Indexes
 from pipelines.release.manifest import PublishedRelease, read_release_manifest
-from pipelines.release.verify import VerifyReport, read_anew, verify_release
 from pipelines.run.assembly import SOURCES, Assembly, list_missing_roles, make_evaluator, make_page_reader
 from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump
@@ -40,7 +36,6 @@ from pipelines.run.models import JUDGES, Roles, check_renewable
 from pipelines.run.progress import Reporter, make_reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, select_stages
-from pipelines.run.views import write_catalogue
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import renew
 from pipelines.services.clients.serving import owned_servers
@@ -49,6 +44,8 @@ from schemas.reasons import STAGE_REASONS
 
 if TYPE_CHECKING:
     from pipelines.cli.judge_card import JudgeReport
+    from pipelines.cli.plan import RunEstimate
+    from pipelines.release.verify import VerifyReport
 
 SHOWN_REASONS = 3
 """Reasons of a stage that the message of an empty release names."""
@@ -268,7 +265,7 @@ def list_asked_roles(config: RunConfig, chosen: Sequence[PlannedStage]) -> tuple
     return tuple(role for role in config.models.list_roles() if role in asked)
 
 
-def plan_by_sample(config: RunConfig, root: Path, seeds: int) -> tuple[RunEstimate, SynthError | None]:
+def plan_by_sample(config: RunConfig, root: Path, seeds: int) -> "tuple[RunEstimate, SynthError | None]":
     """Run so many seeds in the workspace, where nothing of it is paid twice, and estimate the whole by them.
 
     Returns:
@@ -278,6 +275,9 @@ def plan_by_sample(config: RunConfig, root: Path, seeds: int) -> tuple[RunEstima
         ConfigError: as :func:`run_recipe`.
         Unavailable: if the workspace is held by another run.
     """
+    from pipelines.cli.plan import estimate_run, make_sample_config, measure_sample
+    from pipelines.run.views import write_catalogue
+
     workspace, sample = Workspace(root.resolve()), make_sample_config(config, seeds)
     before = workspace.read_latest()
     ended: SynthError | None = None
@@ -300,6 +300,9 @@ def finish_run(
     Returns:
         The releases, whether they were written now, and, if all stages ran and nothing is released, what each took.
     """
+    # Imported here, as publishing is below, because no stage needs them and a run starts sooner without.
+    from pipelines.run.views import write_catalogue
+
     workspace = assembly.workspace
     complete = {plan.name: plan.key for plan in planned if plan.folder.read_manifest() is not None}
     last = bool(chosen) and chosen[-1].name == "releases"
@@ -401,7 +404,7 @@ def verify_releases(
     root: Path,
     reporter: Reporter,
     reading: ReadingChoice | None = None,
-) -> list[VerifyReport]:
+) -> "list[VerifyReport]":
     """Verify one release, or those of the last run.
 
     Args:
@@ -416,6 +419,10 @@ def verify_releases(
         ConfigError: if there is no release, no corpus to verify by, or no model in the role that is to read.
         Unavailable: if that model is away.
     """
+    from pipelines.corpus.build import build_corpus
+    from pipelines.graph.query import Indexes
+    from pipelines.release.verify import read_anew, verify_release
+
     workspace = Workspace(root.resolve())
     folders = [release] if release else list_last_releases(workspace)
     with ExitStack() as open_until_done:

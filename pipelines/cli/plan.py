@@ -10,7 +10,7 @@ A sample also tells, by domain, how many seeds an accepted question takes and wh
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -136,11 +136,12 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
         return RunEstimate("to build", tuple(StageEstimate(name, "to do") for name in names), dump)
     with closing(Assembly(config, workspace, Corpus.open(folder))) as assembly:
         rows, estimates = make_exact(len(assembly.corpus.article_nodes())), dict[str, StageEstimate]()
-        plans = assembly.plan_stages()
-        for plan in plans:
+        planned = assembly.plan_stages()
+        at_once = {plan.name for plan in planned if isinstance(plan.stage, RecordStage)}
+        for plan in planned:
             rows_in = estimates[plan.sources[0].name].rows_out if plan.sources else rows
             estimates[plan.name] = _estimate_stage(assembly, plan, rows_in or rows)
-        a_trajectory = _share_costs(plans, estimates)
+        a_trajectory = _share_costs(planned, estimates)
     stages = tuple(estimates.values())
     limits = {"money": config.budget.money, "tokens": config.budget.tokens, "gpu_hours": config.budget.gpu_hours}
     reach = tuple(_describe_reach(limit, amount, stages) for limit, amount in limits.items() if amount)
@@ -149,7 +150,7 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
         stages = tuple(replace(stage, money=None) for stage in stages)
     if not any(model.gpus for model in models):
         stages = tuple(replace(stage, gpu_hours=None) for stage in stages)
-    return RunEstimate(folder.name, stages, None, _sum_stages(stages), reach, None, a_trajectory)
+    return RunEstimate(folder.name, stages, None, _sum_stages(stages, at_once), reach, None, a_trajectory)
 
 
 def _share_costs(plans: Sequence[PlannedStage], estimates: Mapping[str, StageEstimate]) -> tuple[RowCost, ...]:
@@ -303,9 +304,15 @@ def _describe_reach(limit: str, amount: float, stages: Sequence[StageEstimate]) 
     return f"budget.{limit} {amount:g} is enough."
 
 
-def _sum_stages(stages: Sequence[StageEstimate]) -> StageEstimate:
-    """Return what all stages take together; a stage that asks nothing may lack a time."""
+def _sum_stages(stages: Sequence[StageEstimate], at_once: Collection[str]) -> StageEstimate:
+    """Return what all stages take together; a stage that asks nothing may lack a time.
+
+    Of the stages that run at once, each was measured beside the others: the longest is the time of all of them.
+    """
     asking = [stage for stage in stages if stage.hours is not None or stage.requests != make_exact(0.0)]
+
+    beside = [stage for stage in asking if stage.stage in at_once]
+    longest = max(beside, key=lambda stage: math.inf if stage.hours is None else stage.hours.middle, default=None)
 
     def add(name: str, among: Sequence[StageEstimate] = stages) -> Interval | None:
         amounts = [getattr(stage, name) for stage in among]
@@ -322,7 +329,7 @@ def _sum_stages(stages: Sequence[StageEstimate]) -> StageEstimate:
         tokens=add("tokens"),
         money=add("money"),
         gpu_hours=add("gpu_hours"),
-        hours=add("hours", asking),
+        hours=add("hours", [stage for stage in asking if stage.stage not in at_once or stage is longest]),
     )
 
 

@@ -544,7 +544,8 @@ class RuntimeConfig(Section):
     concurrency: int = Field(
         256,
         ge=1,
-        description="records in flight at once, of all shards together; of a question all rollouts count as one",
+        description="records of a stage in flight at once, of all its shards together, or fewer: as many as its models "
+        "take requests; of a question all rollouts count as one",
     )
     workers: int = Field(0, ge=0, description="processes that read a dump; 0 is one for each core")
 

@@ -33,8 +33,10 @@ from pipelines.corpus.manifest import (
     CorpusManifestCounts,
     InputFile,
     SideFiles,
+    clear_unfinished,
     digest_corpus,
     find_side_files,
+    place_unfinished,
     read_snapshot,
     write_manifest,
 )
@@ -322,16 +324,6 @@ def build_corpus(
         shutil.rmtree(scratch, ignore_errors=True)
     clear_unfinished(out.parent)
     return counts
-
-
-def place_unfinished(corpora: Path) -> Path:
-    """Return the folder, beside corpora, that holds what was read so far of a dump whose corpus is not complete."""
-    return corpora / ".building"
-
-
-def clear_unfinished(corpora: Path) -> None:
-    """Remove what finished or failed builds have left."""
-    shutil.rmtree(place_unfinished(corpora), ignore_errors=True)
 
 
 @dataclass(slots=True)

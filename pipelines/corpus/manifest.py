@@ -8,6 +8,7 @@ with ``wikidatawiki-*-page_props.sql.gz`` gives the numbers of sitelinks and sta
 
 import json
 import re
+import shutil
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
@@ -191,3 +192,13 @@ def _find_file(folder: Path, patterns: tuple[str, ...], endings: tuple[str, ...]
         names = ", ".join(path.name for path in found)
         raise ConfigError(f"{folder} holds {names}; expected one file of {patterns[0]}.{endings[0]}")
     return found[0] if found else None
+
+
+def place_unfinished(corpora: Path) -> Path:
+    """Return the folder, beside corpora, that holds what was read so far of a dump whose corpus is not complete."""
+    return corpora / ".building"
+
+
+def clear_unfinished(corpora: Path) -> None:
+    """Remove what finished or failed builds have left."""
+    shutil.rmtree(place_unfinished(corpora), ignore_errors=True)

@@ -8,13 +8,15 @@ themselves, and the later page fails.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.corpus.scan import Part
 from pipelines.corpus.tables import map_array
+
+if TYPE_CHECKING:
+    from pipelines.corpus.scan import Part
 
 Hashes = NDArray[np.uint64]
 Nodes = NDArray[np.int64]
@@ -50,7 +52,7 @@ class TitleIndex:
 class NumberedPart:
     """A part of the dump and what became of its pages; rows are those of its tables."""
 
-    part: Part
+    part: "Part"
     nodes: Nodes
     """Node of each of its articles, -1 for a refused one."""
     redirect_nodes: Nodes
@@ -85,7 +87,7 @@ class _Pages:
     """Row in the part's table of articles or of redirects."""
 
 
-def number_pages(parts: Sequence[Part]) -> Numbering:
+def number_pages(parts: "Sequence[Part]") -> Numbering:
     """Number the articles of all parts, and follow the redirects."""
     columns = zip(*(_read_pages(number, part) for number, part in enumerate(parts)), strict=True)
     pages = _Pages(*(np.concatenate(values) for values in columns))
@@ -117,7 +119,7 @@ def number_pages(parts: Sequence[Part]) -> Numbering:
     return Numbering(int(np.count_nonzero(articles)), numbered, titles)
 
 
-def _read_pages(number: int, part: Part) -> tuple[NDArray[Any], ...]:
+def _read_pages(number: int, part: "Part") -> tuple[NDArray[Any], ...]:
     """Return a part's columns for :class:`_Pages`, articles and redirects merged in the order of the dump."""
     columns = ("ordinal", "page_id", "title_hash", "target_hash")
     articles = part.read_columns("articles", columns[:3])
@@ -139,7 +141,7 @@ def _read_pages(number: int, part: Part) -> tuple[NDArray[Any], ...]:
     )
 
 
-def _find_duplicates(parts: Sequence[Part], pages: _Pages) -> dict[int, str]:
+def _find_duplicates(parts: "Sequence[Part]", pages: _Pages) -> dict[int, str]:
     """Return the error of each page whose title or page id an earlier page of the dump has, by place."""
     refused = dict.fromkeys(_list_repeats(pages.page_ids).tolist(), DUPLICATE)
     repeats = _list_repeats(pages.hashes)
@@ -161,7 +163,7 @@ def _list_repeats(values: NDArray[np.generic]) -> NDArray[np.intp]:
     return np.sort(order[1:][ordered[1:] == ordered[:-1]])
 
 
-def _read_titles(parts: Sequence[Part], pages: _Pages, places: NDArray[np.intp]) -> list[str]:
+def _read_titles(parts: "Sequence[Part]", pages: _Pages, places: NDArray[np.intp]) -> list[str]:
     """Return the titles of some pages; each part's table is read once."""
     found: dict[int, str] = {}
     for number in np.unique(pages.parts[places]).tolist():
@@ -202,7 +204,7 @@ def _cut_by_part(pages: _Pages, ends: Nodes, count: int, chosen: Mask) -> list[N
     return np.split(ends[chosen], edges)
 
 
-def _trace_cycles(parts: Sequence[Part], pages: _Pages, cyclic: NDArray[np.intp]) -> Iterator[tuple[int, str]]:
+def _trace_cycles(parts: "Sequence[Part]", pages: _Pages, cyclic: NDArray[np.intp]) -> Iterator[tuple[int, str]]:
     """Yield the place of each redirect that runs in a circle, and the first titles on its way."""
     numbers = pages.hashes[cyclic].tolist()
     titles = dict(zip(numbers, _read_titles(parts, pages, cyclic), strict=True))

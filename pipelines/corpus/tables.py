@@ -9,15 +9,17 @@ to spill to.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from pipelines.errors import ConfigError, CorruptInput, Unavailable
+
+if TYPE_CHECKING:
+    import duckdb
 
 _HEADER_BYTES = 128
 """Size of the header that numpy writes before an array of one or two dimensions."""
@@ -270,13 +272,16 @@ _FULL_DISK = "max_temp_directory_size"
 
 
 @contextmanager
-def open_spill(folder: Path, megabytes: int = MEMORY_MEGABYTES) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_spill(folder: Path, megabytes: int = MEMORY_MEGABYTES) -> Iterator["duckdb.DuckDBPyConnection"]:
     """Open a DuckDB connection that holds at most ``megabytes`` and spills the rest to a folder.
 
     Raises:
         ConfigError: a query takes more memory.
         Unavailable: the folder's disk is too full for the rest.
     """
+    # Imported here because only builds need it, and every run opens tables.
+    import duckdb
+
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": f"{megabytes}MB",
         "threads": _THREADS,
@@ -300,7 +305,7 @@ def open_spill(folder: Path, megabytes: int = MEMORY_MEGABYTES) -> Iterator[duck
             ) from error
 
 
-def stream_tables(connection: duckdb.DuckDBPyConnection, query: str, rows: int) -> Iterator[pa.Table]:
+def stream_tables(connection: "duckdb.DuckDBPyConnection", query: str, rows: int) -> Iterator[pa.Table]:
     """Yield the rows of a query in pieces."""
     for batch in connection.sql(query).to_arrow_reader(rows):
         yield pa.Table.from_batches([batch])

@@ -3,7 +3,8 @@
 Record stages that follow one another are a chain. All stages of a chain run on one event loop, each with its own
 records in flight, so that the services behind them work at the same time. Shard *i* of a stage is made of shard *i* of
 the stage before and of nothing else, so the bytes are those of one stage after another. Manifests are written in the
-order of the stages, each after all its shards and after its input's manifest.
+order of the stages, each after all its shards and after its input's manifest. A stage rests while the one after it has
+enough to do, which leaves the processor to stages whose services would wait for it.
 
 A stage that sees whole datasets is on its own, and a chain ends before a stage that waits for its whole input.
 """
@@ -103,6 +104,10 @@ def _run_whole(plan: PlannedStage, corpus: InputEntry, shard_rows: int, reporter
     return report
 
 
+AHEAD = 2
+"""Fewest shards that wait for a stage while the one before it rests."""
+
+
 @dataclass(slots=True)
 class Link:
     """A stage of a chain, with the shards that it is still to make."""
@@ -117,6 +122,8 @@ class Link:
     began: float = 0.0
     """When the first of these came."""
     sealed: asyncio.Event = field(default_factory=asyncio.Event)
+    _drawn: asyncio.Event = field(default_factory=asyncio.Event)
+    _rows_waiting: int = 0
     _waiting: asyncio.Queue[tuple[ShardSidecar, float] | None] = field(default_factory=asyncio.Queue)
 
     def take(self, source: ShardSidecar) -> None:
@@ -128,6 +135,7 @@ class Link:
             return
         now = time.monotonic()
         self.rows, self.began = self.rows + source.rows_out, self.began or now
+        self._rows_waiting += source.rows_out
         self._waiting.put_nowait((source, now))
 
     def pass_on(self, done: ShardSidecar) -> None:
@@ -145,11 +153,21 @@ class Link:
         """Say that the input is complete."""
         self._waiting.put_nowait(None)
 
+    async def rest(self) -> None:
+        """Return when fewer shards wait than would keep this stage busy."""
+        while self._waiting.qsize() >= AHEAD and self._rows_waiting >= self.plan.in_flight:
+            self._drawn.clear()
+            await self._drawn.wait()
+
     async def draw(self) -> AsyncIterator[Batch]:
         """Yield the records of each shard that is still to be made, as its input comes."""
         stage, folder = cast(RecordStage, self.plan.stage), self.plan.sources[0].folder
         while (turn := await self._waiting.get()) is not None:
             source, arrived = turn
+            if self.following is not None:
+                await self.following.rest()
+            self._rows_waiting -= source.rows_out
+            self._drawn.set()
             batch = await read_batch(stage, source.shard, folder.part(source.shard), source.files[0].sha256)
             batch.arrived = arrived
             yield batch

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipelines.config.settings import CorpusConfig, GeneratedWorld
-from pipelines.corpus.build import build_corpus, clear_unfinished
 from pipelines.corpus.dump import list_parts
-from pipelines.corpus.manifest import InputFile, digest_corpus, find_side_files
+from pipelines.corpus.manifest import InputFile, clear_unfinished, digest_corpus, find_side_files
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.files import clear_temps, write_text
@@ -79,6 +78,9 @@ def ensure_corpus(
     if (folder / "manifest.json").is_file():
         clear_unfinished(workspace.corpora)
         return Corpus.open(folder), False
+    # Imported here, as below, because a run whose corpus is there starts sooner without.
+    from pipelines.corpus.build import build_corpus
+
     workspace.corpora.mkdir(parents=True, exist_ok=True)
     clear_temps(workspace.corpora)
     build_corpus(dump, folder, follow_phases(reporter), workers or count_cores())

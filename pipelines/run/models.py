@@ -270,10 +270,17 @@ class Roles:
 
 
 def count_in_flight(config: RunConfig, stage: AnyStage) -> int:
-    """Return how many records of a stage are in flight: enough to fill a batch of any of its roles."""
+    """Return how many records of a stage are in flight.
+
+    They fill a batch of any of its roles. Otherwise they are as many as keep its models busy: with more all its shards
+    end late, and the stage that follows begins late.
+    """
     roles = {entry.role for entry in stage.models()} & set(config.models.list_roles())
     asked = [config.models.get(role) for role in roles]
-    return max([config.runtime.concurrency, *(model.batch.rows for model in asked if model.mode == "batch")])
+    batches = [model.batch.rows for model in asked if model.mode == "batch"]
+    places = sum(model.concurrency * (1 + len(model.more_urls)) for model in asked)
+    most = config.runtime.concurrency
+    return max(most, *batches) if batches else min(most, places or most)
 
 
 def check_renewable(config: RunConfig, names: Sequence[str]) -> None:

@@ -209,6 +209,8 @@ GRACE = 30.0
 OPEN_ROWS = 8
 """Most rows of unfinished shards, as a multiple of the records in flight; at least one shard is read."""
 
+TURN = 0.005
+"""Seconds for which a stage may begin records before the others have their turn on the event loop."""
 COLLECTOR = (50_000, 20, 50)
 """Thresholds of Python's garbage collector while records are in flight; the default is (700, 10, 10)."""
 
@@ -280,6 +282,7 @@ class RecordRunner:
     _stopped: BaseException | None = None
     _reading: "asyncio.Future[Batch | None] | None" = None
     _beginning: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _turned: float = 0.0
     _room: asyncio.Event = field(default_factory=asyncio.Event)
     _marked: float = field(default_factory=time.monotonic)
 
@@ -325,9 +328,7 @@ class RecordRunner:
     async def _work(self) -> None:
         while (turn := await self._take()) is not None:
             batch, index = turn
-            # Records begin one by one: a stage that only computes would else keep the loop from the other stages.
-            async with self._beginning:
-                await asyncio.sleep(0)
+            await self._give_way()
             try:
                 outcome = await self._process(batch, batch.records[index])
             except _STOPPING as error:
@@ -338,6 +339,13 @@ class RecordRunner:
             self.reporter.advance(self._done)
             if batch.done:
                 await self._finish(batch)
+
+    async def _give_way(self) -> None:
+        """Let the other stages have the loop once in a while; records of one that only computes begin one by one."""
+        async with self._beginning:
+            if time.monotonic() - self._turned > TURN:
+                await asyncio.sleep(0)
+                self._turned = time.monotonic()
 
     async def _take(self) -> tuple[Batch, int] | None:
         """Return the next record to process, or None if none can be started."""

@@ -1,7 +1,7 @@
 """Measures what stages at once save: three services of different speed, one stage after another and all at once.
 
 The demo's players stand behind the latency and the places of services: a solver of 50 ms, a teacher of 2 s, and Commons
-of 500 ms a picture. Both runs begin with the same sealed seeds, end with releases, and are a process of their own.
+of 500 ms a picture. Both runs begin with the same sealed rewrites, end with releases, and are a process of their own.
 """
 
 import argparse
@@ -34,12 +34,19 @@ from tests.benchmarks.measured import Measured
 from tests.chaos.driving import ROOT, digest_files, list_settings, make_command
 
 SETTINGS = (
-    "corpus.generate.entities=400",
+    "corpus.generate.entities=300",
     "groundings.min_answers=2",
-    "difficulty.attempts=16",
+    "difficulty.attempts=8",
+    "models.writer.concurrency=4",
+    "models.evaluator.concurrency=4",
+    "models.rewriter.concurrency=4",
+    "models.solver.concurrency=1",
+    "models.teacher.concurrency=8",
     "runtime.shard_rows=8",
     "seed=9",
 )
+FIRST = "rewrites"
+"""Last stage that both runs find sealed: those before it ask none of the three services."""
 MOST = 0.6
 """Wanted share of the time of one stage after another."""
 
@@ -69,7 +76,7 @@ class Services:
     """The three services; their places give them about the same weight in this world."""
 
     solver: Service = field(default_factory=lambda: Service(0.05, 1))
-    teacher: Service = field(default_factory=lambda: Service(2.0, 16))
+    teacher: Service = field(default_factory=lambda: Service(2.0, 8))
     commons: Service = field(default_factory=lambda: Service(0.5, 1))
 
 
@@ -179,7 +186,7 @@ def measure(scratch: Path) -> list[Measured]:
     """Run one stage after another and all at once, and compare the releases."""
     base, places = scratch / "base", {"one-by-one": scratch / "one-by-one", "at-once": scratch / "at-once"}
     subprocess.run(
-        make_command("run", "--workspace", base, "--until", "seeds", *list_settings(SETTINGS)), cwd=ROOT, check=True
+        make_command("run", "--workspace", base, "--until", FIRST, *list_settings(SETTINGS)), cwd=ROOT, check=True
     )
     told = {}
     for name, place in places.items():

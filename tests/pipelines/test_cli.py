@@ -27,9 +27,9 @@ from tests.chaos.driving import (
     share_small_run,
 )
 
-COMMANDS = ("run", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report", "diff", "audit", "push",
-            "export", "validate",
-            "deploy", "world", "config", "prune", "replies", "replies prune", "bench judge")  # fmt: skip
+COMMANDS = ("run", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report", "diff", "audit",
+            "push", "export", "validate", "deploy", "world", "config", "prune", "replies",
+            "replies prune", "bench judge")  # fmt: skip
 STAGE_KEYS = {"stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out", "seconds", "calls", "cached_calls",
               "retries", "tokens", "gpu_seconds", "cost", "cost_per_kept"}  # fmt: skip
 HEAVY = ("prefect", "torch", "pyarrow", "duckdb", "pydantic", "numpy", "PIL", "rich.console")

@@ -119,6 +119,14 @@ def test_a_sample_predicts_rows_and_requests_of_the_whole_run_within_its_own_int
     assert estimate.total.requests.high < 2.5 * asked, "an interval that holds anything predicts nothing"
 
 
+def test_stages_that_run_at_once_take_as_long_as_the_longest(demo, sampled):
+    estimate = estimate_run(configure(demo.world), sampled)
+    hours = {stage.stage: stage.hours.middle for stage in estimate.stages if stage.hours is not None}
+    alone = sum(hours.pop(name, 0.0) for name in ("seeds", "trajectories", "releases"))
+    assert len(hours) > 3
+    assert estimate.total.hours.middle == pytest.approx(alone + max(hours.values()))
+
+
 def test_without_a_sample_the_recipe_bounds_what_is_asked(demo, tmp_path):
     root = tmp_path / "workspace"
     root.mkdir()

@@ -12,8 +12,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.corpus.build import build_corpus, place_unfinished
+from pipelines.corpus.build import build_corpus
 from pipelines.corpus.dump import plan_ranges, read_site
+from pipelines.corpus.manifest import place_unfinished
 from pipelines.corpus.scan import RangeJob, scan_range
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput, Unavailable

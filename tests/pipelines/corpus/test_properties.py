@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.corpus.build import build_corpus, place_unfinished
-from pipelines.corpus.manifest import SideFiles, find_side_files
+from pipelines.corpus.build import build_corpus
+from pipelines.corpus.manifest import SideFiles, find_side_files, place_unfinished
 from pipelines.corpus.properties import (
     ENTITIES,
     PAGE_PROPERTIES,
