@@ -114,7 +114,8 @@ class EaseRater:
         """Return the ease of a picture in the store, and of what is left of it for training.
 
         Raises:
-            ServiceError: if the search is unavailable, or the picture's file is missing.
+            ServiceError: if the search is unavailable.
+            CorruptInput: if the picture's file is missing.
         """
         whole = PictureFile(picture.sha256, self.pictures.path(picture.sha256, picture.extension))
         ease, shrink = await self._rate(whole, title), find_shrink(picture, self.training_pixels)

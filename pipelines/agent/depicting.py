@@ -40,7 +40,7 @@ from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.config.settings import GroundingsConfig
 from pipelines.corpus import store as descriptions
 from pipelines.corpus.dump import strip_qualifier
-from pipelines.corpus.images import find_page_images
+from pipelines.corpus.images import find_page_images, find_shared_leads
 from pipelines.corpus.store import Corpus, describe_entity
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.ids import digest_value, draw_unit
@@ -223,14 +223,23 @@ class CandidateLister:
             batch = files[start : start + MOST_FILES]
             images = {file: self.corpus.image(file) for file in batch} if not state.is_full else {}
             await self._ask_about(state, images)
+            shared = await self._find_shared(images)
             for file, image in images.items():
                 if state.is_full:
                     return
                 try:
-                    described = _choose_row(file, image, state.facts.get(file))
+                    described = _choose_row(file, image, state.facts.get(file), shared.get(file, ()))
                     state.found.append(self._take_file(state, file, described, sources[file]))
                 except _Unfit as unfit:
                     state.dropped.append(Dropped(file, unfit.reason, f"{file}: {unfit.detail}"))
+
+    async def _find_shared(self, images: Mapping[str, CorpusImage | None]) -> Mapping[str, tuple[str, ...]]:
+        """Return the articles that lead with files that the corpus knows nothing else of, where several do."""
+        if self.fetch is None or None not in images.values():
+            return {}
+        # The first call takes seconds, for which no other record should wait.
+        pages = self.corpus.folder / "pages.parquet"
+        return await asyncio.to_thread(find_shared_leads, pages, self.corpus.digest)
 
     async def _ask_about(self, state: _Progress, images: Mapping[str, CorpusImage | None]) -> None:
         """Request the metadata of files that could be fetched if it were known."""
@@ -280,12 +289,19 @@ def _is_vague(image: CorpusImage | None) -> bool:
     return not image.path and not image.error and not (image.url and image.width and image.height and image.licence)
 
 
-def _choose_row(file: str, image: CorpusImage | None, facts: ImageFacts | None) -> CorpusImage | None:
-    """Return the corpus's row of a picture whose file is available, else the metadata of the service."""
+def _choose_row(
+    file: str, image: CorpusImage | None, facts: ImageFacts | None, titles: tuple[str, ...]
+) -> CorpusImage | None:
+    """Return the corpus's row of a picture whose file is available, else the metadata of the service.
+
+    ``titles`` are of the articles that lead with a file which has no row, where several do.
+    """
     if facts is None or (image is not None and _is_at_hand(image)):
         return image
     row = make_row(file, facts)
-    return row if image is None else replace(row, title=image.title, depicts=image.depicts)
+    if image is None:
+        return replace(row, title=titles)
+    return replace(row, title=image.title, depicts=image.depicts)
 
 
 FILE_EVIDENCE_VERSION = 1

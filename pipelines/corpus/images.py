@@ -21,15 +21,17 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.corpus.data import read_data
@@ -51,6 +53,7 @@ _KEPT = ("file", "width", "height", *_COLUMNS[1:], "url", "bytes", "depicts")
 QID = re.compile("Q[1-9][0-9]{0,17}")
 
 _Row = dict[str, Any]
+_reading = Lock()
 
 
 def read_images(table: Path) -> list[CorpusImage]:
@@ -173,6 +176,30 @@ def merge_images(
         rows = _make_rows(names, described, at_hand)
         while batch := list(islice(rows, _MERGE_ROWS)):
             yield pa.Table.from_pylist(batch, schema=IMAGES)
+
+
+def find_shared_leads(pages: Path, digest: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the files with which several articles lead, with the titles of these, sorted. Safe from any thread.
+
+    The first call for a corpus reads two columns of all its pages.
+
+    Args:
+        pages: ``pages.parquet``, of which ``title`` and ``image`` are read.
+        digest: the corpus's, so that one rebuilt in the same place is read again.
+    """
+    with _reading:
+        return _read_shared_leads(pages, digest)
+
+
+@lru_cache(maxsize=4)
+def _read_shared_leads(pages: Path, digest: str) -> Mapping[str, tuple[str, ...]]:
+    rows = pq.read_table(pages, columns=["image", "title"], filters=[("image", "!=", "")])
+    counts = pc.value_counts(rows["image"].combine_chunks())
+    shared = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    titles = defaultdict[str, list[str]](list)
+    for row in rows.filter(pc.is_in(rows["image"], value_set=shared)).to_pylist():
+        titles[row["image"]].append(row["title"])
+    return {file: tuple(sorted(each)) for file, each in titles.items()}
 
 
 def _read_shown(pages: Path, megabytes: int) -> Generator[tuple[str, str]]:

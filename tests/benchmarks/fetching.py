@@ -186,9 +186,8 @@ class Sought:
 
 
 def _ask(query: str) -> tuple[int, int]:
-    found = duckdb.sql(query).fetchone()
-    assert found is not None
-    return int(found[0]), int(found[1])
+    ((one, other),) = duckdb.sql(query).fetchall()
+    return int(one), int(other)
 
 
 def run_demo(workspace: Path, *settings: str) -> Sought:

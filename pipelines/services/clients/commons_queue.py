@@ -7,7 +7,6 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from weakref import WeakKeyDictionary
 
 from pipelines.services.image_metadata import MOST_FILES, FileFetch, ImageFacts, ImageMetadata, RemoteFile
 
@@ -29,9 +28,7 @@ class JoinedMetadata:
     """A service that knows pictures, asked of fifty files of any records in one request."""
 
     service: ImageMetadata
-    _loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Waiting] = field(
-        default_factory=WeakKeyDictionary, repr=False, compare=False
-    )
+    _loops: dict[asyncio.AbstractEventLoop, _Waiting] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def identity(self) -> str:
@@ -43,34 +40,40 @@ class JoinedMetadata:
 
         Raises as :meth:`ImageMetadata.describe_images`.
         """
+        if not files:
+            return {}
         loop = asyncio.get_running_loop()
         waiting = self._loops.setdefault(loop, _Waiting())
         asked = {file: waiting.files.setdefault(file, loop.create_future()) for file in files}
         if len(waiting.files) >= MOST_FILES:
             waiting.full.set()
-        if waiting.files and waiting.task is None:
-            waiting.task = asyncio.create_task(self._ask(waiting))
+        if waiting.task is None:
+            waiting.task = asyncio.create_task(self._ask_all(waiting))
         # A record that is interrupted leaves the replies to those that wait for the same files.
         replies = await asyncio.gather(*map(asyncio.shield, asked.values()))
         return dict(zip(asked, replies, strict=True))
 
-    async def _ask(self, waiting: _Waiting) -> None:
-        """Ask until no file waits."""
+    async def _ask_all(self, waiting: _Waiting) -> None:
+        """Ask until no file waits; then nothing is kept of the event loop."""
         try:
             while waiting.files:
                 await _gather(waiting)
                 batch = {file: waiting.files.pop(file) for file in list(waiting.files)[:MOST_FILES]}
-                asking = asyncio.ensure_future(self.service.describe_images(list(batch)))
+                asking = asyncio.create_task(self._ask(list(batch)))
                 await asyncio.wait([asking])
-                for file, reply in batch.items():
+                for place, reply in enumerate(batch.values()):
                     if (error := asking.exception()) is None:
-                        reply.set_result(asking.result()[file])
+                        reply.set_result(asking.result()[place])
                     else:
                         reply.set_exception(error)
                         # Marks it as seen: asyncio complains of errors of those that nobody waits for any more.
                         reply.exception()
         finally:
-            waiting.task = None
+            self._loops.pop(asyncio.get_running_loop(), None)
+
+    async def _ask(self, files: Sequence[str]) -> list[ImageFacts | None]:
+        facts = await self.service.describe_images(files)
+        return [facts[file] for file in files]
 
 
 async def _gather(waiting: _Waiting) -> None:

@@ -11,6 +11,7 @@ from pipelines.agent.distractors import DistractorFetcher
 from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.config.settings import GroundingsConfig
 from pipelines.corpus.build import build_corpus
+from pipelines.corpus.images import find_shared_leads
 from pipelines.corpus.store import Corpus
 from pipelines.pictures import PictureStore
 from tests.pipelines.agent.test_candidates import COLUMNS, Service, make_facts
@@ -23,7 +24,7 @@ OTHERS = ("Orsa", "Pell", "Dunn", "Marn", "Lumby")
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> Corpus:
-    """Six bridges; the picture of the last alone is at hand."""
+    """Six bridges, of which the picture of the last alone is at hand, and two that share a picture."""
     folder = tmp_path_factory.mktemp("fetching")
     (folder / "images").mkdir()
     (folder / "images" / "Lumby.jpg").write_bytes(draw(99))
@@ -31,6 +32,8 @@ def corpus(tmp_path_factory) -> Corpus:
     others = [f"{{{{Infobox bridge|image={name}.jpg}}}} '''{name} Bridge''' is a bridge." for name in OTHERS]
     pages = [render_page(1, "Kelm Bridge", KELM, 0, None)]
     pages += [render_page(2 + n, f"{OTHERS[n]} Bridge", text, 0, None) for n, text in enumerate(others)]
+    twin = "{{Infobox tower|image=Twin.jpg}} A tower."
+    pages += [render_page(20 + n, title, twin, 0, None) for n, title in enumerate(("Upper Twin Bridge", "Twin Bridge"))]
     dump = folder / "toywiki-20250131-pages-articles.xml"
     dump.write_text(HEADER + "".join(pages) + "</mediawiki>\n")
     build_corpus(dump, folder / "out")
@@ -59,13 +62,13 @@ def make_lister(corpus, folder, service) -> CandidateLister:
     return CandidateLister(corpus, PictureStore(folder / "store"), metadata=service, fetch=service)
 
 
-def choose(corpus, folder, service, ranker=None, audit=False, **settings):
+def choose(corpus, folder, service, ranker=None, audit=False, title="Kelm Bridge", **settings):
     lister = make_lister(corpus, folder, service)
     chosen = GroundingsConfig(refuse_simple=False, **settings)
     ranker = ranker or MetadataRanker(corpus)
     chooser = PictureChooser(lister.pictures, lister, ranker, None, LocalImageSearch(corpus), None, chosen)
-    node = corpus.find("Kelm Bridge")
-    anchor = Anchor(node, (), "Kelm Bridge", "", "Kelm Bridge.jpg", (("Kelm Bridge",),), ANSWER, frozenset())
+    node = corpus.find(title)
+    anchor = Anchor(node, (), title, "", corpus.page(node).image, ((title,),), ANSWER, frozenset())
 
     async def run():
         listed = await lister.list_candidates(node, anchor.lead)
@@ -94,6 +97,19 @@ def test_the_next_is_taken_where_the_likeliest_cannot_be(corpus, tmp_path, fault
     assert choice.picture.file == "Kelm Bridge at dusk.jpg"
     # What is told of a file refuses it unfetched.
     assert name_fetched(service) == ["Kelm Bridge.jpg"] * (fault is None) + ["Kelm Bridge at dusk.jpg"]
+
+
+def test_a_picture_with_which_several_articles_lead_is_refused_unfetched(corpus, tmp_path):
+    service = make_service()
+    titles = find_shared_leads(corpus.folder / "pages.parquet", corpus.digest)
+    assert titles == {"Twin.jpg": ("Twin Bridge", "Upper Twin Bridge")}
+    service.facts["Twin.jpg"] = make_facts(width=640, height=520, mime="image/jpeg")
+    choice = choose(corpus, tmp_path, service, title="Twin Bridge")
+    assert (choice.refused[0].code, "also leads Upper Twin Bridge" in choice.refused[0].detail) == (
+        "picture-ambiguous",
+        True,
+    )
+    assert service.fetched == []
 
 
 def test_a_picture_that_was_fetched_and_refused_is_kept_for_the_searches(corpus, tmp_path):

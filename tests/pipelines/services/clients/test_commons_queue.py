@@ -70,6 +70,15 @@ def test_an_error_meets_all_who_wait_for_that_request_and_no_others():
     assert other == {"C.jpg": "facts of C.jpg"}
 
 
+def test_a_service_that_leaves_files_out_keeps_nobody_waiting():
+    class Forgetful(Service):
+        async def describe_images(self, files):
+            return {}
+
+    (error,) = describe_all(JoinedMetadata(Forgetful()), ["A.jpg"])
+    assert isinstance(error, KeyError)
+
+
 def test_a_record_that_is_interrupted_leaves_the_files_of_others():
     service = Service()
 
@@ -89,6 +98,7 @@ def test_each_event_loop_has_a_queue_of_its_own():
     joined = JoinedMetadata(service)
     assert [describe_all(joined, ["A.jpg"]) for _ in range(2)] == [[{"A.jpg": "facts of A.jpg"}]] * 2
     assert describe_all(joined, []) == [{}]
+    assert describe_all(joined, ["A.jpg"]) == [{"A.jpg": "facts of A.jpg"}]
     assert joined.identity == "service:1"
 
 
