@@ -72,6 +72,7 @@ GOVERNING: Mapping[str, Mapping[str, str]] = {
         "alternative-answer": "difficulty.alternatives",
         "unscored": "models.judge",
     },
+    "rollouts": {"other-split": "rollouts.splits"},
     "trajectories": {
         "too-long": "trajectories.max_tokens",
         "repetition": "trajectories.max_repeats",
