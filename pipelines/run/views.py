@@ -154,6 +154,7 @@ EXPLAIN = "EXPLAIN"
 READABLE = ("corpus", "stages", "releases")
 """Folders of a workspace whose files a statement may read: its datasets, and neither replies nor anything else."""
 LONGEST_CELL = 200
+LONGEST_ERROR = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +193,9 @@ def _create_views(connection: duckdb.DuckDBPyConnection, views: list[View]) -> N
         try:
             connection.execute(f'CREATE VIEW "{name}" AS {view.sql}')
         except duckdb.Error as error:
+            said = " ".join(str(error).split())[:LONGEST_ERROR]
             raise CorruptInput(
-                f"view {view.name}: {error}; remove the folder of the damaged file and run again"
+                f"view {view.name}: {said}; remove the folder of the damaged file and run again"
             ) from error
 
 

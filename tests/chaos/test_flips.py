@@ -1,4 +1,4 @@
-"""Bits that a disk turns over in a finished workspace: each is harmless or named, and no release changes in silence.
+"""400 bits that a disk turns over in a finished workspace: each is harmless or named, no release changes in silence.
 
 Not covered: the corpus, whose files have no checksums yet.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.driving import SMALL, Outcome, call_here, copy_workspace, list_settings, share_small_run
+from tests.chaos.driving import SMALL, Outcome, call_here, copy_workspace, digest_files, list_settings, share_small_run
 
 Capture = pytest.CaptureFixture[str]
 SECONDS = re.compile(r"\d+\.\d+ s\b|\s-\s|\s\d+\.\d\s")
@@ -80,8 +80,8 @@ def check_named(outcome: Outcome, path: Path, root: Path) -> None:
     said = (outcome.out + outcome.err).replace("\n", "")
     assert outcome.code in (1, 2, 3), (path, outcome)
     assert "Traceback" not in said, (path, outcome)
-    names = [part for part in path.relative_to(root).parts if len(part) > 7]
-    assert any(name in said for name in names), (path, outcome)
+    top, *names = path.relative_to(root).parts
+    assert any(name in said for name in ([top] if top == "replies" else names or [top])), (path, outcome)
 
 
 Command = tuple[Any, ...]
@@ -106,8 +106,8 @@ def flip_each(whole: Finished, capsys: Capture, pattern: str, count: int, choose
                 check_named(outcome, path, whole.root)
                 harmless = False
         named += not harmless
-        # Nothing but the flipped file was written, so no release has other bytes.
-        assert set(whole.restore()) <= {path}
+        written = set(whole.restore()) - {path}
+        assert not [other for other in written if other.is_relative_to(whole.root / "releases")], (path, written)
     return named
 
 
@@ -116,16 +116,16 @@ RUN: Command = ("run", *list_settings(SMALL), *LIMIT)
 
 def test_a_flip_in_a_sidecar_or_manifest_is_harmless_or_named(whole: Finished, capsys: Capture) -> None:
     choose: Choose = lambda _: [("status",), RUN]  # noqa: E731
-    assert flip_each(whole, capsys, r"^stages/.*\.json$|^latest", 90, choose) > 30
+    assert flip_each(whole, capsys, r"^stages/.*\.json$|^latest", 60, choose) > 20
 
 
 def test_a_flip_in_the_replies_is_harmless_or_named(whole: Finished, capsys: Capture) -> None:
-    assert flip_each(whole, capsys, r"^replies/replies\.db$", 80, lambda _: [("replies", "check")]) > 30
+    assert flip_each(whole, capsys, r"^replies/replies\.db$", 140, lambda _: [("replies", "check")]) > 30
 
 
 def test_a_flip_in_a_release_is_named(whole: Finished, capsys: Capture) -> None:
     choose: Choose = lambda path: [("verify", whole.root.joinpath(*path.relative_to(whole.root).parts[:3]))]  # noqa: E731
-    assert flip_each(whole, capsys, r"^releases/.*(?<!/manifest\.json)$", 110, choose) == 110
+    assert flip_each(whole, capsys, r"^releases/.*(?<!/manifest\.json)$", 80, choose) == 80
 
 
 def test_a_release_made_again_over_flipped_rows_and_pictures_has_its_bytes_or_names_them(
@@ -133,22 +133,33 @@ def test_a_release_made_again_over_flipped_rows_and_pictures_has_its_bytes_or_na
 ) -> None:
     """120 bits, in groups: what is named is put back, until the release is made, with its bytes."""
     rng, files = random.Random(3), whole.list_files(r"^stages/(?!releases).*\.parquet$|^images/")
+    remove_releases(whole.root)
+    assert call_here(capsys, *RUN, "--workspace", whole.root).code == 0
+    usual = digest_files(whole.root / "releases", "**/*")
     named = 0
     for _ in range(4):
         flipped = rng.sample(files, min(30, len(files)))
         for path in flipped:
             whole.flip(path, rng)
-        for folder in ("stages/releases", "releases"):
-            shutil.rmtree(whole.root / folder)
+        remove_releases(whole.root)
         while (outcome := call_here(capsys, *RUN, "--workspace", whole.root)).code != 0:
             said = (outcome.out + outcome.err).replace("\n", "")
             assert outcome.code in (1, 2, 3), outcome
             assert "Traceback" not in said
-            found = [path for path in flipped if path.name in said and path.parent.name in said]
-            assert len(found) == 1, outcome
-            found[0].write_bytes(whole.before[found[0]])
-            flipped.remove(found[0])
-            named += 1
-        changed = set(whole.restore()) - set(flipped)
-        assert not [path for path in changed if path.is_relative_to(whole.root / "releases")]
+            found = [path for path in flipped if path.name in said] or [
+                path for path in flipped if f"{path.parent.parent.name}/{path.parent.name}/" in said
+            ]
+            assert found, outcome
+            for path in found:
+                path.write_bytes(whole.before[path])
+                flipped.remove(path)
+            named += len(found)
+        assert digest_files(whole.root / "releases", "**/*") == usual
+        whole.restore()
     assert named > 4
+
+
+def remove_releases(root: Path) -> None:
+    """Remove the stage of releases and what it published, so that the next run makes both again."""
+    for folder in ("stages/releases", "releases"):
+        shutil.rmtree(root / folder)
