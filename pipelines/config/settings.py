@@ -681,7 +681,11 @@ class DifficultyConfig(Section):
         ("solver",), description="who attempts, the cheapest first: solver, or names under models.solvers"
     )
     text_solver: str = Field("", description="who attempts without the picture, where that is another model")
-    early_stop: bool = Field(True, description="no further attempt once no further one can change the decision")
+    early_stop: bool = Field(
+        True,
+        description="no further attempt once no further one can change the decision; false makes all attempts of a "
+        "condition at once: more is paid, and a solver that is asked in batches is waited for once a condition",
+    )
     search_hits: int = Field(3, ge=1, description="results of one search that an attempt is shown")
     alternatives: bool = Field(
         True, description="a wrong answer given twice is held against the corpus and refuses what it may fit"

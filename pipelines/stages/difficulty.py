@@ -5,11 +5,13 @@ wrong answer that several attempts give is looked up in the corpus: if it cannot
 answers and is refused (research/quality.md U4).
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, get_args
 
 from pipelines.agent.attempts import (
+    Attempt,
     Exhibit,
     Exhibits,
     Filter,
@@ -220,8 +222,10 @@ class MeasuredDifficulty:
         series = Series(step, len(exhibits))
         # What is attempted after the label is known is measured and decides nothing.
         watched = self.contest is not None and not course.need and _shows_truth(course.record, exhibits[0])
+        # Without an early stop all are made at once, so that one batch holds them.
+        ended = [] if self.settings.early_stop else await _attempt_at_once(solver, course.record, exhibits)
         for sample, exhibit in enumerate(exhibits):
-            attempt = await solver.attempt(course.record, exhibit, sample)
+            attempt = ended[sample] if ended else await solver.attempt(course.record, exhibit, sample)
             self.watch.add(attempt.verdict, attempt.problem)
             series.add(attempt, watched and not (step.need and series.tally.correct))
             if self.settings.early_stop and is_enough(step, series.tally, series.planned, watched):
@@ -248,6 +252,16 @@ class MeasuredDifficulty:
                 return _reject(record, "alternative-answer", detail)
             refuted.append(Alternative(text=repeat.text, times=repeat.times))
         return tuple(refuted)
+
+
+async def _attempt_at_once(solver: Solver, record: Grounding, exhibits: Sequence[Exhibit]) -> list[Attempt]:
+    """Return the attempts in order; the first error is raised once all have ended, so that their replies are kept."""
+    made = (solver.attempt(record, exhibit, sample) for sample, exhibit in enumerate(exhibits))
+    ended = await asyncio.gather(*made, return_exceptions=True)
+    for outcome in ended:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return [outcome for outcome in ended if isinstance(outcome, Attempt)]
 
 
 def find_standing(course: QuestionCourse) -> Standing:

@@ -53,7 +53,7 @@ def test_a_run_killed_at_random_moments_pays_each_line_once_and_loses_no_row(tmp
     draw = random.Random(19)
     with start_batches(0.8, failed=0.05, seed=2, expired=[1], lost=[3], after=0.1, reading=0.1) as url:
         job, kills = open_job(tmp_path / "job", url), 0
-        for _ in range(6):
+        for _ in range(5):
             # The first second is the start of Python; a process that is over by then ends the kills.
             child, asked, until = job.start(), job.read_counts(), time.monotonic() + 60.0
             while child.poll() is None and job.read_counts() == asked and time.monotonic() < until:

@@ -608,6 +608,32 @@ class CountingModel:
         return await self.model.chat(request)
 
 
+class Together:
+    """A model that replies once so many requests wait for it."""
+
+    def __init__(self, model, requests):
+        self.model, self.barrier = model, asyncio.Barrier(requests)
+
+    def __getattr__(self, name):
+        return getattr(self.model, name)
+
+    async def chat(self, request) -> ChatReply:
+        async with asyncio.timeout(60.0):
+            await self.barrier.wait()
+        return await self.model.chat(request)
+
+
+def test_without_an_early_stop_all_attempts_of_a_condition_are_asked_for_at_once(tmp_path, question):
+    solver = make_solver({})
+    together = replace(solver, model=Together(solver.model, 4))
+    made = measure(make_stage(tmp_path, solvers={"solver": together}, early_stop=False), question)
+    assert [(cell.condition, cell.attempts) for cell in made.cells] == [
+        ("text", 4),
+        ("image", 4),
+        ("image+image-search", 4),
+    ]
+
+
 def find_binomial_interval(trials, share, outside=0.001):
     """Return the central counts of successes, beyond which a binomial draw lies no more often than ``outside``."""
     chances = [math.comb(trials, n) * share**n * (1 - share) ** (trials - n) for n in range(trials + 1)]
