@@ -356,7 +356,7 @@ def tell():
 if __name__ == "__main__":
     with heeding_signals():
         threading.Thread(target=tell, daemon=True).start()
-        build_corpus(Path(sys.argv[1]), Path(sys.argv[2]), workers=2)
+        build_corpus(Path(sys.argv[1]), Path(sys.argv[2]), workers=2, range_bytes=20_000)
 """
 
 
