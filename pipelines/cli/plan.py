@@ -350,7 +350,7 @@ def bound_requests(config: RunConfig, stage: str) -> int:
         # Two requests more a round: which entity, and behind which fact.
         hidden, each = max(config.injections.rounds) * config.injections.tries, each + 2
     engines = len(set(groundings.ocr) - {"layer"})
-    fetched = 2 * commons.fetch
+    fetched, others = 2 * commons.fetch, 2 * commons.fetch * REACH * commons.distractors
     difficulty = config.difficulty
     plan = make_plan(difficulty.preset, difficulty.solvers, difficulty.text_solver, difficulty.max_correct)
     judges = sum(model is not None for model in (models.judge, models.second_judge))
@@ -373,11 +373,7 @@ def bound_requests(config: RunConfig, stage: str) -> int:
         "rewrites": hidden * each,
         # Each candidate is asked about, fetched and read at two scales; the one that is taken is read and looked up
         # once more. Others of its type are gone through until enough can be fetched.
-        "groundings": 5
-        + groundings.candidates * (2 * engines + fetched)
-        + engines
-        + commons.search
-        + fetched * REACH * commons.distractors,
+        "groundings": 5 + groundings.candidates * (2 * engines + fetched) + engines + commons.search + others,
         "difficulty": attempts + searches + plan.judges_picture + fetched,
         "enhancements": trials * (1 + 2 * engines) if config.enhancements.share else 0,
         "rollouts": config.rollouts.attempts * (config.rollouts.max_calls * a_call + 1 + judged),
