@@ -37,8 +37,11 @@ from pipelines.services.clients.chat import (
     ReadPicture,
     cut_at_stop,
     explain_refusal,
+    list_secret_headers,
     make_body,
+    name_key,
     read_completion,
+    read_headers,
     refuse_picture,
 )
 from pipelines.services.clients.http import HttpReply, NoReply, read_key, redact
@@ -185,7 +188,7 @@ class BatchServer:
 
     def read_answers(self, batch: "Batch", keys: AbstractSet[str]) -> dict[str, Answer]:
         """Return the lines of a batch that has ended, by key; keys without a line are left out."""
-        answers, secret = dict[str, Answer](), self._read_key()
+        answers, secret = dict[str, Answer](), self._list_secrets()
         for file_id in filter(None, (batch.error_file_id, batch.output_file_id)):
             content = self._call(partial(_fetch, file_id))
             for key, answer in _read_lines(content, self.settings, secret):
@@ -203,6 +206,10 @@ class BatchServer:
     def _read_key(self) -> str:
         return read_key(f"model {self.settings.name}", self.settings.api_key_env)
 
+    def _list_secrets(self) -> tuple[str, ...]:
+        more = read_headers(self.settings)
+        return (self._read_key(), *(more[name] for name in list_secret_headers(self.settings)))
+
     def _open(self) -> "OpenAI":
         # Imported here: it takes a second.
         from openai import DefaultHttpxClient, OpenAI
@@ -213,6 +220,7 @@ class BatchServer:
                 self._client = OpenAI(
                     base_url=self.settings.base_url,
                     api_key=self._read_key() or "none",
+                    default_headers=name_key(self.settings, self._read_key()) | read_headers(self.settings),
                     timeout=self.settings.timeout,
                     max_retries=0,
                     http_client=DefaultHttpxClient(trust_env=False),
@@ -228,13 +236,13 @@ class BatchServer:
         except APIStatusError as error:
             raise self._explain(error.status_code, error.response.headers, error.response.content) from None
         except OpenAIError as error:
-            raise NoReply(f"{type(error).__name__}: {redact(str(error).encode(), self._read_key())}") from None
+            raise NoReply(f"{type(error).__name__}: {redact(str(error).encode(), self._list_secrets())}") from None
         except (ValueError, RecursionError) as error:
             # The package lets out what reading JSON raises.
             raise NoReply(f"no JSON ({type(error).__name__})") from None
 
     def _explain(self, status: int, headers: Mapping[str, str], body: bytes) -> SynthError | NoReply:
-        said = redact(body, self._read_key())
+        said = redact(body, self._list_secrets())
         if status in (404, 405):
             return ConfigError(
                 f'{self.place}: HTTP {status} ({said[:_QUOTED]}); mode = "batch" needs a server with /files and '
@@ -261,7 +269,7 @@ def _fetch(file_id: str, client: "OpenAI") -> bytes:
     return client.files.content(file_id).content
 
 
-def _read_lines(content: bytes, settings: ModelConfig, secret: str) -> Iterator[tuple[str, Answer]]:
+def _read_lines(content: bytes, settings: ModelConfig, secret: Sequence[str]) -> Iterator[tuple[str, Answer]]:
     """Yield key and meaning of the lines of a file; a line that is cut or of another shape is as none."""
     for line in content.split(b"\n"):
         try:
@@ -272,7 +280,7 @@ def _read_lines(content: bytes, settings: ModelConfig, secret: str) -> Iterator[
             yield result.custom_id, _read_result(result, settings, secret)
 
 
-def _read_result(result: _Result, settings: ModelConfig, secret: str) -> Answer:
+def _read_result(result: _Result, settings: ModelConfig, secret: Sequence[str]) -> Answer:
     response, error = result.response, result.error or _ResultError()
     if response is None:
         said = redact(f"{error.code}: {error.message}".encode(), secret)
