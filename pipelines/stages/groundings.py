@@ -60,7 +60,7 @@ class Groundings:
     """Reads the final text back; what it did not read is refused."""
     audit: bool = False
     name: str = "groundings"
-    version: int = 9
+    version: int = 10
     input: ClassVar[type[Record]] = Rewrite
     output: ClassVar[type[Record]] = Grounding
 
