@@ -67,7 +67,7 @@ class Initials:
     """Words of the article that the model is shown."""
     audit: bool = False
     name: str = "questions"
-    version: int = 3
+    version: int = 4
     input: ClassVar[type[Record]] = Seed
     output: ClassVar[type[Record]] = Question
 

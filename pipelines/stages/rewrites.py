@@ -78,7 +78,7 @@ class Rewrites:
     max_answer_tokens: int
     audit: bool = False
     name: str = "rewrites"
-    version: int = 5
+    version: int = 6
     input: ClassVar[type[Record]] = Question
     output: ClassVar[type[Record]] = Rewrite
 

@@ -34,7 +34,8 @@ _SEARCHED = 4000
 _SKIPPED = ("input", "ctx", "url")
 """Parts of an error response that quote the request, or advertise."""
 _BEFORE = re.compile(
-    r"(?:unsupported|un(?:known|expected|recogni[sz]ed)|invalid|extra)(?: request)?"
+    r"(?:(?:does|do) ?n[o']t support(?: the)?(?: parameters?)?\W{0,4}$)"
+    r"|(?:unsupported|un(?:known|expected|recogni[sz]ed)|invalid|extra)(?: request)?"
     r" (?:parameter|argument|field|name|key|value|keyword argument|property|input)(?:s|\(s\))?(?: supplied| in object)?"
     r"\W{0,4}$"
 )

@@ -822,4 +822,5 @@ def test_solvers_that_reason_have_room_for_it_and_papers_that_publish_a_direct_p
     config = make_config(read_recipe(recipe), ["corpus.dump=dump.xml"])
     direct = recipe in ("vsearcher", "exam")
     assert config.difficulty.phrasing == ("direct" if direct else "reasoned")
-    assert config.models.solver.max_tokens >= (2048 if direct else 4096)
+    # The server's own limit is room enough for a short phrase.
+    assert (config.models.solver.max_tokens or 2048) >= (2048 if direct else 4096)

@@ -325,6 +325,7 @@ WORDINGS = (
     'Unknown name "{}": Cannot find field.',
     "Unrecognized request argument supplied: {}",
     "`{}` is deprecated for this model.",
+    "UnsupportedParamsError: bedrock does not support parameters: ['{}'], for model=tiny",
     "{}: Extra inputs are not permitted",
     "unknown field `{}`, expected one of `model`, `messages`",
 )
