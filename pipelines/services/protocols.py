@@ -113,7 +113,7 @@ class ChatReply:
     calls: tuple[ToolCall, ...] = ()
     reasoning: str = ""
     seconds: float = 0.0
-    key: str = ""
+    key: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

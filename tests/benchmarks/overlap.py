@@ -41,7 +41,7 @@ SETTINGS = (
     "models.evaluator.concurrency=4",
     "models.rewriter.concurrency=4",
     "models.solver.concurrency=1",
-    "models.teacher.concurrency=8",
+    "models.teacher.concurrency=12",
     "runtime.shard_rows=8",
     "seed=9",
 )
@@ -76,7 +76,7 @@ class Services:
     """The three services; their places give them about the same weight in this world."""
 
     solver: Service = field(default_factory=lambda: Service(0.05, 1))
-    teacher: Service = field(default_factory=lambda: Service(2.0, 8))
+    teacher: Service = field(default_factory=lambda: Service(2.0, 12))
     commons: Service = field(default_factory=lambda: Service(0.5, 1))
 
 

@@ -26,8 +26,13 @@ from tests.chaos.driving import digest_files
 from tests.pipelines.run.test_runner import make_seed
 
 CORPUS = InputEntry(name="corpus", key="corpus", digest="0" * 64)
+<<<<<<< HEAD
 SHARD_ROWS = 4
 ROWS = 24
+=======
+RUNTIME = RuntimeConfig(shard_rows=4, concurrency=4)
+ROWS = 48
+>>>>>>> h-overlap
 NAMES = ("paths", "questions", "rewrites")
 REASONS = {"paths": "no-walk", "questions": "answer-untyped", "rewrites": "stands-alone"}
 PATIENCE = 60.0
@@ -222,6 +227,21 @@ def test_a_stage_that_waits_begins_when_its_whole_input_is_sealed(tmp_path):
     assert all(sealed)
 
 
+def test_a_stage_rests_while_the_one_after_it_has_enough_to_do(tmp_path):
+    enough, seen = asyncio.Event(), []
+
+    async def look() -> None:
+        # Far longer than the stage before takes for all its rows.
+        await asyncio.sleep(0.5)
+        seen.append(len(planned[1].stage.begun))
+        enough.set()
+
+    planned = plan(tmp_path, {}, {1: look, 2: wait_for(enough), 3: wait_for(enough), 4: wait_for(enough)})
+    run(planned)
+    assert seen[0] <= ROWS // 2
+    assert len(planned[1].stage.begun) == ROWS
+
+
 def test_stages_that_are_named_alone_go_on_from_sealed_ones(tmp_path, one_by_one):
     planned = plan(tmp_path / "at-once", {}, {}, {})
     run(planned[:2])
@@ -260,6 +280,6 @@ def test_stages_at_once_are_told_in_one_line_and_each_when_it_ends(tmp_path, mon
     planned = plan(tmp_path, {ROWS - 1: wait_for(there)}, {3: tell(there)})
     run_stages(planned, CORPUS, SHARD_ROWS, LogReporter(out))
     lines = out.getvalue().splitlines()
-    assert any("/24 rows" in line and " | questions " in line for line in lines), lines
+    assert any("/48 rows" in line and " | questions " in line for line in lines), lines
     ended = [line.split()[0] for line in lines if " in, " in line]
     assert ended == ["seeds", "paths", "questions"]
