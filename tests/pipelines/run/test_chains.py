@@ -26,13 +26,8 @@ from tests.chaos.driving import digest_files
 from tests.pipelines.run.test_runner import make_seed
 
 CORPUS = InputEntry(name="corpus", key="corpus", digest="0" * 64)
-<<<<<<< HEAD
 SHARD_ROWS = 4
-ROWS = 24
-=======
-RUNTIME = RuntimeConfig(shard_rows=4, concurrency=4)
 ROWS = 48
->>>>>>> h-overlap
 NAMES = ("paths", "questions", "rewrites")
 REASONS = {"paths": "no-walk", "questions": "answer-untyped", "rewrites": "stands-alone"}
 PATIENCE = 60.0
