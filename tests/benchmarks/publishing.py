@@ -100,30 +100,21 @@ def call(action: str, base: Path, folder: Path, size: int) -> dict[str, Any]:
 
 def measure(scratch: Path) -> list[Measured]:
     """Publish growing numbers of trajectories."""
-    base, told = scratch / "base", dict[int, dict[str, Any]]()
+    base, peaks = scratch / "base", dict[int, float]()
     run = make_command("run", "--workspace", base, "--until", "trajectories")
     subprocess.run(run, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for size in SIZES:
         folder = scratch / str(size)
         folder.mkdir()
         call("prepare", base, folder, size)
-        told[size] = call("publish", base, folder, size)
-    return tell_peaks(told)
+        peaks[size] = call("publish", base, folder, size)["peak"]
+    return tell_peaks(peaks)
 
 
-def tell_peaks(told: Mapping[int, dict[str, Any]]) -> list[Measured]:
-    """Return the rows about memory and pace."""
+def tell_peaks(peaks: Mapping[int, float]) -> list[Measured]:
+    """Return the rows about memory."""
     budget = f"{MOST_MEGABYTES:,} MB"
-    return [
-        *(
-            Measured(f"peak memory, {size:,} trajectories", f"{each['peak']:,.0f} MB", budget)
-            for size, each in told.items()
-        ),
-        *(
-            Measured(f"time a trajectory, {size:,} of them", f"{1000 * each['seconds'] / size:,.1f} ms")
-            for size, each in told.items()
-        ),
-    ]
+    return [Measured(f"peak memory, {size:,} trajectories", f"{peak:,.0f} MB", budget) for size, peak in peaks.items()]
 
 
 def main() -> None:
