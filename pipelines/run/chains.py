@@ -51,11 +51,10 @@ def run_stages(
         end: gets the report of each stage that is sealed, in order; an error that it raises stops the run.
 
     Returns:
-        A report of each stage.
+        A report of each.
 
     Raises:
-        ServiceError, ConfigError, GateNotMet: the first error that stopped a stage. The stages beside it stop as after
-            an interrupt: what is under way is let finish for a while, and complete shards are written.
+        ServiceError, ConfigError, GateNotMet: the first that stopped a stage; the others stop as after an interrupt.
     """
     reports: list[StageReport] = []
 
@@ -66,10 +65,7 @@ def run_stages(
     for chain in link_stages(chosen):
         sealed = chain[0].folder.read_manifest()
         if sealed is not None:
-            report = StageReport.from_manifest(sealed, ran=False, seconds=0.0, usage=Usage())
-            reporter.begin(report.stage, 0, "rows")
-            reporter.finish(report.summarise())
-            note(report)
+            note(_skip(chain[0], sealed, reporter))
         elif isinstance(chain[0].stage, RecordStage):
             with resting_collector():
                 _run_chain(chain, corpus, reporter, note)
@@ -93,6 +89,13 @@ def link_stages(chosen: Sequence[PlannedStage]) -> Iterator[list[PlannedStage]]:
             chain = []
     if chain:
         yield chain
+
+
+def _skip(plan: PlannedStage, sealed: Manifest, reporter: Reporter) -> StageReport:
+    report = StageReport.from_manifest(sealed, ran=False, seconds=0.0, usage=Usage())
+    reporter.begin(plan.name, 0, "rows")
+    reporter.finish(report.summarise())
+    return report
 
 
 def _run_whole(plan: PlannedStage, corpus: InputEntry, shard_rows: int, reporter: Reporter) -> StageReport:

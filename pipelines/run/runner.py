@@ -489,15 +489,14 @@ async def write_batches(
     """Run batches as they are drawn and write each as a shard; as :func:`write_record_shards`.
 
     Args:
-        stage: the stage.
-        folder: where its shards are written.
+        stage: as there.
+        folder: as there.
         batches: the records of each shard.
-        concurrency: most records in flight.
-        reporter: gets the number of records that are done.
+        concurrency: as there.
+        reporter: as there.
         written: gets the sidecar of each shard that is written.
     """
-    used: list[Usage] = []
-    begun: dict[int, Batch] = {}
+    used, begun = list[Usage](), dict[int, Batch]()
 
     async def begin() -> AsyncIterator[Batch]:
         async for batch in batches:
