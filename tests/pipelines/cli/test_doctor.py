@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from pipelines.cli.commands import run_recipe
@@ -95,20 +93,20 @@ def test_attempts_that_are_one_answer_are_warned_of(tmp_path):
     assert not any(finding.what == "attempts" for finding in examine_run(CONFIG, tmp_path).findings)
 
 
-def look_at_batches(url):
+def look_at_batches(url, root):
     writer = (
         f'{{ adapter = "openai", name = "mock", base_url = "{url}", api_key_env = "SYNTH_TEST_KEY", mode = "batch" }}'
     )
     config = make_config(read_recipe("demo"), [f"models.writer={writer}"])
-    (found,) = [each for each in examine_run(config, Path("nowhere")).findings if each.what.endswith("batches")]
+    (found,) = [each for each in examine_run(config, root).findings if each.what.endswith("batches")]
     return found.state, found.detail
 
 
-def test_a_server_is_asked_for_its_batch_api_where_a_role_needs_it(monkeypatch):
+def test_a_server_is_asked_for_its_batch_api_where_a_role_needs_it(monkeypatch, tmp_path):
     monkeypatch.setenv("SYNTH_TEST_KEY", "secret")
     with serve_batches(BatchMock()) as mock:
-        assert look_at_batches(mock.url) == ("ok", "the server has a Batch API")
+        assert look_at_batches(mock.url, tmp_path) == ("ok", "the server has a Batch API")
     with start_mock() as url:
-        state, detail = look_at_batches(url)
+        state, detail = look_at_batches(url, tmp_path)
     assert state == "problem"
     assert detail == 'no Batch API (HTTP 404: {}); set mode = "live" for writer'

@@ -7,6 +7,7 @@ from typing import get_args
 
 import pytest
 
+from pipelines.agent.cascade import find_faults
 from pipelines.agent.dialects import DIALECTS, find_dialect
 from pipelines.agent.loop import run_rollout
 from pipelines.agent.observations import find_name, list_forms, read_hits
@@ -14,7 +15,6 @@ from pipelines.agent.transcript import read_observation
 from pipelines.errors import ConfigError
 from pipelines.services.protocols import ChatRequest
 from pipelines.stages.rollouts import make_oracle
-from pipelines.stages.trajectories import find_faults
 from pipelines.toy.teacher import EXPECTED, ScriptedTeacher, Vices, list_vices, make_vices, read_thoughts
 from schemas.datasets import Repair
 from schemas.tasks import AnswerReply
