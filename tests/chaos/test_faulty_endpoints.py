@@ -25,9 +25,12 @@ SHARES = {
     "malformed": 0.04,
     "schema": 0.02,
     "empty": 0.01,
+    "null": 0.005,
+    "cut": 0.005,
+    "prose": 0.005,
     "hang": 0.01,
 }
-REPLIES = ("ok", "schema", "empty")
+REPLIES = ("ok", "schema", "empty", "null", "cut", "prose")
 """What the mock counts where the client gets a reply: what the reply says is judged elsewhere."""
 
 

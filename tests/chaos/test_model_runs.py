@@ -30,7 +30,7 @@ TINY = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.sha
         "difficulty.probe_attempts=0")  # fmt: skip
 ROLE = ("adapter=openai", "name=mock", "revision=r1", "settings={}", "price_out=1000")
 """The mock's replies have 7 tokens each: at this price a request costs 0.007."""
-IN_FLIGHT = 8
+IN_FLIGHT = 9
 """Questions that reach the difficulty stage: each has one request in flight."""
 GRACE = 30.0
 MOST_SECONDS = 90.0

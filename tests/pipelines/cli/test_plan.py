@@ -65,7 +65,7 @@ def test_a_dump_whose_corpus_is_built_is_not_read_again(demo):
     assert estimate_run(make_demo_config(demo.world), demo.root).dump is None
 
 
-ASKING = ("questions", "rewrites", "groundings", "difficulty", "rollouts")
+ASKING = ("questions", "rewrites", "groundings", "difficulty", "enhancements", "rollouts")
 PRICED = "models.rewriter.price_in=1.0"
 
 
@@ -122,7 +122,7 @@ def test_a_sample_predicts_rows_and_requests_of_the_whole_run_within_its_own_int
 def test_stages_that_run_at_once_take_as_long_as_the_longest(demo, sampled):
     estimate = estimate_run(configure(demo.world), sampled)
     hours = {stage.stage: stage.hours.middle for stage in estimate.stages if stage.hours is not None}
-    alone = sum(hours.pop(name, 0.0) for name in ("seeds", "trajectories", "releases"))
+    alone = sum(hours.pop(name, 0.0) for name in ("seeds", "releases"))
     assert len(hours) > 3
     assert estimate.total.hours.middle == pytest.approx(alone + max(hours.values()))
 
