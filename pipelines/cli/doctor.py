@@ -461,6 +461,14 @@ class ServerAnswer:
             return None
         return (str(text), cut) if self.status == 200 else None
 
+    def read_model(self) -> str:
+        """Return the model that a completion says it is by; empty if it does not say."""
+        try:
+            said = json.loads(self.text)["model"]
+        except (ValueError, RecursionError, LookupError, TypeError):
+            return ""
+        return said if isinstance(said, str) else ""
+
 
 class Nothing(BaseModel):
     """The inputs of a request that has none."""
@@ -574,11 +582,10 @@ async def _ask(server: Server) -> tuple[list[Finding], int]:
     if served.state == "problem":
         return [served], 0
     found = [served, *_look_at_context(server, length)]
-    answer = await server.chat("Say hello.", 8, stop=server.stop, tools=server.tools)
+    answer = await server.chat("Say hello.", _REPLY_TOKENS, stop=server.stop, tools=server.tools)
+    found.append(_look_at_chat(server, answer))
     if answer.read_choice() is None:
-        state: State = "warning" if answer.status == 429 else "problem"
-        return [*found, Finding(f"{place}: chat", state, f"no completion ({answer.quote()})")], length
-    found.append(Finding(f"{place}: chat", "ok", "answers"))
+        return found, length
     if refused := server.known.describe():
         found.append(Finding(f"{place}: parameters", "ok", f"refuses {refused}"))
     if any(role in SEEING or role not in ModelsConfig.model_fields for role in server.roles):
@@ -588,6 +595,25 @@ async def _ask(server: Server) -> tuple[list[Finding], int]:
     if server.model.mode == "batch":
         found.append(await _look_at_batches(server))
     return found, length
+
+
+def _look_at_chat(server: Server, answer: ServerAnswer) -> Finding:
+    """Return whether a completion says something, and by the model that was asked."""
+    what, choice, asked = f"{server.place}: chat", answer.read_choice(), server.model.name
+    if choice is None:
+        return Finding(what, "warning" if answer.status == 429 else "problem", f"no completion ({answer.quote()})")
+    text, cut = choice
+    if not text.strip() and not server.tools:
+        if cut:
+            detail = f"says nothing in {_REPLY_TOKENS} tokens; max_tokens must have room for its thoughts, too"
+            return Finding(what, "warning", detail)
+        detail = "a completion without content; look at the server's chat template and reasoning parser"
+        return Finding(what, "problem", detail)
+    said = answer.read_model()
+    # A vendor's name of a version begins with what was asked for: gpt-5 is gpt-5-2025-08-07.
+    if said and asked.rpartition("/")[2].casefold() not in said.casefold():
+        return Finding(what, "warning", f"answers as {said[:QUOTED]}, and {asked} was asked")
+    return Finding(what, "ok", "answers")
 
 
 async def _look_at_batches(server: Server) -> Finding:

@@ -335,3 +335,25 @@ def test_a_server_that_the_run_starts_is_not_asked():
     with serve() as server:
         assert look(make_settings("solver", server.url), "models.solver.serve={ own = true }") == []
     assert server.asked == []
+
+
+def complete(content, ending="stop", **more):
+    choice = {"message": {"role": "assistant", "content": content}, "finish_reason": ending}
+    return 200, json.dumps({"choices": [choice], **more}).encode()
+
+
+@pytest.mark.parametrize(
+    ("chat", "state", "words"),
+    [
+        (complete(None), "problem", "chat template and reasoning parser"),
+        (complete(" \n"), "problem", "without content"),
+        (complete(None, "length"), "warning", "max_tokens must have room"),
+        (complete("Hello.", model="large"), "warning", "answers as large, and tiny was asked"),
+        (complete("Hello.", model="org/Tiny-2026"), "ok", "answers"),
+    ],
+)
+def test_a_completion_must_say_something_and_come_from_the_model_that_was_asked(chat, state, words):
+    with serve(chat=chat) as server:
+        found = look(make_settings("writer", server.url))
+    assert find(found, "chat").state == state
+    assert words in find(found, "chat").detail
