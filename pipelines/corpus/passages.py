@@ -6,6 +6,8 @@ accents. Scripts without spaces between words are indexed by pairs of letters, s
 """
 
 import json
+import shutil
+import time
 import unicodedata
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +17,7 @@ from functools import cache
 from itertools import islice, pairwise
 from pathlib import Path
 from re import Match
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, Self, cast
 from uuid import UUID
 
@@ -50,6 +52,7 @@ QUOTED_WORDS = 6
 COMMON_WORD = 1 << 20
 """Passages with its rarest word from which on a phrase is not looked for: a name has a rarer one."""
 _META = "meta.json"
+_TRIES = 100
 _ANALYZER = "words"
 _EVERYWHERE_LIST = """
 a an and are as at be but by did do does for from had has have he her his how in is it its of on or she that the their
@@ -186,6 +189,15 @@ def fill_index(passages: Iterable[PassageRow], folder: Path | None = None) -> In
     return index
 
 
+def _remove_links(place: Path) -> None:
+    """Remove the folder an index was opened in; a thread of tantivy's may just then hold a lock file there."""
+    for _ in range(_TRIES):
+        shutil.rmtree(place, ignore_errors=True)
+        if not place.exists():
+            return
+        time.sleep(0.01)
+
+
 class PassageIndex:
     """An index that is open for reading; threads search at once, and not with the interpreter's lock in hand."""
 
@@ -206,15 +218,17 @@ class PassageIndex:
             ConfigError: a file of the index is missing or damaged.
         """
         # Tantivy makes lock files beside the index. Links give it a folder for them; once open it holds the files.
-        with TemporaryDirectory(prefix="synth-search-") as place:
-            try:
-                for file in folder.resolve().iterdir():
-                    (Path(place) / file.name).symlink_to(file)
-                index = Index.open(place)
-                index.config_reader("manual")
-                return cls(index)
-            except (OSError, ValueError) as error:
-                raise ConfigError(f"no search index in {folder}: {error}") from error
+        place = Path(mkdtemp(prefix="synth-search-"))
+        try:
+            for file in folder.resolve().iterdir():
+                (place / file.name).symlink_to(file)
+            index = Index.open(str(place))
+            index.config_reader("manual")
+            return cls(index)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"no search index in {folder}: {error}") from error
+        finally:
+            _remove_links(place)
 
     def search(self, query: str, k: int, pages: int | None = None) -> list[Passage]:
         """Return the k best passages for the words of a query, any of which may match; operators have no meaning.

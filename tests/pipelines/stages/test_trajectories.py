@@ -255,7 +255,7 @@ def test_too_many_unscored_answers_stop_the_stage(good):
 
 
 def test_rollouts_are_judged_at_the_same_time_and_their_rows_are_in_order(good):
-    inside, most = [], []
+    inside, most, full = [], [], asyncio.Event()
 
     class Slow:
         name, identity, reads_inputs = "slow", "slow:1", False
@@ -263,7 +263,9 @@ def test_rollouts_are_judged_at_the_same_time_and_their_rows_are_in_order(good):
         async def chat(self, request):
             inside.append(1)
             most.append(len(inside))
-            await asyncio.sleep(0)
+            if len(inside) == 32:
+                full.set()
+            await asyncio.wait_for(full.wait(), 60)
             inside.pop()
             return ChatReply("Verdict: incorrect", 1, 1)
 
