@@ -30,8 +30,8 @@ class Usage(ManifestPart):
     """What the requests would have cost more if none had been asked in a batch."""
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Return the sum, field by field."""
-        return Usage(
+        """Return the sum, field by field; sums of what was checked need no check."""
+        return Usage.model_construct(
             calls=self.calls + other.calls,
             cached_calls=self.cached_calls + other.cached_calls,
             retries=self.retries + other.retries,

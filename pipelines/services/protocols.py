@@ -56,15 +56,19 @@ class Sampling:
     max_tokens: int | None = None
     presence_penalty: float | None = None
 
-    def describe(self) -> dict[str, float]:
-        """Return what is asked for by name."""
+    def list_asked(self) -> dict[str, float | int]:
+        """Return what is asked for by name, as it was set."""
         settings = {
             "temperature": self.temperature,
             "top_p": self.top_p,
             "max_tokens": self.max_tokens,
             "presence_penalty": self.presence_penalty,
         }
-        return {name: float(value) for name, value in settings.items() if value is not None}
+        return {name: value for name, value in settings.items() if value is not None}
+
+    def describe(self) -> dict[str, float]:
+        """Return what is asked for by name, as a manifest has it."""
+        return {name: float(value) for name, value in self.list_asked().items()}
 
 
 @dataclass(frozen=True, slots=True)

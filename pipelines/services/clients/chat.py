@@ -15,7 +15,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
 from typing import Any, Literal
@@ -122,7 +122,7 @@ def _make_body(settings: ModelConfig, request: ChatRequest, shown: Mapping[str, 
 
 def _list_asked(request: ChatRequest) -> dict[str, Any]:
     """Return the parameters that a request asks for; what it does not use is left to the server."""
-    asked = {name: value for name, value in asdict(request.sampling).items() if value is not None}
+    asked: dict[str, Any] = request.sampling.list_asked()
     # Samples of one request are told apart by it, and it makes a drawn reply the same again; else it says nothing.
     if request.sample or request.sampling.temperature:
         asked["seed"] = request.sample

@@ -49,13 +49,12 @@ def make_chat_key(model: ChatModel, request: ChatRequest) -> str:
 
     Task and inputs count only for models that read them.
     """
-    sampling = {name: value for name, value in asdict(request.sampling).items() if value is not None}
     value: dict[str, object] = {
         "identity": model.identity,
         "inputs": request.inputs if model.reads_inputs else None,
         "messages": [],
         "sample": request.sample,
-        "sampling": sampling,
+        "sampling": request.sampling.list_asked(),
         "schema": request.schema_json,
         "task": request.task if model.reads_inputs else "",
     }
