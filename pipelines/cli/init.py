@@ -13,12 +13,12 @@ from pipelines.run.assembly import list_missing_roles
 FILE = "synth.toml"
 DUMP = "wiki-pages-articles-multistream.xml.bz2"
 _HEAD = """\
-# What your runs of the recipe {recipe} are told. First say what is there, then what it will cost, then run:
+# Configuration of your runs of the recipe {recipe}. Fill it in, look whether all is there, ask what it costs, run:
 #   synth doctor --config {path}
 #   synth plan --config {path} --sample 20
 #   synth run --config {path}
-# What is not said here is as the recipe says; `synth config --recipe {recipe}` lists every key. Further --config files
-# lie over this one, and --set over all.
+# Keys that are missing here have the recipe's values; `synth config --recipe {recipe}` lists them all. Further --config
+# files override this one, and --set overrides all.
 extends = "{recipe}"
 """
 _DUMP = """
@@ -33,8 +33,8 @@ _PICTURES = """
 [commons]  # pictures that do not lie beside the dump
 fetch = false  # true: fetched from Commons, each once; rows without a picture are refused
 # contact = "you@example.org"  # Commons wants one
-# search = true  # looks for further candidates; needs the next line
-# api = "https://commons.wikimedia.org/w/api.php"
+# search = true  # searches Commons for further candidates, too
+# api = "https://commons.wikimedia.org/w/api.php"  # another one than Commons' own
 
 [encoder]  # says which picture shows what is meant; needs `pip install 'synth[clip]'`
 pretrained = ""  # "openai", or a checkpoint's file; empty: pictures are ranked by what is told of their files
@@ -71,7 +71,7 @@ detail = ""  # low, high or auto; empty: not said
 max_pixels = 0  # larger pictures are scaled down before they are sent; 0: as they are
 """
 _SCRIPTED = """
-# This recipe is played by scripted players, without a server. A model takes the place of one so:
+# Scripted players play this recipe, without a server. This puts a model in the place of one:
 """
 
 

@@ -489,11 +489,11 @@ async def write_batches(
     """Run batches as they are drawn and write each as a shard; as :func:`write_record_shards`.
 
     Args:
-        stage: as there.
-        folder: as there.
+        stage: the stage.
+        folder: where its shards are written.
         batches: the records of each shard.
-        concurrency: as there.
-        reporter: as there.
+        concurrency: most records in flight, of all shards together.
+        reporter: gets the number of records that are done.
         written: gets the sidecar of each shard that is written.
     """
     used, begun = list[Usage](), dict[int, Batch]()

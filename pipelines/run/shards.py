@@ -96,13 +96,24 @@ def read_parts(folder: StageFolder, model: type[RecordT]) -> Iterator[RecordT]:
         ConfigError: if the stage is not sealed.
         CorruptInput: if a file is damaged.
     """
+    for path in list_parts(folder):
+        yield from read_rows(path, model)
+
+
+def list_parts(folder: StageFolder) -> Iterator[Path]:
+    """Yield the parts of a sealed stage in shard order, each held against its sha256 first.
+
+    Raises:
+        ConfigError: if the stage is not sealed.
+        CorruptInput: if a part is gone or has other bytes.
+    """
     manifest = folder.read_manifest()
     if manifest is None:
         raise ConfigError(f"{folder.path}: not complete; run `synth run` to finish it")
     for sidecar in manifest.shards:
         path = folder.part(sidecar.shard)
         check_part(path, sidecar.files[0].sha256)
-        yield from read_rows(path, model)
+        yield path
 
 
 def check_part(path: Path, sealed: str = "") -> str:

@@ -21,7 +21,7 @@ _SHOWN = 200
 
 
 @dataclass(slots=True)
-class Tally:
+class ReplyCounts:
     """The replies of one model to one kind of request."""
 
     read: int = 0
@@ -38,7 +38,7 @@ class Health:
 
     stage: str
     limits: HealthConfig
-    _tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)
+    _counts: dict[tuple[str, str], ReplyCounts] = field(default_factory=dict)
 
     def note(self, task: str, model: str, unusable: tuple[ChatReply, ...], error: str) -> None:
         """Note a request, with all its replies where none could be used, or the error that it ended with.
@@ -46,18 +46,18 @@ class Health:
         Raises:
             UnusableReplies: if too many of at least ``health.replies`` requests had none.
         """
-        tally = self._tallies.setdefault((task, model), Tally())
-        tally.read += 1
+        counts = self._counts.setdefault((task, model), ReplyCounts())
+        counts.read += 1
         if not (unusable or error):
             return
-        tally.unusable += 1
-        tally.keys += [reply.key for reply in unusable if reply.key]
-        tally.shown = [*tally.shown, error[:_SHOWN] or _show(unusable[-1])][-QUOTED:]
+        counts.unusable += 1
+        counts.keys += [reply.key for reply in unusable if reply.key]
+        counts.shown = [*counts.shown, error[:_SHOWN] or _show(unusable[-1])][-QUOTED:]
         self._check(task, model, self.limits.replies)
 
     def list_unusable(self) -> list[str]:
         """Return the keys under which unusable replies are recorded."""
-        return [key for tally in self._tallies.values() for key in tally.keys]
+        return [key for counts in self._counts.values() for key in counts.keys]
 
     def check(self) -> None:
         """Check at the end of the stage, where :data:`QUOTED` unusable replies are enough.
@@ -65,16 +65,16 @@ class Health:
         Raises:
             UnusableReplies: if too many requests of a kind had no usable reply.
         """
-        for task, model in self._tallies:
+        for task, model in self._counts:
             self._check(task, model, QUOTED)
 
     def _check(self, task: str, model: str, least: int) -> None:
-        tally = self._tallies[task, model]
-        if tally.read < least or tally.unusable < QUOTED or tally.unusable <= self.limits.share * tally.read:
+        counts = self._counts[task, model]
+        if counts.read < least or counts.unusable < QUOTED or counts.unusable <= self.limits.share * counts.read:
             return
         raise UnusableReplies(
-            f"{self.stage}: {tally.unusable:,} of {tally.read:,} requests `{task}` to {model} had no usable reply "
-            f"(health.share is {self.limits.share:g}); the last ones: {'; '.join(tally.shown)}. Look at the server's "
+            f"{self.stage}: {counts.unusable:,} of {counts.read:,} requests `{task}` to {model} had no usable reply "
+            f"(health.share is {self.limits.share:g}); the last ones: {'; '.join(counts.shown)}. Look at the server's "
             "chat template, reasoning parser and context length, and at max_tokens; `synth doctor` tries each role. "
             "The same command then asks these requests again"
         )

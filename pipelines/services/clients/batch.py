@@ -270,12 +270,12 @@ def _fetch(file_id: str, client: "OpenAI") -> bytes:
 
 
 def _read_lines(content: bytes, settings: ModelConfig, secret: Sequence[str]) -> Iterator[tuple[str, Answer]]:
-    """Yield key and meaning of the lines of a file; a line that is cut or of another shape is as none."""
+    """Yield key and meaning of the lines of a file; a line that is cut or has another shape is left out."""
     for line in content.split(b"\n"):
         try:
             result = _Result.model_validate(orjson.loads(line)) if line.strip() else None
         except (orjson.JSONDecodeError, ValidationError):
-            continue
+            continue  # its request has no reply, and goes into the next batch
         if result is not None:
             yield result.custom_id, _read_result(result, settings, secret)
 

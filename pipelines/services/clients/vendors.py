@@ -140,7 +140,7 @@ class _Kept(Section):
 
 
 @dataclass(slots=True, eq=False)
-class Server:
+class KnownServer:
     """What one model at one address refuses and takes.
 
     Attributes:
@@ -225,18 +225,18 @@ class Vendors:
     """The servers of a run; what they refuse is kept in a file, ``vendors.json`` of the workspace, None for nowhere."""
 
     path: Path | None = None
-    _servers: dict[str, Server] = field(default_factory=dict)
+    _servers: dict[str, KnownServer] = field(default_factory=dict)
 
-    def find(self, url: str, model: str) -> Server:
+    def find(self, url: str, model: str) -> KnownServer:
         """Return what is known of a model at an address; all that ask for it share it.
 
         Raises:
-            ConfigError: if the file is none of ours.
+            ConfigError: if the file is damaged.
         """
         name = f"{url.rstrip('/')} {model}"
         if name not in self._servers:
             kept = (_read_file(self.path) if self.path else {}).get(name, _Kept())
-            self._servers[name] = Server(name, self.path, kept.rules, frozenset(kept.takes), kept.said)
+            self._servers[name] = KnownServer(name, self.path, kept.rules, frozenset(kept.takes), kept.said)
         return self._servers[name]
 
 
@@ -247,4 +247,4 @@ def _read_file(path: Path) -> dict[str, _Kept]:
     except FileNotFoundError:
         return {}
     except (ValueError, AttributeError, ValidationError) as error:
-        raise ConfigError(f"{path}: not what was learned of servers; remove it, and it is learned again") from error
+        raise ConfigError(f"{path}: damaged; remove it and run again: what servers refuse is learned again") from error
