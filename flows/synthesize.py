@@ -19,7 +19,7 @@ from prefect.utilities.annotations import quote
 
 from pipelines.cli.commands import load_config, name_limits
 from pipelines.config.settings import RunConfig
-from pipelines.errors import ConfigError
+from pipelines.errors import ConfigError, SynthError
 from pipelines.run.corpora import count_cores
 from pipelines.run.endings import naming_endings
 from pipelines.run.loop import RunRequest, run_request
@@ -37,6 +37,7 @@ from pipelines.run.spans import (
     run_span,
 )
 from pipelines.run.stopping import heeding_signals
+from pipelines.secrets import mask_keys
 
 _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "retries": 0, "task_run_name": "{name}"}
 """A span is not tried again by Prefect: the executor runs again what a lost worker left, and errors are final."""
@@ -46,40 +47,43 @@ _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "ret
 def synthesize(  # noqa: PLR0913 - the options of `synth run`
     workspace: str = "workspace",
     recipe: str = "",
-    config: list[str] | None = None,
-    stage: list[str] | None = None,
+    settings: list[str] | None = None,
     until: str = "",
+    configs: list[str] | None = None,
+    stages: list[str] | None = None,
     limit: int = 0,
     budget: float = 0.0,
     fresh_replies: list[str] | None = None,
     models: str = "",
-    settings: list[str] | None = None,
 ) -> list[str]:
     """Run a recipe in a workspace and return the releases' folders; stages and shards that are done are skipped.
 
     Args:
         workspace: folder for everything a run makes.
         recipe: shipped recipe; empty for demo.
-        config: TOML files over the recipe, the last one uppermost.
-        stage: run only these stages.
+        settings: keys to change, as ``section.key=value``.
         until: stop after this stage.
+        configs: TOML files over the recipe, the last one uppermost.
+        stages: run only these.
         limit: at most this many seeds; 0 is the recipe's own.
         budget: money this run may spend; 0 is no limit.
         fresh_replies: roles and tools that are asked anew.
         models: ``scripted`` for the players of the toy world.
-        settings: keys to change, as ``section.key=value``.
 
     Raises:
         SynthError: what ends ``synth run`` with another code than 0, in the same words.
     """
-    # Prefect's own handler of SIGTERM would raise amid the loop, and requests in flight would be paid for nothing.
-    with naming_endings(), heeding_signals():
-        last = find_last(until, stage or [])
-        files, limits = [Path(path) for path in config or []], name_limits(limit, budget)
-        settled = load_config(recipe, files, settings or [], limits, models, last)
-        request = RunRequest(settled, Path(workspace), until, tuple(stage or ()), tuple(fresh_replies or ()))
-        document = run_request(request, make_reporter(), make_executor(settled))
-        document.check_released()
+    try:
+        # Prefect's own handler of SIGTERM would raise amid the loop, and requests in flight would be paid for nothing.
+        with naming_endings(), heeding_signals():
+            files, limits = [Path(path) for path in configs or []], name_limits(limit, budget)
+            config = load_config(recipe, files, settings or [], limits, models, find_last(until, stages or []))
+            request = RunRequest(config, Path(workspace), until, tuple(stages or ()), tuple(fresh_replies or ()))
+            document = run_request(request, make_reporter(), make_executor(config))
+            document.check_released()
+    except SynthError as error:
+        error.args = (mask_keys(str(error)),)
+        raise
     return [str(release.path) for release in document.releases]
 
 
