@@ -47,9 +47,12 @@ def synthesize(
     settings: list[str] | None = None,
     until: str = "",
     configs: list[str] | None = None,
+    models: str = "",
 ) -> list[str]:
     """Run a recipe in a workspace and return the releases' folders; stages and shards that are done are skipped."""
-    config = load_config(recipe, [Path(path) for path in configs or []], settings or [], last=find_last(until, []))
+    config = load_config(
+        recipe, [Path(path) for path in configs or []], settings or [], (), models, find_last(until, [])
+    )
     space = Workspace(Path(workspace).resolve())
     with space.claim():
         corpus, _ = ensure_corpus(config.corpus, space, SilentReporter(), config.runtime.workers)
