@@ -44,13 +44,15 @@ def deploy_command(  # noqa: PLR0913 - a command line has the options it has
     from pipelines.cli.commands import load_config, name_limits
     from pipelines.cli.deploying import Schedule, deploy_run, describe_deployed
 
-    limits = name_limits(limit, budget)
-    load_config(recipe, config, set_ or [], limits, models)
+    # Refused now and not at two in the night.
+    load_config(recipe, config, set_ or [], name_limits(limit, budget), models)
     parameters = {
         "workspace": str(workspace.resolve()),
         "recipe": recipe,
-        "configs": [str(path.resolve()) for path in config or []],
-        "settings": [*limits, *(set_ or [])],
+        "config": [str(path.resolve()) for path in config or []],
+        "limit": limit,
+        "budget": budget,
+        "settings": set_ or [],
         "models": models,
     }
     deployed = deploy_run(parameters, Schedule(cron, timezone, name, split))
