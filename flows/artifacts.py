@@ -34,7 +34,9 @@ def _list_gates(release: PublishedRelease) -> list[dict[str, str | int]]:
     """Return what must be 0 of a release, and what is."""
     quality = json.loads((release.path / "quality.json").read_text(encoding="utf-8"))
     shared = quality["overlap"].items()
-    return [{"release": release.dataset, "shared by splits": name, "number": count, "limit": 0} for name, count in shared]
+    return [
+        {"release": release.dataset, "shared by splits": name, "number": count, "limit": 0} for name, count in shared
+    ]
 
 
 def _describe_release(release: PublishedRelease) -> str:
