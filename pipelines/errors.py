@@ -11,7 +11,8 @@
     │   ├── BudgetSpent      the run's budget is spent: stop, run again with a larger one (exit 3)
     │   ├── QueryTimeout     no complete reply came: ask for less
     │   └── Unavailable      a service, disk or lock is unavailable; stop, run again to continue (exit 3)
-    │       └── UnusableReplies   a model answers, but with nothing that can be used
+    │       ├── UnusableReplies   a model answers, but with nothing that can be used
+    │       └── Busy              another run holds the workspace
     ├── GateNotMet           a verification or quality gate is not met (exit 1)
     └── ConservationError    rows were lost or invented: a defect of synth itself, never caught (exit 4)
 
@@ -77,6 +78,10 @@ class Unavailable(ServiceError):
 
 class UnusableReplies(Unavailable):
     """Most replies of a model cannot be used: a fault of the service until the opposite is shown."""
+
+
+class Busy(Unavailable):
+    """Another run holds the workspace."""
 
 
 class BudgetSpent(ServiceError):

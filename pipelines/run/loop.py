@@ -5,7 +5,7 @@ part, and in who is told how far the run is, which is the reporter's.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,17 +127,24 @@ def _describe_report(report: StageReport) -> dict[str, Any]:
     }
 
 
-def run_request(request: RunRequest, reporter: Reporter, executor: Executor | None = None) -> RunDocument:
+def run_request(
+    request: RunRequest,
+    reporter: Reporter,
+    executor: Executor | None = None,
+    claimed: Callable[[Workspace], None] = lambda _: None,
+) -> RunDocument:
     """Run the missing parts of a recipe in a workspace.
 
     Args:
         request: what is asked.
         reporter: told how far the run is, and each warning.
         executor: makes the shards; None for this process.
+        claimed: called once this run holds the workspace.
 
     Raises:
         ConfigError: if configuration or input is wrong; nothing was written that a later run would trust.
-        Unavailable: if another run holds the workspace, a disk is full, or a service is unavailable.
+        Busy: if another run holds the workspace.
+        Unavailable: if a disk is full, or a service is unavailable.
         BudgetSpent: if the budget is spent; all paid replies are recorded.
         GateNotMet: if a stage failed all its rows, or too many answers are unscored.
     """
@@ -148,6 +155,7 @@ def run_request(request: RunRequest, reporter: Reporter, executor: Executor | No
     check_judges(config)
     check_prompts(config.prompts.dir)
     with timing() as spent, workspace.claim():
+        claimed(workspace)
         if request.fresh:
             renew(workspace.replies, request.fresh)
         reports, (releases, published, nothing) = _run_claimed(request, workspace, warner, executor or LocalExecutor())

@@ -24,7 +24,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
 
-from pipelines.errors import ConfigError, CorruptInput, Unavailable
+from pipelines.errors import Busy, ConfigError, CorruptInput
 from pipelines.files import FULL, clear_temps, explain_os_error, replacing, write_text
 from schemas.manifest import Manifest, ShardSidecar, Usage
 
@@ -190,7 +190,8 @@ class Workspace:
 
         Raises:
             ConfigError: if the folder cannot be written, or its file system cannot rename or lock.
-            Unavailable: if another run holds it, or the disk is full.
+            Busy: if another run holds it.
+            Unavailable: if the disk is full.
         """
         try:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -214,7 +215,7 @@ class Workspace:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise Unavailable(
+            raise Busy(
                 f"workspace {self.root}: another run holds it; wait for it to end or use another --workspace"
             ) from error
         except OSError as error:
