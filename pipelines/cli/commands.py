@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from pipelines.release.manifest import PublishedRelease, read_release_manifest
 from pipelines.run.assembly import SOURCES, Assembly, list_missing_roles, make_evaluator, make_page_reader
 from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump
+from pipelines.run.mending import mend_notes, mend_stages, run_mending
 from pipelines.run.models import JUDGES, Roles, check_renewable
 from pipelines.run.progress import Reporter, make_reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
@@ -201,7 +202,9 @@ def run_recipe(
     with timing() as spent, workspace.claim():
         if fresh:
             renew(workspace.replies, fresh)
-        reports, (releases, published, nothing) = _run_claimed(config, workspace, until, only, warner)
+        mend_notes(workspace, warner.reporter.note)
+        run = partial(_run_claimed, config, workspace, until, only, warner)
+        reports, (releases, published, nothing) = run_mending(workspace, run, warner.reporter.note)
     return RunDocument(
         config.recipe,
         workspace.root,
@@ -231,6 +234,7 @@ def _run_claimed(
         assembly.roles.say = reporter.note
         planned = [] if last == "corpus" else assembly.plan_stages(last)
         reporter.watch(assembly.seeing.describe_fetching)
+        mend_stages(workspace, planned, corpus, reporter.note)
         chosen = select_stages(planned, until, only) if planned else []
 
         def end(report: StageReport) -> None:
