@@ -52,8 +52,11 @@ class Damaged(CorruptInput):
 
     def __init__(self, path: Path, what: str, remedy: str = "run `synth run`, which makes it again") -> None:
         super().__init__(f"{path}: {what}; {remedy}")
-        self.path = path
-        self.what = what
+        self.path, self.what, self.remedy = path, what, remedy
+
+    def __reduce__(self) -> tuple[type["Damaged"], tuple[Path, str, str]]:
+        """Return what makes it again: it travels between processes."""
+        return Damaged, (self.path, self.what, self.remedy)
 
 
 class RecordFailed(SynthError):
@@ -109,6 +112,10 @@ class BudgetSpent(ServiceError):
             f"the budget of this run is spent: {spent}; run the same command again to continue with the same budget"
         )
         self.spent = spent
+
+    def __reduce__(self) -> tuple[type["BudgetSpent"], tuple[str]]:
+        """Return what makes it again: an exception is pickled by its message, which is made here."""
+        return type(self), (self.spent,)
 
 
 class GateNotMet(SynthError):
