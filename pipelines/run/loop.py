@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pipelines.run.assembly import Assembly, list_missing_roles
 from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump
 from pipelines.run.judges import check_judges
+from pipelines.run.mending import mend_notes, mend_stages, run_mending
 from pipelines.run.models import check_renewable
 from pipelines.run.progress import Reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
@@ -158,7 +160,9 @@ def run_request(
         claimed(workspace)
         if request.fresh:
             renew(workspace.replies, request.fresh)
-        reports, (releases, published, nothing) = _run_claimed(request, workspace, warner, executor or LocalExecutor())
+        mend_notes(workspace, reporter.note)
+        run = partial(_run_claimed, request, workspace, warner, executor or LocalExecutor())
+        reports, (releases, published, nothing) = run_mending(workspace, run, reporter.note)
     return RunDocument(
         config.recipe,
         workspace.root,
@@ -188,6 +192,7 @@ def _run_claimed(
         assembly.roles.say = reporter.note
         planned = [] if last == "corpus" else assembly.plan_stages(last)
         reporter.watch(assembly.seeing.describe_fetching)
+        mend_stages(workspace, planned, corpus, reporter.note)
         chosen = select_stages(planned, request.until, request.only) if planned else []
 
         def end(report: StageReport) -> None:

@@ -739,6 +739,13 @@ def find_shard(plan: PlannedStage, source: ShardSidecar) -> ShardSidecar | None:
     return sidecar if sidecar is not None and sidecar.source == source.files[0].sha256 else None
 
 
+def is_current(plan: PlannedStage, sealed: Manifest) -> bool:
+    """Say whether a sealed stage was made from its inputs as they are now: a shard made again may have other bytes."""
+    digests = {entry.name: entry.digest for entry in sealed.inputs}
+    manifests = {source.name: source.folder.read_manifest() for source in plan.sources}
+    return all(now is None or digests.get(name) == now.digest for name, now in manifests.items())
+
+
 def count_shards(plan: PlannedStage) -> int:
     """Return how many shards a record stage has: as many as its input.
 
