@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -32,6 +32,8 @@ from pipelines.release.manifest import PublishedRelease, read_release_manifest
 from pipelines.run.assembly import SOURCES, Assembly, list_missing_roles, make_evaluator, make_page_reader
 from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump
+from pipelines.run.heartbeat import name_run, open_progress
+from pipelines.run.jsonlog import start_json_log
 from pipelines.run.models import JUDGES, Roles, check_renewable
 from pipelines.run.progress import Reporter, make_reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
@@ -169,6 +171,20 @@ def load_config(
     return make_config(tables, settings, last)
 
 
+def choose_log(recipe: str, paths: Sequence[Path] | None, settings: Sequence[str]) -> None:
+    """Begin a log in JSON if the configuration asks for one, although the rest of it may be wrong."""
+    tables: dict[str, Any] = {}
+    # What is wrong is told by :func:`load_config`, in the log that is chosen here.
+    with suppress(ConfigError):
+        tables = read_layers(recipe or ("" if paths else "demo"), paths or ())
+    for setting in settings:
+        with suppress(ConfigError):
+            apply_setting(tables, setting)
+    runtime = tables.get("runtime")
+    if isinstance(runtime, dict) and runtime.get("log") == "json":
+        start_json_log()
+
+
 def name_limits(seeds: int, money: float) -> list[str]:
     """Return the options ``--limit`` and ``--budget`` as settings; 0 is none."""
     named = {"seeds.limit": seeds, "budget.money": money}
@@ -192,15 +208,17 @@ def run_recipe(
         Unavailable: if another run holds the workspace, a disk is full, or a service is unavailable.
         BudgetSpent: if the budget is spent; all paid replies are recorded.
     """
-    workspace, warner = Workspace(root.resolve()), Warner(make_reporter())
+    workspace, progress = Workspace(root.resolve()), make_reporter()
     check_renewable(config, fresh)
     if missing := list_missing_roles(config, find_last(until, only)):
         raise ConfigError(explain_missing(missing))
     check_judges(config)
     check_prompts(config.prompts.dir)
-    with timing() as spent, workspace.claim():
+    followed = open_progress(workspace, name_run(), progress, config.recipe)
+    with timing() as spent, workspace.claim(), followed as reporter:
         if fresh:
             renew(workspace.replies, fresh)
+        warner = Warner(reporter)
         reports, (releases, published, nothing) = _run_claimed(config, workspace, until, only, warner)
     return RunDocument(
         config.recipe,

@@ -548,6 +548,9 @@ class RuntimeConfig(Section):
         "take requests; of a question all rollouts count as one",
     )
     workers: int = Field(0, ge=0, description="processes that read a dump; 0 is one for each core")
+    log: Literal["text", "json"] = Field(
+        "text", description="lines on stderr: text, or json, one object a line (keys in pipelines/run/jsonlog.py)"
+    )
 
 
 class PathsConfig(Section):

@@ -57,6 +57,7 @@ def run_stages(
         ServiceError, ConfigError, GateNotMet: the first that stopped a stage; the others stop as after an interrupt.
     """
     reports: list[StageReport] = []
+    reporter.plan([plan.name for plan in chosen])
 
     def note(report: StageReport) -> None:
         reports.append(report)
@@ -102,8 +103,10 @@ def _run_whole(plan: PlannedStage, corpus: InputEntry, shard_rows: int, reporter
     reporter.begin(plan.name, 0, "rows")
     with timing() as spent:
         manifest = seal_planned(plan, run_planned_whole(plan, shard_rows), corpus)
+    for sidecar in manifest.shards:
+        reporter.file_shard(sidecar)
     report = StageReport.from_manifest(manifest, ran=True, seconds=spent[0], usage=manifest.usage)
-    reporter.finish(report.summarise())
+    reporter.finish(report.summarise(), report.count())
     return report
 
 
@@ -127,6 +130,7 @@ class Link:
     sealed: asyncio.Event = field(default_factory=asyncio.Event)
     _drawn: asyncio.Event = field(default_factory=asyncio.Event)
     _rows_waiting: int = 0
+    _shards_waiting: int = 0
     _waiting: asyncio.Queue[tuple[ShardSidecar, float] | None] = field(default_factory=asyncio.Queue)
 
     def take(self, source: ShardSidecar) -> None:
@@ -138,13 +142,17 @@ class Link:
             return
         now = time.monotonic()
         self.rows, self.began = self.rows + source.rows_out, self.began or now
-        self._rows_waiting += source.rows_out
+        self._rows_waiting, self._shards_waiting = self._rows_waiting + source.rows_out, self._shards_waiting + 1
         self._waiting.put_nowait((source, now))
 
     def pass_on(self, done: ShardSidecar) -> None:
         """Give a shard that is done to the stage that follows."""
         if self.following is not None:
             self.following.take(done)
+
+    def count_waiting(self) -> tuple[int, int]:
+        """Return how many rows and shards have come and are not begun."""
+        return self._rows_waiting, self._shards_waiting
 
     def take_all(self, source: Manifest) -> None:
         """Take the shards of an input that is sealed."""
@@ -169,7 +177,7 @@ class Link:
             source, arrived = turn
             if self.following is not None:
                 await self.following.rest()
-            self._rows_waiting -= source.rows_out
+            self._rows_waiting, self._shards_waiting = self._rows_waiting - source.rows_out, self._shards_waiting - 1
             self._drawn.set()
             batch = await read_batch(stage, source.shard, folder.part(source.shard), source.files[0].sha256)
             batch.arrived = arrived
@@ -205,7 +213,7 @@ async def _run_link(link: Link, before: Link | None, corpus: InputEntry, end: Ca
     plan, began = link.plan, time.monotonic()
     if before is None:
         link.take_all(read_source(plan))
-    link.reporter.begin(plan.name, link.rows if before is None else 0, "rows")
+    link.reporter.begin(plan.name, link.rows if before is None else 0, "rows", link.count_waiting)
     stage = cast(RecordStage, plan.stage)
     with watching_replies(plan):
         usage = await write_batches(stage, plan.folder, link.draw(), plan.in_flight, link.reporter, link.pass_on)
@@ -218,5 +226,5 @@ async def _run_link(link: Link, before: Link | None, corpus: InputEntry, end: Ca
     link.sealed.set()
     seconds = time.monotonic() - (link.began or began)
     report = StageReport.from_manifest(manifest, ran=True, seconds=seconds, usage=usage)
-    link.reporter.finish(report.summarise())
+    link.reporter.finish(report.summarise(), report.count())
     end(report)
