@@ -72,13 +72,13 @@ def render_run(run: RunProgress) -> RenderableType:
     return Group(Text(head, style="bold"), table, *map(Text, lines), Text(""))
 
 
-_COLUMNS = ("done", "of", "a second", "time left", *OUTCOMES, "rows waiting", "shards waiting")
+_COLUMNS = ("done", "of", "a second", "time left", *OUTCOMES, "backlog", "shards")
 
 
 def _list_cells(work: WorkProgress) -> list[str]:
     left = work.seconds_left
     done = f"{work.done:,}" + ("" if work.unit == "rows" else f" {work.unit}")
-    numbers = [work.outcomes.get(name, 0) for name in OUTCOMES] + [work.waiting_rows, work.waiting_shards]
+    numbers = [work.outcomes.get(name, 0) for name in OUTCOMES] + [work.backlog_rows, work.backlog_shards]
     times = [f"{work.rate:,.1f}", "-" if left is None else _tell_span(left)]
     return [done, f"{work.total:,}" if work.total else "-", *times, *(f"{number:,}" for number in numbers)]
 

@@ -125,12 +125,13 @@ class Link:
     """Shards of the input that came so far."""
     rows: int = 0
     """Rows of those that are to be made."""
+    pending: int = 0
+    """Shards of those that are to be made."""
     began: float = 0.0
     """When the first of these came."""
     sealed: asyncio.Event = field(default_factory=asyncio.Event)
     _drawn: asyncio.Event = field(default_factory=asyncio.Event)
     _rows_waiting: int = 0
-    _shards_waiting: int = 0
     _waiting: asyncio.Queue[tuple[ShardSidecar, float] | None] = field(default_factory=asyncio.Queue)
 
     def take(self, source: ShardSidecar) -> None:
@@ -141,8 +142,8 @@ class Link:
             self.pass_on(done)
             return
         now = time.monotonic()
-        self.rows, self.began = self.rows + source.rows_out, self.began or now
-        self._rows_waiting, self._shards_waiting = self._rows_waiting + source.rows_out, self._shards_waiting + 1
+        self.rows, self.pending, self.began = self.rows + source.rows_out, self.pending + 1, self.began or now
+        self._rows_waiting += source.rows_out
         self._waiting.put_nowait((source, now))
 
     def pass_on(self, done: ShardSidecar) -> None:
@@ -150,9 +151,9 @@ class Link:
         if self.following is not None:
             self.following.take(done)
 
-    def count_waiting(self) -> tuple[int, int]:
-        """Return how many rows and shards have come and are not begun."""
-        return self._rows_waiting, self._shards_waiting
+    def count_pending(self) -> tuple[int, int]:
+        """Return how many rows and shards that are to be made have come so far."""
+        return self.rows, self.pending
 
     def take_all(self, source: Manifest) -> None:
         """Take the shards of an input that is sealed."""
@@ -177,7 +178,7 @@ class Link:
             source, arrived = turn
             if self.following is not None:
                 await self.following.rest()
-            self._rows_waiting, self._shards_waiting = self._rows_waiting - source.rows_out, self._shards_waiting - 1
+            self._rows_waiting -= source.rows_out
             self._drawn.set()
             batch = await read_batch(stage, source.shard, folder.part(source.shard), source.files[0].sha256)
             batch.arrived = arrived
@@ -213,7 +214,7 @@ async def _run_link(link: Link, before: Link | None, corpus: InputEntry, end: Ca
     plan, began = link.plan, time.monotonic()
     if before is None:
         link.take_all(read_source(plan))
-    link.reporter.begin(plan.name, link.rows if before is None else 0, "rows", link.count_waiting)
+    link.reporter.begin(plan.name, link.rows if before is None else 0, "rows", link.count_pending)
     stage = cast(RecordStage, plan.stage)
     with watching_replies(plan):
         usage = await write_batches(stage, plan.folder, link.draw(), plan.in_flight, link.reporter, link.pass_on)

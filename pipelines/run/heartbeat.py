@@ -17,7 +17,7 @@ from uuid import uuid4
 from pipelines.errors import CorruptInput
 from pipelines.files import make_temp_path
 from pipelines.run.metrics import write_metrics
-from pipelines.run.progress import NONE, Piece, Reporter, Waiting
+from pipelines.run.progress import NONE, Arrived, Piece, Reporter
 from pipelines.run.underway import (
     ProcessProgress,
     Role,
@@ -66,7 +66,7 @@ class Board:
 
 
 def _describe_piece(piece: Piece, is_open: bool) -> WorkProgress:
-    rows, shards = piece.waiting() if is_open else (0, 0)
+    rows, shards = piece.find_backlog() if is_open else (0, 0)
     rate = piece.find_rate(time.monotonic()) if is_open else 0.0
     return WorkProgress(
         what=piece.what,
@@ -75,8 +75,8 @@ def _describe_piece(piece: Piece, is_open: bool) -> WorkProgress:
         total=piece.total,
         outcomes=dict(piece.outcomes),
         shards=piece.shards,
-        waiting_rows=rows,
-        waiting_shards=shards,
+        backlog_rows=rows,
+        backlog_shards=shards,
         rate=round(rate, 3),
         open=is_open,
     )
@@ -97,12 +97,12 @@ class FollowedReporter:
         self.board.stages = tuple(stages)
         self.inner.plan(stages)
 
-    def begin(self, what: str, total: int, unit: str, waiting: Waiting = lambda: (0, 0)) -> None:
+    def begin(self, what: str, total: int, unit: str, arrived: Arrived = lambda: (0, 0)) -> None:
         """Note the piece; one that was not finished has ended."""
         self.board.leave(self.piece)
-        self.piece, self.by_row = Piece(what, total, unit, time.monotonic(), waiting), False
+        self.piece, self.by_row = Piece(what, total, unit, time.monotonic(), arrived), False
         self.board.open = [*self.board.open, self.piece]
-        self.inner.begin(what, total, unit, waiting)
+        self.inner.begin(what, total, unit, arrived)
 
     def advance(self, done: int, outcome: str = "") -> None:
         """Count."""

@@ -7,7 +7,7 @@ numbers that they add:
 - ``stages``: the run begins; ``stages``, their names.
 - ``begin``: a stage begins; ``total`` and ``unit`` (``total`` 0: not known).
 - ``progress``: every five seconds; ``done``, ``total``, ``unit``, ``rate`` (units a second), ``seconds_left`` (null if
-  not known), ``waiting_rows``, ``waiting_shards``.
+  not known), ``backlog_rows`` and ``backlog_shards`` (there and not done).
 - ``shard``: a shard is written; ``rows_in``, ``kept``, ``rejected``, ``failed``, ``rows_out``, ``seconds``.
 - ``end``: a stage ended; the same of the whole stage, with ``calls``, ``recorded``, ``tokens`` and ``cost``.
 - ``note``, ``warning``: what was said meanwhile.

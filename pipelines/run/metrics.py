@@ -79,10 +79,10 @@ def _list_gauges(run: RunProgress) -> Iterator[Described]:
     yield "synth_stage_number", "Which of them is under way, from 1; 0 for none.", (), {(): float(run.find_stage())}
     rates: Values = {(each.what,): each.rate for each in work}
     yield "synth_rows_per_second", "Rows done a second since the stage began.", stage, rates
-    rows: Values = {(each.what,): float(each.waiting_rows) for each in work}
-    yield "synth_backlog_rows", "Rows that wait for a stage.", stage, rows
-    shards: Values = {(each.what,): float(each.waiting_shards) for each in work}
-    yield "synth_backlog_shards", "Shards that wait for a stage.", stage, shards
+    rows: Values = {(each.what,): float(each.backlog_rows) for each in work}
+    yield "synth_backlog_rows", "Rows that are there for a stage and not done.", stage, rows
+    shards: Values = {(each.what,): float(each.backlog_shards) for each in work}
+    yield "synth_backlog_shards", "Shards that are there for a stage and not done.", stage, shards
     yield "synth_requests_in_flight", "Requests that are not answered yet.", (), {(): float(run.in_flight)}
     places: Values = {(wait.place,): run.now - wait.since for wait in run.waits}
     yield "synth_service_wait_seconds", "For how long requests wait for a service that is away.", ("service",), places

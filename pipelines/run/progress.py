@@ -17,8 +17,8 @@ from schemas.manifest import ShardSidecar
 LOG_EVERY = 5.0
 
 
-Waiting = Callable[[], tuple[int, int]]
-"""Returns how many rows and how many shards are there and are not begun."""
+Arrived = Callable[[], tuple[int, int]]
+"""Returns how many rows and how many shards of a piece are there by now, done or not."""
 NONE: Mapping[str, float] = MappingProxyType({})
 
 
@@ -28,7 +28,7 @@ class Reporter(Protocol):
     def plan(self, stages: Sequence[str]) -> None:
         """Say which stages the run goes through, in order."""
 
-    def begin(self, what: str, total: int, unit: str, waiting: Waiting = lambda: (0, 0)) -> None:
+    def begin(self, what: str, total: int, unit: str, arrived: Arrived = lambda: (0, 0)) -> None:
         """Start a piece of work; ``total`` 0 means unknown."""
 
     def advance(self, done: int, outcome: str = "") -> None:
@@ -60,7 +60,7 @@ class SilentReporter:
     def plan(self, stages: Sequence[str]) -> None:
         """Say nothing."""
 
-    def begin(self, what: str, total: int, unit: str, waiting: Waiting = lambda: (0, 0)) -> None:
+    def begin(self, what: str, total: int, unit: str, arrived: Arrived = lambda: (0, 0)) -> None:
         """Say nothing."""
 
     def advance(self, done: int, outcome: str = "") -> None:
@@ -95,12 +95,17 @@ class Piece:
     unit: str = ""
     started: float = 0.0
     """By the clock of ``time.monotonic``."""
-    waiting: Waiting = lambda: (0, 0)
+    arrived: Arrived = lambda: (0, 0)
     done: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     """Rows by how they ended."""
     shards: int = 0
     """Shards that were written."""
+
+    def find_backlog(self) -> tuple[int, int]:
+        """Return how many rows and shards are there and not done."""
+        rows, shards = self.arrived()
+        return max(rows - self.done, 0), max(shards - self.shards, 0)
 
     def find_rate(self, now: float) -> float:
         """Return units a second since the piece began."""
@@ -140,7 +145,7 @@ class LogReporter(SilentReporter):
         """Return a reporter with its own piece on the same board."""
         return LogReporter(self.out, self.live, self._board)
 
-    def begin(self, what: str, total: int, unit: str, waiting: Waiting = lambda: (0, 0)) -> None:
+    def begin(self, what: str, total: int, unit: str, arrived: Arrived = lambda: (0, 0)) -> None:
         """Remember the piece; one that was not finished is dropped."""
         self._drop()
         now = time.monotonic()
@@ -202,10 +207,10 @@ class JsonReporter(SilentReporter):
         """Log the stages."""
         log_event("stages", f"{len(stages)} stages", {"stages": list(stages)})
 
-    def begin(self, what: str, total: int, unit: str, waiting: Waiting = lambda: (0, 0)) -> None:
+    def begin(self, what: str, total: int, unit: str, arrived: Arrived = lambda: (0, 0)) -> None:
         """Log that a piece begins."""
         self._said = time.monotonic()
-        self._piece = Piece(what, total, unit, self._said, waiting)
+        self._piece = Piece(what, total, unit, self._said, arrived)
         log_event("begin", f"{what} begins", {"stage": what, "total": total, "unit": unit})
 
     def advance(self, done: int, outcome: str = "") -> None:
@@ -214,10 +219,10 @@ class JsonReporter(SilentReporter):
         if now - self._said < LOG_EVERY:
             return
         self._said, piece = now, self._piece
-        rate, (rows, shards) = piece.find_rate(now), piece.waiting()
+        rate, (rows, shards) = piece.find_rate(now), piece.find_backlog()
         left = round(max(piece.total - done, 0) / rate, 1) if piece.total and rate else None
         keys = {"stage": piece.what, "done": done, "total": piece.total, "unit": piece.unit, "rate": round(rate, 3)}
-        more = {"seconds_left": left, "waiting_rows": rows, "waiting_shards": shards}
+        more = {"seconds_left": left, "backlog_rows": rows, "backlog_shards": shards}
         log_event("progress", " ".join(piece.describe(now).split()), keys | more)
 
     def note(self, text: str) -> None:
@@ -230,6 +235,7 @@ class JsonReporter(SilentReporter):
 
     def file_shard(self, sidecar: ShardSidecar) -> None:
         """Log a shard."""
+        self._piece.shards += 1
         lost = sum(sidecar.rejected.values())
         keys = {"stage": self._piece.what, "shard": sidecar.shard, "rows_in": sidecar.rows_in, "kept": sidecar.kept}
         more = {"rejected": lost, "failed": sidecar.failed, "rows_out": sidecar.rows_out}

@@ -47,9 +47,9 @@ class WorkProgress(Told):
     """Rows by how they ended: kept, rejected, failed."""
     shards: int = 0
     """Shards that were written."""
-    waiting_rows: int = 0
-    """Rows that are there and not begun."""
-    waiting_shards: int = 0
+    backlog_rows: int = 0
+    """Rows that are there and not done."""
+    backlog_shards: int = 0
     rate: float = 0.0
     """Units a second since it began; 0 where it is not under way."""
     open: bool
@@ -64,8 +64,8 @@ class WorkProgress(Told):
             total=self.total + other.total,
             outcomes=dict(Counter(self.outcomes) + Counter(other.outcomes)),
             shards=self.shards + other.shards,
-            waiting_rows=self.waiting_rows + other.waiting_rows,
-            waiting_shards=self.waiting_shards + other.waiting_shards,
+            backlog_rows=self.backlog_rows + other.backlog_rows,
+            backlog_shards=self.backlog_shards + other.backlog_shards,
             rate=self.rate + other.rate,
             open=self.open or other.open,
         )
@@ -73,8 +73,7 @@ class WorkProgress(Told):
     @property
     def seconds_left(self) -> float | None:
         """Seconds that the rest takes at this rate; None where there is no rate or the whole is not known."""
-        left = max(self.total - self.done, 0) if self.total else self.waiting_rows
-        return left / self.rate if self.rate and left else None
+        return max(self.total - self.done, 0) / self.rate if self.rate and self.total else None
 
 
 class WaitProgress(Told):
