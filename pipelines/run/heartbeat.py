@@ -107,8 +107,8 @@ class FollowedReporter:
     def advance(self, done: int, outcome: str = "") -> None:
         """Count."""
         self.piece.done = done
-        self.by_row = True
         if outcome:
+            self.by_row = True
             self.piece.outcomes[outcome] += 1
         self.inner.advance(done, outcome)
 
@@ -151,12 +151,27 @@ class Pulse:
     identity: ProcessProgress
     """What never changes of the file."""
     path: Path
-    board: Board
-    traffic: Traffic
     reporter: Reporter
     """Told what the run waits for."""
+    board: Board = field(default_factory=Board)
+    traffic: Traffic = field(default_factory=Traffic)
     _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
     _refused: str = ""
+
+    def start(self) -> None:
+        """Write the file and go on with it; a driver removes what killed processes have left."""
+        if self.identity.role == "driver":
+            self._try(lambda: clear_progress(self.workspace))
+        self._try(lambda: self.write(False))
+        self._thread = threading.Thread(target=self.beat, name="progress", daemon=True)
+        self._thread.start()
+
+    @contextmanager
+    def following(self) -> Iterator[Reporter]:
+        """Count the requests of the block, and what the yielded reporter is told."""
+        with open_traffic(self.traffic):
+            yield FollowedReporter(self.reporter, self.board)
 
     def beat(self) -> None:
         """Give signs of life until the process stops."""
@@ -167,12 +182,11 @@ class Pulse:
             if self.identity.role == "driver" and beats % SUM_EVERY == 0:
                 self._try(self._sum_up)
 
-    def stop(self) -> None:
-        """End the thread's work."""
-        self._stop.set()
-
     def end(self) -> None:
         """Write the file for the last time; a driver then writes the metrics and removes the files of all."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
         self._try(lambda: self.write(True))
         if self.identity.role == "driver":
             self._try(lambda: write_metrics(place_metrics(self.workspace), find_run(self.workspace, self.identity.run)))
@@ -248,37 +262,34 @@ def name_run() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid4().hex[:6]}"
 
 
-@contextmanager
-def open_progress(
-    workspace: Workspace, run: str, reporter: Reporter, recipe: str = "", role: Role = "driver"
-) -> Iterator[Reporter]:
-    """Tell others of a run, as far as the yielded reporter is told of it; the reporter given is told the same.
+def start_pulse(workspace: Workspace, run: str, reporter: Reporter, recipe: str = "", role: Role = "driver") -> Pulse:
+    """Begin to give signs of life of this process, until :meth:`Pulse.end`.
 
     Args:
         workspace: of the run. A driver holds it, and removes the files of processes when it begins and ends; the file
             of a worker stays for the driver's sums.
         run: its name, the same in all its processes.
-        reporter: told what the yielded one is told, and by a driver what all processes wait for.
+        reporter: told what the one that is followed is told, and by a driver what all processes wait for.
         recipe: of the run.
         role: of this process.
     """
-    if role == "driver":
-        clear_progress(workspace)
     host, space = find_host()
     now = time.time()
     identity = ProcessProgress(
         run=run, recipe=recipe, role=role, host=host, space=space, pid=os.getpid(), started=now, heard=now
     )
     path = place_progress(workspace) / f"{quote(host, safe='')}-{os.getpid()}-{uuid4().hex[:4]}.json"
-    board = Board()
-    with open_traffic() as traffic:
-        pulse = Pulse(workspace, identity, path, board, traffic, reporter)
-        pulse.write(False)
-        thread = threading.Thread(target=pulse.beat, name="progress", daemon=True)
-        thread.start()
-        try:
-            yield FollowedReporter(reporter, board)
-        finally:
-            pulse.stop()
-            thread.join()
-            pulse.end()
+    pulse = Pulse(workspace, identity, path, reporter)
+    pulse.start()
+    return pulse
+
+
+@contextmanager
+def open_progress(workspace: Workspace, run: str, reporter: Reporter, recipe: str = "") -> Iterator[Reporter]:
+    """Tell others of a run that this process drives, as far as the yielded reporter is told of it."""
+    pulse = start_pulse(workspace, run, reporter, recipe)
+    try:
+        with pulse.following() as followed:
+            yield followed
+    finally:
+        pulse.end()

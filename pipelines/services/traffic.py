@@ -5,7 +5,7 @@ Whoever shows a run's progress opens the traffic; requests add to the open one, 
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -60,17 +60,13 @@ _TRAFFIC: ContextVar[Traffic | None] = ContextVar("open_traffic", default=None)
 
 
 @contextmanager
-def _open(traffic: Traffic) -> Iterator[Traffic]:
+def open_traffic(traffic: Traffic) -> Iterator[None]:
+    """Follow the requests of the block and of the tasks and threads that it starts."""
     token = _TRAFFIC.set(traffic)
     try:
-        yield traffic
+        yield
     finally:
         _TRAFFIC.reset(token)
-
-
-def open_traffic() -> AbstractContextManager[Traffic]:
-    """Follow the requests of the block and of the tasks and threads that it starts."""
-    return _open(Traffic())
 
 
 def follow_usage(usage: Usage) -> None:
