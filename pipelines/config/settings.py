@@ -555,6 +555,9 @@ class RuntimeConfig(Section):
         0, ge=0, description="processes that read a dump, and that make shards; 0 is one for each core, or CPU of Ray"
     )
     address: str = Field("", description="of the Ray cluster; empty starts one on this machine")
+    log: Literal["text", "json"] = Field(
+        "text", description="lines on stderr: text, or json, one object a line (keys in pipelines/run/jsonlog.py)"
+    )
 
 
 class PathsConfig(Section):

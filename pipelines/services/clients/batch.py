@@ -50,6 +50,7 @@ from pipelines.services.clients.recorded import make_chat_key
 from pipelines.services.clients.replies import name_epoch
 from pipelines.services.clients.vendors import Vendors
 from pipelines.services.protocols import ChatReply, ChatRequest
+from pipelines.services.traffic import Waiting
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -572,15 +573,18 @@ class BatchDesk:
             Unavailable: if it gave no reply for the model's patience.
         """
         since, tries = time.monotonic(), 0
-        while True:
-            try:
-                return await asyncio.to_thread(ask)
-            except (RateLimited, NoReply) as error:
-                patience, tries, ask = self.server.settings.patience, tries + 1, again or ask
-                if time.monotonic() - since >= patience:
-                    raise Unavailable(f"{self.server.place}: no reply for {patience:g} s ({error})") from error
-                wait = error.retry_after if isinstance(error, RateLimited) else 0.0
-            await asyncio.sleep(min(wait, LONGEST_WAIT) or random.uniform(0.5, 1.0) * min(LONGEST_PAUSE, 2.0**tries))
+        with Waiting() as waiting:
+            while True:
+                try:
+                    return await asyncio.to_thread(ask)
+                except (RateLimited, NoReply) as error:
+                    patience, tries, ask = self.server.settings.patience, tries + 1, again or ask
+                    if time.monotonic() - since >= patience:
+                        raise Unavailable(f"{self.server.place}: no reply for {patience:g} s ({error})") from error
+                    wait = error.retry_after if isinstance(error, RateLimited) else 0.0
+                    waiting.note(self.server.place, error)
+                pause = random.uniform(0.5, 1.0) * min(LONGEST_PAUSE, 2.0**tries)
+                await asyncio.sleep(min(wait, LONGEST_WAIT) or pause)
 
 
 @dataclass(frozen=True, slots=True)
