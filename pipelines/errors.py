@@ -92,6 +92,10 @@ class BudgetSpent(ServiceError):
         )
         self.spent = spent
 
+    def __reduce__(self) -> tuple[type["BudgetSpent"], tuple[str]]:
+        """Return what makes it again: an exception is pickled by its message, which is made here."""
+        return type(self), (self.spent,)
+
 
 class GateNotMet(SynthError):
     """A verification, audit or quality gate was not met."""

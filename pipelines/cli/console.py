@@ -1,7 +1,6 @@
 """The console: what commands are registered with, their common options, and how they print and fail."""
 
 import json
-import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -91,27 +90,17 @@ def guarded(call: Callable[[], None], arguments: Sequence[str]) -> None:
 
 
 def _call(call: Callable[[], None]) -> None:
-    from pipelines.errors import ConservationError, SynthError, Unavailable
-    from pipelines.files import explain_os_error
+    from pipelines.errors import ConservationError, SynthError
+    from pipelines.run.endings import naming_endings
     from pipelines.run.stopping import heeding_signals
 
     try:
-        with heeding_signals():
+        with naming_endings(), heeding_signals():
             call()
     except ConservationError:
         raise
     except SynthError as error:
         fail(error)
-    except OSError as error:
-        if error.errno is None:
-            raise
-        fail(explain_os_error(error, "synth"))
-    except sqlite3.OperationalError as error:
-        fail(Unavailable(f"synth: {error}; free space and run the same command again"))
-    except MemoryError:
-        fail(Unavailable("synth: out of memory; allow more, or a smaller runtime.concurrency, and run it again"))
-    except KeyboardInterrupt:
-        fail(Unavailable("synth: interrupted; the same command goes on from here"))
 
 
 def fail(error: Any) -> None:  # noqa: ANN401 - a SynthError, whose class is imported late

@@ -42,7 +42,7 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     as_json: JsonOption = False,
 ) -> None:
     """Run a recipe, or go on with it: what is done is not done again."""
-    from pipelines.cli.commands import load_config, name_limits, run_recipe
+    from pipelines.cli.commands import load_config, name_limits, render_run, run_recipe
     from pipelines.run.runner import find_last
 
     last = find_last(until, stage or [])
@@ -52,7 +52,7 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     if as_json:
         emit_json(document.as_dict())
     else:
-        emit_table(document.make_table())
+        emit_table(render_run(document))
         emit(document.summarise())
     document.check_released()
 

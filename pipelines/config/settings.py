@@ -547,7 +547,14 @@ class RuntimeConfig(Section):
         description="records of a stage in flight at once, of all its shards together, or fewer: as many as its models "
         "take requests; of a question all rollouts count as one",
     )
-    workers: int = Field(0, ge=0, description="processes that read a dump; 0 is one for each core")
+    engine: Literal["local", "processes", "ray"] = Field(
+        "local",
+        description="what makes shards: this process, `runtime.workers` processes of this machine, or a Ray cluster",
+    )
+    workers: int = Field(
+        0, ge=0, description="processes that read a dump, and that make shards; 0 is one for each core, or CPU of Ray"
+    )
+    address: str = Field("", description="of the Ray cluster; empty starts one on this machine")
 
 
 class PathsConfig(Section):

@@ -51,7 +51,7 @@ from pipelines.run.shards import (
 from pipelines.run.stage import AnyStage, DatasetStage, PreparedStage, RecordStage, SourceStage, Stage
 from pipelines.run.workspace import StageFolder
 from pipelines.services.clients.replies import set_aside
-from pipelines.services.health import open_health
+from pipelines.services.health import Health, open_health
 from pipelines.services.metering import open_meter
 from schemas.base import Failure, Record, Rejection
 from schemas.manifest import InputEntry, Manifest, ShardSidecar, Usage
@@ -560,9 +560,14 @@ def watching_replies(plan: "PlannedStage") -> Iterator[None]:
                 raise
             health.check()
         except UnusableReplies:
-            plan.folder.reopen()
-            set_aside(plan.folder.replies, health.list_unusable())
+            undo_replies(plan, health)
             raise
+
+
+def undo_replies(plan: "PlannedStage", health: Health) -> None:
+    """Forget a stage's shards and set its unusable replies aside, so that the next run asks them again."""
+    plan.folder.reopen()
+    set_aside(plan.folder.replies, health.list_unusable())
 
 
 @contextmanager
