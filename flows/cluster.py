@@ -6,7 +6,7 @@ database of replies. Ray starts and schedules; nothing of ours does.
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from prefect import Task
 from prefect.utilities.annotations import quote
 
 from pipelines.config.settings import RunConfig
-from pipelines.errors import ConfigError, SynthError, Unavailable
+from pipelines.errors import ConfigError, Unavailable
 from pipelines.run.spans import Span, SpanReport, WorkerSpec
 
 OPTIONS: dict[str, Any] = {"num_cpus": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
@@ -26,10 +26,17 @@ OPTIONS: dict[str, Any] = {"num_cpus": 1, "max_retries": 0, "scheduling_strategy
 
 @dataclass(slots=True)
 class RayPool:
-    """The workers of a Ray cluster; each span is a task run, whose report or loss ends its future."""
+    """The workers of a Ray cluster; each span is a task run.
+
+    Attributes:
+        config: of the run.
+        task: the task that makes a span.
+        pass_on: ends a future as something with a ``result`` ended.
+    """
 
     config: RunConfig
     task: Task[..., SpanReport]
+    pass_on: "Callable[[TaskEnding, Future[SpanReport]], None]"
     _runner: Any = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -68,7 +75,7 @@ class RayPool:
         with remote_options(**OPTIONS):
             told = self._runner.submit(self.task, parameters)
         future: Future[SpanReport] = Future()
-        told.wrapped_future.future().add_done_callback(lambda done: _pass_on(done, future))
+        told.wrapped_future.future().add_done_callback(lambda done: self.pass_on(TaskEnding(done), future))
         return future
 
     def close(self) -> None:
@@ -109,23 +116,24 @@ def _keeping_handlers() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _pass_on(done: "Future[Any]", future: "Future[SpanReport]") -> None:
-    """End a span's future as its task ended: by a report, or as lost with its worker."""
-    import ray
+@dataclass(frozen=True, slots=True)
+class TaskEnding:
+    """How a task of the cluster ended."""
 
-    if not future.set_running_or_notify_cancel():
-        return
-    try:
-        state = done.result()
-        report = state.result(raise_on_failure=False)
-    except (ray.exceptions.RayError, OSError) as error:
-        future.set_exception(BrokenExecutor(f"a worker of the cluster was lost: {error}"))
-        return
-    future.set_result(report) if isinstance(report, SpanReport) else future.set_exception(_name_error(report))
+    done: "Future[Any]"
 
+    def result(self) -> SpanReport:
+        """Return the report.
 
-def _name_error(error: Any) -> BaseException:  # noqa: ANN401 - whatever the task run ended with
-    """Return why a task run made no report."""
-    if isinstance(error, SynthError):
-        return error
-    return Unavailable(f"a task run ended without a report: {type(error).__name__}: {error}; run again to go on")
+        Raises:
+            BrokenExecutor: if the worker was lost, or its host.
+            Exception: what the task run raised.
+        """
+        import ray
+
+        try:
+            state = self.done.result()
+        except ray.exceptions.RayError as error:
+            raise BrokenExecutor(f"a worker of the cluster was lost: {error}") from error
+        report: SpanReport = state.result()
+        return report

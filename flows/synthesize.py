@@ -17,9 +17,9 @@ from prefect.cache_policies import NO_CACHE
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner
 from prefect.utilities.annotations import quote
 
+from flows.cluster import RayPool
 from pipelines.cli.commands import load_config, name_limits
 from pipelines.config.settings import RunConfig
-from pipelines.errors import ConfigError
 from pipelines.run.corpora import count_cores
 from pipelines.run.endings import naming_endings
 from pipelines.run.loop import RunRequest, run_request
@@ -108,22 +108,17 @@ def make_executor(config: RunConfig) -> Executor:
     """Return what makes shards as ``runtime.engine`` says, with a task run for each span."""
     if config.runtime.engine == "local":
         return LocalExecutor(_follow)
-    return SpanExecutor(TaskRunnerPool(config.runtime.workers or count_cores(), lambda: make_task_runner(config)))
+    if config.runtime.engine == "ray":
+        return SpanExecutor(RayPool(config, make_span, _pass_on))
+    return SpanExecutor(TaskRunnerPool(config.runtime.workers or count_cores(), lambda: _make_processes(config)))
 
 
-def make_task_runner(config: RunConfig) -> TaskRunner[Any]:
-    """Return Prefect's task runner of an engine of several processes.
-
-    Raises:
-        ConfigError: if there is none for it.
-    """
-    if config.runtime.engine == "processes":
-        workers = config.runtime.workers or count_cores()
-        return ProcessPoolTaskRunner(max_workers=workers, initializer=prepare_worker)
-    raise ConfigError(f"runtime.engine {config.runtime.engine} is not there yet")
+ddef _make_processes(config: RunConfig) -> TaskRunner[Any]:
+    workers = config.runtime.workers or count_cores()
+    return ProcessPoolTaskRunner(max_workers=workers, initializer=prepare_worker)
 
 
-async def _follow(progress: SpanProgress) -> None:
+sync def _follow(progress: SpanProgress) -> None:
     # Quoted: Prefect would walk through it in search of futures.
     await follow_span(progress.span.describe(), cast(SpanProgress, quote(progress)))
 
