@@ -24,7 +24,7 @@ from pipelines.ids import digest_file
 from pipelines.release.manifest import MANIFEST, read_release_manifest
 from pipelines.run.corpora import DUMP_PATTERN
 from pipelines.run.workspace import StageFolder, Workspace
-from pipelines.services.clients.replies import FILE, connect_replies, explain_sqlite_error
+from pipelines.services.clients.sqlite import FILE, connect_replies, explain_sqlite_error
 
 Kind = Literal["stages", "corpora", "worlds", "pictures", "logs", "replies"]
 StageKey = tuple[str, str]

@@ -34,7 +34,7 @@ from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailabl
 from pipelines.files import explain_os_error
 from pipelines.ids import digest_file, digest_value
 from pipelines.pictures import MAX_BYTES, open_pixels, read_header
-from pipelines.services.clients.replies import explain_sqlite_error
+from pipelines.services.clients.sqlite import explain_sqlite_error
 from pipelines.services.protocols import ImageEncoder, PictureFile
 
 if TYPE_CHECKING:
