@@ -22,10 +22,11 @@ from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner
 from prefect.utilities.annotations import quote
 
 from flows.artifacts import publish_artifacts
+from flows.cluster import RayPool
 from flows.zombies import succeed
 from pipelines.cli.commands import load_config, name_limits
 from pipelines.config.settings import RunConfig
-from pipelines.errors import Busy, ConfigError, SynthError
+from pipelines.errors import Busy, SynthError
 from pipelines.run.corpora import count_cores
 from pipelines.run.endings import naming_endings
 from pipelines.run.loop import RunRequest, run_request
@@ -134,19 +135,14 @@ def make_executor(config: RunConfig) -> Executor:
     """Return what makes shards as ``runtime.engine`` says, with a task run for each span."""
     if config.runtime.engine == "local":
         return LocalExecutor(_follow)
-    return SpanExecutor(TaskRunnerPool(config.runtime.workers or count_cores(), lambda: make_task_runner(config)))
+    if config.runtime.engine == "ray":
+        return SpanExecutor(RayPool(config, make_span, _pass_on))
+    return SpanExecutor(TaskRunnerPool(config.runtime.workers or count_cores(), lambda: _make_processes(config)))
 
 
-def make_task_runner(config: RunConfig) -> TaskRunner[Any]:
-    """Return Prefect's task runner of an engine of several processes.
-
-    Raises:
-        ConfigError: if there is none for it.
-    """
-    if config.runtime.engine == "processes":
-        workers = config.runtime.workers or count_cores()
-        return ProcessPoolTaskRunner(max_workers=workers, initializer=prepare_worker)
-    raise ConfigError(f"runtime.engine {config.runtime.engine} is not there yet")
+def _make_processes(config: RunConfig) -> TaskRunner[Any]:
+    workers = config.runtime.workers or count_cores()
+    return ProcessPoolTaskRunner(max_workers=workers, initializer=prepare_worker)
 
 
 async def _follow(progress: SpanProgress) -> None:

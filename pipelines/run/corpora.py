@@ -1,19 +1,22 @@
 """Getting a run its corpus: a dump named by the user, a generated world, or one generated here; built once each."""
 
 import os
+import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from pipelines.checksums import is_whole
 from pipelines.config.settings import CorpusConfig, GeneratedWorld
 from pipelines.corpus.dump import list_parts
-from pipelines.corpus.manifest import InputFile, clear_unfinished, digest_corpus, find_side_files
+from pipelines.corpus.manifest import InputFile, clear_unfinished, digest_corpus, find_side_files, read_manifest
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, Damaged
 from pipelines.files import clear_temps, remove_whole
 from pipelines.ids import digest_file, digest_value
 from pipelines.run.progress import Reporter
 from pipelines.run.workspace import Workspace, read_names, write_names
+from schemas.manifest import InputEntry
 
 DUMP_PATTERN = "*-pages-articles*.xml*"
 
@@ -156,3 +159,31 @@ def _digest_pictures(folder: Path, known: dict[str, str]) -> str:
     if mark not in known:
         known[mark] = digest_value([[name, digest_file(path)] for (name, _, _), path in zip(seen, files, strict=True)])
     return known[mark]
+
+
+def open_copy(wanted: InputEntry, workspace: Workspace, copies: str) -> Corpus:
+    """Open the corpus of a run on a host that may have a copy of its own.
+
+    Args:
+        wanted: the corpus: the name of its folder and its digest.
+        workspace: of the run; pictures that lie in it are read from there.
+        copies: folder of this host's own copies; empty: the workspace's corpus is read.
+
+    Raises:
+        ConfigError: if there is none, or another of that name: what this host lacks and how it gets it.
+    """
+    original = workspace.corpora / wanted.key
+    if not copies:
+        return Corpus.open(original)
+    folder, host = Path(copies) / wanted.key, socket.gethostname()
+    found = read_manifest(folder / "manifest.json").digest if (folder / "manifest.json").is_file() else "missing"
+    if found != wanted.digest:
+        state = "is missing" if found == "missing" else f"has the digest {found[:12]}"
+        raise ConfigError(
+            f"host {host}: corpus {folder} {state}, and the run needs {wanted.digest[:12]}; copy it there: "
+            f"rsync -a --delete {original}/ {host}:{folder}/"
+        )
+    corpus = Corpus.open(folder)
+    pictures = corpus.manifest.images_dir
+    corpus.manifest = replace(corpus.manifest, images_dir=pictures and str((original / pictures).resolve()))
+    return corpus

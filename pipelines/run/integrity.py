@@ -27,7 +27,8 @@ from pipelines.run.views import CATALOGUE
 from pipelines.run.workspace import StageFolder, Workspace, read_model, read_names
 from pipelines.services.clients.batch import read_batch_note
 from pipelines.services.clients.ledger import check_ledger
-from pipelines.services.clients.replies import FILE, read_epochs
+from pipelines.services.clients.replies import read_epochs
+from pipelines.services.clients.sqlite import FILE
 from pipelines.services.clients.vendors import read_vendors
 from schemas.manifest import FileEntry, Manifest, ShardSidecar, Usage
 

@@ -27,11 +27,10 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from pipelines.config.settings import RunConfig
-from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, SynthError, Unavailable, UnusableReplies
 from pipelines.run.assembly import Assembly
 from pipelines.run.chains import ChainRunner, Link, link_up, make_shards, run_chain, run_together
-from pipelines.run.corpora import count_cores
+from pipelines.run.corpora import count_cores, open_copy
 from pipelines.run.heartbeat import Pulse, start_pulse
 from pipelines.run.progress import Reporter, SilentReporter
 from pipelines.run.runner import (
@@ -236,7 +235,7 @@ class _Place:
         if self.spec != spec:
             self.close()
             workspace = Workspace(spec.root)
-            corpus = Corpus.open(workspace.corpora / spec.corpus.key)
+            corpus = open_copy(spec.corpus, workspace, spec.config.runtime.corpora)
             self.assembly = Assembly(spec.config, workspace, corpus)
             self.planned = {plan.name: plan for plan in self.assembly.plan_stages(spec.last)}
             self.pulse = start_pulse(workspace, spec.run, SilentReporter(), spec.config.recipe, "worker")
