@@ -133,7 +133,7 @@ Outcome = bool | str | ServiceError | None
 False where another process sends it; or why it may not be sent."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Entry:
     """Rows of one caller for one table; ``waiter`` is None where no caller waits for them."""
 
@@ -306,19 +306,20 @@ class GroupWriter:
             return {}
         claimed = self.ledger.claim(wanted)
         # Another process may have recorded a reply and ended its claim since the first look.
-        outcomes: dict[str, Outcome] = {key: False for key in wanted if key not in claimed}
-        outcomes |= self.ledger.find(list(claimed))
+        found = self.ledger.find(list(claimed))
+        outcomes: dict[str, Outcome] = {key: None if key in claimed else False for key in wanted}
+        outcomes.update(found)
         for entry in batch:
-            if entry.wanted and entry.wanted not in outcomes:
-                outcomes[entry.wanted] = _ask_permission(entry)
-        self.ledger.release(key for key in claimed if outcomes[key] is not None)
+            if entry.permit is not None and outcomes[entry.wanted] is None:
+                outcomes[entry.wanted] = _ask_permission(entry.permit)
+        if idle := [key for key in claimed if outcomes[key] is not None]:
+            self.ledger.release(idle)
         return outcomes
 
 
-def _ask_permission(entry: Entry) -> ServiceError | None:
+def _ask_permission(permit: Callable[[], None]) -> ServiceError | None:
     try:
-        if entry.permit is not None:
-            entry.permit()
+        permit()
     except ServiceError as error:
         return error
     return None

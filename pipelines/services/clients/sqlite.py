@@ -56,11 +56,14 @@ class FileClaims:
     path: Path
     held: set[str] = field(default_factory=set)
     _descriptor: int = -1
+    _asked: _Lock = field(default_factory=lambda: _Lock(length=1))
+    _pointer: Any = None
 
     def claim(self, keys: Iterable[str]) -> set[str]:
         """Claim keys; return those that no other process holds."""
         if self._descriptor < 0:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._pointer = ctypes.byref(self._asked)
         claimed = {key for key in keys if key in self.held or self._lock(key, fcntl.F_WRLCK)}
         self.held |= claimed
         return claimed
@@ -85,8 +88,8 @@ class FileClaims:
             return self._lock_file(place, kind)
         # Locks of the open file: others of the same process do not end them. The call neither waits nor gives up the
         # interpreter's lock, which would cost up to 5 ms a claim while the event loop is busy.
-        lock = _Lock(kind, os.SEEK_SET, place, 1, 0)
-        if _LIBC.fcntl(self._descriptor, fcntl.F_OFD_SETLK, ctypes.byref(lock)) == 0:
+        self._asked.type, self._asked.start = kind, place
+        if _LIBC.fcntl(self._descriptor, fcntl.F_OFD_SETLK, self._pointer) == 0:
             return True
         if (code := ctypes.get_errno()) in (errno.EAGAIN, errno.EACCES):
             return False
