@@ -319,30 +319,6 @@ def _make_tables(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("COMMIT")
 
 
-def set_aside(folder: Path, keys: Sequence[str]) -> int:
-    """Keep recorded replies under other keys, so that their requests are sent again; return how many there were.
-
-    Args:
-        folder: the workspace's folder of replies.
-        keys: of the requests; those without a reply are left out.
-
-    Raises:
-        Unavailable, CorruptInput: if the store cannot be written now, or is damaged.
-    """
-    parts = CHECKED.replace("CAST(key", "CAST(key || :mark").rpartition(",")[0]
-    statement = f"UPDATE replies SET key = key || :mark, checksum = sum_row({parts}) WHERE key = :key"
-    mark = f"-unusable-{time.time_ns()}"
-    with closing(connect_replies(folder)) as connection:
-        connection.create_function("sum_row", 3, sum_row, deterministic=True)
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            done = [connection.execute(statement, {"mark": mark, "key": key}) for key in dict.fromkeys(keys)]
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise explain_sqlite_error(error, f"reply store {folder / FILE}") from error
-    return sum(each.rowcount for each in done)
-
-
 def _back_up(path: Path) -> None:
     """Copy a store beside itself as it is committed, its log included."""
     with (
