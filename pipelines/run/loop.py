@@ -158,7 +158,7 @@ def run_request(
     check_judges(config)
     check_prompts(config.prompts.dir)
     followed = open_progress(workspace, run, reporter, config.recipe)
-    with timing() as spent, workspace.claim(), followed as told:
+    with timing() as spent, workspace.claim(config.replies.address), followed as told:
         claimed(workspace)
         if request.fresh:
             renew(workspace.replies, request.fresh)
