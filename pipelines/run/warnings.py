@@ -7,13 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipelines.cli.doctor import SCRIPTED, lacks_pictures, list_roles_in_use
 from pipelines.config.loading import is_asked, reaches
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.dump import list_parts, read_site
+from pipelines.corpus.manifest import find_side_files
+from pipelines.run.judges import list_roles_in_use
 from pipelines.run.progress import Reporter
 from pipelines.run.runner import StageReport
 
+SCRIPTED = frozenset(["templates", "grammar", "knower", "teacher", "judge"])
+"""Adapters of players that know the toy world alone."""
 TOY_WIKI = "https://toywiki.example/"
 """How the addresses of a generated world's pages begin."""
 LEAST_ROWS = 20
@@ -129,8 +132,7 @@ class Warner:
 
     def _say(self, text: str) -> None:
         self.said.append(text)
-        self.reporter.begin("warning", 0, "rows")
-        self.reporter.finish(text)
+        self.reporter.warn(text)
 
 
 def is_toy(dump: Path) -> bool:
@@ -140,3 +142,8 @@ def is_toy(dump: Path) -> bool:
         CorruptInput: if it is no dump.
     """
     return read_site(list_parts(dump)[0]).base_url.startswith(TOY_WIKI)
+
+
+def lacks_pictures(config: RunConfig, dump: Path) -> bool:
+    """Return whether a run can have no picture: none lies beside its dump, and none is fetched."""
+    return not config.commons.fetch and find_side_files(dump).images is None
