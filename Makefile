@@ -8,7 +8,7 @@ CLIP := .venv-clip
 # Trainers whose own loaders read what is exported; each has an environment under .venv-consumers.
 CONSUMERS ?= llamafactory ms-swift trl verl
 
-.PHONY: demo test test-slow bench-planted test-vllm test-clip test-consumers lint install clean
+.PHONY: demo test test-slow bench-planted test-vllm test-clip test-consumers test-prefect lint install clean
 
 install: $(STAMP)
 
@@ -48,6 +48,10 @@ test-vllm: $(STAMP)
 test-clip: $(STAMP)
 	bash .ci/clip.sh $(CLIP) $(PYTHON)
 	$(CLIP)/bin/python -m pytest -m clip tests/clip
+
+# A real Prefect server with workers, from this clone and from a wheel: README's schedule as it stands.
+test-prefect: $(STAMP)
+	$(BIN)/pytest -n 0 -m prefect tests/flows
 
 # The loaders of trainers, without weights; tests of one without an environment are skipped.
 test-consumers: $(STAMP)
