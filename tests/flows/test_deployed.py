@@ -85,9 +85,6 @@ def test_a_run_that_meets_a_busy_workspace_is_skipped(server: Server, tmp_path: 
     with running(WORKER, tmp_path / "worker.log", tmp_path, server.env), Workspace(tmp_path / "workspace").claim():
         run = server.start("synthesize/busy-nightly")
         assert server.wait_until_over(run) == "COMPLETED Skipped"
-        reported = wait_for(lambda: "Process for flow run" in (tmp_path / "worker.log").read_text(), "its exit")
-    assert reported
-    assert "exited cleanly" in (tmp_path / "worker.log").read_text()
 
 
 def deploy_here(server: Server, folder: Path, name: str, *more: str) -> None:
