@@ -25,10 +25,11 @@ from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner
 from prefect.utilities.annotations import quote
 
 from flows.artifacts import publish_artifacts
+from flows.cluster import RayPool
 from flows.zombies import succeed
 from pipelines.cli.commands import load_config, name_limits
 from pipelines.config.settings import RunConfig
-from pipelines.errors import Busy, ConfigError, SynthError
+from pipelines.errors import Busy, SynthError
 from pipelines.run.corpora import count_cores
 from pipelines.run.endings import naming_endings
 from pipelines.run.loop import RunRequest, run_request
@@ -61,28 +62,28 @@ _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "ret
 def synthesize(  # noqa: PLR0913 - the options of `synth run`
     workspace: str = "workspace",
     recipe: str = "",
-    config: list[str] | None = None,
-    stage: list[str] | None = None,
+    settings: list[str] | None = None,
     until: str = "",
+    configs: list[str] | None = None,
+    stages: list[str] | None = None,
     limit: int = 0,
     budget: float = 0.0,
     fresh_replies: list[str] | None = None,
     models: str = "",
-    settings: list[str] | None = None,
 ) -> list[str] | State[Any]:
     """Run a recipe in a workspace and return the releases' folders; stages and shards that are done are skipped.
 
     Args:
         workspace: folder for everything a run makes.
         recipe: shipped recipe; empty for demo.
-        config: TOML files over the recipe, the last one uppermost.
-        stage: run only these stages.
+        settings: keys to change, as ``section.key=value``.
         until: stop after this stage.
+        configs: TOML files over the recipe, the last one uppermost.
+        stages: run only these.
         limit: at most this many seeds; 0 is the recipe's own.
         budget: money this run may spend; 0 is no limit.
         fresh_replies: roles and tools that are asked anew.
         models: ``scripted`` for the players of the toy world.
-        settings: keys to change, as ``section.key=value``.
 
     Returns:
         The folders, or the state that says why not, by which a caller in Python meets the error itself.
@@ -95,11 +96,10 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
     try:
         # Prefect's own handler of SIGTERM would raise amid the loop, and requests in flight would be paid for nothing.
         with naming_endings(), heeding_signals():
-            last = find_last(until, stage or [])
-            files, limits = [Path(path) for path in config or []], name_limits(limit, budget)
-            settled = load_config(recipe, files, settings or [], limits, models, last)
-            request = RunRequest(settled, Path(workspace), until, tuple(stage or ()), tuple(fresh_replies or ()))
-            document = run_request(request, make_reporter(), make_executor(settled), note_holder)
+            files, limits = [Path(path) for path in configs or []], name_limits(limit, budget)
+            config = load_config(recipe, files, settings or [], limits, models, find_last(until, stages or []))
+            request = RunRequest(config, Path(workspace), until, tuple(stages or ()), tuple(fresh_replies or ()))
+            document = run_request(request, make_reporter(), make_executor(config), note_holder)
             publish_artifacts(document)
             document.check_released()
     except SynthError as error:
@@ -117,6 +117,7 @@ def name_ending(error: SynthError) -> State[Any]:
     if isinstance(error, Busy):
         # Nothing is wrong: the run that holds the workspace makes what this one would have made.
         return Completed(name=SKIPPED, message=said)
+    error.args = (said,)
     return Failed(name=ENDINGS[error.exit_code], message=said, data=error)
 
 
@@ -162,19 +163,14 @@ def make_executor(config: RunConfig) -> Executor:
     """Return what makes shards as ``runtime.engine`` says, with a task run for each span."""
     if config.runtime.engine == "local":
         return LocalExecutor(_follow)
-    return SpanExecutor(TaskRunnerPool(config.runtime.workers or count_cores(), lambda: make_task_runner(config)))
+    if config.runtime.engine == "ray":
+        return SpanExecutor(RayPool(config, make_span, _pass_on))
+    return SpanExecutor(TaskRunnerPool(config.runtime.workers or count_cores(), lambda: _make_processes(config)))
 
 
-def make_task_runner(config: RunConfig) -> TaskRunner[Any]:
-    """Return Prefect's task runner of an engine of several processes.
-
-    Raises:
-        ConfigError: if there is none for it.
-    """
-    if config.runtime.engine == "processes":
-        workers = config.runtime.workers or count_cores()
-        return ProcessPoolTaskRunner(max_workers=workers, initializer=prepare_worker)
-    raise ConfigError(f"runtime.engine {config.runtime.engine} is not there yet")
+def _make_processes(config: RunConfig) -> TaskRunner[Any]:
+    workers = config.runtime.workers or count_cores()
+    return ProcessPoolTaskRunner(max_workers=workers, initializer=prepare_worker)
 
 
 async def _follow(progress: SpanProgress) -> None:

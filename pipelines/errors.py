@@ -5,6 +5,7 @@
     SynthError
     ├── ConfigError          configuration or input is wrong; nothing was written (exit 2)
     │   └── CorruptInput     an input file is not what it claims to be, or ends too early
+    │       └── Damaged      a file that synth wrote is gone or has other bytes
     ├── RecordFailed         this one row cannot be processed; it becomes a failed row
     ├── ServiceError         of a service
     │   ├── RateLimited      wait and repeat; not counted as a failure
@@ -18,6 +19,8 @@
 
 A refused row is no error: it is a ``schemas.base.Rejection`` with a reason.
 """
+
+from pathlib import Path
 
 DEFECT = 4
 """Exit code of a defect of synth itself."""
@@ -37,6 +40,24 @@ class ConfigError(SynthError):
 
 class CorruptInput(ConfigError):
     """An input file is not what it claims to be, or ends before it should."""
+
+
+class Damaged(CorruptInput):
+    """A file that synth wrote is gone or has other bytes than it was written with.
+
+    Args:
+        path: the file.
+        what: a predicate, such as ``is missing``.
+        remedy: what to do about it.
+    """
+
+    def __init__(self, path: Path, what: str, remedy: str = "run `synth run`, which makes it again") -> None:
+        super().__init__(f"{path}: {what}; {remedy}")
+        self.path, self.what, self.remedy = path, what, remedy
+
+    def __reduce__(self) -> tuple[type["Damaged"], tuple[Path, str, str]]:
+        """Return what makes it again: it travels between processes."""
+        return Damaged, (self.path, self.what, self.remedy)
 
 
 class RecordFailed(SynthError):

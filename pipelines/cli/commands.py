@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, ServiceError, SynthError
 from pipelines.release.manifest import read_release_manifest
 from pipelines.run.assembly import SOURCES, make_evaluator, make_page_reader
+from pipelines.run.jsonlog import start_json_log
 from pipelines.run.loop import RunDocument, RunRequest, run_request
 from pipelines.run.models import JUDGES, Roles
 from pipelines.run.progress import Reporter, make_reporter
@@ -67,6 +68,20 @@ def load_config(
     for limit in limits:
         apply_setting(tables, limit)
     return make_config(tables, settings, last)
+
+
+def choose_log(recipe: str, paths: Sequence[Path] | None, settings: Sequence[str]) -> None:
+    """Begin a log in JSON if the configuration asks for one, although the rest of it may be wrong."""
+    tables: dict[str, Any] = {}
+    # What is wrong is told by :func:`load_config`, in the log that is chosen here.
+    with suppress(ConfigError):
+        tables = read_layers(recipe or ("" if paths else "demo"), paths or ())
+    for setting in settings:
+        with suppress(ConfigError):
+            apply_setting(tables, setting)
+    runtime = tables.get("runtime")
+    if isinstance(runtime, dict) and runtime.get("log") == "json":
+        start_json_log()
 
 
 def name_limits(seeds: int, money: float) -> list[str]:
