@@ -33,6 +33,7 @@ from pipelines.run.assembly import Assembly
 from pipelines.run.chains import ChainRunner, Link, link_up, make_shards, run_chain, run_together
 from pipelines.run.corpora import count_cores
 from pipelines.run.heartbeat import Pulse, start_pulse
+from pipelines.run.jsonlog import start_json_log
 from pipelines.run.progress import Reporter, SilentReporter
 from pipelines.run.runner import (
     GRACE,
@@ -236,6 +237,8 @@ class _Place:
             corpus = Corpus.open(workspace.corpora / spec.corpus.key)
             self.assembly = Assembly(spec.config, workspace, corpus)
             self.planned = {plan.name: plan for plan in self.assembly.plan_stages(spec.last)}
+            if spec.config.runtime.log == "json":
+                start_json_log()
             self.pulse = start_pulse(workspace, spec.run, SilentReporter(), spec.config.recipe, "worker")
             self.spec = spec
         return self.planned
