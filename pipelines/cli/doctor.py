@@ -60,8 +60,9 @@ from pipelines.services.clients.http import (
 )
 from pipelines.services.clients.ledger import check_ledger
 from pipelines.services.clients.pages import name_converter
-from pipelines.services.clients.replies import FILE, REPAIR
+from pipelines.services.clients.replies import REPAIR
 from pipelines.services.clients.search import Service
+from pipelines.services.clients.sqlite import FILE
 from pipelines.services.clients.vendors import KnownServer, Vendors, read_refusal
 from pipelines.services.prompting import check_prompts
 from pipelines.services.protocols import ChatRequest, Message, Sampling

@@ -83,6 +83,9 @@ def stages_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption =
 
 @app.command("status")
 def status_command(
+    check: Annotated[
+        bool, typer.Option("--check", help="Read every file and name what is damaged or missing; 1 if anything is.")
+    ] = False,
     prometheus: Annotated[
         bool, typer.Option("--prometheus", help="Print only what a run under way counts, as text for Prometheus.")
     ] = False,
@@ -90,6 +93,9 @@ def status_command(
     as_json: JsonOption = False,
 ) -> None:
     """Say where the run in a workspace stands; one that is under way, here or on another host, is not disturbed."""
+    if check:
+        _check_workspace(workspace, as_json)
+        return
     from pipelines.cli.status import describe_metrics, describe_status, render_status, summarise_workspace
 
     if prometheus:
@@ -97,6 +103,21 @@ def status_command(
         return
     status = summarise_workspace(workspace)
     emit_json(describe_status(status)) if as_json else emit_table(render_status(status))
+
+
+def _check_workspace(workspace: Path, as_json: bool) -> None:
+    """Print what is not as it was written.
+
+    Raises:
+        GateNotMet: if anything is.
+    """
+    from pipelines.errors import GateNotMet
+    from pipelines.run.integrity import find_damage, render_damage
+
+    found = list(find_damage(workspace))
+    emit_json(to_json({"root": workspace, "findings": found})) if as_json else emit_table(render_damage(found))
+    if found:
+        raise GateNotMet(f"workspace {workspace}: {len(found):,} files are damaged or missing")
 
 
 @app.command("doctor")

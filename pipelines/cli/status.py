@@ -27,7 +27,7 @@ from pipelines.run.pruning import remove_replies
 from pipelines.run.underway import RunProgress, read_runs
 from pipelines.run.workspace import StageFolder, Workspace, read_model
 from pipelines.services.clients.ledger import LedgerCheck, Repair, check_ledger, repair_ledger
-from pipelines.services.clients.replies import FILE, connect_replies, explain_sqlite_error
+from pipelines.services.clients.sqlite import FILE, connect_replies, explain_sqlite_error
 from schemas.manifest import ShardSidecar, Usage
 from schemas.reasons import STAGE_REASONS
 

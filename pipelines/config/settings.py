@@ -554,7 +554,12 @@ class RuntimeConfig(Section):
     workers: int = Field(
         0, ge=0, description="processes that read a dump, and that make shards; 0 is one for each core, or CPU of Ray"
     )
-    address: str = Field("", description="of the Ray cluster; empty starts one on this machine")
+    address: str = Field("", description="ray: the cluster, as HOST:6379 where `ray start --head` runs")
+    corpora: str = Field(
+        "",
+        description="ray: folder of each host's own copies of corpora, under the same path on all; empty: workers read "
+        "the workspace's corpus",
+    )
     log: Literal["text", "json"] = Field(
         "text", description="lines on stderr: text, or json, one object a line (keys in pipelines/run/jsonlog.py)"
     )

@@ -23,6 +23,7 @@ from pipelines.run.runner import (
     PlannedStage,
     StageReport,
     find_shard,
+    is_current,
     read_batch,
     read_source,
     resting_collector,
@@ -71,6 +72,10 @@ def run_stages(
 
     for chain in link_stages(chosen):
         sealed = chain[0].folder.read_manifest()
+        if sealed is not None and not is_current(chain[0], sealed):
+            reporter.note(f"{chain[0].name}: its input has other rows than it was made from; it is made again")
+            chain[0].folder.manifest.unlink()
+            sealed = None
         if sealed is not None:
             note(_skip(chain[0], sealed, reporter))
         elif isinstance(chain[0].stage, RecordStage):

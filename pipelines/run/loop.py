@@ -5,9 +5,10 @@ part, and in who is told how far the run is, which is the reporter's.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump
 from pipelines.run.heartbeat import name_run, open_progress
 from pipelines.run.judges import check_judges
+from pipelines.run.mending import mend_notes, mend_stages, run_mending
 from pipelines.run.models import check_renewable
 from pipelines.run.progress import Reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
@@ -128,17 +130,24 @@ def _describe_report(report: StageReport) -> dict[str, Any]:
     }
 
 
-def run_request(request: RunRequest, reporter: Reporter, executor: Executor | None = None) -> RunDocument:
+def run_request(
+    request: RunRequest,
+    reporter: Reporter,
+    executor: Executor | None = None,
+    claimed: Callable[[Workspace], None] = lambda _: None,
+) -> RunDocument:
     """Run the missing parts of a recipe in a workspace.
 
     Args:
         request: what is asked.
         reporter: told how far the run is, and each warning.
         executor: makes the shards; None for this process.
+        claimed: called once this run holds the workspace.
 
     Raises:
         ConfigError: if configuration or input is wrong; nothing was written that a later run would trust.
-        Unavailable: if another run holds the workspace, a disk is full, or a service is unavailable.
+        Busy: if another run holds the workspace.
+        Unavailable: if a disk is full, or a service is unavailable.
         BudgetSpent: if the budget is spent; all paid replies are recorded.
         GateNotMet: if a stage failed all its rows, or too many answers are unscored.
     """
@@ -150,10 +159,13 @@ def run_request(request: RunRequest, reporter: Reporter, executor: Executor | No
     check_prompts(config.prompts.dir)
     followed = open_progress(workspace, run, reporter, config.recipe)
     with timing() as spent, workspace.claim(), followed as told:
+        claimed(workspace)
         if request.fresh:
             renew(workspace.replies, request.fresh)
+        mend_notes(workspace, told.note)
         warner, executor = Warner(told), executor or LocalExecutor()
-        reports, (releases, published, nothing) = _run_claimed(request, workspace, warner, executor, run)
+        attempt = partial(_run_claimed, request, workspace, warner, executor, run)
+        reports, (releases, published, nothing) = run_mending(workspace, attempt, told.note)
     return RunDocument(
         config.recipe,
         workspace.root,
@@ -183,6 +195,7 @@ def _run_claimed(
         assembly.roles.say = reporter.note
         planned = [] if last == "corpus" else assembly.plan_stages(last)
         reporter.watch(assembly.seeing.describe_fetching)
+        mend_stages(workspace, planned, corpus, reporter.note)
         chosen = select_stages(planned, request.until, request.only) if planned else []
 
         def end(report: StageReport) -> None:

@@ -50,7 +50,7 @@ from pipelines.run.shards import (
 )
 from pipelines.run.stage import AnyStage, DatasetStage, PreparedStage, RecordStage, SourceStage, Stage
 from pipelines.run.workspace import StageFolder
-from pipelines.services.clients.replies import set_aside
+from pipelines.services.clients.sqlite import set_aside
 from pipelines.services.health import Health, open_health
 from pipelines.services.metering import open_meter
 from pipelines.services.traffic import Waiting
@@ -758,6 +758,13 @@ def find_shard(plan: PlannedStage, source: ShardSidecar) -> ShardSidecar | None:
     """Return the sidecar of the shard that was made of a shard of the input, or None."""
     sidecar = plan.folder.read_sidecar(source.shard)
     return sidecar if sidecar is not None and sidecar.source == source.files[0].sha256 else None
+
+
+def is_current(plan: PlannedStage, sealed: Manifest) -> bool:
+    """Say whether a sealed stage was made from its inputs as they are now: a shard made again may have other bytes."""
+    digests = {entry.name: entry.digest for entry in sealed.inputs}
+    manifests = {source.name: source.folder.read_manifest() for source in plan.sources}
+    return all(now is None or digests.get(name) == now.digest for name, now in manifests.items())
 
 
 def count_shards(plan: PlannedStage) -> int:

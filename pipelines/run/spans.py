@@ -27,11 +27,10 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from pipelines.config.settings import RunConfig
-from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, SynthError, Unavailable, UnusableReplies
 from pipelines.run.assembly import Assembly
 from pipelines.run.chains import ChainRunner, Link, link_up, make_shards, run_chain, run_together
-from pipelines.run.corpora import count_cores
+from pipelines.run.corpora import count_cores, open_copy
 from pipelines.run.heartbeat import Pulse, start_pulse
 from pipelines.run.jsonlog import start_json_log
 from pipelines.run.progress import Reporter, SilentReporter
@@ -45,6 +44,7 @@ from pipelines.run.runner import (
     seal_planned,
     undo_replies,
 )
+from pipelines.run.stage import JudgedStage
 from pipelines.run.workspace import Workspace, read_model
 from pipelines.services.health import Health, open_health
 from schemas.manifest import InputEntry, ShardSidecar, Usage
@@ -205,12 +205,14 @@ class SpanReport:
 
     Attributes:
         healths: the replies that each stage has read, by its name.
+        scored: how many answers of a stage were unscored, of how many.
         error: what stopped it.
         unusable: stages of which too many replies were unusable.
         stopped: it was asked to stop, and has let requests in flight finish.
     """
 
     healths: dict[str, Health] = field(default_factory=dict)
+    scored: dict[str, tuple[int, int]] = field(default_factory=dict)
     error: Exception | None = None
     unusable: tuple[str, ...] = ()
     stopped: bool = False
@@ -234,7 +236,7 @@ class _Place:
         if self.spec != spec:
             self.close()
             workspace = Workspace(spec.root)
-            corpus = Corpus.open(workspace.corpora / spec.corpus.key)
+            corpus = open_copy(spec.corpus, workspace, spec.config.runtime.corpora)
             self.assembly = Assembly(spec.config, workspace, corpus)
             self.planned = {plan.name: plan for plan in self.assembly.plan_stages(spec.last)}
             if spec.config.runtime.log == "json":
@@ -339,6 +341,8 @@ async def _make_span(spec: WorkerSpec, links: Sequence[Link], span: Span, report
 
 async def _make_link(link: Link, report: SpanReport) -> None:
     plan = link.plan
+    watch = plan.stage.watch if isinstance(plan.stage, JudgedStage) else None
+    before = watch.counts if watch else (0, 0)
     with open_health(plan.name, plan.limits) as health:
         report.healths[plan.name] = health
         link.reporter.begin(plan.name, 0, "rows", link.count_pending)
@@ -348,6 +352,8 @@ async def _make_link(link: Link, report: SpanReport) -> None:
             report.unusable += (plan.name,)
             raise
         finally:
+            if watch:
+                report.scored[plan.name] = (watch.counts[0] - before[0], watch.counts[1] - before[1])
             link.reporter.finish("")
 
 
@@ -421,19 +427,24 @@ class ChainBoard:
     error: Exception | None = None
     """The first that stopped a span."""
     unusable: set[str] = field(default_factory=set)
+    ended: dict[str, float] = field(default_factory=dict)
+    """When the last shard of each stage was seen, by the clock of ``time.monotonic``."""
     _seen: dict[str, set[str]] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Note what is done already."""
-        for plan, reporter in zip(self.chain, self.reporters, strict=True):
+        rows = 0
+        for plan in self.chain:
             self.healths[plan.name] = Health(plan.name, plan.limits)
             self.before[plan.name], self._seen[plan.name] = set(), set(self._list_written(plan))
-            reporter.begin(plan.name, 0, "rows")
         for source in read_source(self.chain[0]).shards:
             made: ShardSidecar | None = source
+            rows += source.rows_out if find_shard(self.chain[0], source) is None else 0
             for plan in self.chain:
                 made = find_shard(plan, made) if made else None
                 self.before[plan.name] |= {made.shard} if made else set()
+        for plan, reporter in zip(self.chain, self.reporters, strict=True):
+            reporter.begin(plan.name, rows if plan is self.chain[0] else 0, "rows")
 
     def _list_written(self, plan: PlannedStage) -> list[str]:
         return [path.name for path in plan.folder.path.glob("part-*.json")]
@@ -447,6 +458,7 @@ class ChainBoard:
                 self.rows[plan.name] += sidecar.rows_in
                 reporter.file_shard(sidecar)
                 reporter.advance(self.rows[plan.name])
+                self.ended[plan.name] = time.monotonic()
 
     def note(self, report: SpanReport) -> None:
         """Note how a span ended."""
@@ -454,6 +466,12 @@ class ChainBoard:
             self.healths[name].merge(health)
         self.unusable |= set(report.unusable)
         self.error = self.error or report.error
+        for plan in self.chain:
+            if plan.name in report.scored and isinstance(plan.stage, JudgedStage) and plan.stage.watch:
+                try:
+                    plan.stage.watch.merge(report.scored[plan.name])
+                except GateNotMet as error:
+                    self.error = self.error or error
 
     def check(self) -> None:
         """Raise what stopped a span, when all spans have ended; undo what unusable replies have decided.
@@ -507,7 +525,7 @@ class SpanExecutor:
         for plan, own in zip(chain, board.reporters, strict=True):
             manifest = seal_planned(plan, len(read_source(plan).shards), corpus)
             fresh = (shard.usage for shard in manifest.shards if shard.shard not in board.before[plan.name])
-            seconds = time.monotonic() - began
+            seconds = board.ended.get(plan.name, began) - began
             report = StageReport.from_manifest(manifest, ran=True, seconds=seconds, usage=sum(fresh, Usage()))
             own.finish(report.summarise(), report.count())
             end(report)

@@ -24,7 +24,7 @@ from pipelines.run.models import Roles, count_in_flight
 from pipelines.run.progress import LogReporter
 from pipelines.run.runner import run_record_shards
 from pipelines.run.workspace import StageFolder, Workspace
-from pipelines.services.clients.replies import connect_replies
+from pipelines.services.clients.sqlite import connect_replies
 from pipelines.services.prompting import Prompt, RoleClient
 from schemas.manifest import Usage
 from tests.benchmarks.measured import Measured, read_peak

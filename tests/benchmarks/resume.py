@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from pipelines.services.clients.replies import connect_replies
+from pipelines.services.clients.sqlite import connect_replies
 from tests.benchmarks.demo import make_command
 from tests.benchmarks.measured import Measured
 from tests.benchmarks.models import LATENCY, call_stage

@@ -32,7 +32,7 @@ from pipelines.run.assembly import Assembly
 from pipelines.run.runner import run_record_shards
 from pipelines.run.shards import read_rows
 from pipelines.run.workspace import StageFolder, Workspace
-from pipelines.services.clients.replies import connect_replies
+from pipelines.services.clients.sqlite import connect_replies
 from pipelines.services.protocols import PageReader, PageText
 from pipelines.stages.rollouts import Rollouts
 from schemas.base import make_table

@@ -26,8 +26,9 @@ from uuid import uuid4
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pipelines.checksums import read_note, seal_note
 from pipelines.config.settings import ModelConfig
-from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, SynthError, Unavailable
+from pipelines.errors import ConfigError, CorruptInput, Damaged, RateLimited, RecordFailed, SynthError, Unavailable
 from pipelines.files import write_bytes, write_text
 from pipelines.services.clients.chat import (
     LONGEST_PAUSE,
@@ -299,6 +300,18 @@ def _read_result(result: _Result, settings: ModelConfig, secret: Sequence[str]) 
     return Unanswered(str(refusal), refusal)
 
 
+def read_batch_note(path: Path) -> BatchNote:
+    """Read the note of a batch.
+
+    Raises:
+        CorruptInput: if it is damaged.
+    """
+    try:
+        return BatchNote.model_validate_json(read_note(path))
+    except (ValidationError, Damaged) as error:
+        raise CorruptInput(f"{path}: damaged; without it its requests are paid again: remove it") from error
+
+
 @dataclass(slots=True)
 class BatchNotes:
     """The notes of one model's batches in a folder that all models of a workspace share.
@@ -321,10 +334,7 @@ class BatchNotes:
         """
         notes = []
         for path in sorted(self.folder.glob("*.json")):
-            try:
-                note = BatchNote.model_validate_json(path.read_bytes())
-            except ValidationError as error:
-                raise CorruptInput(f"{path}: damaged; without it its requests are paid again: remove it") from error
+            note = read_batch_note(path)
             if note.backend != self.backend or self.tidy(note):
                 continue
             if note.server != self.server:
@@ -337,7 +347,7 @@ class BatchNotes:
 
     def write(self, note: BatchNote) -> BatchNote:
         """Write a note, durably, and return it."""
-        write_text(self.place(note), note.model_dump_json() + "\n")
+        write_text(self.place(note), seal_note(note.model_dump_json()))
         return note
 
     def tidy(self, note: BatchNote) -> bool:

@@ -16,7 +16,8 @@ from typing import Any
 
 from pipelines.errors import CorruptInput
 from pipelines.files import TEMP_PREFIX, sync_files, sync_folder
-from pipelines.services.clients.replies import FILE, TABLES, connect_replies, open_row
+from pipelines.services.clients.replies import open_row
+from pipelines.services.clients.sqlite import FILE, TABLES, connect_replies
 
 ENDINGS = ("", "-wal", "-shm")
 SMALLEST_ROW = 16

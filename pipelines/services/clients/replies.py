@@ -1,11 +1,15 @@
-"""The reply store: every reply under the hash of the exact request, shared by all processes of a host.
+"""The reply store: every reply under the hash of the exact request, shared by all processes of a run.
 
-One SQLite file in WAL mode: a recorded reply survives kill -9 and a power cut. The store notes an ask before a request
-is sent, and a failure when the request ends with an error. So ``asks`` minus ``replies`` minus ``failures`` is the
-number of requests in flight at a crash, and a reply that was paid twice shows in the count.
+The store is a database: one SQLite file for the processes of one host (:mod:`.sqlite`), or PostgreSQL for several hosts
+(:mod:`.postgres`). A recorded reply survives kill -9 and a power cut. The store notes an ask before a request is sent,
+and a failure when the request ends with an error. So ``asks`` minus ``replies`` minus ``failures`` is the number of
+requests in flight at a crash, and a reply that was paid twice shows in the count.
 
 Group commit: one thread writes, and all rows that wait go into one transaction. While it commits, the next rows gather,
 so 256 requests in flight cost hardly more than one. A caller continues after COMMIT, or gets the error.
+
+Claims: whoever is to send a request claims its key first. Another process that wants the same key waits for the reply
+in place of paying, too. A claim ends with its process, however that ends.
 
 Checksums: a reply carries a checksum of its key, its backend and its text, which every reader checks: a byte that a
 disk changed is a message, never a reply. ``synth replies repair`` saves the rest (``ledger.py``).
@@ -17,33 +21,33 @@ together; older replies stay where they are.
 
 import asyncio
 import json
-import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from typing import ClassVar, Protocol, TypeVar
 
 import xxhash
 
-from pipelines.errors import ConfigError, CorruptInput, ServiceError, Unavailable
-from pipelines.files import check_shared_memory, explain_os_error, replacing, write_text
+from pipelines.checksums import read_note, seal_note
+from pipelines.errors import ConfigError, CorruptInput, Damaged, ServiceError, SynthError, Unavailable
+from pipelines.files import explain_os_error, write_text
 
+T = TypeVar("T")
 MOST_CALLERS = 512
 """Callers whose rows go into one transaction at most; the others wait for the next."""
-CHUNK = 64
-"""Rows of one statement at most. A statement releases the interpreter's lock once, however many rows it inserts."""
 PATIENCE = 120.0
-"""Seconds that other processes may hold the file before the callers get an error."""
-PRIMARY_CODE = 0xFF
-"""Mask of SQLite's primary error code."""
+"""Seconds that other processes may hold the database, or that it may be away, before the callers get an error."""
+RETRY = 0.05
+"""Seconds between two tries of a transaction."""
+FIRST_LOOK, LAST_LOOK, SLOWER = 0.01, 5.0, 1.3
+"""Seconds between the first and the last looks at a request that another process sends, and how much they grow."""
 
 REPAIR = "say `synth replies repair`: it saves the rows that are whole and sets the others aside"
 """What a message of a damaged store advises; with --workspace where that is not the default."""
-QUOTED = 120
-"""Characters of SQLite's own words in a message."""
 
 Row = tuple[str | int, ...]
 
@@ -56,8 +60,64 @@ class Table(Enum):
     FAILURES = ("failures (key, backend, failed, error)", "")
 
 
-Outcome = bool | str | None
-"""Whether rows were new; or the reply that was looked up, None where the store has none."""
+class Busy(Unavailable):
+    """The database is held by others, or away for the moment: the same transaction is tried again."""
+
+
+class Ledger(Protocol):
+    """A database of replies, as one thread uses it: SQLite or PostgreSQL."""
+
+    name: str
+    """The store's name in messages."""
+    errors: ClassVar[type[Exception]]
+    """The database's own errors."""
+
+    def find(self, keys: Sequence[str]) -> dict[str, str]:
+        """Return the replies there are, by key; CorruptInput where one is not as it was written."""
+
+    def transaction(self, paid: bool) -> AbstractContextManager[None]:
+        """Commit the block or none of it; what is ``paid`` for survives a power cut, else kill -9."""
+
+    def claim(self, keys: Sequence[str]) -> set[str]:
+        """Claim requests; return those that no other process sends now, also the ones that were claimed here before."""
+
+    def release(self, keys: Iterable[str]) -> None:
+        """End claims; unknown ones are left out."""
+
+    def insert(self, table: Table, rows: Sequence[Row]) -> bool:
+        """Insert rows; return whether all are new."""
+
+    def count(self) -> tuple[int, int]:
+        """Return how many requests were sent and how many replies are recorded."""
+
+    def explain(self, error: Exception) -> SynthError:
+        """Return what one of the database's errors stands for; :class:`Busy` if the same may succeed soon."""
+
+    def close(self) -> None:
+        """Close the connection; all claims end."""
+
+
+def try_patiently(ledger: Ledger, call: Callable[[], T], patience: float) -> T:
+    """Return what a call of a ledger returns, tried again while others hold the database or it is away.
+
+    Raises:
+        Unavailable: if the disk is full, or the database is held or away for too long.
+        CorruptInput: if it is damaged.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return call()
+        except ledger.errors as error:
+            explained = ledger.explain(error)
+            if not isinstance(explained, Busy) or time.monotonic() > deadline:
+                raise explained from error
+        time.sleep(RETRY)
+
+
+Outcome = bool | str | ServiceError | None
+"""Of rows: whether they were new. Of a look-up: the reply; None where there is none and the request is to be sent;
+False where another process sends it; or why it may not be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +128,22 @@ class Entry:
     rows: Sequence[Row]
     waiter: asyncio.Future[Outcome] | None
     wanted: str = ""
-    """Key of the reply that is looked up; the rows are written only if the store has no reply."""
+    """Key of the reply that is looked up; the rows are written only if the request is to be sent."""
+    ends: str = ""
+    """Key of the request that has ended: its claim ends with the transaction."""
+    permit: Callable[[], None] | None = None
+    """Called before a request is to be sent; the ServiceError that it raises is the outcome."""
 
 
 @dataclass(slots=True)
 class GroupWriter:
-    """The one writer of a store in this process. No other code uses its connection.
+    """The one writer of a store in this process. No other code uses its ledger.
 
-    All fields belong to the thread of the event loop; the writing thread sees the connection and one batch at a time.
+    All fields belong to the thread of the event loop; the writing thread sees the ledger and one batch at a time.
     A process may run several loops, one after the other.
     """
 
-    connection: sqlite3.Connection
-    name: str
-    """The store's name in messages."""
+    ledger: Ledger
     patience: float = PATIENCE
     _waiting: list[Entry] = field(default_factory=list)
     _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "reply-writer"))
@@ -89,18 +151,23 @@ class GroupWriter:
     _writing: bool = False
     _closed: bool = False
 
-    async def write(self, table: Table, rows: Sequence[Row]) -> bool:
+    async def write(self, table: Table, rows: Sequence[Row], ends: str = "") -> bool:
         """Write rows and return once they are durable; a caller that is cancelled meanwhile leaves after that, too.
+
+        Args:
+            table: of the rows.
+            rows: all or none are written.
+            ends: key of the request that has ended with them.
 
         Returns:
             Whether all rows of the transaction were new; False means that some key had a row already, which stays.
 
         Raises:
-            Unavailable: if the disk is full, or other processes hold the file for too long.
-            CorruptInput: if the file is damaged.
+            Unavailable: if the disk is full, or the database is held or away for too long.
+            CorruptInput: if it is damaged.
         """
         waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._add(Entry(table, rows, waiter))
+        self._add(Entry(table, rows, waiter, ends=ends))
         try:
             return bool(await asyncio.shield(waiter))
         except asyncio.CancelledError:
@@ -108,31 +175,31 @@ class GroupWriter:
             await asyncio.gather(waiter, return_exceptions=True)
             raise
 
-    def look_up(self, key: str, asks: Sequence[Row]) -> asyncio.Future[Outcome]:
-        """Find the reply of a key; the result is None where there is no reply, and then the asks are durable.
+    def look_up(self, key: str, asks: Sequence[Row], permit: Callable[[], None] | None) -> asyncio.Future[Outcome]:
+        """Find the reply of a key. Where there is none and no other process sends the request, it is claimed.
 
-        The future fails with the errors of :meth:`write`.
+        The result is None then, and the asks are durable. The future fails with the errors of :meth:`write`.
         """
         waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._add(Entry(Table.ASKS, asks, waiter, key))
+        self._add(Entry(Table.ASKS, asks, waiter, key, permit=permit))
         return waiter
 
-    def post(self, table: Table, rows: Sequence[Row]) -> None:
+    def post(self, table: Table, rows: Sequence[Row], ends: str = "") -> None:
         """Write rows soon, without waiting; rows that cannot be written are dropped."""
-        self._add(Entry(table, rows, None))
+        self._add(Entry(table, rows, None, ends=ends))
 
     def close(self) -> None:
-        """Write what waits, end the thread and close the connection; a second call does nothing."""
+        """Write what waits, end the thread and close the ledger; a second call does nothing."""
         self._closed = True
         if self._waiting:
             self._submit(self._waiting)
             self._waiting = []
         self._thread.shutdown()
-        self.connection.close()
+        self.ledger.close()
 
     def _add(self, entry: Entry) -> None:
         if self._closed:
-            raise Unavailable(f"{self.name}: it is closed")
+            raise Unavailable(f"{self.ledger.name}: it is closed")
         self._waiting.append(entry)
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
@@ -159,100 +226,79 @@ class GroupWriter:
                 if loop is not None:
                     loop.call_soon_threadsafe(self._finish, batch, done, loop)
 
-        self._thread.submit(self._commit, batch).add_done_callback(wake)
+        self._thread.submit(self._serve, batch).add_done_callback(wake)
 
     def _finish(self, batch: Sequence[Entry], done: "Future[list[Outcome]]", loop: asyncio.AbstractEventLoop) -> None:
         error = done.exception()
         for index, entry in enumerate(batch):
             if entry.waiter is None or entry.waiter.done():
                 continue
-            if error is not None:
-                entry.waiter.set_exception(error)
+            outcome = error or done.result()[index]
+            if isinstance(outcome, BaseException):
+                entry.waiter.set_exception(outcome)
             else:
-                entry.waiter.set_result(done.result()[index])
+                entry.waiter.set_result(outcome)
         if loop is self._loop:
             self._begin()
 
+    def _serve(self, batch: Sequence[Entry]) -> list[Outcome]:
+        """Commit a batch, tried again while the database is busy."""
+        try:
+            return try_patiently(self.ledger, lambda: self._commit(batch), self.patience)
+        except SynthError:
+            # The requests have ended, or were never sent, although that could not be written.
+            with suppress(self.ledger.errors):
+                self.ledger.release([entry.ends or entry.wanted for entry in batch])
+            raise
+
     def _commit(self, batch: Sequence[Entry]) -> list[Outcome]:
         """Serve a batch, its rows in one transaction; return the outcome of each caller."""
-        deadline = time.monotonic() + self.patience
-        while True:
-            try:
-                found = self._find([entry.wanted for entry in batch if entry.wanted])
-                new = self._write([entry for entry in batch if entry.wanted not in found])
-                return [found.get(entry.wanted) if entry.wanted else new for entry in batch]
-            except sqlite3.Error as error:
-                if not is_busy(error) or time.monotonic() > deadline:
-                    raise explain_sqlite_error(error, self.name) from error
-            finally:
-                self._roll_back()
+        ledger = self.ledger
+        # Outside a transaction, so no other process's writing is waited for.
+        outcomes: dict[str, Outcome] = {**ledger.find([entry.wanted for entry in batch if entry.wanted])}
+        rest, new = [entry for entry in batch if entry.wanted not in outcomes], True
+        ended = [entry.ends for entry in batch if entry.ends]
+        if any(entry.rows or entry.wanted for entry in rest):
+            with ledger.transaction(any(entry.table is Table.REPLIES for entry in rest)):
+                outcomes |= self._choose(rest)
+                rows = [entry for entry in rest if not entry.wanted or outcomes[entry.wanted] is None]
+                new = all([ledger.insert(table, _gather(rows, table)) for table in Table])
+                ledger.release(ended)
+        elif ended:
+            ledger.release(ended)
+        return [outcomes[entry.wanted] if entry.wanted else new for entry in batch]
 
-    def _find(self, keys: Sequence[str]) -> dict[str, str]:
-        """Return the replies there are; outside a transaction, so no other process's writing is waited for."""
-        found: dict[str, str] = {}
-        for start in range(0, len(keys), CHUNK):
-            chunk = keys[start : start + CHUNK]
-            marks = ",".join("?" * len(chunk))
-            rows = self.connection.execute(f"SELECT {CHECKED} FROM replies WHERE key IN ({marks})", chunk)
-            found.update(open_row(row, self.name) for row in rows)
-        return found
-
-    def _write(self, batch: Sequence[Entry]) -> bool:
-        """Write the rows of a batch in one transaction; return whether all of them were new."""
-        if not any(entry.rows for entry in batch):
-            return True
-        self.connection.execute(f"PRAGMA synchronous={_choose_level(batch)}")
-        self.connection.execute("BEGIN IMMEDIATE")
-        new = all([self._insert(table, _gather(batch, table)) for table in Table])
-        self.connection.execute("COMMIT")
-        return new
-
-    def _insert(self, table: Table, rows: list[Row]) -> bool:
-        new, (columns, conflict) = True, table.value
-        for start in range(0, len(rows), CHUNK):
-            chunk = rows[start : start + CHUNK]
-            marks = ",".join([f"({','.join('?' * len(chunk[0]))})"] * len(chunk))
-            values = [value for row in chunk for value in row]
-            done = self.connection.execute(f"INSERT INTO {columns} VALUES {marks} {conflict}", values)
-            new = new and done.rowcount == len(chunk)
-        return new
-
-    def _roll_back(self) -> None:
-        if self.connection.in_transaction:
-            # Where this fails, too, the next transaction says so.
-            with suppress(sqlite3.Error):
-                self.connection.execute("ROLLBACK")
+    def _choose(self, batch: Sequence[Entry]) -> dict[str, Outcome]:
+        """Claim the requests that are looked up, and return the outcome of each."""
+        wanted = [entry.wanted for entry in batch if entry.wanted]
+        if not wanted:
+            return {}
+        claimed = self.ledger.claim(wanted)
+        # Another process may have recorded a reply and ended its claim since the first look.
+        outcomes: dict[str, Outcome] = {key: False for key in wanted if key not in claimed}
+        outcomes |= self.ledger.find(list(claimed))
+        for entry in batch:
+            if entry.wanted and entry.wanted not in outcomes:
+                outcomes[entry.wanted] = _ask_permission(entry)
+        self.ledger.release(key for key in claimed if outcomes[key] is not None)
+        return outcomes
 
 
-def is_busy(error: sqlite3.Error) -> bool:
-    """Whether another process holds the file."""
-    return isinstance(error, sqlite3.OperationalError) and _read_code(error) == sqlite3.SQLITE_BUSY
+def _ask_permission(entry: Entry) -> ServiceError | None:
+    try:
+        if entry.permit is not None:
+            entry.permit()
+    except ServiceError as error:
+        return error
+    return None
 
 
-def _read_code(error: sqlite3.Error) -> int:
-    """Return SQLite's primary code; Python's own errors, such as of text that does not decode, have none: -1."""
-    code: int | None = getattr(error, "sqlite_errorcode", None)
-    return -1 if code is None else code & PRIMARY_CODE
-
-
-def explain_sqlite_error(error: sqlite3.Error, name: str, advice: str = REPAIR) -> Unavailable | CorruptInput:
-    """Return the synth error that an SQLite error stands for; ``advice`` says what to do about a damaged file.
-
-    Raises:
-        sqlite3.Error: the error itself when it is neither of the disk nor of the file: then it is a defect of synth.
-    """
-    # SQLITE_ERROR of statements that are right: the file's own schema is not what it was.
-    damaged = type(error) is sqlite3.DatabaseError or _read_code(error) in (-1, sqlite3.SQLITE_ERROR)
-    if damaged:
-        return CorruptInput(f"{name}: {' '.join(str(error).split())[:QUOTED]}; {advice}")
-    if isinstance(error, sqlite3.OperationalError):
-        return Unavailable(f"{name}: {error}; free space or end the other run, then run again")
-    raise error
+def _gather(batch: Iterable[Entry], table: Table) -> list[Row]:
+    return [row for entry in batch if entry.table is table for row in entry.rows]
 
 
 CheckedRow = tuple[bytes | None, bytes | None, bytes | None, int]
 """Key, backend and reply as they lie in the file, and the checksum of the three."""
-CHECKED = "CAST(key AS BLOB), CAST(backend AS BLOB), CAST(reply AS BLOB), checksum"
 
 
 def sum_row(key: bytes | None, backend: bytes | None, reply: bytes | None) -> int:
@@ -279,42 +325,15 @@ def open_row(row: CheckedRow, name: str) -> tuple[str, str]:
     raise CorruptInput(f"{name}: a row is not as it was written; {REPAIR}")
 
 
-def _choose_level(batch: Iterable[Entry]) -> str:
-    """Return how a batch is flushed: a paid reply survives a power cut; an ask survives kill -9."""
-    return "FULL" if any(entry.table is Table.REPLIES for entry in batch) else "NORMAL"
-
-
-def _gather(batch: Iterable[Entry], table: Table) -> list[Row]:
-    return [row for entry in batch if entry.table is table for row in entry.rows]
-
-
-FILE = "replies.db"
-BUSY_SECONDS = 30.0
 UNSENT = "unsent"
 """In place of an error: the caller was cancelled after its ask was noted and before the request was sent."""
-TABLES = """
-CREATE TABLE IF NOT EXISTS asks (key TEXT NOT NULL, backend TEXT NOT NULL, asked INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE IF NOT EXISTS replies (
-    key TEXT PRIMARY KEY, backend TEXT NOT NULL, recorded INTEGER NOT NULL DEFAULT 0,
-    bytes INTEGER NOT NULL DEFAULT 0, reply TEXT NOT NULL, checksum INTEGER NOT NULL DEFAULT 0
-);
-CREATE TABLE IF NOT EXISTS failures (
-    key TEXT NOT NULL, backend TEXT NOT NULL, failed INTEGER NOT NULL, error TEXT NOT NULL
-);
-"""
-ADDED = (("asks", "asked"), ("replies", "recorded"), ("replies", "bytes"), ("replies", "checksum"))
-"""Columns that older stores lacked. 0 means not known: such a reply has no known day, and its size is measured."""
-VERSION = 3
-"""SQLite's ``user_version`` of a store with all of these tables and columns; older stores have 0."""
-BACKUP = "replies-before-v3.db"
-"""Copy of an older store from before its tables were changed; nothing reads it, and it may be removed."""
 
 
 @dataclass(slots=True)
 class ReplyStore:
     """Replies of one workspace. Open one a process with :func:`open_replies`."""
 
-    reader: sqlite3.Connection
+    reader: Ledger
     writer: GroupWriter
     flights: dict[str, asyncio.Future[str | None]] = field(default_factory=dict)
     """Requests under way by key; the same request meanwhile waits for that reply, None if its caller was cancelled."""
@@ -323,11 +342,10 @@ class ReplyStore:
         """Return the recorded reply, or None.
 
         Raises:
-            Unavailable: if the file cannot be read now.
+            Unavailable: if the store cannot be read now.
             CorruptInput: if it is damaged.
         """
-        row = self._select(f"SELECT {CHECKED} FROM replies WHERE key = ?", (key,)).fetchone()
-        return None if row is None else open_row(row, self.writer.name)[1]
+        return self._read(lambda: self.reader.find([key]).get(key))
 
     async def note_asks(self, keys: Sequence[str], backend: str) -> None:
         """Note one request that answers several keys, before it is sent."""
@@ -338,16 +356,14 @@ class ReplyStore:
         """Record replies by key, all or none; the first reply of a key stays."""
         await self.writer.write(Table.REPLIES, [_make_row(key, backend, reply) for key, reply in replies.items()])
 
-    def note_failure(self, keys: Sequence[str], backend: str, error: str) -> None:
+    def note_failure(self, keys: Sequence[str], backend: str, error: str, ends: str = "") -> None:
         """Note that a request ended with an error, so that it does not count as one that a crash cut off."""
         now = int(time.time())
-        self.writer.post(Table.FAILURES, [(key, backend, now, error) for key in keys])
+        self.writer.post(Table.FAILURES, [(key, backend, now, error) for key in keys], ends)
 
     def count(self) -> tuple[int, int]:
         """Return how many requests were sent and how many replies are recorded."""
-        (asks,) = self._select("SELECT count(*) FROM asks", ()).fetchone()
-        (replies,) = self._select("SELECT count(*) FROM replies", ()).fetchone()
-        return int(asks), int(replies)
+        return self._read(self.reader.count)
 
     async def recall(
         self, key: str, backend: str, ask: Callable[[], Awaitable[str]], permit: Callable[[], None] | None = None
@@ -358,14 +374,15 @@ class ReplyStore:
             key: hash of the backend's identity and the exact request.
             backend: identity, kept with the reply for pruning.
             ask: sends the request; called only on a miss, after the ask is durable.
-            permit: called before anything is noted; the ServiceError that it raises ends the request on a miss.
+            permit: called on a miss before anything is noted; the ServiceError that it raises ends the request.
 
         Returns:
-            The reply and whether it came from the recording, or from the same request under way.
+            The reply and whether it came from the recording, or from the same request under way, here or in another
+            process.
 
         Raises:
             Unavailable: if the store cannot be read or written now.
-            CorruptInput: if its file is damaged.
+            CorruptInput: if it is damaged.
         """
         while (flight := self.flights.get(key)) is not None:
             reply = await asyncio.shield(flight)
@@ -389,7 +406,7 @@ class ReplyStore:
         return reply, recorded
 
     def close(self) -> None:
-        """Write what waits and close the file."""
+        """Write what waits and close the database."""
         self.writer.close()
         self.reader.close()
 
@@ -397,176 +414,57 @@ class ReplyStore:
         self, key: str, backend: str, ask: Callable[[], Awaitable[str]], permit: Callable[[], None] | None
     ) -> tuple[str, bool]:
         """Look up, and else note the ask, send the request and record its reply, each durable before the next."""
-        forbidden: ServiceError | None = None
-        try:
-            if permit is not None:
-                permit()
-        except ServiceError as error:
-            forbidden = error
-        asks = [] if forbidden else [(key, backend, int(time.time()))]
-        looking = self.writer.look_up(key, asks)
-        try:
-            found = await asyncio.shield(looking)
-        except asyncio.CancelledError:
-            (outcome,) = await asyncio.gather(looking, return_exceptions=True)
-            if asks and outcome is None:
-                self.note_failure([key], backend, UNSENT)
-            raise
+        pause = FIRST_LOOK
+        while (found := await self._look_up(key, backend, permit)) is False:
+            await asyncio.sleep(pause)
+            pause = min(pause * SLOWER, LAST_LOOK)
         if isinstance(found, str):
             return found, True
-        if forbidden is not None:
-            raise forbidden
         try:
             reply = await ask()
-        except Exception as error:
-            self.note_failure([key], backend, type(error).__name__)
+        except BaseException as error:
+            # Who is cancelled may have sent the request, and then it may be paid for: that is no failure.
+            failed = [key] if isinstance(error, Exception) else []
+            self.note_failure(failed, backend, type(error).__name__, ends=key)
             raise
-        if await self.writer.write(Table.REPLIES, [_make_row(key, backend, reply)]):
+        if await self.writer.write(Table.REPLIES, [_make_row(key, backend, reply)], ends=key):
             return reply, False
         # Another process may have been first: what is returned must be what will be replayed.
         return self.read(key) or reply, False
 
-    def _select(self, statement: str, values: tuple[str, ...]) -> sqlite3.Cursor:
+    async def _look_up(self, key: str, backend: str, permit: Callable[[], None] | None) -> Outcome:
+        looking = self.writer.look_up(key, [(key, backend, int(time.time()))], permit)
         try:
-            return self.reader.execute(statement, values)
-        except sqlite3.Error as error:
-            raise explain_sqlite_error(error, self.writer.name) from error
+            return await asyncio.shield(looking)
+        except asyncio.CancelledError:
+            (outcome,) = await asyncio.gather(looking, return_exceptions=True)
+            if outcome is None:
+                self.note_failure([key], backend, UNSENT, ends=key)
+            raise
+
+    def _read(self, call: Callable[[], T]) -> T:
+        return try_patiently(self.reader, call, self.writer.patience)
 
 
-def open_replies(folder: Path) -> ReplyStore:
-    """Open (or make) the reply store in a folder; an older one gets its new columns, and a copy from before.
-
-    Raises:
-        ConfigError: if the folder's file system cannot hold it.
-        CorruptInput: if the file is damaged.
-        Unavailable: if the file cannot be opened or its disk is full.
-    """
-    writing = connect_replies(folder)
-    reading = connect_replies(folder)
-    reading.execute("PRAGMA query_only=ON")
-    return ReplyStore(reading, GroupWriter(writing, f"reply store {folder / FILE}"))
-
-
-def connect_replies(folder: Path) -> sqlite3.Connection:
-    """Return a connection to the reply store in a folder, its tables made; each statement commits by itself.
-
-    Raises:
-        ConfigError: if the folder's file system cannot hold it.
-        CorruptInput: if the file is damaged.
-        Unavailable: if the file cannot be opened or its disk is full.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        check_shared_memory(folder)
-        return _connect(folder)
-    except sqlite3.Error as error:
-        raise explain_sqlite_error(error, f"reply store {folder / FILE}") from error
-    except OSError as error:
-        raise explain_os_error(error, f"reply store in {folder}") from error
-
-
-def _connect(folder: Path) -> sqlite3.Connection:
-    path = folder / FILE
-    connection = sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False)
-    try:
-        _begin_log(connection, folder)
-        if not _is_current(connection, path):
-            _make_tables(connection, path)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _begin_log(connection: sqlite3.Connection, folder: Path) -> None:
-    """Turn the write-ahead log on; of processes that make a store at once one does it while the others wait here.
-
-    Raises:
-        ConfigError: if the file system shares no memory.
-    """
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
-            break
-        except sqlite3.OperationalError as error:
-            # SQLite does not wait by itself for this one.
-            if not is_busy(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-    if mode != "wal":
-        raise ConfigError(
-            f"reply store in {folder}: its file system shares no memory between processes (journal mode {mode}); "
-            "put the workspace on a local disk (--workspace)"
-        )
-
-
-def _is_current(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether all tables are there; a store that says so and lacks one is damaged, and never begun anew."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    whole = not _list_missing(connection) and bool(connection.execute("PRAGMA table_info(failures)").fetchall())
-    if version not in (0, VERSION) or (version == VERSION and not whole):
-        raise CorruptInput(f"reply store {path}: its tables are not as they were made; {REPAIR}")
-    return bool(version == VERSION)
-
-
-def _list_missing(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """Return tables and columns that are not there."""
-    columns = {table: connection.execute(f"PRAGMA table_info({table})").fetchall() for table, _ in ADDED}
-    return [(table, column) for table, column in ADDED if column not in {row[1] for row in columns[table]}]
-
-
-def _make_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables of a new store; those of an older one get the columns they lack, after the file is copied."""
-    connection.execute("BEGIN IMMEDIATE")
-    before = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,)
-    for statement in TABLES.split(";"):
-        connection.execute(statement)
-    missing = _list_missing(connection)
-    if before and missing:
-        _back_up(path)
-    for table, column in missing:
-        connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
-    if ("replies", "checksum") in missing:
-        connection.create_function("sum_row", 3, sum_row, deterministic=True)
-        parts = ", ".join(CHECKED.split(", ")[:3])
-        connection.execute(f"UPDATE replies SET checksum = sum_row({parts})")
-    connection.execute(f"PRAGMA user_version={VERSION}")
-    connection.execute("COMMIT")
-
-
-def set_aside(folder: Path, keys: Sequence[str]) -> int:
-    """Keep recorded replies under other keys, so that their requests are sent again; return how many there were.
+def open_replies(folder: Path, address: str = "") -> ReplyStore:
+    """Open (or make) the reply store of a workspace.
 
     Args:
         folder: the workspace's folder of replies.
-        keys: of the requests; those without a reply are left out.
+        address: of a PostgreSQL database; empty for SQLite in the folder.
 
     Raises:
-        Unavailable, CorruptInput: if the store cannot be written now, or is damaged.
+        ConfigError: if the folder's file system cannot hold it, or the address is none.
+        CorruptInput: if the file is damaged.
+        Unavailable: if the database cannot be opened or its disk is full.
     """
-    parts = CHECKED.replace("CAST(key", "CAST(key || :mark").rpartition(",")[0]
-    statement = f"UPDATE replies SET key = key || :mark, checksum = sum_row({parts}) WHERE key = :key"
-    mark = f"-unusable-{time.time_ns()}"
-    with closing(connect_replies(folder)) as connection:
-        connection.create_function("sum_row", 3, sum_row, deterministic=True)
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            done = [connection.execute(statement, {"mark": mark, "key": key}) for key in dict.fromkeys(keys)]
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise explain_sqlite_error(error, f"reply store {folder / FILE}") from error
-    return sum(each.rowcount for each in done)
+    if address:
+        from pipelines.services.clients.postgres import open_postgres
 
+        return ReplyStore(open_postgres(address), GroupWriter(open_postgres(address)))
+    from pipelines.services.clients.sqlite import open_sqlite
 
-def _back_up(path: Path) -> None:
-    """Copy a store beside itself as it is committed, its log included."""
-    with (
-        replacing(path.with_name(BACKUP)) as temp,
-        closing(sqlite3.connect(path)) as source,
-        closing(sqlite3.connect(temp)) as copy,
-    ):
-        source.backup(copy)
+    return ReplyStore(open_sqlite(folder, reads=True), GroupWriter(open_sqlite(folder)))
 
 
 def _make_row(key: str, backend: str, reply: str) -> Row:
@@ -590,8 +488,8 @@ def read_epochs(folder: Path) -> dict[str, int]:
     if not path.is_file():
         return {}
     try:
-        epochs = json.loads(path.read_bytes())
-    except ValueError as error:
+        epochs = json.loads(read_note(path))
+    except (ValueError, Damaged) as error:
         raise CorruptInput(f"{path}: damaged; remove it and run again") from error
     if not isinstance(epochs, dict) or not all(_is_epoch(value) for value in epochs.values()):
         raise CorruptInput(f"{path}: damaged; it must map roles to numbers from 1; remove it and run again")
@@ -613,7 +511,7 @@ def renew(folder: Path, roles: Iterable[str]) -> dict[str, int]:
     for role in renewed:
         epochs[role] = epochs.get(role, 0) + 1
     try:
-        write_text(folder / EPOCHS, json.dumps(epochs, indent=1, sort_keys=True) + "\n")
+        write_text(folder / EPOCHS, seal_note(json.dumps(epochs, indent=1, sort_keys=True)))
     except OSError as error:
         raise explain_os_error(error, f"cache epochs in {folder}") from error
     return epochs

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.cli.commands import run_recipe
 from pipelines.run.workspace import Workspace
-from pipelines.services.clients.replies import connect_replies
+from pipelines.services.clients.sqlite import connect_replies
 from tests.chaos.driving import call_here, copy_workspace, digest_files
 from tests.conftest import SETTINGS
 

@@ -11,7 +11,8 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError, CorruptInput, Unavailable
 from pipelines.run.shards import Origin, ShardInput, ShardRows, seal_stage, write_shard
 from pipelines.run.workspace import Workspace
-from pipelines.services.clients.replies import FILE, open_replies
+from pipelines.services.clients.replies import open_replies
+from pipelines.services.clients.sqlite import FILE
 from schemas.datasets import Difficulty
 from schemas.manifest import Usage
 from tests.chaos.driving import call_here

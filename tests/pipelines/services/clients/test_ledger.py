@@ -10,7 +10,8 @@ import pytest
 
 from pipelines.errors import CorruptInput
 from pipelines.services.clients.ledger import check_ledger, repair_ledger
-from pipelines.services.clients.replies import BACKUP, FILE, open_replies
+from pipelines.services.clients.replies import open_replies
+from pipelines.services.clients.sqlite import BACKUP, FILE
 
 COUNT = 60
 

@@ -16,15 +16,14 @@ from hypothesis import strategies as st
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
 from pipelines.services.clients.replies import (
     EPOCHS,
-    FILE,
     GroupWriter,
     Table,
-    connect_replies,
     name_epoch,
     open_replies,
     read_epochs,
     renew,
 )
+from pipelines.services.clients.sqlite import FILE, FileClaims, SqliteLedger, connect_replies
 
 ROOT = Path(__file__).parents[4]
 FIRST_TABLES = """
@@ -275,7 +274,7 @@ def test_many_who_wait_share_transactions(tmp_path):
 
     connect_replies(tmp_path).close()
     connection = sqlite3.connect(tmp_path / FILE, isolation_level=None, check_same_thread=False, factory=Counting)
-    writer = GroupWriter(connection, "store")
+    writer = GroupWriter(SqliteLedger(connection, "store", FileClaims(tmp_path / "claims")))
 
     async def run():
         await asyncio.gather(*(writer.write(Table.ASKS, [(f"{n}", "b", 1)]) for n in range(1000)))
@@ -289,7 +288,7 @@ def test_many_who_wait_share_transactions(tmp_path):
 def test_a_file_that_others_hold_for_too_long_is_unavailable_and_nothing_is_sent(tmp_path, store):
     backend = Backend()
     store.writer.patience = 0.05
-    store.writer.connection.execute("PRAGMA busy_timeout = 10")
+    store.writer.ledger.connection.execute("PRAGMA busy_timeout = 10")
     with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(Unavailable, match="locked"):
@@ -308,12 +307,12 @@ def test_a_full_disk_is_told_to_everyone_and_costs_nothing_that_was_recorded(tmp
         return await asyncio.gather(*asking, return_exceptions=True)
 
     assert all(isinstance(outcome, tuple) for outcome in asyncio.run(run(0, 50)))
-    (pages,) = store.writer.connection.execute("PRAGMA page_count").fetchone()
-    store.writer.connection.execute(f"PRAGMA max_page_count = {pages + 4}")
+    (pages,) = store.writer.ledger.connection.execute("PRAGMA page_count").fetchone()
+    store.writer.ledger.connection.execute(f"PRAGMA max_page_count = {pages + 4}")
     full = [outcome for outcome in asyncio.run(run(50, 250)) if isinstance(outcome, Unavailable)]
     assert "full" in str(full[0])
     assert {number for (number,) in look(tmp_path, "SELECT key FROM replies")} >= {f"{n}" for n in range(50)}
-    store.writer.connection.execute("PRAGMA max_page_count = 1000000")
+    store.writer.ledger.connection.execute("PRAGMA max_page_count = 1000000")
     assert all(isinstance(outcome, tuple) for outcome in asyncio.run(run(0, 250)))
     assert store.count()[1] == 250
 

@@ -1,0 +1,248 @@
+"""The reply store in PostgreSQL, for the processes of several hosts; the tables are those of SQLite.
+
+Claims are rows that name their owner: a number that each process draws, and that its session keeps locked. A claim
+whose owner is not locked has ended. One lock a process is all that is needed, however many requests are in flight;
+PostgreSQL's own locks on each key would fill its table of locks (6,400 by default) with one batch.
+
+A connection that is lost is opened again, and a transaction of which nobody knows whether it was committed is looked
+up by its number.
+"""
+
+import os
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from pipelines.errors import ConfigError, CorruptInput, SynthError, Unavailable
+from pipelines.services.clients.replies import (
+    PATIENCE,
+    RETRY,
+    Busy,
+    Row,
+    Table,
+    open_row,
+    try_patiently,
+)
+
+try:
+    import psycopg
+    from psycopg import errors
+except ImportError as error:
+    raise ConfigError(f"replies.address: psycopg does not load ({error}): pip install 'synth[postgres]'") from error
+
+CONNECT_SECONDS = 10
+OPENING = 15.0
+"""Seconds that a database may be away when it is first asked for."""
+TYPES = {"asked": "bigint", "recorded": "bigint", "bytes": "bigint", "failed": "bigint", "checksum": "bigint",
+         "reply": "bytea"}  # fmt: skip
+"""Types of columns that are no text. A reply is bytes, so that a damaged one can be read and named."""
+CHECKED = "convert_to(key, 'UTF8'), convert_to(backend, 'UTF8'), reply, checksum"
+TABLES = """
+CREATE TABLE IF NOT EXISTS asks (key text NOT NULL, backend text NOT NULL, asked bigint NOT NULL);
+CREATE TABLE IF NOT EXISTS replies (
+    key text PRIMARY KEY, backend text NOT NULL, recorded bigint NOT NULL,
+    bytes bigint NOT NULL, reply bytea NOT NULL, checksum bigint NOT NULL
+);
+CREATE TABLE IF NOT EXISTS failures (
+    key text NOT NULL, backend text NOT NULL, failed bigint NOT NULL, error text NOT NULL
+);
+CREATE TABLE IF NOT EXISTS claims (key text PRIMARY KEY, owner bigint NOT NULL, since timestamptz NOT NULL);
+"""
+MAKING = 5236981
+"""Number of the lock that is held while tables are made: two processes that make one at once would fail."""
+CLAIM = """
+INSERT INTO claims (key, owner, since)
+SELECT key, %(owner)s, clock_timestamp() FROM unnest(%(keys)s::text[]) AS key ORDER BY key
+ON CONFLICT (key) DO UPDATE SET owner = EXCLUDED.owner, since = EXCLUDED.since
+WHERE claims.owner = EXCLUDED.owner OR (
+    NOT EXISTS (
+        SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+        AND (classid::bigint << 32 | objid::bigint) = claims.owner
+    ) AND (
+        claims.since > pg_postmaster_start_time()
+        OR clock_timestamp() > pg_postmaster_start_time() + %(grace)s * interval '1 second'
+    )
+) RETURNING key
+"""
+"""Claims keys that are free or whose owner has ended, in one order, so that two processes never wait for each other."""
+GRACE = 30.0
+"""Seconds after the server's start in which the owners of older claims may come back for them."""
+REFUSALS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "no password supplied", "not permitted")
+"""What PostgreSQL says of an address that will never do."""
+
+
+def resolve_address(address: str) -> str:
+    """Return what libpq is told; ``env:NAME`` is what that environment variable says.
+
+    Raises:
+        ConfigError: if the variable is empty, or the configuration itself has a password.
+    """
+    if address.startswith("env:"):
+        name = address.removeprefix("env:")
+        if not os.environ.get(name):
+            raise ConfigError(f"replies.address: the environment variable {name} is not set")
+        return os.environ[name]
+    try:
+        told = psycopg.conninfo.conninfo_to_dict(address)
+    except psycopg.ProgrammingError as error:
+        raise ConfigError(f"replies.address: {str(error).strip()}; expected postgresql://user@host/database") from error
+    if "password" in told:
+        raise ConfigError("replies.address has a password; put it into PGPASSWORD, ~/.pgpass or env:VARIABLE")
+    return address
+
+
+def name_place(address: str) -> str:
+    """Return what messages call a database: its address without secrets."""
+    told = psycopg.conninfo.conninfo_to_dict(address)
+    return f"{told.get('host') or 'local'}/{told.get('dbname') or ''}"
+
+
+@dataclass(slots=True)
+class PostgresLedger:
+    """A connection to the database, as :class:`pipelines.services.clients.replies.Ledger` says; opened when needed."""
+
+    address: str
+    name: str
+    owner: int = field(default_factory=lambda: secrets.randbits(62))
+    held: set[str] = field(default_factory=set)
+    _connection: "psycopg.Connection[tuple[Any, ...]] | None" = None
+    errors: ClassVar[type[Exception]] = psycopg.Error
+
+    @property
+    def connection(self) -> "psycopg.Connection[tuple[Any, ...]]":
+        """The connection, opened again if it was lost; what was claimed is claimed again."""
+        if self._connection is None or self._connection.closed:
+            self._connection = psycopg.connect(
+                self.address, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="synth"
+            )
+            # Shared: a session that was lost may live on for a while.
+            self._connection.execute("SELECT pg_advisory_lock_shared(%s)", (self.owner,))
+            if self.held:
+                self.claim(list(self.held))
+        return self._connection
+
+    def find(self, keys: Sequence[str]) -> dict[str, str]:
+        """Return the replies there are."""
+        if not keys:
+            return {}
+        statement = f"SELECT {CHECKED} FROM replies WHERE key = ANY(%s::text[])"
+        rows = self.connection.cursor(binary=True).execute(statement, (list(keys),)).fetchall()
+        return dict(open_row((key, backend, reply, checksum), self.name) for key, backend, reply, checksum in rows)
+
+    @contextmanager
+    def transaction(self, paid: bool) -> Iterator[None]:
+        """Commit the block or none of it."""
+        connection, level = self.connection, "on" if paid else "off"
+        begun = connection.execute(f"BEGIN; SET LOCAL synchronous_commit = {level}; SELECT pg_current_xact_id()::text")
+        while begun.nextset():
+            pass
+        (number,) = begun.fetchone() or ("",)
+        held = set(self.held)
+        try:
+            yield
+        except BaseException:
+            self.held = held
+            with suppress(psycopg.Error):
+                connection.execute("ROLLBACK")
+            raise
+        try:
+            connection.execute("COMMIT")
+        except psycopg.OperationalError:
+            if not self._was_committed(number):
+                self.held = held
+                raise
+
+    def _was_committed(self, number: str) -> bool:
+        """Whether a transaction was committed before the connection was lost."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                row = self.connection.execute("SELECT pg_xact_status(%s::xid8)", (number,)).fetchone()
+                return row == ("committed",)
+            except errors.InvalidParameterValue:
+                # A number that was not given out yet: the server forgot the transaction in a crash.
+                return False
+            except psycopg.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(RETRY)
+
+    def claim(self, keys: Sequence[str]) -> set[str]:
+        """Claim requests."""
+        rows = self.connection.execute(CLAIM, {"keys": list(keys), "owner": self.owner, "grace": GRACE}).fetchall()
+        claimed = {str(key) for (key,) in rows}
+        self.held |= claimed
+        return claimed
+
+    def release(self, keys: Iterable[str]) -> None:
+        """End claims."""
+        if ended := sorted(self.held.intersection(keys)):
+            statement = "DELETE FROM claims WHERE key = ANY(%s::text[]) AND owner = %s"
+            self.connection.execute(statement, (ended, self.owner))
+            self.held.difference_update(ended)
+
+    def insert(self, table: Table, rows: Sequence[Row]) -> bool:
+        """Insert rows, in the order of their keys, so that two processes never wait for each other."""
+        if not rows:
+            return True
+        target, conflict = table.value
+        names = target.partition("(")[2].rstrip(")").split(", ")
+        arrays = ", ".join(f"{'%b' if name == 'reply' else '%s'}::{TYPES.get(name, 'text')}[]" for name in names)
+        columns = [list(column) for column in zip(*sorted(rows), strict=True)]
+        values = [
+            [str(cell).encode() for cell in column] if name == "reply" else column
+            for name, column in zip(names, columns, strict=True)
+        ]
+        done = self.connection.execute(f"INSERT INTO {target} SELECT * FROM unnest({arrays}) {conflict}", values)
+        return done.rowcount == len(rows)
+
+    def count(self) -> tuple[int, int]:
+        """Return how many requests were sent and how many replies are recorded."""
+        counts = "SELECT (SELECT count(*) FROM asks), (SELECT count(*) FROM replies)"
+        asks, replies = self.connection.execute(counts).fetchone() or (0, 0)
+        return int(asks), int(replies)
+
+    def explain(self, error: Exception) -> SynthError:
+        """Return the synth error of one of PostgreSQL's."""
+        assert isinstance(error, psycopg.Error)
+        said = " ".join(str(error).split())
+        if isinstance(error, errors.DiskFull | errors.OutOfMemory | errors.ConfigurationLimitExceeded):
+            return Unavailable(f"{self.name}: {said}; free space, then run again")
+        if isinstance(error, errors.DataCorrupted | errors.IndexCorrupted):
+            return CorruptInput(f"{self.name}: {said}; restore the database")
+        if error.sqlstate is None and any(refusal in said for refusal in REFUSALS):
+            return ConfigError(f"{self.name}: {said}; see replies.address")
+        if isinstance(error, psycopg.OperationalError | errors.DeadlockDetected):
+            return Busy(f"{self.name}: {said}; see that it runs, then run again")
+        if isinstance(error, errors.InsufficientPrivilege | errors.UndefinedTable | errors.UndefinedColumn):
+            return ConfigError(f"{self.name}: {said}; replies.address needs a user who may make and change its tables")
+        raise error
+
+    def close(self) -> None:
+        """Close the connection; all claims end."""
+        if self._connection is not None:
+            self._connection.close()
+        self.held.clear()
+
+
+def open_postgres(address: str) -> PostgresLedger:
+    """Connect to the database and make its tables.
+
+    Raises:
+        ConfigError: if the address is none, or the database refuses the user.
+        Unavailable: if it is away.
+    """
+    told = resolve_address(address)
+    ledger = PostgresLedger(told, f"reply store in PostgreSQL {name_place(told)}")
+    try_patiently(ledger, lambda: _make_tables(ledger), OPENING)
+    return ledger
+
+
+def _make_tables(ledger: PostgresLedger) -> None:
+    with ledger.transaction(paid=True):
+        ledger.connection.execute("SELECT pg_advisory_xact_lock(%s)", (MAKING,))
+        for statement in TABLES.split(";\n"):
+            ledger.connection.execute(statement)

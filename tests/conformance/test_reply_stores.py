@@ -1,0 +1,283 @@
+"""What every reply store does, on SQLite and on PostgreSQL alike."""
+
+import asyncio
+import os
+import signal
+import time
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
+from pipelines.services.clients.replies import ReplyStore, Table, open_replies
+from tests.asking import Asking
+from tests.postgres import start_postgres
+
+WAIT = 60.0
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    with start_postgres("fsync=off") as server:
+        yield server
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a store lies."""
+
+    folder: Path
+    address: str
+    server: object
+
+    def open(self) -> ReplyStore:
+        return open_replies(self.folder, self.address)
+
+    def ask(self, sent: Path, keys: int, seconds: float, reverse: bool = False):
+        return Asking(str(self.folder), self.address, str(sent), keys, seconds, reverse).start()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def place(request, tmp_path):
+    if request.param == "sqlite":
+        return Place(tmp_path / "replies", "", None)
+    server = request.getfixturevalue("postgres")
+    return Place(tmp_path / "replies", server.make_address(), server)
+
+
+@pytest.fixture
+def store(place):
+    with closing(place.open()) as opened:
+        yield opened
+
+
+def look(store, statement):
+    """Look into the database past the store."""
+    return [tuple(row) for row in store.reader.connection.execute(statement).fetchall()]
+
+
+def count_rows(store, table):
+    return Counter(key for (key,) in look(store, f"SELECT key FROM {table}"))
+
+
+async def answer():
+    return "reply"
+
+
+def wait_for_lines(path, count):
+    deadline = time.monotonic() + WAIT
+    while not path.exists() or len(path.read_text().splitlines()) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+# What is written, and when
+
+
+def test_a_reply_is_in_the_database_before_its_asker_has_it(place, store):
+    assert asyncio.run(store.recall("k", "b", answer)) == ("reply", False)
+    with closing(place.open()) as other:
+        assert other.read("k") == "reply"
+        assert other.count() == (1, 1)
+    assert asyncio.run(store.recall("k", "b", answer)) == ("reply", True)
+
+
+def test_an_ask_is_in_the_database_before_the_request_is_sent(place, store):
+    seen = []
+
+    async def ask():
+        with closing(place.open()) as other:
+            seen.append(other.count())
+        return "reply"
+
+    asyncio.run(store.recall("k", "b", ask))
+    assert seen == [(1, 0)]
+
+
+def test_the_first_reply_of_a_key_stays(store):
+    asyncio.run(store.record({"k": "first"}, "b"))
+    asyncio.run(store.record({"k": "second", "l": "third"}, "b"))
+    assert (store.read("k"), store.read("l")) == ("first", "third")
+
+
+def test_a_request_that_fails_is_noted_and_may_be_asked_again(store):
+    async def fail():
+        raise RecordFailed("too-long")
+
+    with pytest.raises(RecordFailed):
+        asyncio.run(store.recall("k", "b", fail))
+    assert asyncio.run(store.recall("k", "b", answer)) == ("reply", False)
+    assert look(store, "SELECT key, backend, error FROM failures") == [("k", "b", "RecordFailed")]
+    assert count_rows(store, "asks") - count_rows(store, "failures") - count_rows(store, "replies") == Counter()
+
+
+@pytest.mark.parametrize(
+    "reply", ["", "\x00", "a\x00b", "\n" * 9, "é—𝄞", "'); DROP TABLE replies; --", "x" * 3_000_000]
+)
+def test_a_reply_comes_back_as_it_was(store, reply):
+    async def ask():
+        return reply
+
+    assert [asyncio.run(store.recall("k", "b", ask))[0] for _ in range(2)] == [reply, reply]
+
+
+def test_many_who_wait_share_transactions(store, monkeypatch):
+    transactions, ledger = [], store.writer.ledger
+    begin = type(ledger).transaction
+    monkeypatch.setattr(
+        type(ledger), "transaction", lambda self, paid: (transactions.append(paid), begin(self, paid))[1]
+    )
+
+    async def run():
+        await asyncio.gather(*(store.writer.write(Table.ASKS, [(f"{n}", "b", 1)]) for n in range(1000)))
+
+    asyncio.run(run())
+    assert len(count_rows(store, "asks")) == 1000
+    assert 0 < len(transactions) < 100
+
+
+def test_who_is_cancelled_leaves_no_claim(place, store):
+    async def run():
+        asked = asyncio.Event()
+
+        async def never():
+            asked.set()
+            await asyncio.Event().wait()
+
+        task = asyncio.create_task(store.recall("k", "b", never))
+        await asked.wait()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        with closing(place.open()) as other:
+            async with asyncio.timeout(WAIT):
+                assert await other.recall("k", "b", answer) == ("reply", False)
+
+    asyncio.run(run())
+    # It may have been paid for: it stays a request in flight.
+    assert store.count() == (2, 1)
+    assert count_rows(store, "failures") == Counter()
+
+
+def test_a_reply_that_was_changed_is_named_and_never_returned(store):
+    asyncio.run(store.record({"k": "reply", "l": "whole"}, "b"))
+    store.writer.ledger.connection.execute("UPDATE replies SET checksum = checksum + 1 WHERE key = 'k'")
+    with pytest.raises(CorruptInput, match="not as it was written"):
+        store.read("k")
+    with pytest.raises(CorruptInput, match="not as it was written"):
+        asyncio.run(store.recall("k", "b", answer))
+    assert store.read("l") == "whole"
+
+
+def test_a_closed_store_takes_nothing(store):
+    asyncio.run(store.record({"k": "reply"}, "b"))
+    store.close()
+    with pytest.raises(Unavailable, match="closed"):
+        asyncio.run(store.record({"l": "reply"}, "b"))
+
+
+def test_what_waits_is_written_when_a_store_is_closed(place, store):
+    async def run():
+        for number in range(100):
+            store.note_failure([f"{number}"], "b", "Unavailable")
+        store.close()
+
+    asyncio.run(run())
+    with closing(place.open()) as other:
+        assert len(count_rows(other, "failures")) == 100
+
+
+# Several processes
+
+
+def test_three_processes_that_want_the_same_keys_pay_for_each_once(place, tmp_path):
+    sent = tmp_path / "sent"
+    askers = [place.ask(sent, 300, 0.05, reverse=number == 1) for number in range(3)]
+    assert [asker.wait(WAIT) for asker in askers] == [0, 0, 0]
+    assert Counter(sent.read_text().splitlines()) == {f"key {number}": 1 for number in range(300)}
+    with closing(place.open()) as store:
+        assert store.count() == (300, 300)
+
+
+def test_a_claim_ends_with_the_process_that_is_killed(place, tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    stuck = place.ask(first, 5, -1.0)
+    wait_for_lines(first, 5)
+    waiting = place.ask(second, 6, 0.0)
+    wait_for_lines(second, 1)
+    assert second.read_text().splitlines() == ["key 5"]
+    os.kill(stuck.pid, signal.SIGKILL)
+    assert waiting.wait(WAIT) == 0
+    assert stuck.wait(WAIT) == -signal.SIGKILL
+    assert len(second.read_text().splitlines()) == 6
+
+
+def test_whoever_waits_goes_on_when_the_other_fails(place, store):
+    async def run():
+        asked = asyncio.Event()
+
+        async def fail():
+            asked.set()
+            await asyncio.sleep(0.1)
+            raise RecordFailed("too-long")
+
+        with closing(place.open()) as other:
+            failing = asyncio.create_task(store.recall("k", "b", fail))
+            await asked.wait()
+            async with asyncio.timeout(WAIT):
+                assert await other.recall("k", "b", answer) == ("reply", False)
+            return await asyncio.gather(failing, return_exceptions=True)
+
+    (error,) = asyncio.run(run())
+    assert isinstance(error, RecordFailed)
+
+
+# A database that goes away and comes back
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("how", ["fast", "immediate"])
+def test_a_server_that_is_restarted_loses_nothing_and_nothing_is_paid_twice(postgres, tmp_path, how):
+    place, sent = Place(tmp_path, postgres.make_address(), postgres), tmp_path / "sent"
+    askers = [place.ask(sent, 200, 2.0, reverse=number == 1) for number in range(2)]
+    wait_for_lines(sent, 150)
+    postgres.control("restart", "-m", how)
+    assert [asker.wait(WAIT) for asker in askers] == [0, 0]
+    assert Counter(sent.read_text().splitlines()) == {f"key {number}": 1 for number in range(200)}
+    with closing(place.open()) as store:
+        assert store.count() == (200, 200)
+
+
+@pytest.mark.postgres
+def test_a_server_that_stays_away_is_named(postgres, tmp_path):
+    with closing(open_replies(tmp_path, postgres.make_address())) as store:
+        store.writer.patience = 0.5
+        postgres.control("stop", "-m", "fast")
+        try:
+            with pytest.raises(Unavailable, match="reply store in PostgreSQL"):
+                asyncio.run(store.recall("k", "b", answer))
+        finally:
+            postgres.control("start")
+        store.writer.patience = WAIT
+        assert asyncio.run(store.recall("k", "b", answer)) == ("reply", False)
+
+
+@pytest.mark.postgres
+def test_no_address_with_a_password_of_a_user_who_is_unknown_or_of_no_database_is_taken(
+    postgres, tmp_path, monkeypatch
+):
+    unknown = postgres.address.replace("/postgres?", "/none?")
+    monkeypatch.setenv("SYNTH_TEST_REPLIES", unknown)
+    monkeypatch.delenv("SYNTH_TEST_NONE", raising=False)
+    for address, said in [
+        ("postgresql://synth:secret@localhost/replies", "has a password"),
+        ("mysql://localhost", "expected postgresql"),
+        ("env:SYNTH_TEST_NONE", "SYNTH_TEST_NONE is not set"),
+        ("env:SYNTH_TEST_REPLIES", "does not exist"),
+        (unknown, "does not exist"),
+    ]:
+        with pytest.raises(ConfigError, match=said) as caught:
+            open_replies(tmp_path, address)
+        assert "secret" not in str(caught.value)
