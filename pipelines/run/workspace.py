@@ -8,7 +8,8 @@
                                      manifest.json, written last: what exists is complete
       replies/ images/ releases/     recorded replies, pictures by sha256, published datasets
       batches/                       which requests are under way in batches
-      logs/                          what servers that were started here said
+      logs/                          what servers that were started here said; progress/ of the processes of a run;
+                                     metrics.prom for Prometheus
       latest.json                    which corpus and which key of each stage the last run used
 """
 
@@ -182,7 +183,7 @@ class Workspace:
 
     @property
     def logs(self) -> Path:
-        """Folder of what servers that were started here said."""
+        """Folder of what servers that were started here said, and of the progress of runs."""
         return self.root / "logs"
 
     @property
