@@ -402,11 +402,11 @@ def _examine_catalogue(workspace: Workspace) -> Iterator[Finding]:
         yield Finding(path, f"is damaged: {' '.join(str(error).split())[:120]}", RUN)
 
 
-def render_damage(findings: Sequence[Finding]) -> Table | Text:
-    """Return the findings as a table."""
+def render_damage(root: Path, findings: Sequence[Finding]) -> Table | Text:
+    """Return the findings in a workspace as a table."""
     if not findings:
         return Text("every file is as it was written")
-    table = Table(Column("file", overflow="fold"), "what", "what to do", title="Damage", box=SIMPLE_HEAD)
+    table = Table(Column("file", overflow="fold", ratio=2), "what", "what to do", title="Damage", box=SIMPLE_HEAD)
     for finding in findings:
-        table.add_row(Text(str(finding.path)), Text(finding.what), Text(finding.remedy))
+        table.add_row(Text(str(finding.path.relative_to(root))), Text(finding.what), Text(finding.remedy))
     return table
