@@ -20,6 +20,7 @@ from pipelines.run.integrity import (
     StageDamage,
     examine_notes,
     examine_pictures,
+    examine_receipt,
     examine_release,
     examine_replies_missing,
     examine_stage,
@@ -38,7 +39,7 @@ TRIES = 5
 
 
 def _mend_notes(workspace: Workspace, say: Say) -> None:
-    """Remove the workspace's damaged notes: a run notes all of it anew."""
+    """Remove the workspace's damaged notes and marks: a run makes all of it anew."""
     for finding in examine_notes(workspace):
         say(finding.describe())
         finding.path.unlink(missing_ok=True)
@@ -160,6 +161,8 @@ def _shrink(data: bytes) -> bytes:
 def _mend_releases(workspace: Workspace, plan: PlannedStage, say: Say) -> None:
     """Take away the damaged releases that the run would publish, with the receipt: they are published again."""
     receipt = plan.folder.path / "published.json"
+    for finding in examine_receipt(workspace, plan.folder):
+        say(finding.describe())
     for folder, sealed in read_receipts(workspace, [receipt]).items():
         for finding in examine_release(folder, sealed, CHECKED_BYTES):
             say(finding.describe())
