@@ -113,12 +113,12 @@ def make_executor(config: RunConfig) -> Executor:
     return SpanExecutor(TaskRunnerPool(config.runtime.workers or count_cores(), lambda: _make_processes(config)))
 
 
-ddef _make_processes(config: RunConfig) -> TaskRunner[Any]:
+def _make_processes(config: RunConfig) -> TaskRunner[Any]:
     workers = config.runtime.workers or count_cores()
     return ProcessPoolTaskRunner(max_workers=workers, initializer=prepare_worker)
 
 
-sync def _follow(progress: SpanProgress) -> None:
+async def _follow(progress: SpanProgress) -> None:
     # Quoted: Prefect would walk through it in search of futures.
     await follow_span(progress.span.describe(), cast(SpanProgress, quote(progress)))
 
