@@ -126,7 +126,6 @@ class MockSettings:
     capacity: int = 0
     model: str = "mock"
     port: int = 0
-    host: str = "127.0.0.1"
 
 
 @dataclass
@@ -323,9 +322,9 @@ async def open_mock(settings: MockSettings | None = None) -> AsyncIterator[Mock]
     runner = web.ServerRunner(server, shutdown_timeout=0.1)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, mock.settings.host, mock.settings.port, backlog=1024)
+        site = web.TCPSite(runner, "127.0.0.1", mock.settings.port, backlog=1024)
         await site.start()
-        mock.url = f"http://{mock.settings.host}:{runner.addresses[0][1]}/v1"
+        mock.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
         yield mock
     finally:
         await runner.cleanup()
@@ -354,10 +353,9 @@ def read_settings(arguments: list[str] | None = None) -> MockSettings:
     parser.add_argument("--schedule", default="none", help="a JSON file, or none")
     parser.add_argument("--capacity", type=int, default=0, help="requests in flight, 429 beyond; 0: any number")
     parser.add_argument("--model", default="mock")
-    parser.add_argument("--host", default="127.0.0.1")
     given = parser.parse_args(arguments)
     schedule = Schedule() if given.schedule == "none" else Schedule(**orjson.loads(Path(given.schedule).read_bytes()))
-    return MockSettings(given.latency, schedule, given.capacity, given.model, given.port, given.host)
+    return MockSettings(given.latency, schedule, given.capacity, given.model, given.port)
 
 
 async def serve(settings: MockSettings) -> None:

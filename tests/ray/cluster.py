@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-from tests.mock_openai import start_mock
+from tests.mock_teacher import Manner, start_teacher
 from tests.postgres import Postgres, start_postgres
 from tests.ray.namespaces import ROOT, SHARED, SWITCH, Host, open_switch
 
@@ -25,6 +25,8 @@ WAIT = 180.0
 OBJECTS = 80_000_000
 """Bytes of a node's object store, the least that Ray takes; spans travel as names."""
 COPIES = "/mnt/own/corpora"
+MANNER = Manner(calls=3, fastest=0.4, slowest=1.2)
+"""How the model answers, in seconds."""
 
 
 def wait_for(what: str, check: Callable[[], object]) -> None:
@@ -112,6 +114,8 @@ class Node:
     environment: Mapping[str, str]
     ray: "subprocess.Popen[bytes] | None" = None
     began: int = 0
+    corpora: Path | None = None
+    """What the host has its own copies of."""
 
     @property
     def is_head(self) -> bool:
@@ -138,6 +142,12 @@ class Node:
             self.start()
         return self.count_starts() > self.began
 
+    def copy_corpora(self) -> None:
+        """Give the host its own copies of corpora."""
+        if self.corpora is not None:
+            self.host.call("mkdir", "-p", COPIES)
+            self.host.call("cp", "-r", f"{self.corpora}/.", COPIES)
+
     def has_ended(self) -> bool:
         """Whether Ray ended here."""
         return self.ray is None or self.ray.poll() is not None
@@ -146,6 +156,7 @@ class Node:
         """Switch the host on where it is off, and start Ray where it has ended, as a supervisor does."""
         if self.host.root.poll() is not None:
             self.host.switch_on()
+            self.copy_corpora()
         if self.has_ended():
             for pid in self.host.find_processes("ray"):
                 kill(pid)
@@ -225,21 +236,14 @@ class Cluster:
         path = self.folder / f"{self.nodes[0].host.name}-{log}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def copy_corpora(self, workspace: Path, nodes: Iterable[Node] | None = None) -> None:
-        """Give hosts their own copies of a workspace's corpora."""
-        for node in self.nodes if nodes is None else nodes:
-            node.host.call("mkdir", "-p", COPIES)
-            node.host.call("cp", "-r", f"{workspace}/corpus/.", COPIES)
-
 
 @contextmanager
-def open_cluster(folder: Path, hosts: int = 2, latency: float = 0.3) -> Iterator[Cluster]:
+def open_cluster(folder: Path, hosts: int = 2) -> Iterator[Cluster]:
     """Start everything, and end it with the block.
 
     Args:
         folder: for logs.
         hosts: how many Ray nodes.
-        latency: seconds that the model takes for a reply.
     """
     open_switch()
     (folder / "prefect").mkdir(parents=True)
@@ -247,7 +251,7 @@ def open_cluster(folder: Path, hosts: int = 2, latency: float = 0.3) -> Iterator
     with ExitStack() as stack:
         postgres = stack.enter_context(start_postgres(listen=SWITCH, port=POSTGRES_PORT))
         trust_hosts(postgres)
-        model = stack.enter_context(start_mock("--latency", str(latency), "--host", SWITCH))
+        model = stack.enter_context(start_teacher(MANNER, SWITCH))
         prefect.launch()
         stack.callback(prefect.kill)
         cluster = Cluster(folder, model, postgres, prefect)
