@@ -11,15 +11,22 @@ from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any, cast
+from uuid import UUID
 
 from prefect import flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State
+from prefect.runtime import flow_run
+from prefect.states import Completed
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner
 from prefect.utilities.annotations import quote
 
+from flows.artifacts import publish_artifacts
 from flows.cluster import RayPool
+from flows.zombies import succeed
 from pipelines.cli.commands import load_config, name_limits
 from pipelines.config.settings import RunConfig
+from pipelines.errors import Busy, SynthError
 from pipelines.run.corpora import count_cores
 from pipelines.run.endings import naming_endings
 from pipelines.run.loop import RunRequest, run_request
@@ -37,7 +44,11 @@ from pipelines.run.spans import (
     run_span,
 )
 from pipelines.run.stopping import heeding_signals
+from pipelines.run.workspace import Workspace
+from pipelines.secrets import mask_keys
 
+SKIPPED = "Skipped"
+"""State of a run that met a busy workspace. Of the type Completed: automations and parents see no failure."""
 _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "retries": 0, "task_run_name": "{name}"}
 """A span is not tried again by Prefect: the executor runs again what a lost worker left, and errors are final."""
 
@@ -46,41 +57,57 @@ _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "ret
 def synthesize(  # noqa: PLR0913 - the options of `synth run`
     workspace: str = "workspace",
     recipe: str = "",
-    config: list[str] | None = None,
-    stage: list[str] | None = None,
+    settings: list[str] | None = None,
     until: str = "",
+    configs: list[str] | None = None,
+    stages: list[str] | None = None,
     limit: int = 0,
     budget: float = 0.0,
     fresh_replies: list[str] | None = None,
     models: str = "",
-    settings: list[str] | None = None,
-) -> list[str]:
+) -> list[str] | State[Any]:
     """Run a recipe in a workspace and return the releases' folders; stages and shards that are done are skipped.
 
     Args:
         workspace: folder for everything a run makes.
         recipe: shipped recipe; empty for demo.
-        config: TOML files over the recipe, the last one uppermost.
-        stage: run only these stages.
+        settings: keys to change, as ``section.key=value``.
         until: stop after this stage.
+        configs: TOML files over the recipe, the last one uppermost.
+        stages: run only these.
         limit: at most this many seeds; 0 is the recipe's own.
         budget: money this run may spend; 0 is no limit.
         fresh_replies: roles and tools that are asked anew.
         models: ``scripted`` for the players of the toy world.
-        settings: keys to change, as ``section.key=value``.
+
+    Returns:
+        The folders, or the state Skipped if another run holds the workspace.
 
     Raises:
         SynthError: what ends ``synth run`` with another code than 0, in the same words.
     """
-    # Prefect's own handler of SIGTERM would raise amid the loop, and requests in flight would be paid for nothing.
-    with naming_endings(), heeding_signals():
-        last = find_last(until, stage or [])
-        files, limits = [Path(path) for path in config or []], name_limits(limit, budget)
-        settled = load_config(recipe, files, settings or [], limits, models, last)
-        request = RunRequest(settled, Path(workspace), until, tuple(stage or ()), tuple(fresh_replies or ()))
-        document = run_request(request, make_reporter(), make_executor(settled))
-        document.check_released()
+    try:
+        # Prefect's own handler of SIGTERM would raise amid the loop, and requests in flight would be paid for nothing.
+        with naming_endings(), heeding_signals():
+            files, limits = [Path(path) for path in configs or []], name_limits(limit, budget)
+            config = load_config(recipe, files, settings or [], limits, models, find_last(until, stages or []))
+            request = RunRequest(config, Path(workspace), until, tuple(stages or ()), tuple(fresh_replies or ()))
+            document = run_request(request, make_reporter(), make_executor(config), note_holder)
+            publish_artifacts(document)
+            document.check_released()
+    except Busy as busy:
+        # Nothing is wrong: the run that holds the workspace makes what this one would have made.
+        return Completed(name=SKIPPED, message=str(busy))
+    except SynthError as error:
+        error.args = (mask_keys(str(error)),)
+        raise
     return [str(release.path) for release in document.releases]
+
+
+def note_holder(workspace: Workspace) -> None:
+    """Note that this flow run holds a workspace, and end the one before it for Prefect where its process died."""
+    if closed := succeed(workspace, UUID(str(flow_run.id))):
+        get_run_logger().info("flow run %s died in this workspace; it is set to Crashed", closed)
 
 
 class RunLog(StringIO):

@@ -1,11 +1,8 @@
 """The commands of the CLI as functions that take values and return values."""
 
 import asyncio
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -24,9 +21,10 @@ from pipelines.config.loading import (
 )
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
-from pipelines.errors import ConfigError, GateNotMet, ServiceError, SynthError, Unavailable
+from pipelines.errors import ConfigError, GateNotMet, ServiceError, SynthError
 from pipelines.release.manifest import read_release_manifest
 from pipelines.run.assembly import SOURCES, make_evaluator, make_page_reader
+from pipelines.run.jsonlog import start_json_log
 from pipelines.run.loop import RunDocument, RunRequest, run_request
 from pipelines.run.models import JUDGES, Roles
 from pipelines.run.progress import Reporter, make_reporter
@@ -70,6 +68,20 @@ def load_config(
     for limit in limits:
         apply_setting(tables, limit)
     return make_config(tables, settings, last)
+
+
+def choose_log(recipe: str, paths: Sequence[Path] | None, settings: Sequence[str]) -> None:
+    """Begin a log in JSON if the configuration asks for one, although the rest of it may be wrong."""
+    tables: dict[str, Any] = {}
+    # What is wrong is told by :func:`load_config`, in the log that is chosen here.
+    with suppress(ConfigError):
+        tables = read_layers(recipe or ("" if paths else "demo"), paths or ())
+    for setting in settings:
+        with suppress(ConfigError):
+            apply_setting(tables, setting)
+    runtime = tables.get("runtime")
+    if isinstance(runtime, dict) and runtime.get("log") == "json":
+        start_json_log()
 
 
 def name_limits(seeds: int, money: float) -> list[str]:
@@ -166,23 +178,6 @@ def describe_stages() -> tuple[dict[str, Any], Table]:
     for name, sources in stages:
         table.add_row(name, ", ".join(sources), ", ".join(STAGE_REASONS[name]))
     return {"stages": rows, "recipes": list_recipes()}, table
-
-
-def deploy_flows() -> dict[str, list[str]]:
-    """Register ``prefect.yaml`` with the Prefect server at ``PREFECT_API_URL``.
-
-    Raises:
-        ConfigError: if no server is named.
-        Unavailable: if the server refuses or cannot be reached.
-    """
-    if not os.environ.get("PREFECT_API_URL"):
-        raise ConfigError("deploy: PREFECT_API_URL is not set; start `prefect server start` and export its address")
-    root = Path(__file__).resolve().parents[2]
-    command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise Unavailable(f"deploy: prefect answered: {(done.stderr or done.stdout).strip()[-500:]}")
-    return {"deployments": [line.strip() for line in done.stdout.splitlines() if "/" in line and "'" in line]}
 
 
 @dataclass(frozen=True, slots=True)

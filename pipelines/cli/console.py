@@ -87,6 +87,10 @@ def guarded(call: Callable[[], None], arguments: Sequence[str]) -> None:
         from pipelines.cli.defects import report_defect
 
         report_defect(error, arguments)
+    finally:
+        from pipelines.run.jsonlog import stop_json_log
+
+        stop_json_log()
 
 
 def _call(call: Callable[[], None]) -> None:
@@ -105,8 +109,19 @@ def _call(call: Callable[[], None]) -> None:
 
 def fail(error: Any) -> None:  # noqa: ANN401 - a SynthError, whose class is imported late
     """Write one line to stderr, without any key, and leave with the error's exit code."""
+    say_end(str(error), error.exit_code)
+    raise SystemExit(error.exit_code)
+
+
+def say_end(text: str, code: int) -> None:
+    """Write to stderr why a command ends, without any key: a line that begins so, or one of JSON."""
+    import logging
+
+    from pipelines.run.jsonlog import find_json_log, log_event
     from pipelines.secrets import mask_keys
 
-    said = mask_keys(str(error))
-    sys.stderr.write(f"synth: {said}\n" if not said.startswith("synth:") else f"{said}\n")
-    raise SystemExit(error.exit_code)
+    said = mask_keys(text)
+    if find_json_log() is not None:
+        log_event("error", said, {"exit_code": code}, logging.ERROR)
+    else:
+        sys.stderr.write(f"synth: {said}\n" if not said.startswith("synth:") else f"{said}\n")

@@ -560,6 +560,9 @@ class RuntimeConfig(Section):
         description="ray: folder of each host's own copies of corpora, under the same path on all; empty: workers read "
         "the workspace's corpus",
     )
+    log: Literal["text", "json"] = Field(
+        "text", description="lines on stderr: text, or json, one object a line (keys in pipelines/run/jsonlog.py)"
+    )
 
 
 class PathsConfig(Section):

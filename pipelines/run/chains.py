@@ -23,6 +23,7 @@ from pipelines.run.runner import (
     PlannedStage,
     StageReport,
     find_shard,
+    is_current,
     read_batch,
     read_source,
     resting_collector,
@@ -63,6 +64,7 @@ def run_stages(
         ServiceError, ConfigError, GateNotMet: the first that stopped a stage; the others stop as after an interrupt.
     """
     reports: list[StageReport] = []
+    reporter.plan([plan.name for plan in chosen])
 
     def note(report: StageReport) -> None:
         reports.append(report)
@@ -70,6 +72,10 @@ def run_stages(
 
     for chain in link_stages(chosen):
         sealed = chain[0].folder.read_manifest()
+        if sealed is not None and not is_current(chain[0], sealed):
+            reporter.note(f"{chain[0].name}: its input has other rows than it was made from; it is made again")
+            chain[0].folder.manifest.unlink()
+            sealed = None
         if sealed is not None:
             note(_skip(chain[0], sealed, reporter))
         elif isinstance(chain[0].stage, RecordStage):
@@ -107,8 +113,10 @@ def _run_whole(plan: PlannedStage, corpus: InputEntry, shard_rows: int, reporter
     reporter.begin(plan.name, 0, "rows")
     with timing() as spent:
         manifest = seal_planned(plan, run_planned_whole(plan, shard_rows), corpus)
+    for sidecar in manifest.shards:
+        reporter.file_shard(sidecar)
     report = StageReport.from_manifest(manifest, ran=True, seconds=spent[0], usage=manifest.usage)
-    reporter.finish(report.summarise())
+    reporter.finish(report.summarise(), report.count())
     return report
 
 
@@ -127,6 +135,8 @@ class Link:
     """Shards of the input that came so far."""
     rows: int = 0
     """Rows of those that are to be made."""
+    pending: int = 0
+    """Shards of those that are to be made."""
     began: float = 0.0
     """When the first of these came."""
     drawn: Callable[[int], None] = field(default=lambda shard: None)
@@ -146,7 +156,7 @@ class Link:
             self.pass_on(done)
             return
         now = time.monotonic()
-        self.rows, self.began = self.rows + source.rows_out, self.began or now
+        self.rows, self.pending, self.began = self.rows + source.rows_out, self.pending + 1, self.began or now
         self._rows_waiting += source.rows_out
         self._waiting.put_nowait((source, now))
 
@@ -155,6 +165,10 @@ class Link:
         self.made(done.shard)
         if self.following is not None:
             self.following.take(done)
+
+    def count_pending(self) -> tuple[int, int]:
+        """Return how many rows and shards that are to be made have come so far."""
+        return self.rows, self.pending
 
     def take_all(self, shards: Sequence[ShardSidecar]) -> None:
         """Take all shards of an input that there will be."""
@@ -252,7 +266,7 @@ async def make_shards(link: Link) -> Usage:
 async def _run_link(link: Link, before: Link | None, corpus: InputEntry, end: Callable[[StageReport], None]) -> None:
     """Run a stage's shards as they come, and seal it after the stage before."""
     plan, began = link.plan, time.monotonic()
-    link.reporter.begin(plan.name, link.rows if before is None else 0, "rows")
+    link.reporter.begin(plan.name, link.rows if before is None else 0, "rows", link.count_pending)
     with watching_replies(plan):
         usage = await make_shards(link)
     if before is not None:
@@ -262,5 +276,5 @@ async def _run_link(link: Link, before: Link | None, corpus: InputEntry, end: Ca
     link.sealed.set()
     seconds = time.monotonic() - (link.began or began)
     report = StageReport.from_manifest(manifest, ran=True, seconds=seconds, usage=usage)
-    link.reporter.finish(report.summarise())
+    link.reporter.finish(report.summarise(), report.count())
     end(report)

@@ -1,21 +1,21 @@
 """Getting a run its corpus: a dump named by the user, a generated world, or one generated here; built once each."""
 
-import json
 import os
 import socket
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from pipelines.checksums import is_whole
 from pipelines.config.settings import CorpusConfig, GeneratedWorld
 from pipelines.corpus.dump import list_parts
 from pipelines.corpus.manifest import InputFile, clear_unfinished, digest_corpus, find_side_files, read_manifest
 from pipelines.corpus.store import Corpus
-from pipelines.errors import ConfigError
-from pipelines.files import clear_temps, write_text
+from pipelines.errors import ConfigError, Damaged
+from pipelines.files import clear_temps, remove_whole
 from pipelines.ids import digest_file, digest_value
 from pipelines.run.progress import Reporter
-from pipelines.run.workspace import Workspace, read_names
+from pipelines.run.workspace import Workspace, read_names, write_names
 from schemas.manifest import InputEntry
 
 DUMP_PATTERN = "*-pages-articles*.xml*"
@@ -50,6 +50,9 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
 
     key = digest_value([WORLD_FORMAT, config])[:16]
     folder = workspace.worlds / key
+    if folder.exists() and not is_whole(folder):
+        reporter.note(f"{folder}: a file of this generated world is missing or has other bytes; it is generated again")
+        remove_whole(folder)
     if not folder.exists():
         clear_temps(workspace.worlds)
         reporter.begin("world", 0, "entities")
@@ -78,9 +81,15 @@ def ensure_corpus(
     """
     dump = find_dump(config, workspace, reporter)
     folder = workspace.corpora / name_corpus(dump, workspace)
-    if (folder / "manifest.json").is_file():
-        clear_unfinished(workspace.corpora)
-        return Corpus.open(folder), False
+    if folder.exists():
+        try:
+            corpus = open_whole(folder)
+        except Damaged as error:
+            reporter.note(f"{error.path}: {error.what}; the corpus is built again from its dump")
+            remove_whole(folder)
+        else:
+            clear_unfinished(workspace.corpora)
+            return corpus, False
     # Imported here, as below, because a run whose corpus is there starts sooner without.
     from pipelines.corpus.build import build_corpus
 
@@ -88,6 +97,17 @@ def ensure_corpus(
     clear_temps(workspace.corpora)
     build_corpus(dump, folder, follow_phases(reporter), workers or count_cores())
     return Corpus.open(folder), True
+
+
+def open_whole(folder: Path) -> Corpus:
+    """Open a corpus that was complete.
+
+    Raises:
+        Damaged: as :meth:`Corpus.open`, and if its manifest is gone.
+    """
+    if not (folder / "manifest.json").is_file():
+        raise Damaged(folder / "manifest.json", "is missing")
+    return Corpus.open(folder)
 
 
 def count_cores() -> int:
@@ -118,7 +138,7 @@ def name_corpus(dump: Path, workspace: Workspace) -> str:
     inputs = [InputFile(role, path.name, _digest_once(path, known), 0) for role, path in files]
     if side.images is not None:
         inputs.append(InputFile("pictures", "images", _digest_pictures(side.images.parent, known), 0))
-    write_text(workspace.root / "inputs.json", json.dumps(known, indent=1, sort_keys=True) + "\n")
+    write_names(workspace.root / "inputs.json", known)
     return f"{dump.name.split('-pages-', 1)[0].split('.', 1)[0]}-{digest_corpus(tuple(inputs))[:12]}"
 
 
@@ -150,7 +170,7 @@ def open_copy(wanted: InputEntry, workspace: Workspace, copies: str) -> Corpus:
         copies: folder of this host's own copies; empty: the workspace's corpus is read.
 
     Raises:
-        ConfigError: if there is no such corpus, or one of that name is another: what this host lacks and how it gets it.
+        ConfigError: if there is none, or another of that name: what this host lacks and how it gets it.
     """
     original = workspace.corpora / wanted.key
     if not copies:

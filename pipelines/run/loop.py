@@ -5,9 +5,10 @@ part, and in who is told how far the run is, which is the reporter's.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from pipelines.release.manifest import PublishedRelease
 from pipelines.run.assembly import Assembly, list_missing_roles
 from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump
+from pipelines.run.heartbeat import name_run, open_progress
 from pipelines.run.judges import check_judges
+from pipelines.run.mending import mend_notes, mend_stages, run_mending
 from pipelines.run.models import check_renewable
 from pipelines.run.progress import Reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
@@ -127,30 +130,42 @@ def _describe_report(report: StageReport) -> dict[str, Any]:
     }
 
 
-def run_request(request: RunRequest, reporter: Reporter, executor: Executor | None = None) -> RunDocument:
+def run_request(
+    request: RunRequest,
+    reporter: Reporter,
+    executor: Executor | None = None,
+    claimed: Callable[[Workspace], None] = lambda _: None,
+) -> RunDocument:
     """Run the missing parts of a recipe in a workspace.
 
     Args:
         request: what is asked.
         reporter: told how far the run is, and each warning.
         executor: makes the shards; None for this process.
+        claimed: called once this run holds the workspace.
 
     Raises:
         ConfigError: if configuration or input is wrong; nothing was written that a later run would trust.
-        Unavailable: if another run holds the workspace, a disk is full, or a service is unavailable.
+        Busy: if another run holds the workspace.
+        Unavailable: if a disk is full, or a service is unavailable.
         BudgetSpent: if the budget is spent; all paid replies are recorded.
         GateNotMet: if a stage failed all its rows, or too many answers are unscored.
     """
-    config, workspace, warner = request.config, Workspace(request.root.resolve()), Warner(reporter)
+    config, workspace, run = request.config, Workspace(request.root.resolve()), name_run()
     check_renewable(config, request.fresh)
     if missing := list_missing_roles(config, request.last):
         raise ConfigError(explain_missing(missing))
     check_judges(config)
     check_prompts(config.prompts.dir)
-    with timing() as spent, workspace.claim():
+    followed = open_progress(workspace, run, reporter, config.recipe)
+    with timing() as spent, workspace.claim(), followed as told:
+        claimed(workspace)
         if request.fresh:
             renew(workspace.replies, request.fresh)
-        reports, (releases, published, nothing) = _run_claimed(request, workspace, warner, executor or LocalExecutor())
+        mend_notes(workspace, told.note)
+        warner, executor = Warner(told), executor or LocalExecutor()
+        attempt = partial(_run_claimed, request, workspace, warner, executor, run)
+        reports, (releases, published, nothing) = run_mending(workspace, attempt, told.note)
     return RunDocument(
         config.recipe,
         workspace.root,
@@ -164,7 +179,7 @@ def run_request(request: RunRequest, reporter: Reporter, executor: Executor | No
 
 
 def _run_claimed(
-    request: RunRequest, workspace: Workspace, warner: Warner, executor: Executor
+    request: RunRequest, workspace: Workspace, warner: Warner, executor: Executor, run: str
 ) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool, str]]:
     config, reporter, last = request.config, warner.reporter, request.last
     # A world that is generated here is no part of the corpus's time.
@@ -173,13 +188,14 @@ def _run_claimed(
         corpus, built = ensure_corpus(config.corpus, workspace, reporter, config.runtime.workers)
     reports = [report_corpus(corpus, built, spent[0])]
     reporter.begin("corpus", 0, "pages")
-    reporter.finish(reports[0].summarise())
+    reporter.finish(reports[0].summarise(), reports[0].count())
     warner.warn_of_stage(reports[0])
     assembly = Assembly(config, workspace, corpus)
     with closing(assembly):
         assembly.roles.say = reporter.note
         planned = [] if last == "corpus" else assembly.plan_stages(last)
         reporter.watch(assembly.seeing.describe_fetching)
+        mend_stages(workspace, planned, corpus, reporter.note)
         chosen = select_stages(planned, request.until, request.only) if planned else []
 
         def end(report: StageReport) -> None:
@@ -191,7 +207,7 @@ def _run_claimed(
                     f'{report.stage}: all {report.failed:,} rows failed; `synth sql "from failures"` says why'
                 )
 
-        spec = WorkerSpec(config, workspace.root, last, assembly.corpus_entry)
+        spec = WorkerSpec(config, workspace.root, last, assembly.corpus_entry, run)
         asked = list_asked_roles(config, chosen)
         with owned_servers(config.models, asked, workspace.logs), executor.begin(spec) as run_chain:
             run_stages(chosen, assembly.corpus_entry, config.runtime.shard_rows, reporter, end, run_chain)

@@ -6,7 +6,6 @@ was interrupted goes on with it. What costs hours or money to make again goes on
 """
 
 import re
-import shutil
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +18,7 @@ import duckdb
 import pyarrow.parquet as pq
 
 from pipelines.corpus.manifest import read_manifest
-from pipelines.files import make_temp_path
+from pipelines.files import remove_whole
 from pipelines.ids import digest_file
 from pipelines.release.manifest import MANIFEST, read_release_manifest
 from pipelines.run.corpora import DUMP_PATTERN
@@ -137,11 +136,7 @@ def remove_leftovers(workspace: Workspace, leftovers: Sequence[Leftover]) -> Non
             _choose(store, keys)
             remove_replies(store)
     for path in (path for leftover in going for path in leftover.paths):
-        if path.is_dir():
-            # What a crash leaves of this is removed when the workspace is claimed next.
-            shutil.rmtree(path.rename(make_temp_path(path)))
-        else:
-            path.unlink()
+        remove_whole(path)
 
 
 def _split_stages(workspace: Workspace, living: Living) -> tuple[list[StageFolder], list[StageFolder]]:

@@ -17,7 +17,7 @@ import traceback
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, wait
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -31,6 +31,7 @@ from pipelines.errors import ConfigError, GateNotMet, SynthError, Unavailable, U
 from pipelines.run.assembly import Assembly
 from pipelines.run.chains import ChainRunner, Link, link_up, make_shards, run_chain, run_together
 from pipelines.run.corpora import count_cores, open_copy
+from pipelines.run.heartbeat import Pulse, start_pulse
 from pipelines.run.progress import Reporter, SilentReporter
 from pipelines.run.runner import (
     GRACE,
@@ -42,6 +43,7 @@ from pipelines.run.runner import (
     seal_planned,
     undo_replies,
 )
+from pipelines.run.stage import JudgedStage
 from pipelines.run.workspace import Workspace, read_model
 from pipelines.services.health import Health, open_health
 from schemas.manifest import InputEntry, ShardSidecar, Usage
@@ -107,6 +109,7 @@ class WorkerSpec:
         root: the workspace.
         last: last stage that is planned, empty for all.
         corpus: the run's corpus: the name of its folder and its digest.
+        run: name of the run.
         stop: file in the workspace whose appearance asks workers to stop.
     """
 
@@ -114,6 +117,7 @@ class WorkerSpec:
     root: Path
     last: str
     corpus: InputEntry
+    run: str = ""
     stop: Path = field(default=Path())
 
 
@@ -200,12 +204,14 @@ class SpanReport:
 
     Attributes:
         healths: the replies that each stage has read, by its name.
+        scored: how many answers of a stage were unscored, of how many.
         error: what stopped it.
         unusable: stages of which too many replies were unusable.
         stopped: it was asked to stop, and has let requests in flight finish.
     """
 
     healths: dict[str, Health] = field(default_factory=dict)
+    scored: dict[str, tuple[int, int]] = field(default_factory=dict)
     error: Exception | None = None
     unusable: tuple[str, ...] = ()
     stopped: bool = False
@@ -218,6 +224,7 @@ class _Place:
     spec: WorkerSpec | None = None
     assembly: Assembly | None = None
     planned: Mapping[str, PlannedStage] = field(default_factory=dict)
+    pulse: Pulse | None = None
 
     def open(self, spec: WorkerSpec) -> Mapping[str, PlannedStage]:
         """Return the stages of a run by name.
@@ -231,6 +238,7 @@ class _Place:
             corpus = open_copy(spec.corpus, workspace, spec.config.runtime.corpora)
             self.assembly = Assembly(spec.config, workspace, corpus)
             self.planned = {plan.name: plan for plan in self.assembly.plan_stages(spec.last)}
+            self.pulse = start_pulse(workspace, spec.run, SilentReporter(), spec.config.recipe, "worker")
             self.spec = spec
         return self.planned
 
@@ -238,7 +246,13 @@ class _Place:
         """Close the assembly."""
         if self.assembly is not None:
             self.assembly.close()
-        self.spec = self.assembly = None
+        if self.pulse is not None:
+            self.pulse.end()
+        self.spec = self.assembly = self.pulse = None
+
+    def follow(self) -> AbstractContextManager[Reporter]:
+        """Tell others of the run what the reporter is told in the block, and count its requests."""
+        return nullcontext(SilentReporter()) if self.pulse is None else self.pulse.following()
 
 
 _PLACE = _Place()
@@ -254,8 +268,9 @@ def run_span(spec: WorkerSpec, span: Span) -> SpanReport:
     report = SpanReport()
     try:
         chain = find_chain(_PLACE.open(spec), span)
-        with resting_collector():
-            told = asyncio.run(_make_span(spec, chain, span, report))
+        with resting_collector(), _PLACE.follow() as reporter:
+            links = link_up(chain, reporter)
+            told = asyncio.run(_make_span(spec, links, span, report))
     except Exception as error:  # noqa: BLE001 - whatever it is, the driver raises it
         report.error = _carry(error)
         return report
@@ -295,13 +310,13 @@ def _carry(error: Exception) -> Exception:
     return error
 
 
-async def _make_span(spec: WorkerSpec, chain: Sequence[PlannedStage], span: Span, report: SpanReport) -> bool:
+async def _make_span(spec: WorkerSpec, links: Sequence[Link], span: Span, report: SpanReport) -> bool:
     """Run a chain over a span's shards; return whether the process was told to end."""
     if spec.stop.is_file():
         report.stopped = True
         return False
-    links, wanted = link_up(chain, SilentReporter()), set(span.shards)
-    links[0].take_all([shard for shard in read_source(chain[0]).shards if shard.shard in wanted])
+    wanted = set(span.shards)
+    links[0].take_all([shard for shard in read_source(links[0].plan).shards if shard.shard in wanted])
     work = asyncio.ensure_future(run_together([_make_link(link, report) for link in links]))
     told: list[bool] = []
 
@@ -323,13 +338,20 @@ async def _make_span(spec: WorkerSpec, chain: Sequence[PlannedStage], span: Span
 
 async def _make_link(link: Link, report: SpanReport) -> None:
     plan = link.plan
+    watch = plan.stage.watch if isinstance(plan.stage, JudgedStage) else None
+    before = watch.counts if watch else (0, 0)
     with open_health(plan.name, plan.limits) as health:
         report.healths[plan.name] = health
+        link.reporter.begin(plan.name, 0, "rows", link.count_pending)
         try:
             await make_shards(link)
         except UnusableReplies:
             report.unusable += (plan.name,)
             raise
+        finally:
+            if watch:
+                report.scored[plan.name] = (watch.counts[0] - before[0], watch.counts[1] - before[1])
+            link.reporter.finish("")
 
 
 async def _watch_stop(stop: Path, work: "asyncio.Future[None]") -> None:
@@ -402,19 +424,24 @@ class ChainBoard:
     error: Exception | None = None
     """The first that stopped a span."""
     unusable: set[str] = field(default_factory=set)
+    ended: dict[str, float] = field(default_factory=dict)
+    """When the last shard of each stage was seen, by the clock of ``time.monotonic``."""
     _seen: dict[str, set[str]] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Note what is done already."""
-        for plan, reporter in zip(self.chain, self.reporters, strict=True):
+        rows = 0
+        for plan in self.chain:
             self.healths[plan.name] = Health(plan.name, plan.limits)
             self.before[plan.name], self._seen[plan.name] = set(), set(self._list_written(plan))
-            reporter.begin(plan.name, 0, "rows")
         for source in read_source(self.chain[0]).shards:
             made: ShardSidecar | None = source
+            rows += source.rows_out if find_shard(self.chain[0], source) is None else 0
             for plan in self.chain:
                 made = find_shard(plan, made) if made else None
                 self.before[plan.name] |= {made.shard} if made else set()
+        for plan, reporter in zip(self.chain, self.reporters, strict=True):
+            reporter.begin(plan.name, rows if plan is self.chain[0] else 0, "rows")
 
     def _list_written(self, plan: PlannedStage) -> list[str]:
         return [path.name for path in plan.folder.path.glob("part-*.json")]
@@ -424,8 +451,11 @@ class ChainBoard:
         for plan, reporter in zip(self.chain, self.reporters, strict=True):
             for name in set(self._list_written(plan)) - self._seen[plan.name]:
                 self._seen[plan.name].add(name)
-                self.rows[plan.name] += read_model(plan.folder.path / name, ShardSidecar).rows_in
+                sidecar = read_model(plan.folder.path / name, ShardSidecar)
+                self.rows[plan.name] += sidecar.rows_in
+                reporter.file_shard(sidecar)
                 reporter.advance(self.rows[plan.name])
+                self.ended[plan.name] = time.monotonic()
 
     def note(self, report: SpanReport) -> None:
         """Note how a span ended."""
@@ -433,6 +463,12 @@ class ChainBoard:
             self.healths[name].merge(health)
         self.unusable |= set(report.unusable)
         self.error = self.error or report.error
+        for plan in self.chain:
+            if plan.name in report.scored and isinstance(plan.stage, JudgedStage) and plan.stage.watch:
+                try:
+                    plan.stage.watch.merge(report.scored[plan.name])
+                except GateNotMet as error:
+                    self.error = self.error or error
 
     def check(self) -> None:
         """Raise what stopped a span, when all spans have ended; undo what unusable replies have decided.
@@ -486,9 +522,9 @@ class SpanExecutor:
         for plan, own in zip(chain, board.reporters, strict=True):
             manifest = seal_planned(plan, len(read_source(plan).shards), corpus)
             fresh = (shard.usage for shard in manifest.shards if shard.shard not in board.before[plan.name])
-            seconds = time.monotonic() - began
+            seconds = board.ended.get(plan.name, began) - began
             report = StageReport.from_manifest(manifest, ran=True, seconds=seconds, usage=sum(fresh, Usage()))
-            own.finish(report.summarise())
+            own.finish(report.summarise(), report.count())
             end(report)
 
     def _make_missing(self, spec: WorkerSpec, board: ChainBoard) -> None:

@@ -132,8 +132,7 @@ class Warner:
 
     def _say(self, text: str) -> None:
         self.said.append(text)
-        self.reporter.begin("warning", 0, "rows")
-        self.reporter.finish(text)
+        self.reporter.warn(text)
 
 
 def is_toy(dump: Path) -> bool:
