@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any, ClassVar
 
-from pipelines.errors import Busy, ConfigError, CorruptInput, SynthError, Unavailable
+from pipelines.errors import Busy as WorkspaceBusy
+from pipelines.errors import ConfigError, CorruptInput, SynthError, Unavailable
 from pipelines.services.clients.replies import (
     PATIENCE,
     RETRY,
@@ -275,7 +276,7 @@ def hold_claim(address: str, key: str, busy: str) -> Iterator[None]:
     keeping = Thread(target=keep, name="claim-keeper", daemon=True)
     try:
         if not try_patiently(ledger, lambda: ledger.claim([key]), OPENING):
-            raise Busy(busy)
+            raise WorkspaceBusy(busy)
         keeping.start()
         try:
             yield
