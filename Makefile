@@ -1,14 +1,15 @@
-# Two commands from a fresh clone: `make demo` and `make test`. Both make .venv first. `make test-vllm`, `test-clip` and `test-consumers` make their own.
+# Two commands from a fresh clone: `make demo` and `make test`. Both make .venv first. `make test-vllm`, `test-clip`, `test-ray` and `test-consumers` make their own.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 VLLM := .venv-vllm
 CLIP := .venv-clip
+RAY := .venv-ray
 # Trainers whose own loaders read what is exported; each has an environment under .venv-consumers.
 CONSUMERS ?= llamafactory ms-swift trl verl
 
-.PHONY: demo test test-slow bench-planted test-vllm test-clip test-consumers lint install clean
+.PHONY: demo test test-slow bench-planted test-vllm test-clip test-ray test-consumers test-prefect lint install clean
 
 install: $(STAMP)
 
@@ -49,10 +50,21 @@ test-clip: $(STAMP)
 	bash .ci/clip.sh $(CLIP) $(PYTHON)
 	$(CLIP)/bin/python -m pytest -m clip tests/clip
 
+# A real Prefect server with workers, from this clone and from a wheel: README's schedule as it stands.
+test-prefect: $(STAMP)
+	$(BIN)/pytest -n 0 -m prefect tests/flows
+
+# Two Ray nodes with a network, processes and folders of their own, a Prefect server and PostgreSQL 15; needs root.
+FAULTS ?= 4
+ALONE := unshare --mount --net --pid --fork --kill-child --mount-proc
+test-ray: $(STAMP)
+	bash .ci/ray.sh $(RAY) $(PYTHON)
+	$(ALONE) $(RAY)/bin/python -m pytest -n 0 -m ray tests/ray --faults $(FAULTS)
+
 # The loaders of trainers, without weights; tests of one without an environment are skipped.
 test-consumers: $(STAMP)
 	PYTHON=$(PYTHON) bash .ci/consumers.sh $(CONSUMERS)
 	$(BIN)/pytest -m consumers tests/consumers
 
 clean:
-	rm -rf $(VENV) $(VLLM) $(CLIP) .venv-consumers workspace
+	rm -rf $(VENV) $(VLLM) $(CLIP) $(RAY) .venv-consumers workspace

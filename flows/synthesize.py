@@ -1,122 +1,243 @@
-"""The whole pipeline as a flow: the functions and the bytes of ``synth run``, with a task for each shard.
+"""The whole pipeline as a flow: ``synth run`` with its parameters, its endings and its bytes.
 
-Manifests decide what is done, so Prefect caches nothing and stores no results.
+The loop is :func:`pipelines.run.loop.run_request`. What is Prefect's is where spans run and who hears how far the run
+is: a task run is a span of a chain. Manifests decide what is done, so Prefect caches nothing and stores no results.
 """
 
-import asyncio
-from contextlib import closing
+import logging
+import signal
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from uuid import UUID
 
-from prefect import flow, task
+from prefect import flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import State
+from prefect.exceptions import Abort, TerminationSignal
+from prefect.runtime import flow_run
+from prefect.states import Completed, Failed
+from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner
 from prefect.utilities.annotations import quote
 
-from pipelines.cli.commands import finish_run, list_asked_roles, load_config
-from pipelines.errors import BudgetSpent, ConfigError, ConservationError, GateNotMet
-from pipelines.run.assembly import Assembly
-from pipelines.run.corpora import ensure_corpus
-from pipelines.run.progress import SilentReporter
-from pipelines.run.runner import (
-    PlannedStage,
-    count_shards,
-    find_last,
-    list_pending_shards,
-    list_sources,
-    run_planned_whole,
-    seal_planned,
-    select_stages,
-    watching_replies,
-    write_record_shards,
+from flows.artifacts import publish_artifacts
+from flows.cluster import RayPool
+from flows.zombies import succeed
+from pipelines.cli.commands import load_config, name_limits
+from pipelines.config.settings import RunConfig
+from pipelines.errors import Busy, SynthError
+from pipelines.run.corpora import count_cores
+from pipelines.run.endings import naming_endings
+from pipelines.run.loop import RunRequest, run_request
+from pipelines.run.progress import LogReporter
+from pipelines.run.runner import find_last
+from pipelines.run.spans import (
+    Executor,
+    LocalExecutor,
+    Span,
+    SpanExecutor,
+    SpanProgress,
+    SpanReport,
+    WorkerSpec,
+    prepare_worker,
+    run_span,
 )
-from pipelines.run.stage import RecordStage
 from pipelines.run.stopping import heeding_signals
 from pipelines.run.workspace import Workspace
-from pipelines.services.clients.serving import owned_servers
+from pipelines.secrets import mask_keys
 
-SHARDS = 2
-"""Shards of one stage at a time; records in flight within a shard are those of its stage."""
-_FINAL = (BudgetSpent, ConfigError, ConservationError, GateNotMet)
-"""Errors that another try of a task would only meet again."""
+SKIPPED = "Skipped"
+"""State of a run that met a busy workspace. Of the type Completed: automations and parents see no failure."""
+ENDINGS = {1: "GateNotMet", 2: "Misconfigured", 3: "Unavailable"}
+"""States of the type Failed, by the code with which ``synth run`` ends; only after the last is it worth another try."""
+_TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "retries": 0, "task_run_name": "{name}"}
+"""A span is not tried again by Prefect: the executor runs again what a lost worker left, and errors are final."""
 
 
 @flow(name="synthesize", log_prints=True)
-def synthesize(
+def synthesize(  # noqa: PLR0913 - the options of `synth run`
     workspace: str = "workspace",
     recipe: str = "",
     settings: list[str] | None = None,
     until: str = "",
     configs: list[str] | None = None,
-) -> list[str]:
-    """Run a recipe in a workspace and return the releases' folders; stages and shards that are done are skipped."""
-    config = load_config(recipe, [Path(path) for path in configs or []], settings or [], last=find_last(until, []))
-    space = Workspace(Path(workspace).resolve())
-    with space.claim():
-        corpus, _ = ensure_corpus(config.corpus, space, SilentReporter(), config.runtime.workers)
-        with closing(Assembly(config, space, corpus)) as assembly:
-            planned = assembly.plan_stages(until)
-            chosen = select_stages(planned, until, [])
-            with owned_servers(config.models, list_asked_roles(config, chosen), space.logs):
-                for plan in chosen:
-                    if plan.folder.read_manifest() is None:
-                        shards = submit_stage(plan, config.runtime.shard_rows)
-                        seal_planned(plan, shards, assembly.corpus_entry)
-            releases, _, nothing = finish_run(assembly, planned, chosen)
-    if nothing:
-        raise GateNotMet(nothing)
-    return [str(release.path) for release in releases]
+    stages: list[str] | None = None,
+    limit: int = 0,
+    budget: float = 0.0,
+    fresh_replies: list[str] | None = None,
+    models: str = "",
+) -> list[str] | State[Any]:
+    """Run a recipe in a workspace and return the releases' folders; stages and shards that are done are skipped.
 
+    Args:
+        workspace: folder for everything a run makes.
+        recipe: shipped recipe; empty for demo.
+        settings: keys to change, as ``section.key=value``.
+        until: stop after this stage.
+        configs: TOML files over the recipe, the last one uppermost.
+        stages: run only these.
+        limit: at most this many seeds; 0 is the recipe's own.
+        budget: money this run may spend; 0 is no limit.
+        fresh_replies: roles and tools that are asked anew.
+        models: ``scripted`` for the players of the toy world.
 
-def submit_stage(plan: PlannedStage, shard_rows: int) -> int:
-    """Run what is missing of a stage as tasks and return its number of shards."""
-    if not isinstance(plan.stage, RecordStage):
-        return run_whole(_quote(plan), shard_rows)
-    with heeding_signals():
+    Returns:
+        The folders, or the state that says why not, by which a caller in Python meets the error itself.
+
+    Raises:
+        Abort: if the run was cancelled.
+        TerminationSignal: if it was interrupted otherwise.
+        ConservationError: or whatever else is a defect of synth.
+    """
+    try:
         # Prefect's own handler of SIGTERM would raise amid the loop, and requests in flight would be paid for nothing.
-        asyncio.run(_run_pending(plan))
-    return count_shards(plan)
+        with naming_endings(), heeding_signals():
+            files, limits = [Path(path) for path in configs or []], name_limits(limit, budget)
+            config = load_config(recipe, files, settings or [], limits, models, find_last(until, stages or []))
+            request = RunRequest(config, Path(workspace), until, tuple(stages or ()), tuple(fresh_replies or ()))
+            document = run_request(request, make_reporter(), make_executor(config), note_holder)
+            publish_artifacts(document)
+            document.check_released()
+    except SynthError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise name_interrupt() from error
+        if error.exit_code not in ENDINGS:
+            raise
+        return name_ending(error)
+    return [str(release.path) for release in document.releases]
 
 
-def _quote(plan: PlannedStage) -> Any:  # noqa: ANN401 - the task gets the plan itself
-    """Hide a plan from Prefect, which would walk through all of it in search of futures."""
-    return quote(plan)
+def name_ending(error: SynthError) -> State[Any]:
+    """Return the state of a run that ends early: an expected failure needs its words and no traceback."""
+    said = mask_keys(str(error))
+    if isinstance(error, Busy):
+        # Nothing is wrong: the run that holds the workspace makes what this one would have made.
+        return Completed(name=SKIPPED, message=said)
+    error.args = (said,)
+    return Failed(name=ENDINGS[error.exit_code], message=said, data=error)
 
 
-async def _run_pending(plan: PlannedStage) -> None:
-    """Run the missing shards; the first error is raised after all of them have ended."""
-    places = asyncio.Semaphore(SHARDS)
+def name_interrupt() -> Abort | TerminationSignal:
+    """Return what ends an interrupted run for Prefect, once what was in flight is recorded.
 
-    async def run(shard: int) -> None:
-        async with places:
-            await run_shard(_quote(plan), shard)
-
-    outcomes = await asyncio.gather(*map(run, list_pending_shards(plan)), return_exceptions=True)
-    for outcome in outcomes:
-        if isinstance(outcome, BaseException):
-            raise outcome
+    Who cancels a run reports the state himself when the process is gone; otherwise the run has crashed.
+    """
+    with get_client(sync_client=True) as client:
+        state = client.read_flow_run(UUID(str(flow_run.id))).state
+    cancelled = state is not None and state.is_cancelling()
+    return Abort("the run was cancelled") if cancelled else TerminationSignal(signal.SIGTERM)
 
 
-def is_worth_another_try(_task: object, _run: object, state: Any) -> bool:  # noqa: ANN401 - Prefect's own state
-    """Whether a task that failed may succeed when it is tried again."""
-    return not isinstance(state.data, _FINAL)
+def note_holder(workspace: Workspace) -> None:
+    """Note that this flow run holds a workspace, and end the one before it for Prefect where its process died."""
+    if closed := succeed(workspace, UUID(str(flow_run.id))):
+        get_run_logger().info("flow run %s died in this workspace; it is set to Crashed", closed)
 
 
-@task(
-    cache_policy=NO_CACHE,
-    persist_result=False,
-    retries=2,
-    retry_delay_seconds=[1, 5],
-    retry_condition_fn=is_worth_another_try,
-    task_run_name="{plan.name}-{shard:05d}",
-)
-async def run_shard(plan: PlannedStage, shard: int) -> None:
-    """Run one shard of a record stage on the loop of its stage."""
-    assert isinstance(plan.stage, RecordStage)
-    with watching_replies(plan):
-        await write_record_shards(plan.stage, plan.folder, list_sources(plan, [shard]), plan.in_flight)
+class RunLog(StringIO):
+    """A stream whose lines go to the log of the flow run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._log: Callable[[str], None] = get_run_logger().info
+        # One line a request of Prefect's own client would hide ours.
+        logging.getLogger("httpx").setLevel(logging.WARNING)
+
+    def write(self, text: str, /) -> int:
+        """Log a line."""
+        if text.strip():
+            self._log(text.rstrip("\n"))
+        return len(text)
 
 
-@task(cache_policy=NO_CACHE, persist_result=False, retries=0, task_run_name="{plan.name}-whole")
-def run_whole(plan: PlannedStage, shard_rows: int) -> int:
-    """Run a stage that sees its whole dataset; return its number of shards."""
-    return run_planned_whole(plan, shard_rows)
+def make_reporter() -> LogReporter:
+    """Return what tells the run's progress to Prefect's log."""
+    return LogReporter(RunLog())
+
+
+def make_executor(config: RunConfig) -> Executor:
+    """Return what makes shards as ``runtime.engine`` says, with a task run for each span."""
+    if config.runtime.engine == "local":
+        return LocalExecutor(_follow)
+    if config.runtime.engine == "ray":
+        return SpanExecutor(RayPool(config, make_span, _pass_on))
+    return SpanExecutor(TaskRunnerPool(config.runtime.workers or count_cores(), lambda: _make_processes(config)))
+
+
+def _make_processes(config: RunConfig) -> TaskRunner[Any]:
+    workers = config.runtime.workers or count_cores()
+    return ProcessPoolTaskRunner(max_workers=workers, initializer=prepare_worker)
+
+
+async def _follow(progress: SpanProgress) -> None:
+    # Quoted: Prefect would walk through it in search of futures.
+    await follow_span(progress.span.describe(), cast(SpanProgress, quote(progress)))
+
+
+@task(**_TASK)
+async def follow_span(name: str, progress: SpanProgress) -> None:
+    """Be the task run of a span that the flow's own loop makes, and end as it ends."""
+    await progress.ended
+
+
+class SpanFailed(Exception):
+    """Marks the task run of a span as failed, and carries its report to the driver."""
+
+    def __init__(self, report: SpanReport) -> None:
+        super().__init__(report)
+        self.report = report
+
+    def __str__(self) -> str:
+        return str(self.report.error)
+
+
+@task(**_TASK)
+def make_span(name: str, spec: WorkerSpec, span: Span) -> SpanReport:
+    """Make a span in a worker process."""
+    report = run_span(spec, span)
+    if report.error is not None:
+        raise SpanFailed(report)
+    return report
+
+
+@dataclass(slots=True)
+class TaskRunnerPool:
+    """Worker processes of a Prefect task runner; each span is a task run."""
+
+    workers: int
+    make_runner: Callable[[], TaskRunner[Any]]
+    _runner: TaskRunner[Any] | None = None
+
+    def open(self) -> None:
+        """Start the runner."""
+        self._runner = self.make_runner()
+        self._runner.__enter__()
+
+    def submit(self, spec: WorkerSpec, span: Span) -> "Future[SpanReport]":
+        """Have a worker run a span as a task run."""
+        assert self._runner is not None
+        future: Future[SpanReport] = Future()
+        parameters = {"name": span.describe(), "spec": quote(spec), "span": quote(span)}
+        self._runner.submit(make_span, parameters).add_done_callback(lambda told: _pass_on(told, future))
+        return future
+
+    def close(self) -> None:
+        """End the runner's processes, each after its span."""
+        if self._runner is not None:
+            self._runner.__exit__(None, None, None)
+            self._runner = None
+
+
+def _pass_on(told: Any, future: "Future[SpanReport]") -> None:  # noqa: ANN401 - a Prefect future of any runner
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(told.result())
+    except SpanFailed as failed:
+        future.set_result(failed.report)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is told
+        future.set_exception(error)

@@ -5,18 +5,22 @@
     SynthError
     ├── ConfigError          configuration or input is wrong; nothing was written (exit 2)
     │   └── CorruptInput     an input file is not what it claims to be, or ends too early
+    │       └── Damaged      a file that synth wrote is gone or has other bytes
     ├── RecordFailed         this one row cannot be processed; it becomes a failed row
     ├── ServiceError         of a service
     │   ├── RateLimited      wait and repeat; not counted as a failure
     │   ├── BudgetSpent      the run's budget is spent: stop, run again with a larger one (exit 3)
     │   ├── QueryTimeout     no complete reply came: ask for less
     │   └── Unavailable      a service, disk or lock is unavailable; stop, run again to continue (exit 3)
-    │       └── UnusableReplies   a model answers, but with nothing that can be used
+    │       ├── UnusableReplies   a model answers, but with nothing that can be used
+    │       └── Busy              another run holds the workspace
     ├── GateNotMet           a verification or quality gate is not met (exit 1)
     └── ConservationError    rows were lost or invented: a defect of synth itself, never caught (exit 4)
 
 A refused row is no error: it is a ``schemas.base.Rejection`` with a reason.
 """
+
+from pathlib import Path
 
 DEFECT = 4
 """Exit code of a defect of synth itself."""
@@ -36,6 +40,24 @@ class ConfigError(SynthError):
 
 class CorruptInput(ConfigError):
     """An input file is not what it claims to be, or ends before it should."""
+
+
+class Damaged(CorruptInput):
+    """A file that synth wrote is gone or has other bytes than it was written with.
+
+    Args:
+        path: the file.
+        what: a predicate, such as ``is missing``.
+        remedy: what to do about it.
+    """
+
+    def __init__(self, path: Path, what: str, remedy: str = "run `synth run`, which makes it again") -> None:
+        super().__init__(f"{path}: {what}; {remedy}")
+        self.path, self.what, self.remedy = path, what, remedy
+
+    def __reduce__(self) -> tuple[type["Damaged"], tuple[Path, str, str]]:
+        """Return what makes it again: it travels between processes."""
+        return Damaged, (self.path, self.what, self.remedy)
 
 
 class RecordFailed(SynthError):
@@ -79,6 +101,10 @@ class UnusableReplies(Unavailable):
     """Most replies of a model cannot be used: a fault of the service until the opposite is shown."""
 
 
+class Busy(Unavailable):
+    """Another run holds the workspace."""
+
+
 class BudgetSpent(ServiceError):
     """The run's budget is spent. Requests in flight finish and are recorded; no more are sent.
 
@@ -91,6 +117,10 @@ class BudgetSpent(ServiceError):
             f"the budget of this run is spent: {spent}; run the same command again to continue with the same budget"
         )
         self.spent = spent
+
+    def __reduce__(self) -> tuple[type["BudgetSpent"], tuple[str]]:
+        """Return what makes it again: an exception is pickled by its message, which is made here."""
+        return type(self), (self.spent,)
 
 
 class GateNotMet(SynthError):

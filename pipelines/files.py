@@ -100,6 +100,14 @@ def clear_temps(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+def remove_whole(path: Path) -> None:
+    """Remove a file, or a folder whole or not at all: what a crash leaves of it is a temporary folder."""
+    if path.is_dir():
+        shutil.rmtree(path.rename(make_temp_path(path)))
+    else:
+        path.unlink(missing_ok=True)
+
+
 def explain_os_error(error: OSError, doing: str) -> SynthError:
     """Return the synth error that an operating system error stands for.
 

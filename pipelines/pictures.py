@@ -20,7 +20,7 @@ from PIL import GifImagePlugin, Image, JpegImagePlugin, PngImagePlugin, WebPImag
 from PIL.Image import DecompressionBombError
 from PIL.ImageFile import ImageFile
 
-from pipelines.errors import ConfigError, CorruptInput, RecordFailed
+from pipelines.errors import ConfigError, Damaged, RecordFailed
 from pipelines.files import explain_os_error, write_bytes
 from schemas.datasets import Picture
 
@@ -389,19 +389,19 @@ class PictureStore:
         """Return a picture's bytes, hashed again.
 
         Raises:
-            CorruptInput: if the file is missing or is not the picture that its name says.
+            Damaged: if the file is missing or is not the picture that its name says.
         """
         path = self.path(picture.sha256, picture.extension)
-        return _read_stored(path, picture.sha256, f"the row of {picture.file} needs this picture")
+        return _read_stored(path, picture.sha256, f"the row of {picture.file} needs it")
 
     def load(self, sha256: str) -> tuple[bytes, str]:
         """Return the bytes and the media type of a picture known by its content alone, hashed again.
 
         Raises:
-            CorruptInput: if the store has no such picture, or its file was changed.
+            Damaged: if the store has no such picture, or its file was changed.
         """
         path = next(iter(sorted((self.folder / sha256[:2]).glob(f"{sha256}.*"))), self.path(sha256, "*"))
-        data = _read_stored(path, sha256, "bring it back or ground again")
+        data = _read_stored(path, sha256, "a row needs it")
         return data, f"image/{_MEDIA.get(path.suffix, path.suffix[1:])}"
 
 
@@ -409,9 +409,9 @@ def _read_stored(path: Path, sha256: str, needed: str) -> bytes:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise CorruptInput(f"image store: {path}: {error.strerror}; {needed}") from error
+        raise Damaged(path, f"cannot be read ({error.strerror}), and {needed}") from error
     if (found := hashlib.sha256(data).hexdigest()) != sha256:
-        raise CorruptInput(f"{path}: sha256 is {found}, the file was changed; delete it and ground again")
+        raise Damaged(path, f"has another sha256, {found}: the file was changed")
     return data
 
 

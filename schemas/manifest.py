@@ -66,6 +66,8 @@ class ShardSidecar(ManifestPart):
     files: tuple[FileEntry, ...]
     usage: Usage
     seconds: float
+    used: FileEntry | None = None
+    """The keys of the recorded replies that the shard used; None if it used none."""
 
 
 class ModelEntry(ManifestPart):

@@ -635,13 +635,13 @@ class PictureSwaps:
     @cached_property
     def _pictured(self) -> dict[str, NDArray[np.uint32]]:
         """Nodes whose page shows a picture that is at hand and can be read, ascending, by type."""
-        folder = self.ground.corpus.folder
-        images = pq.read_table(folder / "images.parquet", columns=["file", "path", "phash", "error"])
+        corpus = self.ground.corpus
+        images = pq.read_table(corpus.table("images"), columns=["file", "path", "phash", "error"])
         usable = pc.and_(pc.and_(pc.not_equal(images["path"], ""), pc.not_equal(images["phash"], "")),
                          pc.equal(images["error"], ""))  # fmt: skip
         files = images["file"].filter(usable).combine_chunks()
         nodes: defaultdict[str, list[int]] = defaultdict(list)
-        with pq.ParquetFile(folder / "pages.parquet") as pages:
+        with pq.ParquetFile(corpus.table("pages")) as pages:
             for batch in pages.iter_batches(columns=_COLUMNS):
                 kept = batch.filter(pc.is_in(batch.column("image"), value_set=files))
                 for node, kind, _ in zip(*(column.to_pylist() for column in kept.columns), strict=True):

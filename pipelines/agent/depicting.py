@@ -238,7 +238,7 @@ class CandidateLister:
         if self.fetch is None or None not in images.values():
             return {}
         # The first call takes seconds, for which no other record should wait.
-        pages = self.corpus.folder / "pages.parquet"
+        pages = self.corpus.table("pages")
         return await asyncio.to_thread(find_shared_leads, pages, self.corpus.digest)
 
     async def _ask_about(self, state: _Progress, images: Mapping[str, CorpusImage | None]) -> None:

@@ -265,9 +265,26 @@ class UnscoredWatch:
         Raises:
             GateNotMet: if more than the share are unscored.
         """
+        self.merge((verdict == "unscored", 1), problem)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many answers were unscored, of how many."""
         with self._lock:
-            self._seen += 1
-            self._unscored += verdict == "unscored"
+            return self._unscored, self._seen
+
+    def merge(self, counts: tuple[int, int], problem: str = "") -> None:
+        """Count answers that were counted elsewhere, or one.
+
+        Args:
+            counts: unscored answers, and all.
+            problem: why the last one is unscored, for the message.
+
+        Raises:
+            GateNotMet: if more than the share are unscored.
+        """
+        with self._lock:
+            self._unscored, self._seen = self._unscored + counts[0], self._seen + counts[1]
             unscored, seen = self._unscored, self._seen
         if seen >= self._least and unscored > self._limit * seen:
             raise GateNotMet(

@@ -11,6 +11,7 @@ their digest. It appears whole or not at all, and is mapped into memory, so that
 
 import asyncio
 import fcntl
+import shutil
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 from pipelines.agent.depicting import encode_readable
 from pipelines.agent.observations import Thumbnails, credit_picture
 from pipelines.checks.pictures import Copy
+from pipelines.checksums import is_whole, open_checked, write_checksums
 from pipelines.corpus.search import make_page_url
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import MappedTable, TableWriter
@@ -200,7 +202,7 @@ class LocalImageSearch:
             Unavailable: if the picture of a thumbnail is missing, or the thumbnail cannot be written.
         """
         phash = await asyncio.to_thread(compute_phash, picture.path)
-        indexes = [read_index(self.corpus.folder / "images.parquet", self.corpus.digest)]
+        indexes = [read_index(self.corpus.table("images"), self.corpus.digest)]
         if self.fetched is not None:
             indexes.append(await asyncio.to_thread(self.fetched.open_index))
         shown: list[Found] = []
@@ -216,7 +218,7 @@ class LocalImageSearch:
 
     def find_copies(self, phash: str, count: int = 20) -> tuple[Copy, ...]:
         """Return at most ``count`` files whose hash is near one (16 hex digits), nearest first, then by file name."""
-        index = read_index(self.corpus.folder / "images.parquet", self.corpus.digest)
+        index = read_index(self.corpus.table("images"), self.corpus.digest)
         near, distances = self._find_near(index, phash)
         found = ((place, index.titles[place][: index.leads[place] or None]) for place in near[:count])
         return tuple(Copy(index.files[place], titles, int(distances[place])) for place, titles in found)
@@ -292,6 +294,7 @@ def open_index(folder: Path) -> ClipIndex:
     pictures = MappedTable(folder, "pictures")
     if not len(pictures):
         return ClipIndex(np.empty((0, 0), dtype=np.float32), pictures)
+    open_checked(folder / EMBEDDINGS).check()
     try:
         return ClipIndex(np.memmap(folder / EMBEDDINGS, "<f4", "r").reshape(len(pictures), -1), pictures)
     except (OSError, ValueError) as error:
@@ -360,11 +363,13 @@ class ClipImageSearch:
     async def _open(self, parts: list[str], chunks: Iterable[list["Usable"]]) -> ClipIndex:
         key = digest_value([VERSION, self.corpus.digest, self.encoder.identity, *parts])[:32]
         place = self.folder / key
-        if not place.is_dir():
+        if not is_whole(place):
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 async with self._hold(self.folder / f"{key}.lock"):
-                    if not place.is_dir():
+                    if not is_whole(place):
+                        shutil.rmtree(place, ignore_errors=True)
+                        open_index.cache_clear()
                         await self._make(place, chunks)
             except OSError as error:
                 raise explain_os_error(error, f"index of pictures in {self.folder}") from error
@@ -398,17 +403,18 @@ class ClipImageSearch:
             yield
 
     async def _make(self, place: Path, chunks: Iterable[list["Usable"]]) -> None:
-        with (
-            drafting_folder(place) as draft,
-            (draft / EMBEDDINGS).open("wb") as target,
-            TableWriter(draft, "pictures", _PICTURES, mapped=True) as table,
-        ):
-            for chunk in chunks:
-                rows = await encode_readable(self.encoder, [picture for _, _, picture in chunk])
-                for (file, titles, _), row in zip(chunk, rows, strict=True):
-                    if row is not None:
-                        target.write(row.astype("<f4").tobytes())
-                        table.write_rows([(file, titles)])
+        with drafting_folder(place) as draft:
+            with (
+                (draft / EMBEDDINGS).open("wb") as target,
+                TableWriter(draft, "pictures", _PICTURES, mapped=True) as table,
+            ):
+                for chunk in chunks:
+                    rows = await encode_readable(self.encoder, [picture for _, _, picture in chunk])
+                    for (file, titles, _), row in zip(chunk, rows, strict=True):
+                        if row is not None:
+                            target.write(row.astype("<f4").tobytes())
+                            table.write_rows([(file, titles)])
+            write_checksums(draft)
 
 
 Usable = tuple[str, tuple[str, ...], PictureFile]
@@ -419,7 +425,7 @@ def read_usable(corpus: Corpus) -> Iterator[list[Usable]]:
     """Yield the corpus's pictures that are at hand, can be decoded and stand in an article, by file name, in chunks."""
     columns = ["file", "title", "shown", "path", "sha256", "phash"]
     held: list[Usable] = []
-    with pq.ParquetFile(corpus.folder / "images.parquet") as file:
+    with pq.ParquetFile(corpus.table("images")) as file:
         for batch in file.iter_batches(CHUNK, columns=columns):
             rows = [row for row in batch.to_pylist() if row["phash"] and row["path"] and (row["title"] or row["shown"])]
             held += [_locate(corpus, row) for row in rows]

@@ -9,6 +9,8 @@ from pipelines.cli.console import (
     WORKSPACE,
     ConfigOption,
     JsonOption,
+    LimitOption,
+    ModelsOption,
     RecipeOption,
     SetOption,
     WorkspaceOption,
@@ -20,14 +22,41 @@ from pipelines.cli.console import (
     to_json,
 )
 
+NIGHTLY = "0 2 * * *"
+
 
 @app.command("deploy")
-def deploy_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False) -> None:
-    """Register the deployments of prefect.yaml with the Prefect server of this environment."""
-    from pipelines.cli.commands import deploy_flows
+def deploy_command(  # noqa: PLR0913 - a command line has the options it has
+    recipe: RecipeOption = "",
+    config: ConfigOption = None,
+    limit: LimitOption = 0,
+    budget: Annotated[float, typer.Option("--budget", min=0.0, help="Money a run may spend; 0 is no limit.")] = 0.0,
+    models: ModelsOption = "",
+    set_: SetOption = None,
+    cron: Annotated[str, typer.Option("--cron", help="When the run starts: minute hour day month weekday.")] = NIGHTLY,
+    timezone: Annotated[str, typer.Option("--timezone", help="Of --cron, such as Europe/Berlin.")] = "UTC",
+    name: Annotated[str, typer.Option("--name", help="Of this workspace, where a server runs several.")] = "",
+    split: Annotated[bool, typer.Option("--split", help="Schedule the run in parts, each in its own pool.")] = False,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a Prefect server a run every night: pools, limits, schedules; a second time changes nothing."""
+    from pipelines.cli.commands import load_config, name_limits
+    from pipelines.cli.deploying import Schedule, deploy_run, describe_deployed
 
-    deployed = deploy_flows()
-    emit_json(deployed) if as_json else emit("\n".join(deployed["deployments"]))
+    # Refused now and not at two in the night.
+    load_config(recipe, config, set_ or [], name_limits(limit, budget), models)
+    parameters = {
+        "workspace": str(workspace.resolve()),
+        "recipe": recipe,
+        "configs": [str(path.resolve()) for path in config or []],
+        "limit": limit,
+        "budget": budget,
+        "settings": set_ or [],
+        "models": models,
+    }
+    deployed = deploy_run(parameters, Schedule(cron, timezone, name, split))
+    emit_json(deployed) if as_json else emit(describe_deployed(deployed))
 
 
 @app.command("world")

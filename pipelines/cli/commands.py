@@ -1,12 +1,8 @@
 """The commands of the CLI as functions that take values and return values."""
 
 import asyncio
-import os
-import subprocess
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -15,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from pipelines.cli.doctor import look_at_judges
-from pipelines.cli.warn import Warner
 from pipelines.config.loading import (
     apply_setting,
     choose_players,
@@ -27,115 +21,22 @@ from pipelines.config.loading import (
 )
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
-from pipelines.errors import ConfigError, GateNotMet, ServiceError, SynthError, Unavailable
-from pipelines.release.manifest import PublishedRelease, read_release_manifest
-from pipelines.run.assembly import SOURCES, Assembly, list_missing_roles, make_evaluator, make_page_reader
-from pipelines.run.chains import run_stages
-from pipelines.run.corpora import ensure_corpus, find_dump
-from pipelines.run.models import JUDGES, Roles, check_renewable
-from pipelines.run.progress import Reporter, make_reporter, timing
-from pipelines.run.publishing import publish_run, report_corpus
-from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, select_stages
+from pipelines.errors import ConfigError, GateNotMet, ServiceError, SynthError
+from pipelines.release.manifest import read_release_manifest
+from pipelines.run.assembly import SOURCES, make_evaluator, make_page_reader
+from pipelines.run.jsonlog import start_json_log
+from pipelines.run.loop import RunDocument, RunRequest, run_request
+from pipelines.run.models import JUDGES, Roles
+from pipelines.run.progress import Reporter, make_reporter
+from pipelines.run.spans import make_executor
 from pipelines.run.workspace import Workspace
-from pipelines.services.clients.replies import renew
 from pipelines.services.clients.serving import owned_servers
-from pipelines.services.prompting import check_prompts
 from schemas.reasons import STAGE_REASONS
 
 if TYPE_CHECKING:
     from pipelines.cli.judge_card import JudgeReport
     from pipelines.cli.plan import RunEstimate
     from pipelines.release.verify import VerifyReport
-
-SHOWN_REASONS = 3
-"""Reasons of a stage that the message of an empty release names."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunDocument:
-    """What ``synth run`` did: the funnel of every stage and the releases."""
-
-    recipe: str
-    workspace: Path
-    stages: tuple[StageReport, ...]
-    releases: tuple[PublishedRelease, ...]
-    published: bool
-    """Whether releases were written in this run, and not only found."""
-    seconds: float
-    nothing: str
-    """What each stage took, when all ran and nothing is released; empty otherwise."""
-    warnings: tuple[str, ...]
-
-    def check_released(self) -> None:
-        """Raise an error unless something is released or was not to be.
-
-        Raises:
-            GateNotMet: with what each stage took.
-        """
-        if self.nothing:
-            raise GateNotMet(self.nothing)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the document of ``synth run --json`` (DESIGN section 7)."""
-        return {
-            "run": {"recipe": self.recipe, "workspace": str(self.workspace), "seconds": round(self.seconds, 3)},
-            "stages": [_describe_report(report) for report in self.stages],
-            "releases": [
-                {"dataset": r.dataset, "version": r.version, "path": str(r.path), "rows": r.rows} for r in self.releases
-            ],
-            "warnings": list(self.warnings),
-        }
-
-    def make_table(self) -> Table:
-        """Return the funnel as a table."""
-        table = Table(title=f"{self.recipe}: rows in = kept + rejected + failed")
-        table.add_column("stage")
-        paid = any(report.usage.cost or report.usage.gpu_seconds for report in self.stages)
-        shown = ["in", "kept", "rejected", "failed", "out", "seconds", "calls", "recorded"]
-        for name in [*shown, *(["tokens", "GPU s", "cost"] if paid else [])]:
-            table.add_column(name, justify="right")
-        for report in self.stages:
-            numbers = [report.rows_in, report.kept, sum(report.rejected.values()), report.failed, report.rows_out]
-            seconds = f"{report.seconds:.1f}" if report.ran else "-"
-            used = report.usage
-            usage = [f"{used.calls:,}", f"{used.cached_calls:,}"]
-            if paid:
-                usage += [f"{used.tokens_in + used.tokens_out:,}", f"{used.gpu_seconds:,.1f}", f"{used.cost:,.4f}"]
-            table.add_row(report.stage, *(f"{number:,}" for number in numbers), seconds, *usage)
-        return table
-
-    def summarise(self) -> str:
-        """Return the closing lines: why rows were refused, the releases, and what was done."""
-        lines = [f"{report.stage} rejected: {report.describe_reasons()}" for report in self.stages if report.rejected]
-        lines += [f'{r.stage} failed: {r.failed:,}; see `synth sql "from failures"`' for r in self.stages if r.failed]
-        lines += [f"{r.dataset} {r.version}: {r.rows:,} rows in {r.path}" for r in self.releases]
-        ran = [report.stage for report in self.stages if report.ran] + ["publishing"] * self.published
-        if not ran:
-            lines.append(f"Nothing to do: all {len(self.stages)} stages were complete ({self.seconds:.1f} s).")
-        else:
-            lines.append(f"Done in {self.seconds:.1f} s; ran {', '.join(ran)}.")
-        return "\n".join(lines)
-
-
-def _describe_report(report: StageReport) -> dict[str, Any]:
-    return {
-        "stage": report.stage,
-        "key": report.key,
-        "ran": report.ran,
-        "rows_in": report.rows_in,
-        "kept": report.kept,
-        "rejected": report.rejected,
-        "failed": report.failed,
-        "rows_out": report.rows_out,
-        "seconds": report.seconds,
-        "calls": report.usage.calls,
-        "cached_calls": report.usage.cached_calls,
-        "retries": report.usage.retries,
-        "tokens": report.usage.tokens_in + report.usage.tokens_out,
-        "gpu_seconds": round(report.usage.gpu_seconds, 3),
-        "cost": round(report.usage.cost, 6),
-        "cost_per_kept": round(report.paid / report.kept, 6) if report.kept else None,
-    }
 
 
 def load_config(
@@ -169,6 +70,20 @@ def load_config(
     return make_config(tables, settings, last)
 
 
+def choose_log(recipe: str, paths: Sequence[Path] | None, settings: Sequence[str]) -> None:
+    """Begin a log in JSON if the configuration asks for one, although the rest of it may be wrong."""
+    tables: dict[str, Any] = {}
+    # What is wrong is told by :func:`load_config`, in the log that is chosen here.
+    with suppress(ConfigError):
+        tables = read_layers(recipe or ("" if paths else "demo"), paths or ())
+    for setting in settings:
+        with suppress(ConfigError):
+            apply_setting(tables, setting)
+    runtime = tables.get("runtime")
+    if isinstance(runtime, dict) and runtime.get("log") == "json":
+        start_json_log()
+
+
 def name_limits(seeds: int, money: float) -> list[str]:
     """Return the options ``--limit`` and ``--budget`` as settings; 0 is none."""
     named = {"seeds.limit": seeds, "budget.money": money}
@@ -178,91 +93,29 @@ def name_limits(seeds: int, money: float) -> list[str]:
 def run_recipe(
     config: RunConfig, root: Path, until: str, only: Sequence[str], fresh: Sequence[str] = ()
 ) -> RunDocument:
-    """Run the missing parts of a recipe in a workspace, in this process.
-
-    Args:
-        config: of the run.
-        root: the workspace.
-        until: last stage to run, empty for all.
-        only: run just these stages; empty for all.
-        fresh: roles and tools whose recorded replies are not used from now on.
-
-    Raises:
-        ConfigError: if configuration or input is wrong; nothing was written that a later run would trust.
-        Unavailable: if another run holds the workspace, a disk is full, or a service is unavailable.
-        BudgetSpent: if the budget is spent; all paid replies are recorded.
-    """
-    workspace, warner = Workspace(root.resolve()), Warner(make_reporter())
-    check_renewable(config, fresh)
-    if missing := list_missing_roles(config, find_last(until, only)):
-        raise ConfigError(explain_missing(missing))
-    check_judges(config)
-    check_prompts(config.prompts.dir)
-    with timing() as spent, workspace.claim():
-        if fresh:
-            renew(workspace.replies, fresh)
-        reports, (releases, published, nothing) = _run_claimed(config, workspace, until, only, warner)
-    return RunDocument(
-        config.recipe,
-        workspace.root,
-        tuple(reports),
-        tuple(releases),
-        published,
-        spent[0],
-        nothing,
-        tuple(warner.said),
+    """Run the missing parts of a recipe in a workspace, and say on stderr how far it is; see :func:`run_request`."""
+    return run_request(
+        RunRequest(config, root, until, tuple(only), tuple(fresh)), make_reporter(), make_executor(config)
     )
 
 
-def _run_claimed(
-    config: RunConfig, workspace: Workspace, until: str, only: Sequence[str], warner: Warner
-) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool, str]]:
-    reporter, last = warner.reporter, find_last(until, only)
-    # A world that is generated here is no part of the corpus's time.
-    warner.warn_of_start(config, find_dump(config.corpus, workspace, reporter), last)
-    with timing() as spent:
-        corpus, built = ensure_corpus(config.corpus, workspace, reporter, config.runtime.workers)
-    reports = [report_corpus(corpus, built, spent[0])]
-    reporter.begin("corpus", 0, "pages")
-    reporter.finish(reports[0].summarise())
-    warner.warn_of_stage(reports[0])
-    assembly = Assembly(config, workspace, corpus)
-    with closing(assembly):
-        assembly.roles.say = reporter.note
-        planned = [] if last == "corpus" else assembly.plan_stages(last)
-        reporter.watch(assembly.seeing.describe_fetching)
-        chosen = select_stages(planned, until, only) if planned else []
-
-        def end(report: StageReport) -> None:
-            reports.append(report)
-            warner.warn_of_stage(report)
-            if 0 < report.rows_in == report.failed:
-                finish_run(assembly, planned, [])
-                raise GateNotMet(
-                    f'{report.stage}: all {report.failed:,} rows failed; `synth sql "from failures"` says why'
-                )
-
-        with owned_servers(config.models, list_asked_roles(config, chosen), workspace.logs):
-            run_stages(chosen, assembly.corpus_entry, config.runtime.shard_rows, reporter, end)
-        return reports, finish_run(assembly, planned, chosen)
-
-
-def check_judges(config: RunConfig) -> None:
-    """Refuse a judge that is the very model it judges, or its own second.
-
-    Raises:
-        ConfigError: naming the roles.
-    """
-    wrong = [finding for finding in look_at_judges(config) if finding.state == "problem"]
-    if wrong:
-        raise ConfigError(f"models: {wrong[0].what}: {wrong[0].detail}; two models of one name need a revision each")
-
-
-def list_asked_roles(config: RunConfig, chosen: Sequence[PlannedStage]) -> tuple[str, ...]:
-    """Return the roles whose models the stages that are still to run may ask."""
-    pending = [plan for plan in chosen if plan.folder.read_manifest() is None]
-    asked = {entry.role for plan in pending for entry in plan.stage.models()}
-    return tuple(role for role in config.models.list_roles() if role in asked)
+def render_run(document: RunDocument) -> Table:
+    """Return the funnel of a run as a table."""
+    table = Table(title=f"{document.recipe}: rows in = kept + rejected + failed")
+    table.add_column("stage")
+    paid = any(report.usage.cost or report.usage.gpu_seconds for report in document.stages)
+    shown = ["in", "kept", "rejected", "failed", "out", "seconds", "calls", "recorded"]
+    for name in [*shown, *(["tokens", "GPU s", "cost"] if paid else [])]:
+        table.add_column(name, justify="right")
+    for report in document.stages:
+        numbers = [report.rows_in, report.kept, sum(report.rejected.values()), report.failed, report.rows_out]
+        seconds = f"{report.seconds:.1f}" if report.ran else "-"
+        used = report.usage
+        usage = [f"{used.calls:,}", f"{used.cached_calls:,}"]
+        if paid:
+            usage += [f"{used.tokens_in + used.tokens_out:,}", f"{used.gpu_seconds:,.1f}", f"{used.cost:,.4f}"]
+        table.add_row(report.stage, *(f"{number:,}" for number in numbers), seconds, *usage)
+    return table
 
 
 def plan_by_sample(config: RunConfig, root: Path, seeds: int) -> "tuple[RunEstimate, SynthError | None]":
@@ -290,50 +143,6 @@ def plan_by_sample(config: RunConfig, root: Path, seeds: int) -> "tuple[RunEstim
         workspace.note_latest(before)
         write_catalogue(workspace.root)
     return replace(estimate_run(config, root), sample=measure_sample(sample, root)), ended
-
-
-def finish_run(
-    assembly: Assembly, planned: Sequence[PlannedStage], chosen: Sequence[PlannedStage]
-) -> tuple[list[PublishedRelease], bool, str]:
-    """Note what the run used, publish its releases when it got that far, and write the catalogue of views.
-
-    Returns:
-        The releases, whether they were written now, and, if all stages ran and nothing is released, what each took.
-    """
-    # Imported here, as publishing is below, because no stage needs them and a run starts sooner without.
-    from pipelines.run.views import write_catalogue
-
-    workspace = assembly.workspace
-    complete = {plan.name: plan.key for plan in planned if plan.folder.read_manifest() is not None}
-    last = bool(chosen) and chosen[-1].name == "releases"
-    releases, written = publish_run(assembly, planned) if last else ([], False)
-    published = {f"release:{r.dataset}": r.version for r in releases}
-    used = {"corpus": assembly.corpus.folder.name, **complete}
-    workspace.note_latest({**used, **_list_later(workspace, planned, used), **published})
-    write_catalogue(workspace.root)
-    empty = last and not any(release.rows for release in releases)
-    return releases, written, f"nothing was released: {'; '.join(map(_describe_loss, planned))}" if empty else ""
-
-
-def _describe_loss(plan: PlannedStage) -> str:
-    """Return what a sealed stage took of its rows."""
-    manifest = plan.folder.read_manifest()
-    if manifest is None:
-        return f"{plan.name} did not run"
-    lost = Counter(manifest.rejected) + Counter({"failed": manifest.failed})
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in lost.most_common(SHOWN_REASONS) if count)
-    return f"{plan.name} kept {manifest.kept:,} of {manifest.rows_in:,}" + (f" ({reasons})" if reasons else "")
-
-
-def _list_later(workspace: Workspace, planned: Sequence[PlannedStage], used: Mapping[str, str]) -> dict[str, str]:
-    """Return the stages after the planned ones that an earlier run of this configuration made from these very rows."""
-    found = dict(used)
-    latest = workspace.read_latest()
-    for name in STAGE_ORDER[STAGE_ORDER.index(planned[-1].name) + 1 :] if planned else ():
-        manifest = workspace.stage(name, latest[name]).read_manifest() if name in latest else None
-        if manifest is not None and manifest.config_digest == planned[-1].config_digest:
-            found |= {name: latest[name]} if all(found.get(e.name) == e.key for e in manifest.inputs) else {}
-    return {name: key for name, key in found.items() if name not in used}
 
 
 def measure_judges(
@@ -369,23 +178,6 @@ def describe_stages() -> tuple[dict[str, Any], Table]:
     for name, sources in stages:
         table.add_row(name, ", ".join(sources), ", ".join(STAGE_REASONS[name]))
     return {"stages": rows, "recipes": list_recipes()}, table
-
-
-def deploy_flows() -> dict[str, list[str]]:
-    """Register ``prefect.yaml`` with the Prefect server at ``PREFECT_API_URL``.
-
-    Raises:
-        ConfigError: if no server is named.
-        Unavailable: if the server refuses or cannot be reached.
-    """
-    if not os.environ.get("PREFECT_API_URL"):
-        raise ConfigError("deploy: PREFECT_API_URL is not set; start `prefect server start` and export its address")
-    root = Path(__file__).resolve().parents[2]
-    command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise Unavailable(f"deploy: prefect answered: {(done.stderr or done.stdout).strip()[-500:]}")
-    return {"deployments": [line.strip() for line in done.stdout.splitlines() if "/" in line and "'" in line]}
 
 
 @dataclass(frozen=True, slots=True)

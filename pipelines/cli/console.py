@@ -1,7 +1,6 @@
 """The console: what commands are registered with, their common options, and how they print and fail."""
 
 import json
-import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -88,36 +87,42 @@ def guarded(call: Callable[[], None], arguments: Sequence[str]) -> None:
         from pipelines.cli.defects import report_defect
 
         report_defect(error, arguments)
+    finally:
+        from pipelines.run.jsonlog import stop_json_log
+
+        stop_json_log()
 
 
 def _call(call: Callable[[], None]) -> None:
-    from pipelines.errors import ConservationError, SynthError, Unavailable
-    from pipelines.files import explain_os_error
+    from pipelines.errors import ConservationError, SynthError
+    from pipelines.run.endings import naming_endings
     from pipelines.run.stopping import heeding_signals
 
     try:
-        with heeding_signals():
+        with naming_endings(), heeding_signals():
             call()
     except ConservationError:
         raise
     except SynthError as error:
         fail(error)
-    except OSError as error:
-        if error.errno is None:
-            raise
-        fail(explain_os_error(error, "synth"))
-    except sqlite3.OperationalError as error:
-        fail(Unavailable(f"synth: {error}; free space and run the same command again"))
-    except MemoryError:
-        fail(Unavailable("synth: out of memory; allow more, or a smaller runtime.concurrency, and run it again"))
-    except KeyboardInterrupt:
-        fail(Unavailable("synth: interrupted; the same command goes on from here"))
 
 
 def fail(error: Any) -> None:  # noqa: ANN401 - a SynthError, whose class is imported late
     """Write one line to stderr, without any key, and leave with the error's exit code."""
+    say_end(str(error), error.exit_code)
+    raise SystemExit(error.exit_code)
+
+
+def say_end(text: str, code: int, trace: str = "") -> None:
+    """Write to stderr why a command ends, without any key: a line that begins so, after a traceback, or one of JSON."""
+    import logging
+
+    from pipelines.run.jsonlog import find_json_log, log_event
     from pipelines.secrets import mask_keys
 
-    said = mask_keys(str(error))
-    sys.stderr.write(f"synth: {said}\n" if not said.startswith("synth:") else f"{said}\n")
-    raise SystemExit(error.exit_code)
+    said = mask_keys(text)
+    if find_json_log() is not None:
+        keys = {"exit_code": code} | ({"error": mask_keys(trace)} if trace else {})
+        log_event("error", said, keys, logging.ERROR)
+    else:
+        sys.stderr.write(trace + (f"synth: {said}\n" if not said.startswith("synth:") else f"{said}\n"))

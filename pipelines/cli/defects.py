@@ -2,7 +2,6 @@
 
 import os
 import platform
-import sys
 import time
 import traceback
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import gettempdir
 
-from pipelines.cli.console import WORKSPACE
+from pipelines.cli.console import WORKSPACE, say_end
 from pipelines.errors import DEFECT
 from pipelines.files import write_text
 from pipelines.run.workspace import Workspace
@@ -30,9 +29,9 @@ def report_defect(error: Exception, arguments: Sequence[str]) -> None:
     try:
         write_text(path, f"{_describe_machine(arguments)}\n{trace}")
     except OSError as refused:
-        sys.stderr.write(f"{trace}synth: a defect of synth: {said}; no log can be written ({refused.strerror})\n")
+        say_end(f"a defect of synth: {said}; no log can be written ({refused.strerror})", DEFECT, trace)
     else:
-        sys.stderr.write(f"synth: a defect of synth: {said}; its log is {path}; {REPORT}\n")
+        say_end(f"a defect of synth: {said}; its log is {path}; {REPORT}", DEFECT)
     raise SystemExit(DEFECT)
 
 

@@ -16,10 +16,11 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from PIL import Image
 from pydantic import BaseModel
@@ -43,7 +44,9 @@ from pipelines.run.assembly import (
     picks_clip,
 )
 from pipelines.run.corpora import DUMP_PATTERN
+from pipelines.run.judges import Finding, list_roles_in_use, look_at_judges
 from pipelines.run.models import make_commons_api
+from pipelines.run.warnings import SCRIPTED, lacks_pictures
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.chat import PictureParts, make_body, name_key, read_headers
 from pipelines.services.clients.http import (
@@ -65,8 +68,6 @@ from pipelines.services.clients.vendors import KnownServer, Vendors, read_refusa
 from pipelines.services.prompting import check_prompts
 from pipelines.services.protocols import ChatRequest, Message, Sampling
 
-State = Literal["ok", "warning", "problem"]
-SCRIPTED = frozenset(["templates", "grammar", "knower", "teacher", "judge"])
 SEEING = frozenset(["solver", "teacher", "image_judge", "process_judge"])
 """Roles that are shown pictures, further solvers besides."""
 PATIENCE: Final = 10.0
@@ -100,15 +101,6 @@ _TOOLS = '[{"type":"function","function":{"name":"look","parameters":{"type":"ob
 _TAG = re.compile(r"<(script|style)\b[^<>]*>.*?</\1\s*>|<[^<>]*(?:>|$)", re.IGNORECASE | re.DOTALL)
 # Found and not imported: importing it takes longer than everything else here.
 _FIND_VLLM = "import importlib.util as u; s = u.find_spec('vllm'); print(s.origin if s and s.origin else '')"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one check, and what to do about it."""
-
-    what: str
-    state: State
-    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,12 +232,6 @@ def _look_at_disk(config: RunConfig, workspace: Workspace) -> Finding:
     return Finding("disk", "ok" if free > need else "problem", detail)
 
 
-def list_roles_in_use(config: RunConfig) -> list[str]:
-    """Return the roles that the run has work for: further solvers only where difficulty names them."""
-    named = {*config.difficulty.solvers, config.difficulty.text_solver}
-    return [role for role in config.models.list_roles() if role not in config.models.solvers or role in named]
-
-
 def _look_at_models(config: RunConfig) -> Iterator[Finding]:
     models = config.models
     roles = {role: models.get(role) for role in list_roles_in_use(config)}
@@ -269,48 +255,6 @@ def _look_at_models(config: RunConfig) -> Iterator[Finding]:
     played = Counter((model.name, model.revision or model.base_url) for model in solvers.values())
     if same := [name for (name, _), count in played.items() if count > 1]:
         yield Finding("solvers", "warning", f"{same[0]} plays two of them; its attempts are counted twice")
-
-
-def look_at_judges(config: RunConfig) -> list[Finding]:
-    """Say whether a judge is a model it judges, and whether two judges are of one family."""
-    models = config.models
-    judged = {role: models.get(role) for role in list_roles_in_use(config) if role in models.solvers}
-    judged |= {"solver": models.solver, "teacher": models.teacher}
-    pairs = [("judge", other) for other in judged] + [("second_judge", other) for other in judged]
-    pairs += [("process_judge", "teacher"), ("evaluator", "writer"), ("evaluator", "rewriter")]
-    found = [_compare(config, role, other) for role, other in pairs]
-    first, second = models.judge, models.second_judge
-    if first and second:
-        what = "judge and second_judge"
-        family = name_family(first.name)
-        if (first.name, first.revision) == (second.name, second.revision):
-            found.append(Finding(what, "problem", f"both are {first.name}; they will always agree"))
-        elif family and family == name_family(second.name):
-            detail = f"{first.name} and {second.name} look like one family, {family}: they err alike"
-            found.append(Finding(what, "warning", detail))
-        else:
-            found.append(Finding(what, "ok", f"{first.name} and {second.name}"))
-    return [finding for finding in found if finding]
-
-
-def _compare(config: RunConfig, role: str, other: str) -> Finding | None:
-    judge, model = getattr(config.models, role), config.models.get(other)
-    if judge is None or not judge.name or judge.name != model.name:
-        return None
-    what = f"{role} and {other}"
-    if judge.revision == model.revision:
-        rule = (
-            "an evaluator never reads its own words" if role == "evaluator" else "a judge is never the model it judges"
-        )
-        return Finding(what, "problem", f"both are {judge.name}; {rule}")
-    detail = f"both are {judge.name}, of the revisions {judge.revision!r} and {model.revision!r}"
-    return Finding(what, "warning", f"{detail}; a judge flatters its own kind")
-
-
-def name_family(name: str) -> str:
-    """Return the first word of a model's name up to a digit, such as ``qwen`` of Qwen/Qwen3-VL: a rule of thumb."""
-    word = re.search(r"[^\W\d_]+", name.rstrip("/").rsplit("/", 1)[-1])
-    return word.group().lower() if word else ""
 
 
 def look_at_own_servers(config: RunConfig) -> list[Finding]:
@@ -400,11 +344,6 @@ def _look_at_sources(config: RunConfig, dump: Path) -> Iterator[Finding]:
     elif commons.endpoint and side.media is None and side.images is None:
         detail = f"no MediaInfo beside the dump: {commons.endpoint} is asked, 50 files in a request"
         yield Finding("seeds' pictures", "ok", detail)
-
-
-def lacks_pictures(config: RunConfig, dump: Path) -> bool:
-    """Return whether a run can have no picture: none lies beside its dump, and none is fetched."""
-    return not config.commons.fetch and find_side_files(dump).images is None
 
 
 def _try(what: str, look: Callable[[], str]) -> Finding:

@@ -42,9 +42,10 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     as_json: JsonOption = False,
 ) -> None:
     """Run a recipe, or go on with it: what is done is not done again."""
-    from pipelines.cli.commands import load_config, name_limits, run_recipe
+    from pipelines.cli.commands import choose_log, load_config, name_limits, render_run, run_recipe
     from pipelines.run.runner import find_last
 
+    choose_log(recipe, config, set_ or [])
     last = find_last(until, stage or [])
     settings = load_config(recipe, config, set_ or [], name_limits(limit, budget), models, last)
     with interruptible():
@@ -52,7 +53,7 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     if as_json:
         emit_json(document.as_dict())
     else:
-        emit_table(document.make_table())
+        emit_table(render_run(document))
         emit(document.summarise())
     document.check_released()
 
@@ -81,12 +82,44 @@ def stages_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption =
 
 
 @app.command("status")
-def status_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False) -> None:
-    """Say where the run in a workspace stands."""
-    from pipelines.cli.status import render_status, summarise_workspace
+def status_command(
+    check: Annotated[
+        bool, typer.Option("--check", help="Read every file and name what is damaged or missing; 1 if anything is.")
+    ] = False,
+    prometheus: Annotated[
+        bool, typer.Option("--prometheus", help="Print only what a run under way counts, as text for Prometheus.")
+    ] = False,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Say where the run in a workspace stands; one that is under way, here or on another host, is not disturbed."""
+    if check:
+        _check_workspace(workspace, as_json)
+        return
+    from pipelines.cli.status import describe_metrics, describe_status, render_status, summarise_workspace
 
+    if prometheus:
+        emit(describe_metrics(workspace))
+        return
     status = summarise_workspace(workspace)
-    emit_json(to_json(status)) if as_json else emit_table(render_status(status))
+    emit_json(describe_status(status)) if as_json else emit_table(render_status(status))
+
+
+def _check_workspace(workspace: Path, as_json: bool) -> None:
+    """Print what is not as it was written.
+
+    Raises:
+        GateNotMet: if anything is.
+    """
+    from pipelines.errors import GateNotMet
+    from pipelines.run.integrity import find_damage, render_damage
+
+    found = list(find_damage(workspace))
+    emit_json(to_json({"root": workspace, "findings": found})) if as_json else emit_table(
+        render_damage(workspace, found)
+    )
+    if found:
+        raise GateNotMet(f"workspace {workspace}: damaged or missing: {len(found):,}")
 
 
 @app.command("doctor")
@@ -142,10 +175,11 @@ def plan_command(  # noqa: PLR0913 - as above
     as_json: JsonOption = False,
 ) -> None:
     """Say what a run would still do and cost, by what was measured here and else at most."""
-    from pipelines.cli.commands import load_config, name_limits, plan_by_sample
+    from pipelines.cli.commands import choose_log, load_config, name_limits, plan_by_sample
     from pipelines.cli.plan import estimate_run, render_estimate
     from pipelines.cli.yields import render_yield
 
+    choose_log(recipe, config, set_ or [])
     settings = load_config(recipe, config, set_ or [], name_limits(limit, budget), models)
     with interruptible():
         estimate, ended = (

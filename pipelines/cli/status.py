@@ -8,18 +8,23 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Column, Table
 from rich.text import Text
 
+from pipelines.cli.console import to_json
+from pipelines.cli.underway import describe_run, render_run
 from pipelines.errors import ConfigError
 from pipelines.release.manifest import MANIFEST, read_release_manifest
+from pipelines.run.metrics import render_metrics
 from pipelines.run.pruning import remove_replies
+from pipelines.run.underway import RunProgress, read_runs
 from pipelines.run.workspace import StageFolder, Workspace, read_model
 from pipelines.services.clients.ledger import LedgerCheck, Repair, check_ledger, refuse_postgres, repair_ledger
 from pipelines.services.clients.replies import read_address
@@ -80,6 +85,8 @@ class WorkspaceStatus:
     stages: tuple[StageStatus, ...]
     releases: tuple[ReleaseStatus, ...]
     folders: tuple[tuple[str, int], ...]
+    runs: tuple[RunProgress, ...] = ()
+    """The run under way, and runs that were killed and not gone on with."""
 
 
 def summarise_workspace(root: Path) -> WorkspaceStatus:
@@ -88,8 +95,7 @@ def summarise_workspace(root: Path) -> WorkspaceStatus:
     Raises:
         ConfigError: if there is no such folder.
     """
-    if not root.is_dir():
-        raise ConfigError(f"workspace {root}: no such folder; run `synth run` first")
+    _check_workspace(root)
     latest = Workspace(root).read_latest()
     stages = [_summarise_stage(path, latest) for path in root.glob("stages/*/*") if path.is_dir()]
     folders = [path.parent for path in root.glob(f"releases/*/*/{MANIFEST}") if not path.parent.name.startswith(".")]
@@ -103,7 +109,13 @@ def summarise_workspace(root: Path) -> WorkspaceStatus:
             for manifest, size in sorted(releases, key=lambda found: (found[0].dataset, found[0].version))
         ),
         folders=tuple((path.name, measure_folder(path)) for path in sorted(root.iterdir()) if path.is_dir()),
+        runs=tuple(read_runs(Workspace(root))),
     )
+
+
+def _check_workspace(root: Path) -> None:
+    if not root.is_dir():
+        raise ConfigError(f"workspace {root}: no such folder; run `synth run` first")
 
 
 def _find_place(stage: str) -> tuple[int, str]:
@@ -140,8 +152,12 @@ def _summarise_stage(path: Path, latest: dict[str, str]) -> StageStatus:
 
 
 def measure_folder(folder: Path) -> int:
-    """Return the bytes of all files in a folder tree."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    """Return the bytes of all files in a folder tree; a run may write and remove some meanwhile."""
+    size = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            size += path.stat().st_size if path.is_file() else 0
+    return size
 
 
 def format_bytes(count: int) -> str:
@@ -169,7 +185,7 @@ SPENT: Mapping[str, Callable[[StageStatus], str]] = {
 
 
 def render_status(status: WorkspaceStatus) -> Group:
-    """Return the tables of stages, releases and folders."""
+    """Return what is under way, and the tables of stages, releases and folders."""
     stage, key = Column("stage", no_wrap=True, min_width=STAGE_WIDTH), Column("key", no_wrap=True, min_width=SHOWN_KEY)
     numbers = [Column(name, justify="right") for name in ("in", "kept", "rejected", "failed", "out")]
     disk = Column("disk", justify="right", no_wrap=True)
@@ -188,7 +204,24 @@ def render_status(status: WorkspaceStatus) -> Group:
     folders = Table("folder", "disk", title=Text(f"Workspace {status.root}"), box=SIMPLE_HEAD)
     for folder, size in status.folders:
         folders.add_row(Text(folder), format_bytes(size))
-    return Group(stages, releases, folders)
+    return Group(*map(render_run, status.runs), stages, releases, folders)
+
+
+def describe_metrics(root: Path) -> str:
+    """Return what the processes of a run under way count, summed up in Prometheus' text format.
+
+    Raises:
+        ConfigError: if there is no such workspace.
+    """
+    _check_workspace(root)
+    return render_metrics(read_runs(Workspace(root)))
+
+
+def describe_status(status: WorkspaceStatus) -> dict[str, Any]:
+    """Return a status as ``synth status --json`` prints it; ``runs`` only where there are some."""
+    document: dict[str, Any] = to_json(replace(status, runs=()))
+    del document["runs"]
+    return ({"runs": list(map(describe_run, status.runs))} if status.runs else {}) | document
 
 
 DAY = 86400
@@ -365,8 +398,7 @@ def _summarise_stages(root: Path) -> tuple[StageCalls, ...]:
 
 
 def _find_store(root: Path) -> Path | None:
-    if not root.is_dir():
-        raise ConfigError(f"workspace {root}: no such folder; run `synth run` first")
+    _check_workspace(root)
     refuse_postgres(Workspace(root).replies, "replies")
     path = Workspace(root).replies / FILE
     return path if path.is_file() else None

@@ -547,7 +547,22 @@ class RuntimeConfig(Section):
         description="records of a stage in flight at once, of all its shards together, or fewer: as many as its models "
         "take requests; of a question all rollouts count as one",
     )
-    workers: int = Field(0, ge=0, description="processes that read a dump; 0 is one for each core")
+    engine: Literal["local", "processes", "ray"] = Field(
+        "local",
+        description="what makes shards: this process, `runtime.workers` processes of this machine, or a Ray cluster",
+    )
+    workers: int = Field(
+        0, ge=0, description="processes that read a dump, and that make shards; 0 is one for each core, or CPU of Ray"
+    )
+    address: str = Field("", description="ray: the cluster, as HOST:6379 where `ray start --head` runs")
+    corpora: str = Field(
+        "",
+        description="ray: folder of each host's own copies of corpora, under the same path on all; empty: workers read "
+        "the workspace's corpus",
+    )
+    log: Literal["text", "json"] = Field(
+        "text", description="lines on stderr: text, or json, one object a line (keys in pipelines/run/jsonlog.py)"
+    )
 
 
 class RepliesConfig(Section):

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pipelines.checksums import write_checksums
 from pipelines.corpus.commons import write_images
 from pipelines.corpus.dump import Site, list_parts, plan_ranges, read_site, strip_qualifier
 from pipelines.corpus.kinds import find_domain, name_class_kind
@@ -411,9 +412,11 @@ class _Build:
             ends = counts.kept + sum(counts.rejected.values()) + counts.failed
             if counts.rows_in != ends:
                 raise ConservationError(f"{counts.rows_in} pages in, {ends} kept, rejected or failed")
+            checksums = write_checksums(folder)
             sync_files(folder)
             newest = max((part.counts.newest for part in parts), default="")
-            write_manifest(folder / "manifest.json", self._make_manifest(newest, pictures, counts))
+            manifest = replace(self._make_manifest(newest, pictures, counts), checksums=checksums)
+            write_manifest(folder / "manifest.json", manifest)
         return counts
 
     def _make_manifest(

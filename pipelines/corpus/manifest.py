@@ -12,11 +12,12 @@ import shutil
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from pipelines.errors import ConfigError
+from pipelines.checksums import read_note, seal_note
+from pipelines.errors import ConfigError, Damaged
 from pipelines.ids import digest_value
 
-SCHEMA_VERSION = 5
-BUILDER_VERSION = 14
+SCHEMA_VERSION = 6
+BUILDER_VERSION = 15
 """Raised whenever the same input would give other tables."""
 
 
@@ -90,6 +91,8 @@ class CorpusManifest:
     counts: CorpusManifestCounts
     digest: str
     """sha256 (64 hex digits) of what decides the content: see :func:`digest_corpus`."""
+    checksums: str = ""
+    """Hash of the file that holds the hashes of all others."""
 
 
 def digest_corpus(inputs: tuple[InputFile, ...]) -> str:
@@ -107,7 +110,8 @@ def write_manifest(path: Path, manifest: CorpusManifest) -> None:
     counts = body.pop("counts")
     counts.pop("seconds")
     rows = {key: counts.pop(key) for key in ("rows_in", "kept", "rejected", "failed")}
-    path.write_text(json.dumps(body | rows | {"counts": counts}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    text = json.dumps(body | rows | {"counts": counts}, indent=1, ensure_ascii=False)
+    path.write_text(seal_note(text), encoding="utf-8")
 
 
 def read_manifest(path: Path) -> CorpusManifest:
@@ -115,12 +119,16 @@ def read_manifest(path: Path) -> CorpusManifest:
 
     Raises:
         ConfigError: the file is missing, so the corpus is incomplete, or it has another schema version.
+        Damaged: it has other bytes than were written.
     """
     if not path.is_file():
         raise ConfigError(
             f"no corpus at {path.parent}: {path.name} is missing; build one with `synth run --stage corpus`"
         )
-    body = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        body = json.loads(read_note(path))
+    except ValueError as error:
+        raise Damaged(path, f"is no JSON ({error})") from error
     if body.get("schema_version") != SCHEMA_VERSION:
         found = body.get("schema_version")
         raise ConfigError(f"{path} has schema version {found}; expected {SCHEMA_VERSION}: rebuild the corpus")

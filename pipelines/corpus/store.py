@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from pipelines.checksums import check_folder, open_checked
 from pipelines.corpus.dump import hash_title, normalise_spaces, strip_qualifier
 from pipelines.corpus.images import place_inside
 from pipelines.corpus.linkgraph import LinkGraph
@@ -58,8 +59,22 @@ class Corpus:
 
         Raises:
             ConfigError: the folder holds no complete corpus, or one of another schema version.
+            Damaged: a file of it is gone or has another size, or, in a corpus of up to 256 MiB, other bytes. Of a
+                larger one each block is checked when it is first read.
         """
-        return cls(folder, read_manifest(folder / "manifest.json"))
+        manifest = read_manifest(folder / "manifest.json")
+        check_folder(folder, manifest.checksums)
+        return cls(folder, manifest)
+
+    def table(self, name: str) -> Path:
+        """Return the path of ``<name>.parquet``, checked whole.
+
+        Raises:
+            Damaged: it has other bytes than were written.
+        """
+        path = self.folder / f"{name}.parquet"
+        open_checked(path).check()
+        return path
 
     @property
     def snapshot(self) -> str:
@@ -118,8 +133,8 @@ class Corpus:
         """
         with ExitStack() as stack:
             boxes, statements = (
-                cut_groups(_read_batches(stack.enter_context(pq.ParquetFile(self.folder / name)), columns), "node")
-                for name in ("facts.parquet", "statements.parquet")
+                cut_groups(_read_batches(stack.enter_context(pq.ParquetFile(self.table(name))), columns), "node")
+                for name in ("facts", "statements")
             )
             yield from merge_groups(boxes, statements, "node")
 

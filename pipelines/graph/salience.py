@@ -92,7 +92,7 @@ def is_generic(corpus: Corpus, node: int) -> bool:
 
 def find_generic(corpus: Corpus) -> npt.NDArray[np.bool_]:
     """Return for each article whether :func:`is_generic` says so, some seconds for millions of them."""
-    pages = pq.read_table(corpus.folder / "pages.parquet", columns=["title", "type", "lead_type", "classes"])
+    pages = pq.read_table(corpus.table("pages"), columns=["title", "type", "lead_type", "classes"])
     title, type, lead, classes = (pages[name] for name in pages.column_names)
     noun = pc.if_else(pc.equal(type, ""), lead, type)
     named = (pc.is_in(title, _make_set("titles")), pc.is_in(noun, _make_set("nouns")))

@@ -30,12 +30,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines import names
+from pipelines.checksums import is_sealed, seal_file
 from pipelines.config.settings import PathsConfig, SplitRule
 from pipelines.corpus.kinds import list_hubs, list_kinds
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.corpus.tables import map_array
 from pipelines.corpus.wikitext import WikiLink
-from pipelines.errors import ConfigError
 from pipelines.files import replacing
 from pipelines.graph import answers, facts, values
 from pipelines.graph.answers import count_tokens
@@ -416,7 +416,7 @@ def read_flags(corpus: Corpus, hub_in_degree: int) -> Bits:
     A hub has a high in-degree, or the type of one ("country"), or is about a kind of thing ("Bird").
     """
     columns = ["is_list", "is_disambiguation", "in_degree", "type", "title"]
-    pages = pq.read_table(corpus.folder / "pages.parquet", columns=columns)
+    pages = pq.read_table(corpus.table("pages"), columns=columns)
     listed, ambiguous = (pages[name].to_numpy().astype(np.uint8) for name in columns[:2])
     by_type = pc.is_in(pages["type"], value_set=pa.array(sorted(list_hubs()), pa.string()))
     kinds = pc.is_in(pc.utf8_lower(pages["title"]), value_set=pa.array(sorted(list_kinds()), pa.string()))
@@ -439,7 +439,7 @@ def place_answers(
         asked: says of an infobox key whether it is asked for; None for all.
     """
     ends = np.zeros(len(flags), dtype=np.uint8)
-    titles = pq.read_table(corpus.folder / "pages.parquet", columns=["title"])["title"]
+    titles = pq.read_table(corpus.table("pages"), columns=["title"])["title"]
 
     # Years and nationalities recur, and typing a value costs more than a cache hit.
     @lru_cache(maxsize=KEPT_VALUES)
@@ -613,7 +613,7 @@ class WalkGraph:
 
     @cached_property
     def marks(self) -> Marks:
-        """Marks of :func:`extend_reach`; a kept file that is damaged or has another length is replaced."""
+        """Marks of :func:`extend_reach`; a kept file that is damaged is replaced."""
         if self._kept is None:
             return self._find_marks()
         rules = self.rules
@@ -622,15 +622,12 @@ class WalkGraph:
             *map(inspect.getsource, DECIDING), read_lists() if rules.settings.salience else "",
         ]  # fmt: skip
         path = self._kept / f"reach-{digest_value([REACH_VERSION, self.corpus.digest, decides])[:16]}.npy"
-        if path.exists():
-            try:
-                kept = map_array(path)
-            except ConfigError:
-                kept = np.empty(0)
-            if kept.shape == (len(self.corpus.article_nodes()),) and kept.dtype == np.uint16:
-                return kept
-        with replacing(path) as temp, temp.open("wb") as stream:
-            np.save(stream, self._find_marks())
+        if path.exists() and is_sealed(path):
+            return map_array(path)
+        with replacing(path) as temp:
+            with temp.open("wb") as stream:
+                np.save(stream, self._find_marks())
+            seal_file(temp)
         return map_array(path)
 
     @cached_property

@@ -212,7 +212,7 @@ class CardFacts:
 
 
 def find_cards() -> Path:
-    """Return the folder of written cards, beside the code folders of the clone."""
+    """Return the folder of written cards, beside the code folders: in a clone and where a wheel is installed."""
     return Path(__file__).parents[2] / "data_cards"
 
 
@@ -224,7 +224,7 @@ def read_prose(dataset: Dataset, cards: Path) -> Prose:
     """
     path = cards / f"{dataset}.md"
     if not path.is_file() or not (cards / "template.md.j2").is_file():
-        raise ConfigError(f"card of {dataset}: {path} or template.md.j2 is missing; run from a clone of synth")
+        raise ConfigError(f"card of {dataset}: {path} or template.md.j2 is missing; install synth anew")
     pieces = PART.split(path.read_text(encoding="utf-8"))
     parts = {pieces[i]: pieces[i + 1].strip() for i in range(1, len(pieces) - 1, 2)}
     if sorted(parts) != sorted(PARTS):

@@ -11,10 +11,11 @@ A stage that sees whole datasets is on its own, and a chain ends before a stage 
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import cast
+from typing import Any, cast
 
 from pipelines.run.progress import Reporter, timing
 from pipelines.run.runner import (
@@ -22,6 +23,7 @@ from pipelines.run.runner import (
     PlannedStage,
     StageReport,
     find_shard,
+    is_current,
     read_batch,
     read_source,
     resting_collector,
@@ -33,6 +35,9 @@ from pipelines.run.runner import (
 from pipelines.run.stage import RecordStage
 from schemas.manifest import InputEntry, Manifest, ShardSidecar, Usage
 
+ChainRunner = Callable[[Sequence[PlannedStage], InputEntry, Reporter, Callable[[StageReport], None]], None]
+"""What makes the missing shards of a chain and seals its stages in order; :func:`run_chain` does it here."""
+
 
 def run_stages(
     chosen: Sequence[PlannedStage],
@@ -40,6 +45,7 @@ def run_stages(
     shard_rows: int,
     reporter: Reporter,
     end: Callable[[StageReport], None] = lambda _: None,
+    run_links: ChainRunner | None = None,
 ) -> list[StageReport]:
     """Run what is missing of stages and seal them; sealed stages are skipped.
 
@@ -49,6 +55,7 @@ def run_stages(
         shard_rows: rows of a shard of a stage that draws from the corpus.
         reporter: gets the progress of all stages.
         end: gets the report of each stage that is sealed, in order; an error that it raises stops the run.
+        run_links: runs the chains; None for this process.
 
     Returns:
         A report of each.
@@ -57,6 +64,7 @@ def run_stages(
         ServiceError, ConfigError, GateNotMet: the first that stopped a stage; the others stop as after an interrupt.
     """
     reports: list[StageReport] = []
+    reporter.plan([plan.name for plan in chosen])
 
     def note(report: StageReport) -> None:
         reports.append(report)
@@ -64,11 +72,14 @@ def run_stages(
 
     for chain in link_stages(chosen):
         sealed = chain[0].folder.read_manifest()
+        if sealed is not None and not is_current(chain[0], sealed):
+            reporter.note(f"{chain[0].name}: its input has other rows than it was made from; it is made again")
+            chain[0].folder.manifest.unlink()
+            sealed = None
         if sealed is not None:
             note(_skip(chain[0], sealed, reporter))
         elif isinstance(chain[0].stage, RecordStage):
-            with resting_collector():
-                _run_chain(chain, corpus, reporter, note)
+            (run_links or run_chain)(chain, corpus, reporter, note)
         else:
             note(_run_whole(chain[0], corpus, shard_rows, reporter))
     return reports
@@ -102,8 +113,10 @@ def _run_whole(plan: PlannedStage, corpus: InputEntry, shard_rows: int, reporter
     reporter.begin(plan.name, 0, "rows")
     with timing() as spent:
         manifest = seal_planned(plan, run_planned_whole(plan, shard_rows), corpus)
+    for sidecar in manifest.shards:
+        reporter.file_shard(sidecar)
     report = StageReport.from_manifest(manifest, ran=True, seconds=spent[0], usage=manifest.usage)
-    reporter.finish(report.summarise())
+    reporter.finish(report.summarise(), report.count())
     return report
 
 
@@ -122,8 +135,14 @@ class Link:
     """Shards of the input that came so far."""
     rows: int = 0
     """Rows of those that are to be made."""
+    pending: int = 0
+    """Shards of those that are to be made."""
     began: float = 0.0
     """When the first of these came."""
+    drawn: Callable[[int], None] = field(default=lambda shard: None)
+    """Told of each shard whose records begin."""
+    made: Callable[[int], None] = field(default=lambda shard: None)
+    """Told of each shard that is done."""
     sealed: asyncio.Event = field(default_factory=asyncio.Event)
     _drawn: asyncio.Event = field(default_factory=asyncio.Event)
     _rows_waiting: int = 0
@@ -137,18 +156,23 @@ class Link:
             self.pass_on(done)
             return
         now = time.monotonic()
-        self.rows, self.began = self.rows + source.rows_out, self.began or now
+        self.rows, self.pending, self.began = self.rows + source.rows_out, self.pending + 1, self.began or now
         self._rows_waiting += source.rows_out
         self._waiting.put_nowait((source, now))
 
     def pass_on(self, done: ShardSidecar) -> None:
         """Give a shard that is done to the stage that follows."""
+        self.made(done.shard)
         if self.following is not None:
             self.following.take(done)
 
-    def take_all(self, source: Manifest) -> None:
-        """Take the shards of an input that is sealed."""
-        for shard in source.shards:
+    def count_pending(self) -> tuple[int, int]:
+        """Return how many rows and shards that are to be made have come so far."""
+        return self.rows, self.pending
+
+    def take_all(self, shards: Sequence[ShardSidecar]) -> None:
+        """Take all shards of an input that there will be."""
+        for shard in shards:
             self.take(shard)
         self.close()
 
@@ -171,28 +195,57 @@ class Link:
                 await self.following.rest()
             self._rows_waiting -= source.rows_out
             self._drawn.set()
+            self.drawn(source.shard)
             batch = await read_batch(stage, source.shard, folder.part(source.shard), source.files[0].sha256)
             batch.arrived = arrived
             yield batch
 
 
-def _run_chain(
+def link_up(chain: Sequence[PlannedStage], reporter: Reporter) -> list[Link]:
+    """Return the stages of a chain as links, each tied to the one that follows."""
+    links = [Link(plan, reporter.fork()) for plan in chain]
+    for link, following in pairwise(links):
+        link.following = following
+    return links
+
+
+def run_chain(
     chain: Sequence[PlannedStage],
     corpus: InputEntry,
     reporter: Reporter,
     end: Callable[[StageReport], None],
+    around: Callable[[Sequence[Link]], AbstractAsyncContextManager[None]] = lambda _: nullcontext(),
 ) -> None:
-    links = [Link(plan, reporter.fork()) for plan in chain]
-    for link, following in pairwise(links):
-        link.following = following
+    """Make the missing shards of a chain on one event loop of this process, and seal its stages in order.
+
+    Args:
+        chain: the stages, the input of the first one sealed.
+        corpus: the first input of each.
+        reporter: gets the progress of all.
+        end: gets the report of each stage that is sealed.
+        around: what is entered on the loop while the links run; see :attr:`Link.drawn`.
+
+    Raises:
+        ServiceError, ConfigError, GateNotMet: the first that stopped a stage; the others stop as after an interrupt.
+    """
+    links = link_up(chain, reporter)
 
     async def run() -> None:
-        async with asyncio.TaskGroup() as group:
-            for before, link in zip([None, *links], links, strict=False):
-                group.create_task(_run_link(link, before, corpus, end))
+        async with around(links):
+            links[0].take_all(read_source(chain[0]).shards)
+            turns = zip([None, *links], links, strict=False)
+            await run_together([_run_link(link, before, corpus, end) for before, link in turns])
 
-    try:
+    with resting_collector():
         asyncio.run(run())
+
+
+async def run_together(parts: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Wait for all parts at once; the first error cancels the others and is raised when they have ended."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for part in parts:
+                group.create_task(part)
     except BaseExceptionGroup as several:
         first: BaseException = several
         while isinstance(first, BaseExceptionGroup):
@@ -200,17 +253,22 @@ def _run_chain(
         raise first from first.__cause__
 
 
+async def make_shards(link: Link) -> Usage:
+    """Make a link's shards as they come, and tell the one that follows when that was all; return what they used."""
+    plan = link.plan
+    stage = cast(RecordStage, plan.stage)
+    usage = await write_batches(stage, plan.folder, link.draw(), plan.in_flight, link.reporter, link.pass_on)
+    if link.following is not None:
+        link.following.close()
+    return usage
+
+
 async def _run_link(link: Link, before: Link | None, corpus: InputEntry, end: Callable[[StageReport], None]) -> None:
     """Run a stage's shards as they come, and seal it after the stage before."""
     plan, began = link.plan, time.monotonic()
-    if before is None:
-        link.take_all(read_source(plan))
-    link.reporter.begin(plan.name, link.rows if before is None else 0, "rows")
-    stage = cast(RecordStage, plan.stage)
+    link.reporter.begin(plan.name, link.rows if before is None else 0, "rows", link.count_pending)
     with watching_replies(plan):
-        usage = await write_batches(stage, plan.folder, link.draw(), plan.in_flight, link.reporter, link.pass_on)
-    if link.following is not None:
-        link.following.close()
+        usage = await make_shards(link)
     if before is not None:
         await before.sealed.wait()
     # In a thread: it reads the ids of all rows.
@@ -218,5 +276,5 @@ async def _run_link(link: Link, before: Link | None, corpus: InputEntry, end: Ca
     link.sealed.set()
     seconds = time.monotonic() - (link.began or began)
     report = StageReport.from_manifest(manifest, ran=True, seconds=seconds, usage=usage)
-    link.reporter.finish(report.summarise())
+    link.reporter.finish(report.summarise(), report.count())
     end(report)

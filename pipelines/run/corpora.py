@@ -1,25 +1,33 @@
 """Getting a run its corpus: a dump named by the user, a generated world, or one generated here; built once each."""
 
-import json
 import os
+import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from pipelines.checksums import check_folder
 from pipelines.config.settings import CorpusConfig, GeneratedWorld
 from pipelines.corpus.dump import list_parts
-from pipelines.corpus.manifest import InputFile, clear_unfinished, digest_corpus, find_side_files
+from pipelines.corpus.manifest import InputFile, clear_unfinished, digest_corpus, find_side_files, read_manifest
 from pipelines.corpus.store import Corpus
-from pipelines.errors import ConfigError
-from pipelines.files import clear_temps, write_text
+from pipelines.errors import ConfigError, Damaged
+from pipelines.files import clear_temps, remove_whole
 from pipelines.ids import digest_file, digest_value
 from pipelines.run.progress import Reporter
-from pipelines.run.workspace import Workspace, read_names
+from pipelines.run.workspace import Workspace, read_names, write_names
+from schemas.manifest import InputEntry
 
 DUMP_PATTERN = "*-pages-articles*.xml*"
 
 
-def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter) -> Path:
+Say = Callable[[str], None]
+
+
+def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter, say: Say | None = None) -> Path:
     """Return the dump of a run, generating a world first when the configuration asks for one.
+
+    A generated world of which a file is damaged or missing is generated again, and ``say`` is told.
 
     Raises:
         ConfigError: if there is no such dump or world.
@@ -29,7 +37,11 @@ def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter) ->
         if not dump.is_file():
             raise ConfigError(f"corpus.dump {dump}: no such file; name a pages-articles .xml.bz2 or .xml")
         return dump
-    folder = Path(config.world) if config.world else _ensure_world(config.generate, workspace, reporter)
+    folder = (
+        Path(config.world)
+        if config.world
+        else _ensure_world(config.generate, workspace, reporter, say or reporter.note)
+    )
     if not folder.is_dir():
         raise ConfigError(f"corpus.world {folder}: no such folder; make one with `synth world {folder}`")
     dumps = sorted(path for path in folder.glob(DUMP_PATTERN) if "-index" not in path.name)
@@ -38,7 +50,7 @@ def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter) ->
     return dumps[0]
 
 
-def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter: Reporter) -> Path:
+def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter: Reporter, say: Say) -> Path:
     if config is None:
         raise ConfigError("corpus: none of dump, world and generate is set")
     # Imported here because production works without the toy.
@@ -47,6 +59,12 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
 
     key = digest_value([WORLD_FORMAT, config])[:16]
     folder = workspace.worlds / key
+    if folder.exists():
+        try:
+            check_folder(folder)
+        except Damaged as error:
+            say(f"{error.path}: {error.what}; the world is generated again")
+            remove_whole(folder)
     if not folder.exists():
         clear_temps(workspace.worlds)
         reporter.begin("world", 0, "entities")
@@ -56,7 +74,7 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
 
 
 def ensure_corpus(
-    config: CorpusConfig, workspace: Workspace, reporter: Reporter, workers: int = 0
+    config: CorpusConfig, workspace: Workspace, reporter: Reporter, workers: int = 0, say: Say | None = None
 ) -> tuple[Corpus, bool]:
     """Open the corpus of a run, building it when the workspace has none for this very dump.
 
@@ -65,6 +83,7 @@ def ensure_corpus(
         workspace: where corpora are.
         reporter: told how far a build is.
         workers: processes that read the dump; 0 is one for each core.
+        say: told of a corpus that is damaged, and built again; None for the reporter.
 
     Returns:
         The corpus, and whether it was built now.
@@ -73,11 +92,18 @@ def ensure_corpus(
         ConfigError: if the dump is missing.
         CorruptInput: if it is no dump, or ends too early.
     """
-    dump = find_dump(config, workspace, reporter)
+    say = say or reporter.note
+    dump = find_dump(config, workspace, reporter, say)
     folder = workspace.corpora / name_corpus(dump, workspace)
-    if (folder / "manifest.json").is_file():
-        clear_unfinished(workspace.corpora)
-        return Corpus.open(folder), False
+    if folder.exists():
+        try:
+            corpus = open_whole(folder)
+        except Damaged as error:
+            say(f"{error.path}: {error.what}; the corpus is built again from its dump")
+            remove_whole(folder)
+        else:
+            clear_unfinished(workspace.corpora)
+            return corpus, False
     # Imported here, as below, because a run whose corpus is there starts sooner without.
     from pipelines.corpus.build import build_corpus
 
@@ -85,6 +111,17 @@ def ensure_corpus(
     clear_temps(workspace.corpora)
     build_corpus(dump, folder, follow_phases(reporter), workers or count_cores())
     return Corpus.open(folder), True
+
+
+def open_whole(folder: Path) -> Corpus:
+    """Open a corpus that was complete.
+
+    Raises:
+        Damaged: as :meth:`Corpus.open`, and if its manifest is gone.
+    """
+    if not (folder / "manifest.json").is_file():
+        raise Damaged(folder / "manifest.json", "is missing")
+    return Corpus.open(folder)
 
 
 def count_cores() -> int:
@@ -115,7 +152,7 @@ def name_corpus(dump: Path, workspace: Workspace) -> str:
     inputs = [InputFile(role, path.name, _digest_once(path, known), 0) for role, path in files]
     if side.images is not None:
         inputs.append(InputFile("pictures", "images", _digest_pictures(side.images.parent, known), 0))
-    write_text(workspace.root / "inputs.json", json.dumps(known, indent=1, sort_keys=True) + "\n")
+    write_names(workspace.root / "inputs.json", known)
     return f"{dump.name.split('-pages-', 1)[0].split('.', 1)[0]}-{digest_corpus(tuple(inputs))[:12]}"
 
 
@@ -136,3 +173,31 @@ def _digest_pictures(folder: Path, known: dict[str, str]) -> str:
     if mark not in known:
         known[mark] = digest_value([[name, digest_file(path)] for (name, _, _), path in zip(seen, files, strict=True)])
     return known[mark]
+
+
+def open_copy(wanted: InputEntry, workspace: Workspace, copies: str) -> Corpus:
+    """Open the corpus of a run on a host that may have a copy of its own.
+
+    Args:
+        wanted: the corpus: the name of its folder and its digest.
+        workspace: of the run; pictures that lie in it are read from there.
+        copies: folder of this host's own copies; empty: the workspace's corpus is read.
+
+    Raises:
+        ConfigError: if there is none, or another of that name: what this host lacks and how it gets it.
+    """
+    original = workspace.corpora / wanted.key
+    if not copies:
+        return Corpus.open(original)
+    folder, host = Path(copies) / wanted.key, socket.gethostname()
+    found = read_manifest(folder / "manifest.json").digest if (folder / "manifest.json").is_file() else "missing"
+    if found != wanted.digest:
+        state = "is missing" if found == "missing" else f"has the digest {found[:12]}"
+        raise ConfigError(
+            f"host {host}: corpus {folder} {state}, and the run needs {wanted.digest[:12]}; copy it there: "
+            f"rsync -a --delete {original}/ {host}:{folder}/"
+        )
+    corpus = Corpus.open(folder)
+    pictures = corpus.manifest.images_dir
+    corpus.manifest = replace(corpus.manifest, images_dir=pictures and str((original / pictures).resolve()))
+    return corpus

@@ -1,24 +1,38 @@
 """Saying how far a run is: a live bar on a terminal, a plain log line every few seconds elsewhere. Always on stderr."""
 
+import logging
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Protocol, TextIO
 
+from pipelines.run.jsonlog import find_json_log, log_event
+from schemas.manifest import ShardSidecar
+
 LOG_EVERY = 5.0
+
+
+Arrived = Callable[[], tuple[int, int]]
+"""Returns how many rows and how many shards of a piece are there by now, done or not."""
+NONE: Mapping[str, float] = MappingProxyType({})
 
 
 class Reporter(Protocol):
     """Receives the progress of a run, a piece of work at a time."""
 
-    def begin(self, what: str, total: int, unit: str) -> None:
+    def plan(self, stages: Sequence[str]) -> None:
+        """Say which stages the run goes through, in order."""
+
+    def begin(self, what: str, total: int, unit: str, arrived: Arrived = lambda: (0, 0)) -> None:
         """Start a piece of work; ``total`` 0 means unknown."""
 
-    def advance(self, done: int) -> None:
-        """Say how much of the piece is done by now."""
+    def advance(self, done: int, outcome: str = "") -> None:
+        """Say how much of the piece is done by now, and how the last row ended: kept, rejected or failed."""
 
     def watch(self, describe: Callable[[], str]) -> None:
         """Show what this returns, unless it is empty, beside the counts of each piece from now on."""
@@ -26,8 +40,14 @@ class Reporter(Protocol):
     def note(self, text: str) -> None:
         """Say something while the piece goes on."""
 
-    def finish(self, summary: str) -> None:
-        """End the piece with one line."""
+    def warn(self, text: str) -> None:
+        """Say something that the user should look at."""
+
+    def file_shard(self, sidecar: ShardSidecar) -> None:
+        """Say that a shard of the piece is written."""
+
+    def finish(self, summary: str, counts: Mapping[str, float] = NONE) -> None:
+        """End the piece with one line, and with the numbers that it tells by name."""
 
     def fork(self) -> "Reporter":
         """Return a reporter for a piece beside this one's; both are shown in one line."""
@@ -37,10 +57,13 @@ class Reporter(Protocol):
 class SilentReporter:
     """Says nothing; for tests and workers."""
 
-    def begin(self, what: str, total: int, unit: str) -> None:
+    def plan(self, stages: Sequence[str]) -> None:
         """Say nothing."""
 
-    def advance(self, done: int) -> None:
+    def begin(self, what: str, total: int, unit: str, arrived: Arrived = lambda: (0, 0)) -> None:
+        """Say nothing."""
+
+    def advance(self, done: int, outcome: str = "") -> None:
         """Say nothing."""
 
     def watch(self, describe: Callable[[], str]) -> None:
@@ -49,7 +72,13 @@ class SilentReporter:
     def note(self, text: str) -> None:
         """Say nothing."""
 
-    def finish(self, summary: str) -> None:
+    def warn(self, text: str) -> None:
+        """Say nothing."""
+
+    def file_shard(self, sidecar: ShardSidecar) -> None:
+        """Say nothing."""
+
+    def finish(self, summary: str, counts: Mapping[str, float] = NONE) -> None:
         """Say nothing."""
 
     def fork(self) -> "SilentReporter":
@@ -58,18 +87,33 @@ class SilentReporter:
 
 
 @dataclass(slots=True)
-class _Piece:
+class Piece:
     """A piece of work under way."""
 
     what: str = ""
     total: int = 0
     unit: str = ""
     started: float = 0.0
+    """By the clock of ``time.monotonic``."""
+    arrived: Arrived = lambda: (0, 0)
     done: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    """Rows by how they ended."""
+    shards: int = 0
+    """Shards that were written."""
+
+    def find_backlog(self) -> tuple[int, int]:
+        """Return how many rows and shards are there and not done."""
+        rows, shards = self.arrived()
+        return max(rows - self.done, 0), max(shards - self.shards, 0)
+
+    def find_rate(self, now: float) -> float:
+        """Return units a second since the piece began."""
+        return self.done / max(now - self.started, 1e-9)
 
     def describe(self, now: float) -> str:
         """Return counts, rate and time left."""
-        rate = self.done / max(now - self.started, 1e-9)
+        rate = self.find_rate(now)
         whole = f"/{self.total:,}" if self.total else ""
         line = f"{self.what:<14} {self.done:,}{whole} {self.unit}, {rate:,.0f}/s"
         if self.total and rate > 0:
@@ -81,36 +125,36 @@ class _Piece:
 class _Board:
     """The pieces under way, and when a line of them was last written."""
 
-    pieces: list[_Piece] = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)
     said: float = 0.0
     describe: Callable[[], str] = field(default=lambda: "")
     """What is told beside them."""
 
 
 @dataclass(slots=True)
-class LogReporter:
+class LogReporter(SilentReporter):
     """Plain lines: one when a piece ends, and one of all pieces under way every five seconds."""
 
     out: TextIO = field(default_factory=lambda: sys.stderr)
     live: bool = False
     """Rewrite one line in place, as on a terminal."""
     _board: _Board = field(default_factory=_Board)
-    _piece: _Piece = field(default_factory=_Piece)
+    _piece: Piece = field(default_factory=Piece)
 
     def fork(self) -> "LogReporter":
         """Return a reporter with its own piece on the same board."""
         return LogReporter(self.out, self.live, self._board)
 
-    def begin(self, what: str, total: int, unit: str) -> None:
+    def begin(self, what: str, total: int, unit: str, arrived: Arrived = lambda: (0, 0)) -> None:
         """Remember the piece; one that was not finished is dropped."""
         self._drop()
         now = time.monotonic()
-        self._piece = _Piece(what, total, unit, now)
+        self._piece = Piece(what, total, unit, now)
         if not self._board.pieces:
             self._board.said = now
         self._board.pieces.append(self._piece)
 
-    def advance(self, done: int) -> None:
+    def advance(self, done: int, outcome: str = "") -> None:
         """Show counts, rate and time left, not more often than every five seconds (a tenth on a terminal)."""
         now, self._piece.done = time.monotonic(), done
         if now - self._board.said < (0.1 if self.live else LOG_EVERY):
@@ -130,7 +174,11 @@ class LogReporter:
         """Say it on a line of its own."""
         self._write(f"{self._piece.what:<14} {text}", keep=True)
 
-    def finish(self, summary: str) -> None:
+    def warn(self, text: str) -> None:
+        """Say it on a line that begins so."""
+        self._write(f"{'warning':<14} {text}", keep=True)
+
+    def finish(self, summary: str, counts: Mapping[str, float] = NONE) -> None:
         """Say how the piece ended."""
         self._drop()
         self._write(f"{self._piece.what:<14} {summary}", keep=True)
@@ -144,8 +192,68 @@ class LogReporter:
         self.out.flush()
 
 
-def make_reporter(out: TextIO | None = None) -> LogReporter:
-    """Return a reporter that suits the stream: live on a terminal, plain elsewhere."""
+@dataclass(slots=True)
+class JsonReporter(SilentReporter):
+    """Logs an event a line: what begins, goes on every five seconds and ends, and each shard."""
+
+    _piece: Piece = field(default_factory=Piece)
+    _said: float = 0.0
+
+    def fork(self) -> "JsonReporter":
+        """Return a reporter with its own piece."""
+        return JsonReporter()
+
+    def plan(self, stages: Sequence[str]) -> None:
+        """Log the stages."""
+        log_event("stages", f"{len(stages)} stages", {"stages": list(stages)})
+
+    def begin(self, what: str, total: int, unit: str, arrived: Arrived = lambda: (0, 0)) -> None:
+        """Log that a piece begins."""
+        self._said = time.monotonic()
+        self._piece = Piece(what, total, unit, self._said, arrived)
+        log_event("begin", f"{what} begins", {"stage": what, "total": total, "unit": unit})
+
+    def advance(self, done: int, outcome: str = "") -> None:
+        """Log how far the piece is, not more often than every five seconds."""
+        now, self._piece.done = time.monotonic(), done
+        if now - self._said < LOG_EVERY:
+            return
+        self._said, piece = now, self._piece
+        rate, (rows, shards) = piece.find_rate(now), piece.find_backlog()
+        left = round(max(piece.total - done, 0) / rate, 1) if piece.total and rate else None
+        keys = {"stage": piece.what, "done": done, "total": piece.total, "unit": piece.unit, "rate": round(rate, 3)}
+        more = {"seconds_left": left, "backlog_rows": rows, "backlog_shards": shards}
+        log_event("progress", " ".join(piece.describe(now).split()), keys | more)
+
+    def note(self, text: str) -> None:
+        """Log what is said."""
+        log_event("note", text, self._name_stage())
+
+    def warn(self, text: str) -> None:
+        """Log a warning."""
+        log_event("warning", text, self._name_stage(), logging.WARNING)
+
+    def file_shard(self, sidecar: ShardSidecar) -> None:
+        """Log a shard."""
+        self._piece.shards += 1
+        lost = sum(sidecar.rejected.values())
+        keys = {"stage": self._piece.what, "shard": sidecar.shard, "rows_in": sidecar.rows_in, "kept": sidecar.kept}
+        more = {"rejected": lost, "failed": sidecar.failed, "rows_out": sidecar.rows_out}
+        log_event("shard", f"shard {sidecar.shard} is written", keys | more | {"seconds": round(sidecar.seconds, 3)})
+
+    def finish(self, summary: str, counts: Mapping[str, float] = NONE) -> None:
+        """Log how the piece ended."""
+        log_event("end", summary, {**self._name_stage(), **counts})
+        self._piece = Piece()
+
+    def _name_stage(self) -> dict[str, str]:
+        return {"stage": self._piece.what} if self._piece.what else {}
+
+
+def make_reporter(out: TextIO | None = None) -> Reporter:
+    """Return a reporter that suits the log of this process and the stream: JSON, live on a terminal, else plain."""
+    if find_json_log() is not None:
+        return JsonReporter()
     stream = out or sys.stderr
     return LogReporter(stream, live=stream.isatty())
 

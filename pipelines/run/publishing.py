@@ -1,21 +1,20 @@
 """Publishing what a run made, once: what is released, where it comes from, and the receipt that says so."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
 from pipelines.agent.dialects import SYNTH, render_system
 from pipelines.corpus.store import Corpus
-from pipelines.files import write_text
-from pipelines.ids import digest_value
+from pipelines.errors import Damaged
+from pipelines.ids import digest_file, digest_value
 from pipelines.release.card import digest_prose
-from pipelines.release.manifest import FunnelRow, PublishedRelease, ReleaseContext
+from pipelines.release.manifest import MANIFEST, FunnelRow, PublishedRelease, ReleaseContext
 from pipelines.release.publish import publish_releases
 from pipelines.run.assembly import Assembly
 from pipelines.run.runner import PlannedStage, StageReport
 from pipelines.run.shards import read_parts
-from pipelines.run.workspace import Workspace, read_names
+from pipelines.run.workspace import Workspace, read_names, write_names
 from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Trajectory
 from schemas.manifest import InputEntry, Manifest, Usage
 
@@ -58,21 +57,24 @@ def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> tuple[li
         read_parts(by_name["releases"].folder, ReleaseEntry),
         context,
     )
-    entries = {release.dataset: f"{release.version} {release.rows}" for release in releases}
-    write_text(receipt, json.dumps({"mark": mark, **entries}, indent=1) + "\n")
+    entries: dict[str, str] = {r.dataset: f"{r.version} {r.rows} {digest_file(r.path / MANIFEST)}" for r in releases}
+    write_names(receipt, {"mark": mark, **entries})
     return releases, bool(releases)
 
 
 def _read_receipt(workspace: Workspace, receipt: Path, mark: str) -> list[PublishedRelease] | None:
     """Return what was published from these very rows, or None when anything of it is gone or would be otherwise now."""
-    entries = read_names(receipt)
+    try:
+        entries = read_names(receipt)
+    except Damaged:
+        return None
     if entries.pop("mark", "") != mark:
         return None
     releases = []
     for dataset, entry in entries.items():
-        version, _, rows = entry.partition(" ")
+        version, rows, _ = entry.split(" ")
         folder = workspace.releases / dataset / version
-        if not (folder / "manifest.json").is_file():
+        if not (folder / MANIFEST).is_file():
             return None
         releases.append(PublishedRelease(cast(Dataset, dataset), version, folder, int(rows)))
     return releases

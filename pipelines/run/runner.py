@@ -51,8 +51,9 @@ from pipelines.run.shards import (
 from pipelines.run.stage import AnyStage, DatasetStage, PreparedStage, RecordStage, SourceStage, Stage
 from pipelines.run.workspace import StageFolder
 from pipelines.services.clients.replies import set_aside
-from pipelines.services.health import open_health
+from pipelines.services.health import Health, open_health
 from pipelines.services.metering import open_meter
+from pipelines.services.traffic import Waiting
 from schemas.base import Failure, Record, Rejection
 from schemas.manifest import InputEntry, Manifest, ShardSidecar, Usage
 
@@ -215,6 +216,15 @@ COLLECTOR = (50_000, 20, 50)
 """Thresholds of Python's garbage collector while records are in flight; the default is (700, 10, 10)."""
 
 Outcome = Sequence[Record] | Rejection | Failure
+
+
+def name_outcome(outcome: Outcome) -> str:
+    """Return how a row ended: kept, rejected or failed."""
+    if isinstance(outcome, Rejection):
+        return "rejected"
+    return "failed" if isinstance(outcome, Failure) else "kept"
+
+
 _STOPPING = (ServiceError, ConfigError, GateNotMet)
 """Errors that every record would meet: the run stops."""
 
@@ -336,7 +346,7 @@ class RecordRunner:
                 return
             batch.outcomes[index] = outcome
             self._done += 1
-            self.reporter.advance(self._done)
+            self.reporter.advance(self._done, name_outcome(outcome))
             if batch.done:
                 await self._finish(batch)
 
@@ -416,7 +426,9 @@ class RecordRunner:
             try:
                 return await self.stage(record)
             except RateLimited as error:
-                await asyncio.sleep(min(error.retry_after or 2.0**attempt, LONGEST_WAIT))
+                with Waiting() as waiting:
+                    waiting.note(self.stage.name, error)
+                    await asyncio.sleep(min(error.retry_after or 2.0**attempt, LONGEST_WAIT))
         raise Unavailable(f"{self.stage.name}: still rate limited after {RATE_TRIES} tries at {record.record_id}")
 
 
@@ -510,6 +522,7 @@ async def write_batches(
         # In a thread: a flush to disk would block every request under way.
         sidecar = await asyncio.to_thread(write_shard, stage, folder, batch.shard, came, rows)
         used.append(begun.pop(batch.shard).usage)
+        reporter.file_shard(sidecar)
         written(sidecar)
 
     try:
@@ -560,9 +573,14 @@ def watching_replies(plan: "PlannedStage") -> Iterator[None]:
                 raise
             health.check()
         except UnusableReplies:
-            plan.folder.reopen()
-            set_aside(plan.folder.replies, health.list_unusable())
+            undo_replies(plan, health)
             raise
+
+
+def undo_replies(plan: "PlannedStage", health: Health) -> None:
+    """Forget a stage's shards and set its unusable replies aside, so that the next run asks them again."""
+    plan.folder.reopen()
+    set_aside(plan.folder.replies, health.list_unusable())
 
 
 @contextmanager
@@ -663,6 +681,14 @@ class StageReport:
             return line + " (done before)"
         return line + f", {self.seconds:.1f} s"
 
+    def count(self) -> dict[str, float]:
+        """Return the numbers of the line by name, with what the stage used."""
+        used, lost = self.usage, sum(self.rejected.values())
+        rows = {"rows_in": self.rows_in, "kept": self.kept, "rejected": lost, "failed": self.failed}
+        tokens = used.tokens_in + used.tokens_out
+        asked = {"calls": used.calls, "recorded": used.cached_calls, "tokens": tokens, "cost": used.cost}
+        return {**rows, "rows_out": self.rows_out, "seconds": self.seconds, **asked}
+
     def describe_reasons(self) -> str:
         """Return the rejection reasons with counts."""
         return ", ".join(f"{reason} {count:,}" for reason, count in self.rejected.items())
@@ -732,6 +758,13 @@ def find_shard(plan: PlannedStage, source: ShardSidecar) -> ShardSidecar | None:
     """Return the sidecar of the shard that was made of a shard of the input, or None."""
     sidecar = plan.folder.read_sidecar(source.shard)
     return sidecar if sidecar is not None and sidecar.source == source.files[0].sha256 else None
+
+
+def is_current(plan: PlannedStage, sealed: Manifest) -> bool:
+    """Say whether a sealed stage was made from its inputs as they are now: a shard made again may have other bytes."""
+    digests = {entry.name: entry.digest for entry in sealed.inputs}
+    manifests = {source.name: source.folder.read_manifest() for source in plan.sources}
+    return all(now is None or digests.get(name) == now.digest for name, now in manifests.items())
 
 
 def count_shards(plan: PlannedStage) -> int:

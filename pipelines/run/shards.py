@@ -11,11 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.errors import ConfigError, ConservationError, CorruptInput
+from pipelines.errors import ConfigError, ConservationError, Damaged
 from pipelines.files import replacing, write_text
 from pipelines.ids import digest_file, digest_value
 from pipelines.run.stage import Stage
-from pipelines.run.workspace import StageFolder
+from pipelines.run.workspace import StageFolder, write_model
 from schemas.base import Failure, Record, RecordT, Rejection, make_table, read_row
 from schemas.manifest import FileEntry, InputEntry, Manifest, ShardSidecar, Usage
 from schemas.reasons import STAGE_REASONS
@@ -23,7 +23,7 @@ from schemas.reasons import STAGE_REASONS
 ROW_GROUP = 1000
 ROWS_AT_ONCE = 64
 """Rows of a part that are read together: a transcript may take megabytes."""
-REMEDY = "remove the folder {} and run again: recorded replies stay, so nothing is asked twice"
+REMEDY = "run `synth run`: it makes this part again from recorded replies, and nothing is asked twice"
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ def read_rows(path: Path, model: type[RecordT]) -> Iterator[RecordT]:
     """Yield a part's rows as records, batch by batch.
 
     Raises:
-        CorruptInput: if the file is damaged.
+        Damaged: if the file is damaged.
     """
     try:
         with pq.ParquetFile(path) as source:
@@ -86,7 +86,7 @@ def read_rows(path: Path, model: type[RecordT]) -> Iterator[RecordT]:
                         row.pop("key")
                         yield read_row(model, row)
     except (pa.ArrowException, KeyError, OSError) as error:
-        raise CorruptInput(f"{path}: damaged: {error}; {REMEDY.format(path.parent)}") from error
+        raise Damaged(path, f"cannot be read ({error})", REMEDY) from error
 
 
 def read_parts(folder: StageFolder, model: type[RecordT]) -> Iterator[RecordT]:
@@ -94,7 +94,7 @@ def read_parts(folder: StageFolder, model: type[RecordT]) -> Iterator[RecordT]:
 
     Raises:
         ConfigError: if the stage is not sealed.
-        CorruptInput: if a file is damaged.
+        Damaged: if a file is damaged.
     """
     for path in list_parts(folder):
         yield from read_rows(path, model)
@@ -105,7 +105,7 @@ def list_parts(folder: StageFolder) -> Iterator[Path]:
 
     Raises:
         ConfigError: if the stage is not sealed.
-        CorruptInput: if a part is gone or has other bytes.
+        Damaged: if a part is gone or has other bytes.
     """
     manifest = folder.read_manifest()
     if manifest is None:
@@ -120,11 +120,11 @@ def check_part(path: Path, sealed: str = "") -> str:
     """Hold a part against the sha256 of its sidecar before anything is built on it, and return its sha256.
 
     Raises:
-        CorruptInput: if the file is gone or has other bytes; an empty ``sealed`` stands for any.
+        Damaged: if the file is gone or has other bytes; an empty ``sealed`` stands for any.
     """
     digest = digest_file(path) if path.is_file() else ""
     if not digest or sealed not in ("", digest):
-        raise CorruptInput(f"{path}: not the file that was sealed; {REMEDY.format(path.parent)}")
+        raise Damaged(path, "is not the file that was sealed" if digest else "is missing", REMEDY)
     return digest
 
 
@@ -152,10 +152,9 @@ def write_shard(stage: Stage, folder: StageFolder, shard: int, came: ShardInput,
         files=files,
         usage=came.usage,
         seconds=round(came.seconds, 3),
+        used=_write_used(folder.used(shard), came.replies) if came.replies else None,
     )
-    if came.replies:
-        write_text(folder.used(shard), "".join(f"{reply}\n" for reply in sorted(came.replies)))
-    write_text(folder.sidecar(shard), sidecar.model_dump_json(indent=1) + "\n")
+    write_model(folder.sidecar(shard), sidecar)
     return sidecar
 
 
@@ -179,7 +178,16 @@ def check_conservation(stage: Stage, shard: int, came: ShardInput, rows: ShardRo
 def _write_rows(path: Path, table: pa.Table) -> FileEntry:
     with replacing(path) as temp:
         pq.write_table(table, temp, compression="zstd", compression_level=3, row_group_size=ROW_GROUP)
-    return FileEntry(name=path.name, rows=table.num_rows, bytes=path.stat().st_size, sha256=digest_file(path))
+    return _describe(path, table.num_rows)
+
+
+def _write_used(path: Path, replies: Collection[str]) -> FileEntry:
+    write_text(path, "".join(f"{reply}\n" for reply in sorted(replies)))
+    return _describe(path, len(replies))
+
+
+def _describe(path: Path, rows: int) -> FileEntry:
+    return FileEntry(name=path.name, rows=rows, bytes=path.stat().st_size, sha256=digest_file(path))
 
 
 def seal_stage(stage: Stage, folder: StageFolder, shards: int, origin: Origin) -> Manifest:
@@ -200,7 +208,7 @@ def seal_stage(stage: Stage, folder: StageFolder, shards: int, origin: Origin) -
     _check_unique(stage, folder, shards)
     _remove_strangers(folder, sidecars)
     manifest = _make_manifest(stage, folder, sidecars, origin)
-    write_text(folder.manifest, manifest.model_dump_json(indent=1) + "\n")
+    write_model(folder.manifest, manifest)
     return manifest
 
 

@@ -7,6 +7,7 @@ and checks ``rows_in = kept + rejected + failed`` before a shard counts as done.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from pipelines.agent.judging import UnscoredWatch
 from schemas.base import Failure, Record, Rejection
 from schemas.manifest import ModelEntry
 
@@ -55,6 +56,15 @@ class PreparedStage(Protocol):
 
     def prepare(self, records: Sequence[Any]) -> None:
         """Get ready for these records, which are processed next."""
+
+
+@runtime_checkable
+class JudgedStage(Protocol):
+    """A record stage that stops if too many answers of its run are unscored."""
+
+    @property
+    def watch(self) -> UnscoredWatch | None:
+        """What counts them; None where none is counted."""
 
 
 @runtime_checkable

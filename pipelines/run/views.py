@@ -6,6 +6,7 @@ paths and without access to files outside the workspace. No extension is ever do
 """
 
 import csv
+import glob
 import io
 import json
 from dataclasses import dataclass
@@ -106,8 +107,13 @@ def quote_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def _quote_file(path: Path) -> str:
+    """Return a path as an SQL string in which only the name is a pattern: a workspace may be called ``a[1]``."""
+    return quote_text(f"{glob.escape(path.parent.as_posix())}/{path.name}")
+
+
 def _scan(path: Path) -> str:
-    return f"read_parquet({quote_text(path.as_posix())})"
+    return f"read_parquet({_quote_file(path)})"
 
 
 def _union_refused(sources: list[tuple[str, str, Path]], files: str, column: str) -> str:
@@ -122,7 +128,7 @@ def _make_manifest_views(folders: list[Path], corpus: Path | None) -> list[View]
     """Return ``manifests`` and ``funnel``; their rows stand in pipeline order, the corpus first."""
     selects = []
     if corpus is not None:
-        path = quote_text((corpus / "manifest.json").as_posix())
+        path = _quote_file(corpus / "manifest.json")
         selects.append(
             "SELECT 'corpus' AS stage, builder_version AS stage_version, name AS key, '' AS config_digest, "
             "'' AS git_commit, rows_in, kept, rejected, failed, kept AS rows_out, "
@@ -130,7 +136,7 @@ def _make_manifest_views(folders: list[Path], corpus: Path | None) -> list[View]
             f"FROM read_json({path}, columns = {CORPUS_MANIFEST})"
         )
     for folder in folders:
-        path = quote_text((folder / "manifest.json").as_posix())
+        path = _quote_file(folder / "manifest.json")
         selects.append(f"SELECT * FROM read_json({path}, columns = {STAGE_MANIFEST})")
     if not selects:
         return []
@@ -195,7 +201,7 @@ def _create_views(connection: duckdb.DuckDBPyConnection, views: list[View]) -> N
         except duckdb.Error as error:
             said = " ".join(str(error).split())[:LONGEST_ERROR]
             raise CorruptInput(
-                f"view {view.name}: {said}; remove the folder of the damaged file and run again"
+                f"view {view.name}: {said}; `synth status --check` names what is damaged, `synth run` makes it again"
             ) from error
 
 

@@ -8,14 +8,15 @@
                                      manifest.json, written last: what exists is complete
       replies/ images/ releases/     recorded replies, pictures by sha256, published datasets
       batches/                       which requests are under way in batches
-      logs/                          what servers that were started here said
+      logs/                          what servers that were started here said; progress/ of the processes of a run;
+                                     metrics.prom for Prometheus
       latest.json                    which corpus and which key of each stage the last run used
 """
 
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,8 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
 
-from pipelines.errors import ConfigError, CorruptInput, Unavailable
+from pipelines.checksums import read_note, seal_note
+from pipelines.errors import Busy, ConfigError, Damaged
 from pipelines.files import FULL, clear_temps, explain_os_error, make_temp_path, replacing, write_text
 from pipelines.services.clients.replies import read_address
 from schemas.manifest import Manifest, ShardSidecar, Usage
@@ -40,26 +42,36 @@ def read_model(path: Path, model: type[ModelT]) -> ModelT:
     """Read a JSON file as its model.
 
     Raises:
-        CorruptInput: if it is damaged or was written by another version.
+        Damaged: if it has other bytes than were written, or was written by another version.
     """
     try:
-        return model.model_validate_json(path.read_bytes(), strict=False)
+        return model.model_validate_json(read_note(path), strict=False)
     except ValidationError as error:
-        raise CorruptInput(f"{path}: damaged or of another version; remove {path.parent} and run again") from error
+        raise Damaged(path, "is damaged or of another version") from error
+
+
+def write_model(path: Path, model: BaseModel) -> None:
+    """Write a model as a sealed JSON file, whole or not at all."""
+    write_text(path, seal_note(model.model_dump_json(indent=1)))
 
 
 def read_names(path: Path) -> dict[str, str]:
     """Read a JSON object of strings; empty when there is no file.
 
     Raises:
-        CorruptInput: if it is damaged.
+        Damaged: if it has other bytes than were written.
     """
     if not path.is_file():
         return {}
     try:
-        return {str(key): str(value) for key, value in json.loads(path.read_text()).items()}
+        return {str(key): str(value) for key, value in json.loads(read_note(path)).items()}
     except (ValueError, AttributeError) as error:
-        raise CorruptInput(f"{path}: damaged; remove it and run again") from error
+        raise Damaged(path, "is damaged") from error
+
+
+def write_names(path: Path, names: Mapping[str, str]) -> None:
+    """Write a JSON object of strings, sealed, whole or not at all."""
+    write_text(path, seal_note(json.dumps(dict(names), indent=1, sort_keys=True)))
 
 
 @contextmanager
@@ -119,7 +131,7 @@ class StageFolder:
         """Note what a run used for shards that it did not finish; each note is a file of its own."""
         if usage != Usage():
             self.path.mkdir(parents=True, exist_ok=True)
-            write_text(self.path / f"stopped-{uuid4().hex}.json", usage.model_dump_json() + "\n")
+            write_model(self.path / f"stopped-{uuid4().hex}.json", usage)
 
     def read_stopped(self) -> Usage:
         """Return what runs used for shards that they did not finish."""
@@ -171,7 +183,7 @@ class Workspace:
 
     @property
     def logs(self) -> Path:
-        """Folder of what servers that were started here said."""
+        """Folder of what servers that were started here said, and of the progress of runs."""
         return self.root / "logs"
 
     @property
@@ -200,7 +212,7 @@ class Workspace:
     def note_latest(self, entries: dict[str, str]) -> None:
         """Replace ``latest.json``: what it names together was made by one configuration from one corpus."""
         if entries != self.read_latest():
-            write_text(self.root / "latest.json", json.dumps(entries, indent=1, sort_keys=True) + "\n")
+            write_names(self.root / "latest.json", entries)
 
     @contextmanager
     def claim(self, address: str = "") -> Iterator[None]:
@@ -212,7 +224,8 @@ class Workspace:
 
         Raises:
             ConfigError: if the folder cannot be written, or its file system cannot rename or lock.
-            Unavailable: if another run holds it, or the disk is full.
+            Busy: if another run holds it.
+            Unavailable: if the disk is full.
         """
         try:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -248,7 +261,7 @@ class Workspace:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise Unavailable(self._explain_busy()) from error
+            raise Busy(self._explain_busy()) from error
         except OSError as error:
             if not is_shared:
                 raise ConfigError(

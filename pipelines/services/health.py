@@ -55,6 +55,14 @@ class Health:
         counts.shown = [*counts.shown, error[:_SHOWN] or _show(unusable[-1])][-QUOTED:]
         self._check(task, model, self.limits.replies)
 
+    def merge(self, other: "Health") -> None:
+        """Add what another process has read for the stage."""
+        for kind, counts in other._counts.items():
+            own = self._counts.setdefault(kind, ReplyCounts())
+            own.read, own.unusable = own.read + counts.read, own.unusable + counts.unusable
+            own.keys += counts.keys
+            own.shown = [*own.shown, *counts.shown][-QUOTED:]
+
     def list_unusable(self) -> list[str]:
         """Return the keys under which unusable replies are recorded."""
         return [key for counts in self._counts.values() for key in counts.keys]

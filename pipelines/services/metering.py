@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from pipelines.config.settings import BudgetConfig
 from pipelines.errors import BudgetSpent
+from pipelines.services.traffic import follow_usage
 from schemas.manifest import Usage
 
 T = TypeVar("T")
@@ -69,7 +70,8 @@ def open_meter() -> AbstractContextManager[Meter]:
 
 
 def count_usage(usage: Usage) -> None:
-    """Add one request's usage to the open meter, if there is one."""
+    """Add one request's usage to the open meter, if there is one, and to the traffic of the process."""
+    follow_usage(usage)
     if (meter := _METER.get()) is not None:
         meter.usage = meter.usage + usage
 

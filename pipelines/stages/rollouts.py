@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from pipelines.agent.acceptance import Cascade, finish_all
 from pipelines.agent.attempts import make_decoys
+from pipelines.agent.judging import UnscoredWatch
 from pipelines.agent.loop import Agent, run_rollout
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
@@ -49,6 +50,11 @@ class Rollouts:
     def stops_early(self) -> bool:
         """Whether the number of rollouts depends on what is accepted."""
         return self.wanted < self.attempts
+
+    @property
+    def watch(self) -> UnscoredWatch | None:
+        """What counts its unscored answers."""
+        return self.cascade.watch
 
     def fingerprint(self) -> str:
         """Digest of the numbers, the splits, the whole agent, and the cascade where it decides how many are made."""

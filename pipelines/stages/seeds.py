@@ -168,7 +168,7 @@ class Seeds:
             yield self._make_seed(page.node, joined.get(page.node))
 
     def _read_pages(self, columns: list[str]) -> Iterator[pa.Table]:
-        with pq.ParquetFile(self.corpus.folder / "pages.parquet") as pages:
+        with pq.ParquetFile(self.corpus.table("pages")) as pages:
             for batch in pages.iter_batches(batch_size=BATCH_ROWS, columns=columns):
                 yield pa.Table.from_batches([batch])
 

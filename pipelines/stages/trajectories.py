@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from pipelines.agent.acceptance import Assessment, Cascade
 from pipelines.agent.cascade import RolloutFault
+from pipelines.agent.judging import UnscoredWatch
 from pipelines.checks.rollouts import list_loss
 from schemas.base import Record, Rejection
 from schemas.datasets import Rollout, Trajectory
@@ -25,6 +26,11 @@ class Trajectories:
     version: int = 4
     input: ClassVar[type[Record]] = Rollout
     output: ClassVar[type[Record]] = Trajectory
+
+    @property
+    def watch(self) -> UnscoredWatch | None:
+        """What counts its unscored answers."""
+        return self.cascade.watch
 
     def fingerprint(self) -> str:
         """Digest of the rules, the judges and how lengths are counted."""

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.agent.depicting import CandidateList, CandidateLister
-from pipelines.cli.commands import finish_run, load_config
+from pipelines.cli.commands import load_config
 from pipelines.corpus.store import Corpus
 from pipelines.run.assembly import Assembly
 from pipelines.run.chains import run_stages
+from pipelines.run.loop import finish_run
 from pipelines.run.models import Roles
 from pipelines.run.progress import make_reporter
 from pipelines.run.runner import PlannedStage

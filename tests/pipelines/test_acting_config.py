@@ -1,9 +1,9 @@
 import pytest
 
 from pipelines.agent.dialects import find_dialect
-from pipelines.cli.doctor import look_at_judges
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
+from pipelines.run.judges import look_at_judges
 
 LIVE = ("tools.family=live", "live.contact=a@b.example")
 OPENAI = ("models.{role}.adapter=openai", "models.{role}.name=m", "models.{role}.base_url=http://127.0.0.1:9/v1")

@@ -257,7 +257,8 @@ def test_every_command_answers_in_json(small: Path, document: Any, tmp_path: Pat
 def test_services_that_are_not_set_up_are_named(small: Path, document: Any, capsys: Capture, monkeypatch: Any) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.delenv("HF_TOKEN", raising=False)
-    assert call_here(capsys, "deploy", "--workspace", small).code == 2
+    outcome = call_here(capsys, "deploy", "--workspace", small)
+    assert outcome.code == 3, outcome
     outcome = call_here(capsys, "push", document["releases"][0]["path"], "--repo", "no slash", "--workspace", small)
     assert outcome.code in (2, 3), outcome
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.cli.commands import RunDocument, run_recipe
+from pipelines.cli.commands import run_recipe
 from pipelines.config.loading import make_config, read_recipe
+from pipelines.run.loop import RunDocument
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace
 from schemas.datasets import Difficulty

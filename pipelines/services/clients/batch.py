@@ -26,8 +26,9 @@ from uuid import uuid4
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pipelines.checksums import read_note, seal_note
 from pipelines.config.settings import ModelConfig
-from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, SynthError, Unavailable
+from pipelines.errors import ConfigError, CorruptInput, Damaged, RateLimited, RecordFailed, SynthError, Unavailable
 from pipelines.files import write_bytes, write_text
 from pipelines.services.clients.chat import (
     LONGEST_PAUSE,
@@ -49,6 +50,7 @@ from pipelines.services.clients.recorded import make_chat_key
 from pipelines.services.clients.replies import name_epoch
 from pipelines.services.clients.vendors import Vendors
 from pipelines.services.protocols import ChatReply, ChatRequest
+from pipelines.services.traffic import Waiting
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -298,6 +300,18 @@ def _read_result(result: _Result, settings: ModelConfig, secret: Sequence[str]) 
     return Unanswered(str(refusal), refusal)
 
 
+def read_batch_note(path: Path) -> BatchNote:
+    """Read the note of a batch.
+
+    Raises:
+        CorruptInput: if it is damaged.
+    """
+    try:
+        return BatchNote.model_validate_json(read_note(path))
+    except (ValidationError, Damaged) as error:
+        raise CorruptInput(f"{path}: damaged; without it its requests are paid again: remove it") from error
+
+
 @dataclass(slots=True)
 class BatchNotes:
     """The notes of one model's batches in a folder that all models of a workspace share.
@@ -320,10 +334,7 @@ class BatchNotes:
         """
         notes = []
         for path in sorted(self.folder.glob("*.json")):
-            try:
-                note = BatchNote.model_validate_json(path.read_bytes())
-            except ValidationError as error:
-                raise CorruptInput(f"{path}: damaged; without it its requests are paid again: remove it") from error
+            note = read_batch_note(path)
             if note.backend != self.backend or self.tidy(note):
                 continue
             if note.server != self.server:
@@ -336,7 +347,7 @@ class BatchNotes:
 
     def write(self, note: BatchNote) -> BatchNote:
         """Write a note, durably, and return it."""
-        write_text(self.place(note), note.model_dump_json() + "\n")
+        write_text(self.place(note), seal_note(note.model_dump_json()))
         return note
 
     def tidy(self, note: BatchNote) -> bool:
@@ -562,15 +573,18 @@ class BatchDesk:
             Unavailable: if it gave no reply for the model's patience.
         """
         since, tries = time.monotonic(), 0
-        while True:
-            try:
-                return await asyncio.to_thread(ask)
-            except (RateLimited, NoReply) as error:
-                patience, tries, ask = self.server.settings.patience, tries + 1, again or ask
-                if time.monotonic() - since >= patience:
-                    raise Unavailable(f"{self.server.place}: no reply for {patience:g} s ({error})") from error
-                wait = error.retry_after if isinstance(error, RateLimited) else 0.0
-            await asyncio.sleep(min(wait, LONGEST_WAIT) or random.uniform(0.5, 1.0) * min(LONGEST_PAUSE, 2.0**tries))
+        with Waiting() as waiting:
+            while True:
+                try:
+                    return await asyncio.to_thread(ask)
+                except (RateLimited, NoReply) as error:
+                    patience, tries, ask = self.server.settings.patience, tries + 1, again or ask
+                    if time.monotonic() - since >= patience:
+                        raise Unavailable(f"{self.server.place}: no reply for {patience:g} s ({error})") from error
+                    wait = error.retry_after if isinstance(error, RateLimited) else 0.0
+                    waiting.note(self.server.place, error)
+                pause = random.uniform(0.5, 1.0) * min(LONGEST_PAUSE, 2.0**tries)
+                await asyncio.sleep(min(wait, LONGEST_WAIT) or pause)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ from pipelines.services.clients.http import (
 )
 from pipelines.services.clients.vendors import Vendors, read_refusal
 from pipelines.services.protocols import ChatReply, ChatRequest, Ending, Message, Sampling, ToolCall
+from pipelines.services.traffic import Waiting
 
 KEPT_BYTES = 1 << 26
 """Bytes of encoded pictures kept in memory: attempts at one question show the same few."""
@@ -776,7 +777,8 @@ class OpenAIChat:
                 if rules is not server.rules:
                     continue  # what another request has learned meanwhile
                 try:
-                    reply = await self._ask(body, request)
+                    with Waiting() as waiting:
+                        reply = await self._ask(body, request, waiting)
                 except KeysRefused as refused:
                     if rules is server.rules and not server.learn(refused.rules, str(refused)):
                         raise refused.error from None
@@ -784,7 +786,7 @@ class OpenAIChat:
                 server.accept(body.keys)
             return reply if request.stop else part_thought(reply)
 
-    async def _ask(self, body: ChatBody, request: ChatRequest) -> ChatReply:
+    async def _ask(self, body: ChatBody, request: ChatRequest, waiting: Waiting) -> ChatReply:
         """Send a body until there is a reply."""
         most = max(LEAST_REPLY_BYTES, TOKEN_BYTES * (request.sampling.max_tokens or MOST_TOKENS))
         trial = _Trial(body, self.pool.clock(), most)
@@ -793,6 +795,8 @@ class OpenAIChat:
             if reply is not None:
                 reply = cut_at_stop(reply, request.stop)
                 return replace(reply, gpu_seconds=trial.gpu_seconds, retries=trial.sent - 1, seconds=trial.seconds)
+            if trial.avoided is not None:
+                waiting.note(trial.avoided.url, trial.avoided.last_error)
             if trial.failed >= self.settings.tries or trial.error == _TOO_LARGE:
                 if self.pool.answered > trial.answered or await self._answers_at_all(trial.since, request):
                     raise RecordFailed(trial.error, f"{trial.said}, {trial.failed} times; other requests succeeded")

@@ -26,11 +26,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 from PIL import Image
 
 from pipelines.config.settings import EncoderConfig
-from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
+from pipelines.errors import ConfigError, CorruptInput, Damaged, RecordFailed, Unavailable
 from pipelines.files import explain_os_error
 from pipelines.ids import digest_file, digest_value
 from pipelines.pictures import MAX_BYTES, open_pixels, read_header
@@ -393,8 +394,8 @@ CHUNK = 512
 """Pictures or texts that are looked up, encoded and recorded together."""
 BUSY_SECONDS = 30.0
 _STORED = np.dtype("<f4")
-_UNIT = 1e-2
-"""Tolerance of a stored row's length, which is 1."""
+_SEAL_BYTES = 8
+"""Of the hash that follows each stored row."""
 
 
 class CachedEncoder:
@@ -420,7 +421,7 @@ class CachedEncoder:
         """Return one row of unit length a picture, of shape (n, d), in the order given.
 
         Raises:
-            CorruptInput: if the file of embeddings is damaged; others as the encoder.
+            Damaged: if the file of embeddings is damaged; others as the encoder.
         """
         keys = self._make_keys("picture", [picture.sha256 for picture in pictures])
         return await self._recall(keys, pictures, self.encoder.encode_pictures)
@@ -470,9 +471,10 @@ class CachedEncoder:
             return work(given)
         except sqlite3.Error as error:
             self.close()
-            raise explain_sqlite_error(
-                error, f"embeddings {self.folder / FILE}", "delete the file and run again"
-            ) from error
+            explained = explain_sqlite_error(error, f"embeddings {self.folder / FILE}", "delete the file and run again")
+            if isinstance(explained, CorruptInput):
+                explained = Damaged(self.folder / FILE, f"is damaged ({error})")
+            raise explained from error
         except OSError as error:
             raise explain_os_error(error, f"embeddings in {self.folder}") from error
 
@@ -484,24 +486,37 @@ class CachedEncoder:
             self._connection.execute("PRAGMA synchronous=NORMAL")
             table = "CREATE TABLE IF NOT EXISTS embeddings (key BLOB PRIMARY KEY, embedding BLOB NOT NULL)"
             self._connection.execute(table)
+            self._connection.create_function("is_whole", 2, _is_whole, deterministic=True)
         return self._connection
 
     def _select(self, keys: Sequence[bytes]) -> dict[bytes, Rows]:
         query = f"SELECT key, embedding FROM embeddings WHERE key IN ({','.join('?' * len(keys))})"
-        return {key: self._unpack(embedding) for key, embedding in self._connect().execute(query, tuple(keys))}
+        found = self._connect().execute(query, tuple(keys))
+        return {key: _unpack(embedding) for key, embedding in found if _is_whole(key, embedding)}
 
     def _insert(self, rows: Mapping[bytes, Rows]) -> dict[bytes, Rows]:
-        """Record embeddings, all or none, and return the recorded ones: the first of a key stays."""
-        values = [(key, row.astype(_STORED).tobytes()) for key, row in rows.items()]
+        """Record embeddings, all or none, and return the recorded ones: the first of a key stays, unless damaged."""
+        packed = {key: row.astype(_STORED).tobytes() for key, row in rows.items()}
+        values = [(key, embedding + _seal(key, embedding)) for key, embedding in packed.items()]
         connection = self._connect()
         connection.execute("BEGIN IMMEDIATE")
         with connection:
-            connection.executemany("INSERT OR IGNORE INTO embeddings (key, embedding) VALUES (?, ?)", values)
+            connection.executemany(
+                "INSERT INTO embeddings (key, embedding) VALUES (?, ?) ON CONFLICT (key) "
+                "DO UPDATE SET embedding = excluded.embedding WHERE NOT is_whole(key, embedding)",
+                values,
+            )
         return self._select(list(rows))
 
-    def _unpack(self, embedding: bytes) -> Rows:
-        row = np.frombuffer(embedding, dtype=_STORED) if len(embedding) % _STORED.itemsize == 0 else np.zeros(0)
-        if not abs(float(np.dot(row, row)) - 1.0) < _UNIT:
-            place = self.folder / FILE
-            raise CorruptInput(f"embeddings {place}: a row is not an embedding; delete the file and run again")
-        return row.astype(np.float32)
+
+def _seal(key: bytes, embedding: bytes) -> bytes:
+    return xxhash.xxh3_64_digest(key + embedding)
+
+
+def _is_whole(key: bytes, stored: object) -> bool:
+    """Say whether an embedding is as it was recorded; one that is not is made again."""
+    return isinstance(stored, bytes) and _seal(key, stored[:-_SEAL_BYTES]) == stored[-_SEAL_BYTES:]
+
+
+def _unpack(stored: bytes) -> Rows:
+    return np.frombuffer(stored[:-_SEAL_BYTES], dtype=_STORED).astype(np.float32)

@@ -30,6 +30,7 @@ from yarl import URL
 
 from pipelines.errors import ConfigError, RateLimited, Unavailable
 from pipelines.services.addresses import ForbiddenAddress, Guard
+from pipelines.services.traffic import Waiting
 
 if TYPE_CHECKING:
     from pipelines.services.clients.turns import Turns
@@ -565,22 +566,25 @@ class HttpClient:
             RateLimited: if the host is busy at the last attempt, or asks for a long pause.
         """
         limiter = self.find_limiter(url)
-        for left in reversed(range(self.tries)):
-            try:
-                return await attempt()
-            except (NoSuchHost, TooLarge):
-                raise
-            except Busy as busy:
-                limiter.hold(busy.wait)
-                if not left or busy.wait > self.longest:
-                    raise RateLimited(str(busy), busy.wait) from None
-            except RateLimited as error:
-                limiter.hold(error.retry_after)
-                raise
-            except NoReply:
-                if not left:
+        with Waiting() as waiting:
+            for left in reversed(range(self.tries)):
+                try:
+                    return await attempt()
+                except (NoSuchHost, TooLarge):
                     raise
-            await asyncio.sleep(self.backoff * 2.0 ** (self.tries - left - 1))
+                except Busy as busy:
+                    limiter.hold(busy.wait)
+                    if not left or busy.wait > self.longest:
+                        raise RateLimited(str(busy), busy.wait) from None
+                    waiting.note(name_host(url), busy)
+                except RateLimited as error:
+                    limiter.hold(error.retry_after)
+                    raise
+                except NoReply as error:
+                    if not left:
+                        raise
+                    waiting.note(name_host(url), error)
+                await asyncio.sleep(self.backoff * 2.0 ** (self.tries - left - 1))
         raise ValueError(f"tries is {self.tries}; expected 1 or more")
 
     def find_limiter(self, url: str) -> RateLimiter:

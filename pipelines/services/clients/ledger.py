@@ -114,8 +114,8 @@ def refuse_postgres(folder: Path, command: str) -> None:
     """
     if address := read_address(folder):
         raise ConfigError(
-            f"{command}: the replies are in PostgreSQL, {address}, and this works on SQLite's file alone; there are the "
-            "tables asks, replies and failures for psql, and `synth replies check` reads them"
+            f"{command}: the replies are in PostgreSQL, {address}, and this works on SQLite's file alone; there are "
+            "the tables asks, replies and failures for psql, and `synth replies check` reads them"
         )
 
 

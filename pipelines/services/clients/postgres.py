@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any, ClassVar
 
+from pipelines.errors import Busy as WorkspaceBusy
 from pipelines.errors import ConfigError, CorruptInput, SynthError, Unavailable
 from pipelines.services.clients.replies import (
     PATIENCE,
@@ -275,7 +276,8 @@ def hold_claim(address: str, key: str, busy: str) -> Iterator[None]:
     """Hold a claim for the block, with a connection of its own.
 
     Raises:
-        Unavailable: with the text ``busy`` if another process holds it; or if the database is away.
+        Busy: with the text ``busy`` if another process holds it.
+        Unavailable: if the database is away.
     """
     ledger, ended = open_postgres(address), Event()
 
@@ -288,7 +290,7 @@ def hold_claim(address: str, key: str, busy: str) -> Iterator[None]:
     keeping = Thread(target=keep, name="claim-keeper", daemon=True)
     try:
         if not try_patiently(ledger, lambda: ledger.claim([key]), OPENING):
-            raise Unavailable(busy)
+            raise WorkspaceBusy(busy)
         keeping.start()
         try:
             yield

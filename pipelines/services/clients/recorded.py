@@ -40,6 +40,7 @@ from pipelines.services.protocols import (
     TextSearch,
     ToolCall,
 )
+from pipelines.services.traffic import following_request
 from schemas.datasets import Picture
 from schemas.manifest import Usage
 
@@ -132,7 +133,8 @@ class RecordedChat:
 
         async def ask() -> str:
             since = time.monotonic()
-            reply = await self.model.chat(request)
+            with following_request():
+                reply = await self.model.chat(request)
             cost, discount = self.price.charge(reply.tokens_in, reply.tokens_out, reply.gpu_seconds)
             usage = Usage(
                 calls=1,
@@ -205,7 +207,8 @@ class Recorder(Generic[ServiceT]):
 
         async def answer() -> str:
             since = time.monotonic()
-            reply = await ask()
+            with following_request():
+                reply = await ask()
             if not self.live:
                 return canonical_json(reply)
             seconds = round(time.monotonic() - since, 3)

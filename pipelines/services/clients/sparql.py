@@ -34,6 +34,7 @@ from pipelines.services.clients.http import (
     redact,
 )
 from pipelines.services.protocols import QueryTimeout, SparqlRow
+from pipelines.services.traffic import Waiting
 
 if TYPE_CHECKING:
     from pipelines.services.clients.turns import Turns
@@ -80,6 +81,10 @@ class SparqlEndpoint:
 
     async def select(self, query: str, divisible: bool = False) -> tuple[SparqlRow, ...]:
         """Return every row; see :class:`pipelines.services.protocols.Sparql`."""
+        with Waiting() as waiting:
+            return await self._select(query, divisible, waiting)
+
+    async def _select(self, query: str, divisible: bool, waiting: Waiting) -> tuple[SparqlRow, ...]:
         cause, heavy, tries = "", 0, self.client.tries
         for attempt in range(tries):
             try:
@@ -101,6 +106,7 @@ class SparqlEndpoint:
             if divisible and heavy == _TRIES_OF_HEAVY:
                 raise QueryTimeout(f"{self.endpoint}: {cause}, {heavy} times")
             if attempt + 1 < tries:
+                waiting.note(self.endpoint, cause)
                 await asyncio.sleep(max(wait, min(self.client.backoff * 2.0**attempt, LONGEST_BACKOFF)))
         raise Unavailable(f"{self.endpoint}: {cause}, {tries} times; run again to continue")
 

@@ -16,9 +16,10 @@ from weakref import WeakKeyDictionary
 
 from pydantic import ValidationError
 
+from pipelines.checksums import read_note, seal_note
 from pipelines.config.profiles import NO_RULES, KeyRules
 from pipelines.config.settings import Section
-from pipelines.errors import ConfigError
+from pipelines.errors import Damaged
 from pipelines.files import write_text
 
 SPARED = ("temperature", "top_p", "seed", "presence_penalty", "stop", "parallel_tool_calls", "prompt_cache_key")
@@ -210,9 +211,9 @@ class KnownServer:
         if self.path is None:
             return
         kept = _Kept(rules=self.rules, takes=tuple(sorted(self.takes)), said=self.said)
-        everything = _read_file(self.path) | {self.name: kept}
+        everything = read_vendors(self.path) | {self.name: kept}
         text = json.dumps({name: each.model_dump() for name, each in sorted(everything.items())}, indent=1)
-        write_text(self.path, text + "\n")
+        write_text(self.path, seal_note(text))
 
 
 def _name_keys(keys: frozenset[str]) -> frozenset[str]:
@@ -231,20 +232,26 @@ class Vendors:
         """Return what is known of a model at an address; all that ask for it share it.
 
         Raises:
-            ConfigError: if the file is damaged.
+            Damaged: if it has other bytes than were written.
         """
         name = f"{url.rstrip('/')} {model}"
         if name not in self._servers:
-            kept = (_read_file(self.path) if self.path else {}).get(name, _Kept())
+            kept = (read_vendors(self.path) if self.path else {}).get(name, _Kept())
             self._servers[name] = KnownServer(name, self.path, kept.rules, frozenset(kept.takes), kept.said)
         return self._servers[name]
 
 
-def _read_file(path: Path) -> dict[str, _Kept]:
+def read_vendors(path: Path) -> dict[str, _Kept]:
+    """Return what servers were found to refuse, by server.
+
+    Raises:
+        Damaged: if it has other bytes than were written.
+    """
     try:
-        tables: dict[str, Any] = json.loads(path.read_text())
+        tables: dict[str, Any] = json.loads(read_note(path))
         return {name: _Kept.model_validate(table, strict=False) for name, table in tables.items()}
     except FileNotFoundError:
         return {}
     except (ValueError, AttributeError, ValidationError) as error:
-        raise ConfigError(f"{path}: damaged; remove it and run again: what servers refuse is learned again") from error
+        remedy = "remove it and run again: what servers refuse is learned again"
+        raise Damaged(path, "is damaged", remedy) from error

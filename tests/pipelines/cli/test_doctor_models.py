@@ -4,8 +4,9 @@ import sys
 
 import pytest
 
-from pipelines.cli.doctor import look_at_judges, look_at_own_servers, name_family
+from pipelines.cli.doctor import look_at_own_servers
 from pipelines.config.loading import make_config, read_recipe
+from pipelines.run.judges import look_at_judges, name_family
 
 
 def configure(*settings):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.cli.warn import GOVERNING
 from pipelines.config.loading import make_config, read_recipe
+from pipelines.run.warnings import GOVERNING
 from schemas.reasons import STAGE_REASONS
 from tests.chaos.driving import SMALL, call_here, copy_workspace, list_settings, share_small_run
 

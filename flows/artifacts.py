@@ -1,0 +1,50 @@
+"""What a run leaves at the Prefect server: the funnel, the gates of each release, and where the releases lie."""
+
+import json
+
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+
+from pipelines.release.manifest import PublishedRelease, read_release_manifest
+from pipelines.run.loop import RunDocument
+
+
+def publish_artifacts(document: RunDocument) -> None:
+    """Make the artifacts of the present flow run; each has a key, under which Prefect keeps those of earlier runs."""
+    funnel = [
+        {
+            "stage": report.stage,
+            "rows in": report.rows_in,
+            "kept": report.kept,
+            "rejected": sum(report.rejected.values()),
+            "failed": report.failed,
+            "rows out": report.rows_out,
+            "reasons": report.describe_reasons(),
+        }
+        for report in document.stages
+    ]
+    create_table_artifact(funnel, "funnel", f"{document.recipe} in {document.workspace}: in = kept + rejected + failed")
+    if document.releases:
+        gates = [gate for release in document.releases for gate in _list_gates(release)]
+        create_table_artifact(gates, "gates", f"Quality gates of the releases of {document.workspace}")
+    for release in document.releases:
+        create_markdown_artifact(_describe_release(release), f"release-{release.dataset}", str(release.path))
+
+
+def _list_gates(release: PublishedRelease) -> list[dict[str, str | int]]:
+    """Return what must be 0 of a release, and what is."""
+    quality = json.loads((release.path / "quality.json").read_text(encoding="utf-8"))
+    shared = quality["overlap"].items()
+    return [
+        {"release": release.dataset, "shared by splits": name, "number": count, "limit": 0} for name, count in shared
+    ]
+
+
+def _describe_release(release: PublishedRelease) -> str:
+    """Return a release as Markdown: where it lies, and every file with its digest."""
+    manifest = read_release_manifest(release.path)
+    files = "\n".join(f"| {entry.name} | {entry.rows or ''} | `{entry.sha256}` |" for entry in manifest.files)
+    splits = ", ".join(f"{split.name} {split.rows:,}" for split in manifest.splits)
+    return (
+        f"# {release.dataset} {release.version}\n\n[{release.path}]({release.path.as_uri()}): {release.rows:,} rows "
+        f"({splits})\n\n| file | rows | sha256 |\n|---|---:|---|\n{files}\n"
+    )

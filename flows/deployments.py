@@ -1,0 +1,188 @@
+"""Deployments at a Prefect server: pools, limits and schedules, made so that a second time changes nothing.
+
+Code is found by its module's name, so a clone and an installed wheel are deployed alike. ``synth deploy`` starts this
+module as a process, because ``pipelines`` does not know Prefect.
+"""
+
+import json
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+from httpx import HTTPError
+from prefect import Flow
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate, WorkPoolUpdate
+from prefect.client.schemas.schedules import CronSchedule
+from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
+from prefect.settings import PREFECT_API_URL
+from prefect.utilities.callables import parameter_schema
+from pydantic import ValidationError
+
+from flows.nightly import nightly
+from flows.synthesize import synthesize
+from pipelines.cli.console import emit_json, guarded
+from pipelines.errors import ConfigError, Unavailable
+
+POOLS = {"cpu": None, "gpu": 1, "parents": None}
+"""Work pools with how many runs each starts at a time. A run that waits for others is started from ``parents``: in
+their pool it would hold the place that they wait for."""
+ASKING = ("paths", "questions", "rewrites", "groundings", "difficulty", "rollouts", "trajectories")
+"""Stages that may ask models."""
+STRETCHES = (("cpu", "seeds"), ("gpu", "rewrites"), ("cpu", "groundings"), ("gpu", "trajectories"), ("cpu", ""))
+"""A run in parts: the pool of each and its last stage."""
+SLUG = "nightly"
+START = """no Prefect server answers at {address}; start one and say where it is:
+  prefect server start
+  export PREFECT_API_URL=http://127.0.0.1:4200/api"""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What ``synth deploy`` was asked for."""
+
+    parameters: dict[str, Any]
+    """Of the flow ``synthesize``."""
+    directory: str
+    """Where workers run it: relative paths of the configuration start here."""
+    cron: str
+    timezone: str
+    name: str = ""
+    """Set before the names of the deployments, for a server that runs several workspaces; empty for none."""
+    split: bool = False
+    """Whether the scheduled run is a parent that starts each part in its own pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A deployment as it should be."""
+
+    flow: Flow[..., Any]
+    name: str
+    pool: str
+    description: str
+    parameters: dict[str, Any]
+    schedules: list[DeploymentScheduleCreate] = field(default_factory=list)
+
+    @property
+    def full_name(self) -> str:
+        """How Prefect's commands call it."""
+        return f"{self.flow.name}/{self.name}"
+
+
+def plan_deployments(request: Request) -> list[Deployment]:
+    """Return the deployments of a workspace: the whole run, each stage that asks models, and the run in parts."""
+    prefix = f"{request.name}-" if request.name else ""
+    schedule = DeploymentScheduleCreate(
+        schedule=CronSchedule(cron=request.cron, timezone=request.timezone), slug=SLUG, active=True
+    )
+    whole = Deployment(
+        synthesize,
+        f"{prefix}nightly",
+        "cpu",
+        "The whole run, in one process.",
+        request.parameters,
+        [] if request.split else [schedule],
+    )
+    asking = [
+        Deployment(
+            synthesize,
+            f"{prefix}{stage}",
+            "gpu",
+            f"What is missing up to the stage {stage}.",
+            request.parameters | {"until": stage},
+        )
+        for stage in ASKING
+    ]
+    parts = [
+        [whole.full_name if pool == "cpu" else f"{synthesize.name}/{prefix}{until}", until] for pool, until in STRETCHES
+    ]
+    parent = Deployment(
+        nightly,
+        f"{prefix}nightly",
+        "parents",
+        "The whole run in parts, each in its pool.",
+        {"workspace": request.parameters["workspace"], "parts": parts},
+        [schedule] if request.split else [],
+    )
+    return [whole, *asking, parent]
+
+
+def deploy(request: Request) -> dict[str, Any]:
+    """Make what is missing or otherwise at the server, and say of each pool and deployment what was done.
+
+    Raises:
+        ConfigError: if the server refuses a value, such as a cron expression.
+        Unavailable: if there is no server, or it fails.
+    """
+    address = PREFECT_API_URL.value()
+    if not address:
+        raise Unavailable(f"deploy: {START.format(address='PREFECT_API_URL, which is not set')}")
+    try:
+        deployments = plan_deployments(request)
+        with get_client(sync_client=True) as client:
+            pools = {name: _ensure_pool(client, name, limit) for name, limit in POOLS.items()}
+            made = {entry.full_name: _ensure_deployment(client, entry, request.directory) for entry in deployments}
+    except PrefectHTTPStatusError as error:
+        raise Unavailable(f"deploy: {address} refused: {error}") from error
+    except (HTTPError, RuntimeError) as error:
+        raise Unavailable(f"deploy: {START.format(address=address)}") from error
+    except ValidationError as error:
+        said = "; ".join(each["msg"] for each in error.errors())
+        raise ConfigError(f"deploy: --cron {request.cron!r} --timezone {request.timezone}: {said}") from error
+    return {"server": address, "pools": pools, "deployments": made, "directory": request.directory}
+
+
+def _ensure_pool(client: SyncPrefectClient, name: str, limit: int | None) -> str:
+    try:
+        pool = client.read_work_pool(name)
+    except ObjectNotFound:
+        client.create_work_pool(WorkPoolCreate(name=name, type="process", concurrency_limit=limit))
+        return "made"
+    if pool.type != "process":
+        raise ConfigError(f"deploy: the work pool {name} is of the type {pool.type}, not process")
+    if pool.concurrency_limit == limit:
+        return "unchanged"
+    client.update_work_pool(name, WorkPoolUpdate(concurrency_limit=limit))
+    return "changed"
+
+
+def _ensure_deployment(client: SyncPrefectClient, entry: Deployment, directory: str) -> str:
+    wanted: dict[str, Any] = {
+        "entrypoint": f"{entry.flow.fn.__module__}.{entry.flow.fn.__name__}",
+        "work_pool_name": entry.pool,
+        "description": entry.description,
+        "parameters": entry.parameters,
+        "tags": ["synth"],
+        "pull_steps": [{"prefect.deployments.steps.set_working_directory": {"directory": directory}}],
+        "parameter_openapi_schema": parameter_schema(entry.flow).model_dump(mode="json", exclude_unset=True),
+        "enforce_parameter_schema": True,
+    }
+    try:
+        found = client.read_deployment_by_name(entry.full_name)
+    except ObjectNotFound:
+        done = "made"
+    else:
+        there = found.model_dump(mode="json", include=set(wanted))
+        if there == wanted and _list_crons(found.schedules) == _list_crons(entry.schedules):
+            return "unchanged"
+        done = "changed"
+    # What was there goes, with its schedules: one under an old name would fire for ever.
+    client.create_deployment(
+        client.create_flow_from_name(entry.flow.name), entry.name, schedules=entry.schedules, **wanted
+    )
+    return done
+
+
+def _list_crons(schedules: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401 - of the server, or to be made
+    """Return slug, time and time zone of each schedule; whether it is paused is the operator's."""
+    return [(entry.slug, entry.schedule.cron, entry.schedule.timezone) for entry in schedules]
+
+
+def main() -> None:
+    """Deploy what the one argument asks for, in JSON, and print what was done, in JSON."""
+    guarded(lambda: emit_json(deploy(Request(**json.loads(sys.argv[1])))), ["deploy"])
+
+
+if __name__ == "__main__":
+    main()

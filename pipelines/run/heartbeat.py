@@ -1,0 +1,298 @@
+"""The signs of life of a process of a run: its file in the workspace, the metrics, and what it waits for, told.
+
+A thread writes them, so that they come also while a stage computes or waits. They are as cheap as a file every two
+seconds: rows only count.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+from uuid import uuid4
+
+from pipelines.errors import CorruptInput
+from pipelines.files import make_temp_path
+from pipelines.run.jsonlog import find_json_log
+from pipelines.run.metrics import write_metrics
+from pipelines.run.progress import NONE, Arrived, Piece, Reporter
+from pipelines.run.underway import (
+    ProcessProgress,
+    Role,
+    RunProgress,
+    WaitProgress,
+    WorkProgress,
+    describe_waits,
+    find_host,
+    place_progress,
+    read_runs,
+)
+from pipelines.run.workspace import Workspace
+from pipelines.services.traffic import Traffic, open_traffic
+from schemas.manifest import ShardSidecar
+
+EVERY = 2.0
+"""Seconds between two signs of life."""
+SUM_EVERY = 5
+"""Signs of life after which the processes of the run are summed up, for the metrics and for what is waited for."""
+LEAST_WAIT = 10.0
+"""Seconds of a wait that are worth a word."""
+
+
+@dataclass(slots=True)
+class Board:
+    """The work of this process: what is under way, and by name what it did of each before."""
+
+    stages: tuple[str, ...] = ()
+    open: list[Piece] = field(default_factory=list)
+    ended: dict[str, WorkProgress] = field(default_factory=dict)
+
+    def leave(self, piece: Piece) -> None:
+        """Take a piece from those that are under way."""
+        if any(each is piece for each in self.open):
+            self.open = [each for each in self.open if each is not piece]
+            done = _describe_piece(piece, False)
+            self.ended[piece.what] = self.ended[piece.what] + done if piece.what in self.ended else done
+
+    def describe(self) -> tuple[WorkProgress, ...]:
+        """Return all work, in the order in which it began."""
+        found = dict(self.ended)
+        for piece in self.open:
+            work = _describe_piece(piece, True)
+            found[piece.what] = found[piece.what] + work if piece.what in found else work
+        return tuple(found.values())
+
+
+def _describe_piece(piece: Piece, is_open: bool) -> WorkProgress:
+    rows, shards = piece.find_backlog() if is_open else (0, 0)
+    rate = piece.find_rate(time.monotonic()) if is_open else 0.0
+    return WorkProgress(
+        what=piece.what,
+        unit=piece.unit,
+        done=piece.done,
+        total=piece.total,
+        outcomes=dict(piece.outcomes),
+        shards=piece.shards,
+        backlog_rows=rows,
+        backlog_shards=shards,
+        rate=round(rate, 3),
+        open=is_open,
+    )
+
+
+@dataclass(slots=True)
+class FollowedReporter:
+    """Notes on a board what it passes on to another reporter."""
+
+    inner: Reporter
+    board: Board
+    piece: Piece = field(default_factory=Piece)
+    by_row: bool = False
+    """Whether the rows of the piece are counted one by one."""
+
+    def plan(self, stages: Sequence[str]) -> None:
+        """Note the stages."""
+        self.board.stages = tuple(stages)
+        self.inner.plan(stages)
+
+    def begin(self, what: str, total: int, unit: str, arrived: Arrived = lambda: (0, 0)) -> None:
+        """Note the piece; one that was not finished has ended."""
+        self.board.leave(self.piece)
+        self.piece, self.by_row = Piece(what, total, unit, time.monotonic(), arrived), False
+        self.board.open = [*self.board.open, self.piece]
+        self.inner.begin(what, total, unit, arrived)
+
+    def advance(self, done: int, outcome: str = "") -> None:
+        """Count."""
+        self.piece.done = done
+        if outcome:
+            self.by_row = True
+            self.piece.outcomes[outcome] += 1
+        self.inner.advance(done, outcome)
+
+    def watch(self, describe: Callable[[], str]) -> None:
+        """Pass it on."""
+        self.inner.watch(describe)
+
+    def note(self, text: str) -> None:
+        """Pass it on."""
+        self.inner.note(text)
+
+    def warn(self, text: str) -> None:
+        """Pass it on."""
+        self.inner.warn(text)
+
+    def file_shard(self, sidecar: ShardSidecar) -> None:
+        """Count it, and its rows where they were not counted one by one."""
+        self.piece.shards += 1
+        if not self.by_row:
+            counts = {"kept": sidecar.kept, "rejected": sum(sidecar.rejected.values()), "failed": sidecar.failed}
+            self.piece.outcomes.update(counts)
+            self.piece.done += sidecar.rows_in
+        self.inner.file_shard(sidecar)
+
+    def finish(self, summary: str, counts: Mapping[str, float] = NONE) -> None:
+        """Note the end."""
+        self.board.leave(self.piece)
+        self.inner.finish(summary, counts)
+
+    def fork(self) -> "FollowedReporter":
+        """Return a reporter for a piece beside this one's."""
+        return FollowedReporter(self.inner.fork(), self.board)
+
+
+@dataclass(slots=True)
+class Pulse:
+    """Writes what a process does to its file, from a thread of its own, until it is stopped."""
+
+    workspace: Workspace
+    identity: ProcessProgress
+    """What never changes of the file."""
+    path: Path
+    reporter: Reporter
+    """Told what the run waits for."""
+    board: Board = field(default_factory=Board)
+    traffic: Traffic = field(default_factory=Traffic)
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+    _refused: str = ""
+
+    def start(self) -> None:
+        """Write the file and go on with it; a driver removes what killed processes have left."""
+        if self.identity.role == "driver":
+            self._try(lambda: clear_progress(self.workspace))
+        self._try(lambda: self.write(False))
+        if (log := find_json_log()) is not None:
+            log.run = self.identity.run
+        self._thread = threading.Thread(target=self.beat, name="progress", daemon=True)
+        self._thread.start()
+
+    @contextmanager
+    def following(self) -> Iterator[Reporter]:
+        """Count the requests of the block, and what the yielded reporter is told."""
+        with open_traffic(self.traffic):
+            yield FollowedReporter(self.reporter, self.board)
+
+    def beat(self) -> None:
+        """Give signs of life until the process stops."""
+        beats = 0
+        while not self._stop.wait(EVERY):
+            beats += 1
+            self._try(lambda: self.write(False))
+            if self.identity.role == "driver" and beats % SUM_EVERY == 0:
+                self._try(self._sum_up)
+
+    def end(self) -> None:
+        """Write the file for the last time; a driver then writes the metrics and removes the files of all."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._try(lambda: self.write(True))
+        if self.identity.role == "driver":
+            self._try(lambda: write_metrics(place_metrics(self.workspace), find_run(self.workspace, self.identity.run)))
+            self._try(lambda: clear_progress(self.workspace))
+
+    def write(self, ended: bool) -> None:
+        """Write the file; it is no record, so it is not flushed to disk.
+
+        Raises:
+            OSError: if it cannot be written.
+        """
+        traffic = self.traffic
+        waits = (
+            WaitProgress(place=w.place, cause=w.cause, since=w.since, requests=w.requests) for w in traffic.list_waits()
+        )
+        news = {
+            "heard": time.time(),
+            "ended": ended,
+            "stages": self.board.stages,
+            "work": self.board.describe(),
+            "in_flight": traffic.in_flight,
+            "failures": traffic.failures,
+            "usage": traffic.usage,
+            "waits": tuple(waits),
+        }
+        temp = make_temp_path(self.path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            temp.write_text(self.identity.model_copy(update=news).model_dump_json() + "\n", encoding="utf-8")
+            temp.replace(self.path)
+        finally:
+            temp.unlink(missing_ok=True)
+
+    def _sum_up(self) -> None:
+        run = find_run(self.workspace, self.identity.run)
+        write_metrics(place_metrics(self.workspace), run)
+        long = [wait for wait in run.waits if run.now - wait.since >= LEAST_WAIT] if run else []
+        if long and run is not None:
+            self.reporter.note(describe_waits(long, run.now))
+
+    def _try(self, act: Callable[[], None]) -> None:
+        """Act; a refusal is told once, for a run goes on without anybody to look at it."""
+        try:
+            act()
+        except (OSError, CorruptInput) as error:
+            if str(error) != self._refused:
+                self._refused = str(error)
+                self.reporter.warn(f"progress cannot be told: {error}")
+
+
+def find_run(workspace: Workspace, name: str) -> RunProgress | None:
+    """Return a run as its processes tell of it.
+
+    Raises:
+        CorruptInput: if a file is damaged.
+    """
+    return next((run for run in read_runs(workspace) if run.run == name), None)
+
+
+def place_metrics(workspace: Workspace) -> Path:
+    """Return the file of a workspace for Prometheus."""
+    return workspace.logs / "metrics.prom"
+
+
+def clear_progress(workspace: Workspace) -> None:
+    """Remove the files of processes; for the holder of the workspace: nobody else runs in it."""
+    for path in place_progress(workspace).glob("*"):
+        path.unlink(missing_ok=True)
+
+
+def name_run() -> str:
+    """Return a new name of a run, which sorts by time."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid4().hex[:6]}"
+
+
+def start_pulse(workspace: Workspace, run: str, reporter: Reporter, recipe: str = "", role: Role = "driver") -> Pulse:
+    """Begin to give signs of life of this process, until :meth:`Pulse.end`.
+
+    Args:
+        workspace: of the run. A driver holds it, and removes the files of processes when it begins and ends; the file
+            of a worker stays for the driver's sums.
+        run: its name, the same in all its processes.
+        reporter: told what the one that is followed is told, and by a driver what all processes wait for.
+        recipe: of the run.
+        role: of this process.
+    """
+    host, space = find_host()
+    now = time.time()
+    identity = ProcessProgress(
+        run=run, recipe=recipe, role=role, host=host, space=space, pid=os.getpid(), started=now, heard=now
+    )
+    path = place_progress(workspace) / f"{quote(host, safe='')}-{os.getpid()}-{uuid4().hex[:4]}.json"
+    pulse = Pulse(workspace, identity, path, reporter)
+    pulse.start()
+    return pulse
+
+
+@contextmanager
+def open_progress(workspace: Workspace, run: str, reporter: Reporter, recipe: str = "") -> Iterator[Reporter]:
+    """Tell others of a run that this process drives, as far as the yielded reporter is told of it."""
+    pulse = start_pulse(workspace, run, reporter, recipe)
+    try:
+        with pulse.following() as followed:
+            yield followed
+    finally:
+        pulse.end()

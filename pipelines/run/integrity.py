@@ -1,0 +1,430 @@
+"""What of a workspace is not as it was written: sealed stages, pictures, corpora, releases, replies, derived files.
+
+Nothing is changed here. :mod:`pipelines.run.mending` makes again what can be made again, at the start of a run.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.box import SIMPLE_HEAD
+from rich.table import Column, Table
+from rich.text import Text
+
+from pipelines.checksums import check_folder, is_sealed, read_checksums
+from pipelines.corpus.manifest import read_manifest
+from pipelines.errors import ConfigError, CorruptInput, Damaged, GateNotMet
+from pipelines.ids import digest_file
+from pipelines.release.manifest import MANIFEST, check_release_files
+from pipelines.run.views import CATALOGUE
+from pipelines.run.workspace import StageFolder, Workspace, read_model, read_names
+from pipelines.services.clients.batch import read_batch_note
+from pipelines.services.clients.ledger import check_ledger
+from pipelines.services.clients.replies import read_epochs
+from pipelines.services.clients.sqlite import FILE
+from pipelines.services.clients.vendors import read_vendors
+from schemas.manifest import FileEntry, Manifest, ShardSidecar, Usage
+
+RUN = "`synth run` makes it again"
+REPLAYS = "`synth run` makes it again from recorded replies: nothing is asked twice"
+CHECKED_BYTES = 1 << 30
+"""Bytes of pictures, and of releases, whose content each run checks; of more, ``synth status --check`` does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A file that is not as it was written."""
+
+    path: Path
+    what: str
+    """A predicate, such as ``is missing``."""
+    remedy: str
+
+    def describe(self) -> str:
+        """Return one line: which file, what is wrong with it, what to do."""
+        return f"{self.path}: {self.what}; {self.remedy}"
+
+
+@dataclass(slots=True)
+class StageDamage:
+    """What is wrong with a stage's folder."""
+
+    folder: StageFolder
+    manifest: Manifest | None = None
+    """None where the stage is not sealed, or its manifest is damaged."""
+    findings: list[Finding] = field(default_factory=list)
+    shards: dict[int, ShardSidecar | None] = field(default_factory=dict)
+    """Those that must be made again, with their sidecars where these can be read."""
+    sidecars: list[ShardSidecar] = field(default_factory=list)
+    """Those that the manifest alone still has."""
+    notes: list[Path] = field(default_factory=list)
+    """Notes of what stopped runs used that cannot be read."""
+    lost: bool = False
+    """Whether the manifest cannot be read, or a note of what stopped runs used is missing."""
+
+    def add(self, path: Path, what: str, remedy: str = REPLAYS) -> None:
+        """Add a finding."""
+        self.findings.append(Finding(path, what, remedy))
+
+
+def examine_stage(folder: StageFolder, was_sealed: bool = False) -> StageDamage:
+    """Hold the files of a stage against its manifest and sidecars, sealed or not.
+
+    Args:
+        folder: of the stage; it may be missing.
+        was_sealed: whether it is known to have been complete.
+    """
+    found = StageDamage(folder)
+    try:
+        found.manifest = folder.read_manifest()
+    except Damaged as error:
+        found.add(error.path, error.what)
+        found.lost = True
+    if found.manifest is None and was_sealed and not found.lost:
+        found.add(folder.manifest, "is missing, and the stage was complete")
+    sidecars = _read_sidecars(found)
+    entries = [(s.shard, entry) for s in sidecars.values() for entry in (*s.files, *([s.used] if s.used else []))]
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        checked = pool.map(lambda pair: _examine_file(folder.path, pair[1]), entries)
+        for (shard, entry), what in zip(entries, checked, strict=True):
+            if what:
+                found.add(folder.path / entry.name, what)
+                found.shards[shard] = sidecars[shard]
+    _examine_notes(found)
+    return found
+
+
+def _read_sidecars(found: StageDamage) -> dict[int, ShardSidecar]:
+    """Return the sidecars by shard: the manifest's where the stage is sealed, else those that can be read."""
+    folder = found.folder
+    sealed = {sidecar.shard: sidecar for sidecar in found.manifest.shards} if found.manifest else {}
+    numbers = sealed or [int(path.stem.partition("-")[2]) for path in sorted(folder.path.glob("part-*.json"))]
+    read: dict[int, ShardSidecar] = {}
+    for shard in numbers:
+        try:
+            sidecar = folder.read_sidecar(shard)
+            what = "is missing" if sidecar is None else "is not what was sealed"
+        except Damaged as error:
+            sidecar, what = None, error.what
+        if sealed and sidecar != sealed[shard]:
+            found.add(folder.sidecar(shard), what, RUN)
+            found.sidecars.append(sealed[shard])
+            sidecar = sealed[shard]
+        if sidecar is None:
+            found.add(folder.sidecar(shard), what)
+            found.shards[shard] = None
+        else:
+            read[shard] = sidecar
+    return read
+
+
+def _examine_file(folder: Path, entry: FileEntry) -> str:
+    """Return what is wrong with a file, empty for nothing."""
+    path = folder / entry.name
+    if not path.is_file():
+        return "is missing"
+    return "" if digest_file(path) == entry.sha256 else "has other bytes than were sealed"
+
+
+def _examine_notes(found: StageDamage) -> None:
+    """Look at the notes of what stopped runs used: a manifest has their sum."""
+    total = Usage()
+    for path in sorted(found.folder.path.glob("stopped-*.json")):
+        try:
+            total += read_model(path, Usage)
+        except Damaged as error:
+            found.add(path, error.what, "`synth run` counts again without it; nothing else is lost")
+            found.notes.append(path)
+    if found.manifest is not None and not found.notes and total != found.manifest.stopped:
+        found.add(found.folder.path / "stopped-*.json", "are not those the manifest has the sum of", RUN)
+        found.lost = True
+
+
+def find_damage(root: Path) -> Iterator[Finding]:
+    """Look at everything in a workspace, and yield what is damaged or missing.
+
+    Raises:
+        ConfigError: if there is no such folder.
+    """
+    if not root.is_dir():
+        raise ConfigError(f"workspace {root}: no such folder; run `synth run` first")
+    workspace = Workspace(root)
+    yield from examine_notes(workspace)
+    yield from _examine_corpora(workspace)
+    yield from _examine_stages(workspace)
+    yield from _examine_replies(workspace)
+    yield from examine_pictures(workspace)
+    yield from _examine_releases(workspace)
+    yield from _examine_derived(workspace)
+    yield from _examine_catalogue(workspace)
+
+
+def examine_notes(workspace: Workspace) -> Iterator[Finding]:
+    """Look at notes and kept marks of the workspace: each is made again, or learned again, by the next run."""
+    readers = (
+        (
+            workspace.root / "latest.json",
+            read_names,
+            workspace.root / CATALOGUE,
+            "`synth run` notes again what it uses",
+        ),
+        (workspace.root / "inputs.json", read_names, workspace.corpora, "`synth run` hashes the inputs again"),
+        (workspace.vendors, read_vendors, None, "`synth run` learns again what servers refuse"),
+    )
+    for path, read, later, remedy in readers:
+        if later is not None and later.exists() and not path.is_file():
+            yield Finding(path, "is missing", remedy)
+        try:
+            read(path)
+        except Damaged as error:
+            yield Finding(path, error.what, remedy)
+    for path in sorted(workspace.derived.glob("*.npy")):
+        if not is_sealed(path):
+            yield Finding(path, "has other bytes than were written", RUN)
+
+
+def read_latest(workspace: Workspace) -> Mapping[str, str]:
+    """Return what the last run used; nothing where the note of it is damaged."""
+    try:
+        return workspace.read_latest()
+    except Damaged:
+        return {}
+
+
+def _examine_corpora(workspace: Workspace) -> Iterator[Finding]:
+    remedy = "`synth run` builds this corpus again from its dump"
+    names = {path.name for path in workspace.corpora.glob("[!.]*")} | {read_latest(workspace).get("corpus", "")} - {""}
+    for folder in (workspace.corpora / name for name in sorted(names)):
+        if not (folder / "manifest.json").is_file():
+            yield Finding(folder / "manifest.json", "is missing", remedy)
+            continue
+        try:
+            check_folder(folder, read_manifest(folder / "manifest.json").checksums)
+        except Damaged as error:
+            yield Finding(error.path, error.what, remedy)
+            continue
+        except ConfigError as error:
+            yield Finding(folder / "manifest.json", f"is of another version ({error})", remedy)
+            continue
+        yield from _examine_folder(folder, remedy)
+    for folder in sorted(path for path in workspace.worlds.glob("[!.]*") if path.is_dir()):
+        yield from _examine_folder(folder, "`synth run` generates this world again")
+
+
+def _examine_folder(folder: Path, remedy: str) -> Iterator[Finding]:
+    """Check every byte of a folder that has checksums."""
+    try:
+        files = read_checksums(folder)
+    except Damaged as error:
+        yield Finding(error.path, error.what, remedy)
+        return
+    if not files:
+        yield Finding(folder, "has no checksums", remedy)
+    for file in files.values():
+        try:
+            file.check_size()
+            file.recheck()
+        except Damaged as error:
+            yield Finding(error.path, error.what, remedy)
+
+
+def _examine_stages(workspace: Workspace) -> Iterator[Finding]:
+    """Look at each stage that is there, and for each that the last run or a sealed stage was made with."""
+    named = {(name, key) for name, key in read_latest(workspace).items() if not name.startswith(("corpus", "release:"))}
+    present = {(path.parent.name, path.name) for path in workspace.root.glob("stages/*/[!.]*") if path.is_dir()}
+    for name, key in sorted(named | present):
+        found = examine_stage(workspace.stage(name, key), was_sealed=(name, key) in named)
+        yield from found.findings
+        if name == "releases" and found.manifest is not None:
+            yield from examine_receipt(workspace, found.folder)
+
+
+def examine_replies_missing(workspace: Workspace) -> Iterator[Finding]:
+    """Yield the store of replies if stages used replies and it is gone."""
+    store = workspace.replies / FILE
+    if not store.is_file() and next(workspace.root.glob("stages/*/*/used-*.txt"), None) is not None:
+        yield Finding(store, "is missing", "bring it back: without it, what is made again is asked and paid again")
+
+
+def examine_receipt(workspace: Workspace, folder: StageFolder) -> Iterator[Finding]:
+    """Look at the note of what was published from a stage of releases."""
+    receipt, latest = folder.path / "published.json", read_latest(workspace)
+    remedy = "`synth run` publishes again, and what is the same stays"
+    published = latest.get("releases") == folder.path.name and any(name.startswith("release:") for name in latest)
+    if published and not receipt.is_file():
+        yield Finding(receipt, "is missing", remedy)
+    try:
+        read_names(receipt)
+    except Damaged as error:
+        yield Finding(receipt, error.what, remedy)
+
+
+def _examine_replies(workspace: Workspace) -> Iterator[Finding]:
+    store = workspace.replies / FILE
+    check = check_ledger(workspace.replies) if store.is_file() else None
+    if check is not None and not check.sound:
+        yield Finding(store, f"is damaged: {check.explain()}", "`synth replies repair` saves what is whole")
+    yield from examine_replies_missing(workspace)
+    try:
+        read_epochs(workspace.replies)
+    except CorruptInput as error:
+        path = workspace.replies / "fresh.json"
+        yield Finding(path, "is damaged", f"remove it, and name --fresh-replies again where you had ({error})")
+    for path in sorted(workspace.batches.glob("*.json")):
+        try:
+            read_batch_note(path)
+        except CorruptInput:
+            yield Finding(path, "is damaged", "remove it: its requests are asked, and paid, again")
+
+
+def examine_pictures(workspace: Workspace, most: int = 0, cited: Iterable[Path] | None = None) -> Iterator[Finding]:
+    """Look at the pictures in the store, each named by its sha256, and for those that rows cite.
+
+    Args:
+        workspace: that has the store.
+        most: bytes up to which their content is read; 0 for any number.
+        cited: parts of stages whose rows cite pictures; None for all there are.
+    """
+    paths = sorted(path for path in workspace.images.glob("??/[!.]*") if path.is_file())
+    if not most or sum(path.stat().st_size for path in paths) <= most:
+        with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+            for path, digest in zip(paths, pool.map(digest_file, paths), strict=True):
+                if digest != path.stem:
+                    yield Finding(path, "has other bytes than its name says", REPLAYS)
+    if cited is None:
+        cited = sorted(workspace.root.glob("stages/*/[!.]*/part-*.parquet"))
+    try:
+        missing = read_pictures(cited)
+    except Damaged:
+        # Told with the stage that it belongs to.
+        return
+    for path in paths:
+        missing.pop(path.stem, None)
+    for sha256, picture in sorted(missing.items()):
+        yield Finding(workspace.images / sha256[:2] / f"{sha256}.{picture.extension}", "is missing", REPLAYS)
+
+
+@dataclass(frozen=True, slots=True)
+class CitedPicture:
+    """A picture that a row names."""
+
+    sha256: str
+    extension: str
+    file: str
+    """Name of the file it is, or is made of, at its source."""
+
+
+def read_pictures(parts: Iterable[Path]) -> dict[str, CitedPicture]:
+    """Return the pictures that rows cite, by sha256; of each part only the columns that name pictures are read.
+
+    Raises:
+        Damaged: if a part cannot be read.
+    """
+    found: dict[str, CitedPicture] = {}
+    names = [field.name for field in fields(CitedPicture)]
+    for part in parts:
+        try:
+            with pq.ParquetFile(part) as rows:
+                paths = [rows.schema.column(number).path for number in range(len(rows.schema))]
+                for place in (path.removesuffix("sha256") for path in paths if path.endswith(".sha256")):
+                    table = rows.read(columns=[place + name for name in names])
+                    values = zip(*(_flatten(table, place + name) for name in names), strict=True)
+                    found |= {sha256: CitedPicture(sha256, *rest) for sha256, *rest in values if sha256}
+        except (pa.ArrowException, OSError) as error:
+            raise Damaged(part, f"cannot be read ({error})") from error
+    return found
+
+
+def _flatten(table: pa.Table, path: str) -> list[str]:
+    """Return the values of a column inside structs and lists, in order."""
+    name, *inner = path.replace(".list.element", "").split(".")
+    values = table[name].combine_chunks()
+    for step in (*inner, ""):
+        while pa.types.is_list(values.type):
+            values = values.flatten()
+        values = values.field(step) if step else values
+    found: list[str] = values.to_pylist()
+    return found
+
+
+def _examine_releases(workspace: Workspace) -> Iterator[Finding]:
+    receipts = read_receipts(workspace)
+    folders = {path for path in workspace.releases.glob("*/[!.]*") if path.is_dir()} | receipts.keys()
+    for folder in sorted(folders):
+        yield from examine_release(folder, receipts.get(folder, ""))
+
+
+def examine_release(folder: Path, sealed: str, most: int = 0) -> Iterator[Finding]:
+    """Hold a release against its manifest, and that against its sha256 where it is known (``sealed`` not empty)."""
+    remedy = "`synth run` publishes this version again"
+    manifest = folder / MANIFEST
+    if not manifest.is_file():
+        yield Finding(manifest, "is missing", remedy)
+    elif sealed and digest_file(manifest) != sealed:
+        yield Finding(manifest, "has other bytes than were published", remedy)
+    else:
+        try:
+            check_release_files(folder, most)
+        except (ConfigError, GateNotMet) as error:
+            yield Finding(folder, f"is damaged: {error}", remedy)
+
+
+def read_receipts(workspace: Workspace, receipts: Iterable[Path] | None = None) -> dict[Path, str]:
+    """Return the folders of the releases that receipts name, all or some, each with the sha256 of its manifest."""
+    found = {}
+    for receipt in (
+        receipts if receipts is not None else sorted(workspace.root.glob("stages/releases/*/published.json"))
+    ):
+        try:
+            entries = read_names(receipt)
+        except Damaged:
+            continue
+        entries.pop("mark", None)
+        for dataset, entry in entries.items():
+            version, _, rest = entry.partition(" ")
+            found[workspace.releases / dataset / version] = rest.partition(" ")[2]
+    return found
+
+
+def _examine_derived(workspace: Workspace) -> Iterator[Finding]:
+    for folder in sorted(path for path in workspace.derived.glob("image-indexes/[!.]*") if path.is_dir()):
+        yield from _examine_folder(folder, RUN)
+    store = workspace.derived / "embeddings" / "embeddings.db"
+    if store.is_file():
+        try:
+            with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as connection:
+                said = [line for (line,) in connection.execute("PRAGMA integrity_check(1)")]
+        except sqlite3.Error as error:
+            said = [str(error)]
+        if said != ["ok"]:
+            yield Finding(store, f"is damaged: {said[0]}", RUN)
+
+
+def _examine_catalogue(workspace: Workspace) -> Iterator[Finding]:
+    path = workspace.root / CATALOGUE
+    if not path.is_file():
+        if read_latest(workspace):
+            yield Finding(path, "is missing", RUN)
+        return
+    try:
+        with duckdb.connect(str(path), read_only=True) as catalogue:
+            catalogue.execute("SELECT * FROM duckdb_views()").fetchall()
+    except duckdb.Error as error:
+        yield Finding(path, f"is damaged: {' '.join(str(error).split())[:120]}", RUN)
+
+
+def render_damage(root: Path, findings: Sequence[Finding]) -> Table | Text:
+    """Return the findings in a workspace as a table."""
+    if not findings:
+        return Text("every file is as it was written")
+    table = Table(Column("file", overflow="fold", ratio=2), "what", "what to do", title="Damage", box=SIMPLE_HEAD)
+    for finding in findings:
+        table.add_row(Text(str(finding.path.relative_to(root))), Text(finding.what), Text(finding.remedy))
+    return table

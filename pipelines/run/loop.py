@@ -1,0 +1,272 @@
+"""The one loop of a run: claim, checks, corpus, servers, stages, gates, publishing, catalogue.
+
+``synth run`` and the flow both call :func:`run_request`. They differ in where shards are made, which is the executor's
+part, and in who is told how far the run is, which is the reporter's.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pipelines.config.loading import explain_missing
+from pipelines.config.settings import RunConfig
+from pipelines.errors import ConfigError, GateNotMet
+from pipelines.release.manifest import PublishedRelease
+from pipelines.run.assembly import Assembly, list_missing_roles
+from pipelines.run.chains import run_stages
+from pipelines.run.corpora import ensure_corpus, find_dump
+from pipelines.run.heartbeat import name_run, open_progress
+from pipelines.run.judges import check_judges
+from pipelines.run.mending import mend_stages, run_mending
+from pipelines.run.models import check_renewable
+from pipelines.run.progress import Reporter, timing
+from pipelines.run.publishing import publish_run, report_corpus
+from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, select_stages
+from pipelines.run.spans import Executor, LocalExecutor, WorkerSpec
+from pipelines.run.warnings import Warner
+from pipelines.run.workspace import Workspace
+from pipelines.services.clients.replies import renew
+from pipelines.services.clients.serving import owned_servers
+from pipelines.services.prompting import check_prompts
+
+SHOWN_REASONS = 3
+"""Reasons of a stage that the message of an empty release names."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What is asked of a run.
+
+    Attributes:
+        config: of the run.
+        root: the workspace.
+        until: last stage to run, empty for all.
+        only: run just these stages; empty for all.
+        fresh: roles and tools whose recorded replies are not used from now on.
+    """
+
+    config: RunConfig
+    root: Path
+    until: str = ""
+    only: tuple[str, ...] = ()
+    fresh: tuple[str, ...] = ()
+
+    @property
+    def last(self) -> str:
+        """The last stage that is wanted; empty for all."""
+        return find_last(self.until, self.only)
+
+
+@dataclass(frozen=True, slots=True)
+class RunDocument:
+    """What ``synth run`` did: the funnel of every stage and the releases."""
+
+    recipe: str
+    workspace: Path
+    stages: tuple[StageReport, ...]
+    releases: tuple[PublishedRelease, ...]
+    published: bool
+    """Whether releases were written in this run, and not only found."""
+    seconds: float
+    nothing: str
+    """What each stage took, when all ran and nothing is released; empty otherwise."""
+    warnings: tuple[str, ...]
+    mended: tuple[str, ...] = ()
+    """Files that were damaged or missing, each with what was wrong and what was done."""
+
+    def check_released(self) -> None:
+        """Raise an error unless something is released or was not to be.
+
+        Raises:
+            GateNotMet: with what each stage took.
+        """
+        if self.nothing:
+            raise GateNotMet(self.nothing)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the document of ``synth run --json`` (DESIGN section 7)."""
+        return {
+            "run": {"recipe": self.recipe, "workspace": str(self.workspace), "seconds": round(self.seconds, 3)},
+            "stages": [_describe_report(report) for report in self.stages],
+            "releases": [
+                {"dataset": r.dataset, "version": r.version, "path": str(r.path), "rows": r.rows} for r in self.releases
+            ],
+            "warnings": list(self.warnings),
+            "mended": list(self.mended),
+        }
+
+    def summarise(self) -> str:
+        """Return the closing lines: why rows were refused, the releases, and what was done."""
+        lines = [f"{report.stage} rejected: {report.describe_reasons()}" for report in self.stages if report.rejected]
+        lines += [f'{r.stage} failed: {r.failed:,}; see `synth sql "from failures"`' for r in self.stages if r.failed]
+        lines += [f"{r.dataset} {r.version}: {r.rows:,} rows in {r.path}" for r in self.releases]
+        ran = [report.stage for report in self.stages if report.ran] + ["publishing"] * self.published
+        if self.mended:
+            lines.append(
+                f"Damaged or missing, and dealt with: {len(self.mended)}; `synth status --check` sees the rest."
+            )
+        if not ran and not self.mended:
+            lines.append(f"Nothing to do: all {len(self.stages)} stages were complete ({self.seconds:.1f} s).")
+        else:
+            lines.append(f"Done in {self.seconds:.1f} s; ran {', '.join(ran) or 'no stage'}.")
+        return "\n".join(lines)
+
+
+def _describe_report(report: StageReport) -> dict[str, Any]:
+    return {
+        "stage": report.stage,
+        "key": report.key,
+        "ran": report.ran,
+        "rows_in": report.rows_in,
+        "kept": report.kept,
+        "rejected": report.rejected,
+        "failed": report.failed,
+        "rows_out": report.rows_out,
+        "seconds": report.seconds,
+        "calls": report.usage.calls,
+        "cached_calls": report.usage.cached_calls,
+        "retries": report.usage.retries,
+        "tokens": report.usage.tokens_in + report.usage.tokens_out,
+        "gpu_seconds": round(report.usage.gpu_seconds, 3),
+        "cost": round(report.usage.cost, 6),
+        "cost_per_kept": round(report.paid / report.kept, 6) if report.kept else None,
+    }
+
+
+def run_request(
+    request: RunRequest,
+    reporter: Reporter,
+    executor: Executor | None = None,
+    claimed: Callable[[Workspace], None] = lambda _: None,
+) -> RunDocument:
+    """Run the missing parts of a recipe in a workspace.
+
+    Args:
+        request: what is asked.
+        reporter: told how far the run is, and each warning.
+        executor: makes the shards; None for this process.
+        claimed: called once this run holds the workspace.
+
+    Raises:
+        ConfigError: if configuration or input is wrong; nothing was written that a later run would trust.
+        Busy: if another run holds the workspace.
+        Unavailable: if a disk is full, or a service is unavailable.
+        BudgetSpent: if the budget is spent; all paid replies are recorded.
+        GateNotMet: if a stage failed all its rows, or too many answers are unscored.
+    """
+    config, workspace, run = request.config, Workspace(request.root.resolve()), name_run()
+    check_renewable(config, request.fresh)
+    if missing := list_missing_roles(config, request.last):
+        raise ConfigError(explain_missing(missing))
+    check_judges(config)
+    check_prompts(config.prompts.dir)
+    followed = open_progress(workspace, run, reporter, config.recipe)
+    with timing() as spent, workspace.claim(config.replies.address), followed as told:
+        claimed(workspace)
+        if request.fresh:
+            renew(workspace.replies, request.fresh)
+        warner, executor = Warner(told), executor or LocalExecutor()
+        attempt = partial(_run_claimed, request, workspace, warner, executor, run)
+        reports, (releases, published, nothing) = run_mending(workspace, attempt, warner.tell_damage)
+    return RunDocument(
+        config.recipe,
+        workspace.root,
+        tuple(reports),
+        tuple(releases),
+        published,
+        spent[0],
+        nothing,
+        tuple(warner.said),
+        tuple(warner.damaged),
+    )
+
+
+def _run_claimed(
+    request: RunRequest, workspace: Workspace, warner: Warner, executor: Executor, run: str
+) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool, str]]:
+    config, reporter, last = request.config, warner.reporter, request.last
+    # A world that is generated here is no part of the corpus's time.
+    warner.warn_of_start(config, find_dump(config.corpus, workspace, reporter, warner.tell_damage), last)
+    with timing() as spent:
+        corpus, built = ensure_corpus(config.corpus, workspace, reporter, config.runtime.workers, warner.tell_damage)
+    reports = [report_corpus(corpus, built, spent[0])]
+    reporter.begin("corpus", 0, "pages")
+    reporter.finish(reports[0].summarise(), reports[0].count())
+    warner.warn_of_stage(reports[0])
+    assembly = Assembly(config, workspace, corpus)
+    with closing(assembly):
+        assembly.roles.say = reporter.note
+        planned = [] if last == "corpus" else assembly.plan_stages(last)
+        reporter.watch(assembly.seeing.describe_fetching)
+        mend_stages(workspace, planned, corpus, warner.tell_damage)
+        chosen = select_stages(planned, request.until, request.only) if planned else []
+
+        def end(report: StageReport) -> None:
+            reports.append(report)
+            warner.warn_of_stage(report)
+            if 0 < report.rows_in == report.failed:
+                finish_run(assembly, planned, [])
+                raise GateNotMet(
+                    f'{report.stage}: all {report.failed:,} rows failed; `synth sql "from failures"` says why'
+                )
+
+        spec = WorkerSpec(config, workspace.root, last, assembly.corpus_entry, run)
+        asked = list_asked_roles(config, chosen)
+        with owned_servers(config.models, asked, workspace.logs), executor.begin(spec) as run_chain:
+            run_stages(chosen, assembly.corpus_entry, config.runtime.shard_rows, reporter, end, run_chain)
+        return reports, finish_run(assembly, planned, chosen)
+
+
+def list_asked_roles(config: RunConfig, chosen: Sequence[PlannedStage]) -> tuple[str, ...]:
+    """Return the roles whose models the stages that are still to run may ask."""
+    pending = [plan for plan in chosen if plan.folder.read_manifest() is None]
+    asked = {entry.role for plan in pending for entry in plan.stage.models()}
+    return tuple(role for role in config.models.list_roles() if role in asked)
+
+
+def finish_run(
+    assembly: Assembly, planned: Sequence[PlannedStage], chosen: Sequence[PlannedStage]
+) -> tuple[list[PublishedRelease], bool, str]:
+    """Note what the run used, publish its releases when it got that far, and write the catalogue of views.
+
+    Returns:
+        The releases, whether they were written now, and, if all stages ran and nothing is released, what each took.
+    """
+    # Imported here, as publishing is below, because no stage needs them and a run starts sooner without.
+    from pipelines.run.views import write_catalogue
+
+    workspace = assembly.workspace
+    complete = {plan.name: plan.key for plan in planned if plan.folder.read_manifest() is not None}
+    last = bool(chosen) and chosen[-1].name == "releases"
+    releases, written = publish_run(assembly, planned) if last else ([], False)
+    published = {f"release:{r.dataset}": r.version for r in releases}
+    used = {"corpus": assembly.corpus.folder.name, **complete}
+    workspace.note_latest({**used, **_list_later(workspace, planned, used), **published})
+    write_catalogue(workspace.root)
+    empty = last and not any(release.rows for release in releases)
+    return releases, written, f"nothing was released: {'; '.join(map(_describe_loss, planned))}" if empty else ""
+
+
+def _describe_loss(plan: PlannedStage) -> str:
+    """Return what a sealed stage took of its rows."""
+    manifest = plan.folder.read_manifest()
+    if manifest is None:
+        return f"{plan.name} did not run"
+    lost = Counter(manifest.rejected) + Counter({"failed": manifest.failed})
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in lost.most_common(SHOWN_REASONS) if count)
+    return f"{plan.name} kept {manifest.kept:,} of {manifest.rows_in:,}" + (f" ({reasons})" if reasons else "")
+
+
+def _list_later(workspace: Workspace, planned: Sequence[PlannedStage], used: Mapping[str, str]) -> dict[str, str]:
+    """Return the stages after the planned ones that an earlier run of this configuration made from these very rows."""
+    found = dict(used)
+    latest = workspace.read_latest()
+    for name in STAGE_ORDER[STAGE_ORDER.index(planned[-1].name) + 1 :] if planned else ():
+        manifest = workspace.stage(name, latest[name]).read_manifest() if name in latest else None
+        if manifest is not None and manifest.config_digest == planned[-1].config_digest:
+            found |= {name: latest[name]} if all(found.get(e.name) == e.key for e in manifest.inputs) else {}
+    return {name: key for name, key in found.items() if name not in used}

@@ -1,0 +1,115 @@
+"""The requests of a process to all services: what they took so far, how many are in flight, and which wait for what.
+
+Whoever shows a run's progress opens the traffic; requests add to the open one, and without one they cost nothing.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from schemas.manifest import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What requests wait for: a service that gave no reply.
+
+    Attributes:
+        place: the service, such as its address.
+        cause: why the last try gave no reply.
+        since: when the first of them failed first, in seconds since 1970.
+        requests: how many wait.
+    """
+
+    place: str
+    cause: str
+    since: float
+    requests: int = 1
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Running totals of a process; written by its event loop, read by any thread.
+
+    Attributes:
+        usage: of all requests that were answered.
+        in_flight: requests that were sent and are not answered, those that wait to be sent again included.
+        failures: requests that ended with an error.
+        waiting: by request, the place it waits for, why, and since when.
+    """
+
+    usage: Usage = field(default_factory=Usage)
+    in_flight: int = 0
+    failures: int = 0
+    waiting: dict[int, tuple[str, str, float]] = field(default_factory=dict)
+
+    def list_waits(self) -> list[Wait]:
+        """Return what requests wait for now, a place each, the longest wait first."""
+        waits: dict[str, Wait] = {}
+        # The list is made in one step: the event loop changes the dictionary meanwhile.
+        for place, cause, since in sorted(list(self.waiting.values()), key=lambda entry: -entry[2]):
+            known = waits.get(place)
+            waits[place] = Wait(place, known.cause if known else cause, since, known.requests + 1 if known else 1)
+        return sorted(waits.values(), key=lambda wait: wait.since)
+
+
+_TRAFFIC: ContextVar[Traffic | None] = ContextVar("open_traffic", default=None)
+
+
+@contextmanager
+def open_traffic(traffic: Traffic) -> Iterator[None]:
+    """Follow the requests of the block and of the tasks and threads that it starts."""
+    token = _TRAFFIC.set(traffic)
+    try:
+        yield
+    finally:
+        _TRAFFIC.reset(token)
+
+
+def follow_usage(usage: Usage) -> None:
+    """Add what a request took to the open traffic, if there is one."""
+    if (traffic := _TRAFFIC.get()) is not None:
+        traffic.usage = traffic.usage + usage
+
+
+@contextmanager
+def following_request() -> Iterator[None]:
+    """Count the block as one request in flight, and as a failure if it ends with an error."""
+    traffic = _TRAFFIC.get()
+    if traffic is None:
+        yield
+        return
+    traffic.in_flight += 1
+    try:
+        yield
+    except Exception:
+        traffic.failures += 1
+        raise
+    finally:
+        traffic.in_flight -= 1
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A request that may have to be sent again: from its first failure to the end of the block it waits."""
+
+    _traffic: Traffic | None = field(default_factory=_TRAFFIC.get)
+    _since: float = 0.0
+
+    def __enter__(self) -> "Waiting":
+        return self
+
+    def note(self, place: str, cause: object) -> None:
+        """Say what is waited for, and why the last try gave no reply."""
+        if self._traffic is not None:
+            self._since = self._since or time.time()
+            self._traffic.waiting[id(self)] = (place, str(cause), self._since)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._traffic is not None and self._since:
+            self._traffic.waiting.pop(id(self), None)
