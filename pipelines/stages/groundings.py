@@ -94,11 +94,11 @@ class Groundings:
         anchor = self._describe_anchor(record)
         listed = await self.chooser.lister.list_candidates(anchor.node, anchor.lead)
         missing = self._refuse_missing(listed, record)
-        counted: tuple[tuple[Count, ...], CheckResult] = ((), PASSED)
+        counts: tuple[Count, ...] = ()
+        needed = PASSED
         if missing.passed or self.audit:
             # In a thread: the first look at a relation reads the facts of the whole corpus.
-            counted = await asyncio.to_thread(self._count_need, record)
-        counts, needed = counted
+            counts, needed = await asyncio.to_thread(self._count_need, record)
         refused = [result for result in (missing, needed) if not result.passed]
         choice = Choice()
         if listed.found and (self.audit or not refused):
