@@ -14,11 +14,11 @@ from tests.chaos.driving import (
     SMALL,
     call,
     check_one_line,
+    copy_workspace,
     digest_outputs,
     list_trusted,
     make_environment,
     make_run,
-    read_funnel,
     run_small,
 )
 
@@ -29,11 +29,24 @@ PATIENCE = 120.0
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], list[dict[str, object]]]:
-    """What one process writes, and its funnel."""
-    workspace = tmp_path_factory.mktemp("here")
-    document = run_small(workspace, settings=SETTINGS)
-    return digest_outputs(workspace), read_funnel(document)
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace whose seeds are drawn."""
+    workspace = tmp_path_factory.mktemp("begun") / "workspace"
+    run_small(workspace, "--until", "seeds", settings=SETTINGS)
+    return workspace
+
+
+@pytest.fixture(scope="module")
+def here(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What one process makes of it."""
+    workspace = copy_workspace(begun, tmp_path_factory.mktemp("here") / "workspace")
+    run_small(workspace, settings=SETTINGS)
+    return digest_outputs(workspace)
+
+
+@pytest.fixture
+def workspace(begun: Path, tmp_path: Path) -> Path:
+    return copy_workspace(begun, tmp_path / "workspace")
 
 
 def start(workspace: Path) -> "subprocess.Popen[str]":
@@ -87,32 +100,51 @@ def wait_for_shards(workspace: Path, child: "subprocess.Popen[str]") -> list[int
     return list_workers(child.pid)
 
 
-def test_a_worker_that_is_killed_is_replaced_and_the_run_ends_with_the_same_bytes(tmp_path, here):
-    child = start(tmp_path)
-    os.kill(wait_for_shards(tmp_path, child)[0], signal.SIGKILL)
-    out, err = child.communicate(timeout=PATIENCE)
+def test_a_worker_that_is_killed_is_replaced_and_the_run_ends_with_the_same_bytes(workspace, here):
+    child = start(workspace)
+    os.kill(wait_for_shards(workspace, child)[0], signal.SIGKILL)
+    _, err = child.communicate(timeout=PATIENCE)
     assert child.returncode == 0, err[-2000:]
     assert "a worker process was lost" in err
-    assert digest_outputs(tmp_path) == here[0]
+    assert digest_outputs(workspace) == here
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 3), (signal.SIGINT, 3), (signal.SIGKILL, -9)])
-def test_a_driver_that_is_ended_leaves_no_worker_and_the_same_command_goes_on(tmp_path, here, number, code):
-    child = start(tmp_path)
-    workers = wait_for_shards(tmp_path, child)
+def end(workspace: Path, how: Callable[[int], None]) -> tuple[int, str]:
+    """End a run with its workers at work, and see that none is left; return its exit code and what it said."""
+    child = start(workspace)
+    workers = wait_for_shards(workspace, child)
     assert workers
-    child.send_signal(number)
+    how(child.pid)
     _, err = child.communicate(timeout=PATIENCE)
-    assert child.returncode == code, err[-2000:]
     wait_until(lambda: not any(map(is_alive, workers)))
-    assert not [path for path in list_trusted(tmp_path) if path.startswith("stages/paths")]
-    again = call(make_run(tmp_path, settings=SPREAD))
-    assert again.code == 0, again.err[-2000:]
-    assert digest_outputs(tmp_path) == here[0]
+    assert not [path for path in list_trusted(workspace) if path.startswith("stages/trajectories")]
+    return child.returncode, err
 
 
-def test_an_error_in_a_worker_ends_the_command_with_its_code_and_its_one_line(tmp_path):
-    settings = (*SPREAD, "judging.min_attempts=1", "judging.max_unscored=0.0", "models.judge.adapter=judge",
-                "models.judge.name=torn", "models.judge.settings={empty=1.0}")  # fmt: skip
-    outcome = call(make_run(tmp_path, settings=settings))
-    assert "answers are unscored" in check_one_line(outcome, 1)
+@pytest.mark.parametrize(
+    "how",
+    [lambda driver: os.kill(driver, signal.SIGTERM), lambda driver: os.killpg(driver, signal.SIGINT)],
+    ids=["SIGTERM to the driver", "Ctrl-C to all"],
+)
+def test_a_driver_that_is_interrupted_lets_its_workers_finish_and_end(workspace, how):
+    code, err = end(workspace, how)
+    assert (code, err.splitlines()[-1]) == (3, "synth: interrupted; the same command goes on from here")
+
+
+def test_workers_whose_driver_is_killed_end_and_the_same_command_goes_on(workspace, here):
+    assert end(workspace, lambda driver: os.kill(driver, signal.SIGKILL))[0] == -signal.SIGKILL
+    run_small(workspace, settings=SPREAD)
+    assert digest_outputs(workspace) == here
+
+
+def test_an_error_in_a_worker_ends_the_command_with_the_code_and_the_line_of_one_process(begun, tmp_path):
+    away = [
+        f"models.writer.{one}" for one in ("adapter=openai", "name=m", "settings={}", "base_url=http://127.0.0.1:9")
+    ]
+    lines = []
+    for settings in (SETTINGS, SPREAD):
+        workspace = copy_workspace(begun, tmp_path / f"{len(lines)}")
+        run = make_run(workspace, "--until", "questions", settings=(*settings, *away))
+        lines.append(check_one_line(call(run), 3))
+    assert "127.0.0.1:9" in lines[0]
+    assert lines[0] == lines[1]

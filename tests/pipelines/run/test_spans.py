@@ -274,7 +274,7 @@ def test_what_travels_between_processes_can(tmp_path):
     health = Health("paths", HealthConfig())
     note_unusable(health, 3, 2)
     report = SpanReport({"paths": health}, {"paths": (1, 2)}, UnusableReplies("none"), ("paths",), True)
-    spec = WorkerSpec(make_config(read_recipe("demo")), tmp_path, "", CORPUS, tmp_path / "stop")
+    spec = WorkerSpec(make_config(read_recipe("demo")), tmp_path, "", CORPUS, "run", tmp_path / "stop")
     again, span = pickle.loads(pickle.dumps((report, Span((("paths", "key"),), (0, 2)))))
     assert (again.healths, again.scored, str(again.error)) == (report.healths, report.scored, "none")
     assert span.describe() == "paths 00000-00002 (2)"
