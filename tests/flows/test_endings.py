@@ -17,6 +17,7 @@ from pipelines.run.workspace import Workspace
 from tests.chaos.driving import ROOT, call_here, copy_workspace, list_settings, make_environment, read_ledger
 from tests.chaos.test_full_disk import mount_small, needs_mount
 from tests.mock_openai import Schedule, start_mock
+from tests.toy import HEADER
 
 pytestmark = [
     pytest.mark.slow,
@@ -37,12 +38,17 @@ class Place:
     broken: str
 
 
+OPTIONS = {"configs": "--config", "stages": "--stage", "fresh_replies": "--fresh-replies"}
+"""How the command calls what the flow calls otherwise."""
 Around = Callable[[Place], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True)
 class Ending:
-    """A run that ends in one way; ``{well}`` and ``{broken}`` in settings are addresses of models."""
+    """A run that ends in one way.
+
+    In settings ``{well}`` and ``{broken}`` are addresses of models, ``{folder}`` is the workspace.
+    """
 
     name: str
     code: int
@@ -59,10 +65,9 @@ def serve(role: str, url: str, *more: str) -> tuple[str, ...]:
     return tuple(f"models.{role}.{part}" for part in parts)
 
 
-def damage_corpus(place: Place) -> AbstractContextManager[object]:
-    """Cut the manifest of the corpus."""
-    manifest = next(place.workspace.glob("corpus/*/manifest.json"))
-    manifest.write_text(manifest.read_text()[:40])
+def cut_dump(place: Place) -> AbstractContextManager[object]:
+    """Write a dump that ends amid a page."""
+    (place.workspace / "cut-20260101-pages-articles.xml").write_text(f"{HEADER}<page><title>Kelm")
     return nullcontext()
 
 
@@ -86,14 +91,24 @@ ENDINGS = [
     Ending("a value out of bounds", 2, "FAILED Misconfigured", ("seeds.limit=-3",)),
     Ending("an unknown stage", 2, "FAILED Misconfigured", options={"until": "sedes"}),
     Ending("an unknown recipe", 2, "FAILED Misconfigured", options={"recipe": "demmo"}),
-    Ending("a stage without its input", 2, "FAILED Misconfigured", ("seed=10",), {"stage": "difficulty"}),
-    Ending("a damaged corpus", 2, "FAILED Misconfigured", options={"until": "seeds"}, around=damage_corpus),
+    Ending("unknown players", 2, "FAILED Misconfigured", options={"models": "nobody"}),
+    Ending("an unknown role asked anew", 2, "FAILED Misconfigured", options={"fresh_replies": ["nobody"]}),
+    Ending("no such file", 2, "FAILED Misconfigured", options={"configs": ["nowhere.toml"]}),
+    Ending("a stage without its input", 2, "FAILED Misconfigured", ("seed=10",), {"stages": ["difficulty"]}),
     Ending(
         "a dump that is not there",
         2,
         "FAILED Misconfigured",
         ("corpus.dump=/nowhere.xml",),
         {"recipe": "vsearcher", "models": "scripted"},
+    ),
+    Ending(
+        "a dump that ends too early",
+        2,
+        "FAILED Misconfigured",
+        ("corpus.dump={folder}/cut-20260101-pages-articles.xml",),
+        {"recipe": "vsearcher", "models": "scripted"},
+        cut_dump,
     ),
     Ending(
         "the budget is spent",
@@ -106,7 +121,7 @@ ENDINGS = [
         "a service is away",
         3,
         "FAILED Unavailable",
-        serve("writer", "http://127.0.0.1:9/v1", "tries=1"),
+        serve("writer", "http://127.0.0.1:9/v1", "tries=1", "patience=1"),
         {"until": "questions"},
     ),
     Ending("unusable replies", 3, "FAILED Unavailable", serve("writer", "{broken}"), {"until": "questions"}),
@@ -161,8 +176,11 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
 
 def run_by_command(ending: Ending, place: Place, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     """Return the exit code of `synth run`, and the line that says why."""
-    options = [word for name, value in ending.options.items() for word in (f"--{name.replace('_', '-')}", value)]
-    outcome = call_here(capsys, "run", "--workspace", place.workspace, *options, *list_settings(list_of(ending, place)))
+    words: list[object] = []
+    for name, value in ending.options.items():
+        for each in value if isinstance(value, list) else [value]:
+            words += [OPTIONS.get(name, f"--{name}"), each]
+    outcome = call_here(capsys, "run", "--workspace", place.workspace, *words, *list_settings(fill_in(ending, place)))
     said = [line for line in outcome.err.splitlines() if line.startswith("synth: ")]
     return outcome.code, said[-1].removeprefix("synth: ") if said else ""
 
@@ -171,21 +189,20 @@ def run_by_flow(ending: Ending, place: Place) -> tuple[str, str]:
     """Return type and name of the flow's state, and its words."""
     from flows.synthesize import synthesize
 
-    options = {
-        ("stages" if name == "stage" else name): [value] if name == "stage" else value
-        for name, value in ending.options.items()
-    }
-    state = synthesize(workspace=str(place.workspace), settings=list_of(ending, place), return_state=True, **options)
-    return f"{state.type.value} {state.name}", state.message or ""
+    settings = fill_in(ending, place)
+    state = synthesize(workspace=str(place.workspace), settings=settings, return_state=True, **ending.options)
+    return f"{state.type.value} {state.name}", (state.message or "").removeprefix("synth: ")
 
 
-def list_of(ending: Ending, place: Place) -> list[str]:
-    """Return the settings of an ending, with the addresses of the models."""
-    known = () if "recipe" in ending.options else TINY
-    return [
-        setting.replace("{well}", place.well).replace("{broken}", place.broken)
-        for setting in (*known, *ending.settings)
-    ]
+def fill_in(ending: Ending, place: Place) -> list[str]:
+    """Return the settings of an ending, with what is known of the place."""
+    known = {"{well}": place.well, "{broken}": place.broken, "{folder}": str(place.workspace)}
+    filled = []
+    for setting in (*(() if "recipe" in ending.options else TINY), *ending.settings):
+        for name, value in known.items():
+            setting = setting.replace(name, value)
+        filled.append(setting)
+    return filled
 
 
 @pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.name)
