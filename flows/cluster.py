@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from typing import Any
 
 from prefect import Task
-from prefect.utilities.annotations import quote
 
 from pipelines.config.settings import RunConfig
 from pipelines.errors import ConfigError, Unavailable
@@ -70,8 +69,8 @@ class RayPool:
         """Have a worker of the cluster run a span."""
         from prefect_ray.context import remote_options
 
-        # Quoted: Prefect would walk through them in search of futures.
-        parameters = {"name": span.describe(), "spec": quote(spec), "span": quote(span)}
+        # Not quoted, as for other runners: this one hands the quotes on.
+        parameters = {"name": span.describe(), "spec": spec, "span": span}
         with remote_options(**OPTIONS):
             told = self._runner.submit(self.task, parameters)
         future: Future[SpanReport] = Future()

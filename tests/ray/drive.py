@@ -1,0 +1,20 @@
+"""The command of these tests: ``python -m tests.ray.drive JSON`` runs the flow with the parameters that JSON names."""
+
+import json
+import sys
+
+from flows.synthesize import synthesize
+from pipelines.errors import SynthError
+
+
+def main() -> None:
+    """Run the flow, and end with the code that ``synth run`` would end with."""
+    try:
+        print("\n".join(synthesize(**json.loads(sys.argv[1]))))
+    except SynthError as error:
+        print(f"synth: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()
