@@ -1,7 +1,7 @@
 """Checksums of what does not change once it is written: of folders block by block, and of small JSON notes.
 
-A folder's checksums lie inside it, in one file. A block is held against its hash the first time it is read, once a
-process, so a folder of any size opens at once. xxh3 finds what disks and copies do wrong; it is no seal against people.
+A folder's checksums lie inside it, in one file. A block is held against its hash the first time it is read
+after an opening, so a folder of any size opens at once. xxh3 finds what disks and copies do wrong; it is no signature.
 """
 
 import re
@@ -155,6 +155,11 @@ def read_checksums(folder: Path) -> dict[str, CheckedFile]:
     return _read_checksums(place, (seen.st_ino, seen.st_mtime_ns, seen.st_size))
 
 
+def forget_checks() -> None:
+    """Check again from now on what was checked before: what is opened anew may have been damaged meanwhile."""
+    _read_checksums.cache_clear()
+
+
 @lru_cache(maxsize=8)
 def _read_checksums(place: Path, _: tuple[int, ...]) -> dict[str, CheckedFile]:
     try:
@@ -181,7 +186,7 @@ def is_sealed(path: Path) -> bool:
 
 _DIGITS = 16
 _SEAL = re.compile(r',?\n "xxh3": "([0-9a-f]{16})"\n\}\n\Z')
-_SEAL_PARTS = ('"xxh', 'h3": ')
+_SEAL_PARTS = ('"xx', 'h3": ')
 """One turned bit destroys one of them: a note that has neither was written before notes had a seal."""
 
 

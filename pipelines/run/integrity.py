@@ -3,6 +3,7 @@
 Nothing is changed here. :mod:`pipelines.run.mending` makes again what can be made again, at the start of a run.
 """
 
+import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from pipelines.run.views import CATALOGUE
 from pipelines.run.workspace import StageFolder, Workspace, read_model, read_names
 from pipelines.services.clients.batch import read_batch_note
 from pipelines.services.clients.ledger import check_ledger
-from pipelines.services.clients.replies import FILE, read_epochs
+from pipelines.services.clients.replies import FILE, connect_replies, read_epochs
 from pipelines.services.clients.vendors import read_vendors
 from schemas.manifest import FileEntry, Manifest, ShardSidecar, Usage
 
@@ -162,23 +163,19 @@ def find_damage(root: Path) -> Iterator[Finding]:
     yield from examine_pictures(workspace)
     yield from _examine_releases(workspace)
     yield from _examine_derived(workspace)
-    yield from _examine_catalogue(workspace)
+    yield from examine_catalogue(workspace)
 
 
 def examine_notes(workspace: Workspace) -> Iterator[Finding]:
     """Look at notes and kept marks of the workspace: each is made again, or learned again, by the next run."""
+    finished = (workspace.root / CATALOGUE).is_file()
     readers = (
-        (
-            workspace.root / "latest.json",
-            read_names,
-            workspace.root / CATALOGUE,
-            "`synth run` notes again what it uses",
-        ),
-        (workspace.root / "inputs.json", read_names, workspace.corpora, "`synth run` hashes the inputs again"),
-        (workspace.vendors, read_vendors, None, "`synth run` learns again what servers refuse"),
+        (workspace.root / "latest.json", read_names, finished, "`synth run` notes again what it uses"),
+        (workspace.root / "inputs.json", read_names, finished, "`synth run` hashes the inputs again"),
+        (workspace.vendors, read_vendors, False, "`synth run` learns again what servers refuse"),
     )
-    for path, read, later, remedy in readers:
-        if later is not None and later.exists() and not path.is_file():
+    for path, read, wanted, remedy in readers:
+        if wanted and not path.is_file():
             yield Finding(path, "is missing", remedy)
         try:
             read(path)
@@ -341,6 +338,25 @@ def read_pictures(parts: Iterable[Path]) -> dict[str, CitedPicture]:
     return found
 
 
+def find_replied_picture(workspace: Workspace, sha256: str) -> CitedPicture | None:
+    """Return a picture that no row names but a recorded reply does: the thumbnail of a hit.
+
+    Raises:
+        Unavailable, CorruptInput: if the store of replies cannot be read.
+    """
+    if not (workspace.replies / FILE).is_file():
+        return None
+    with closing(connect_replies(workspace.replies)) as store:
+        query = "SELECT reply FROM replies WHERE instr(reply, ?) > 0 LIMIT 1"
+        waiting = [json.loads(reply) for (reply,) in store.execute(query, (sha256,))]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict) and value.get("sha256") == sha256:
+            return CitedPicture(sha256, str(value.get("extension", "")), str(value.get("file", "")))
+        waiting += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return None
+
+
 def _flatten(table: pa.Table, path: str) -> list[str]:
     """Return the values of a column inside structs and lists, in order."""
     name, *inner = path.replace(".list.element", "").split(".")
@@ -406,7 +422,8 @@ def _examine_derived(workspace: Workspace) -> Iterator[Finding]:
             yield Finding(store, f"is damaged: {said[0]}", RUN)
 
 
-def _examine_catalogue(workspace: Workspace) -> Iterator[Finding]:
+def examine_catalogue(workspace: Workspace) -> Iterator[Finding]:
+    """Look at the catalogue of views."""
     path = workspace.root / CATALOGUE
     if not path.is_file():
         if read_latest(workspace):
