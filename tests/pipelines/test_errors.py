@@ -35,7 +35,7 @@ def test_the_kind_of_failure_decides_the_exit_code(error, code):
 
 def test_every_error_of_the_module_is_one_of_synth():
     found = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if cls.__module__ == errors.__name__]
-    assert len(found) == 11
+    assert len(found) == 12
     assert all(issubclass(cls, SynthError) for cls in found)
 
 
