@@ -19,7 +19,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Column, Table
 from rich.text import Text
 
-from pipelines.checksums import check_folder, is_sealed, read_checksums
+from pipelines.checksums import CHECKSUMS, is_sealed, read_checksums
 from pipelines.corpus.manifest import read_manifest
 from pipelines.errors import ConfigError, CorruptInput, Damaged, GateNotMet
 from pipelines.ids import digest_file
@@ -202,7 +202,7 @@ def _examine_corpora(workspace: Workspace) -> Iterator[Finding]:
             yield Finding(folder / "manifest.json", "is missing", remedy)
             continue
         try:
-            check_folder(folder, read_manifest(folder / "manifest.json").checksums)
+            read_manifest(folder / "manifest.json")
         except Damaged as error:
             yield Finding(error.path, error.what, remedy)
             continue
@@ -222,7 +222,7 @@ def _examine_folder(folder: Path, remedy: str) -> Iterator[Finding]:
         yield Finding(error.path, error.what, remedy)
         return
     if not files:
-        yield Finding(folder, "has no checksums", remedy)
+        yield Finding(folder / CHECKSUMS, "is missing", remedy)
     for file in files.values():
         try:
             file.check_size()
