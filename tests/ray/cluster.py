@@ -126,7 +126,7 @@ class Node:
         role = ["--head", f"--port={RAY_PORT}", "--include-dashboard=false"]
         if not self.is_head:
             role = [f"--address={self.head}:{RAY_PORT}"]
-        size = [f"--object-store-memory={OBJECTS}", "--num-cpus=2", "--disable-usage-stats"]
+        size = [f"--object-store-memory={OBJECTS}", "--num-cpus=1", "--disable-usage-stats"]
         command = [BIN / "ray", "start", *role, f"--node-ip-address={self.host.address}", *size, "--block"]
         self.began = self.count_starts()
         self.ray = self.host.start(command, self.environment, "ray")

@@ -26,7 +26,7 @@ from tests.ray.cluster import COPIES, Cluster, kill, make_workspace, open_cluste
 from tests.ray.namespaces import SHARED, read_command
 
 ATTEMPTS = 6
-LEG = 4
+LEG = 5
 """Faults that one workspace lives through."""
 LONGEST = 400.0
 """Seconds in which a run ends by itself."""
@@ -185,13 +185,13 @@ class Ordeal:
     """Digests of what the undisturbed run made."""
     requests: int
     """What it paid for."""
-    seed: Path
-    """Workspace with the corpus alone, which each leg begins with."""
+    seeds: tuple[Path, ...]
+    """Workspaces with the corpus alone and with all stages before rollouts: what legs begin with, in turn."""
 
     def try_leg(self, number: int, kinds: Sequence[str], rng: random.Random) -> Leg:
         """Run a leg in a workspace of its own."""
         workspace = SHARED / f"leg-{number}"
-        shutil.copytree(self.seed, workspace)
+        shutil.copytree(self.seeds[number % len(self.seeds)], workspace)
         parameters = make_parameters(self.cluster, workspace, *name_store(self.cluster))
         self.cluster.forget_requests()
         leg = endure(self.cluster, Faults(self.cluster, rng), kinds, parameters)
@@ -209,19 +209,21 @@ def name_store(cluster: Cluster) -> tuple[str, ...]:
 
 def prepare(cluster: Cluster) -> Ordeal:
     """Build the corpus, give each host its copy, and run undisturbed."""
-    calm, seed = make_workspace("calm"), SHARED / "seed"
+    calm, seeds = make_workspace("calm"), []
     parameters = make_parameters(cluster, calm, *name_store(cluster))
-    assert run_to_end(cluster, parameters | {"until": "corpus"}) == 0, cluster.read_log()[-4000:]
-    shutil.copytree(calm, seed)
-    for node in cluster.nodes:
-        node.corpora = seed / "corpus"
-        node.copy_corpora()
+    for last in ("corpus", "enhancements"):
+        assert run_to_end(cluster, parameters | {"until": last}) == 0, cluster.read_log()[-4000:]
+        seeds.append(SHARED / f"until-{last}")
+        shutil.copytree(calm, seeds[-1])
+        for node in cluster.nodes if last == "corpus" else ():
+            node.corpora = seeds[0] / "corpus"
+            node.copy_corpora()
     cluster.forget_requests()
     assert run_to_end(cluster, parameters) == 0, cluster.read_log()[-4000:]
     made, counts = digest_outputs(calm), cluster.count_requests()
     assert counts["paid_duplicates"] == 0, counts
     shutil.rmtree(calm)
-    return Ordeal(cluster, made, counts["paid"], seed)
+    return Ordeal(cluster, made, counts["paid"], tuple(seeds))
 
 
 def draw_kinds(count: int, known: Sequence[str], rng: random.Random) -> list[str]:
