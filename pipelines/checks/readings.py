@@ -94,6 +94,7 @@ def _load_glosses() -> dict[str, str]:
     return {statement: gloss for table in tables.values() for statement, gloss in table.items()}
 
 
+@cache
 def digest_glosses() -> str:
     """Return the digest of the glosses: part of a reader's identity."""
     return digest_value(_load_glosses())

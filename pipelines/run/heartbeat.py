@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from pipelines.errors import CorruptInput
 from pipelines.files import make_temp_path
+from pipelines.run.jsonlog import find_json_log
 from pipelines.run.metrics import write_metrics
 from pipelines.run.progress import NONE, Arrived, Piece, Reporter
 from pipelines.run.underway import (
@@ -164,6 +165,8 @@ class Pulse:
         if self.identity.role == "driver":
             self._try(lambda: clear_progress(self.workspace))
         self._try(lambda: self.write(False))
+        if (log := find_json_log()) is not None:
+            log.run = self.identity.run
         self._thread = threading.Thread(target=self.beat, name="progress", daemon=True)
         self._thread.start()
 

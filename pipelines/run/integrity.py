@@ -167,17 +167,27 @@ def find_damage(root: Path) -> Iterator[Finding]:
 
 
 def examine_notes(workspace: Workspace) -> Iterator[Finding]:
-    """Look at the workspace's notes: each is made again, or learned again, by the next run."""
+    """Look at notes and kept marks of the workspace: each is made again, or learned again, by the next run."""
     readers = (
-        (workspace.root / "latest.json", read_names, "`synth run` notes again what it uses"),
-        (workspace.root / "inputs.json", read_names, "`synth run` hashes the inputs again"),
-        (workspace.vendors, read_vendors, "`synth run` learns again what servers refuse"),
+        (
+            workspace.root / "latest.json",
+            read_names,
+            workspace.root / CATALOGUE,
+            "`synth run` notes again what it uses",
+        ),
+        (workspace.root / "inputs.json", read_names, workspace.corpora, "`synth run` hashes the inputs again"),
+        (workspace.vendors, read_vendors, None, "`synth run` learns again what servers refuse"),
     )
-    for path, read, remedy in readers:
+    for path, read, later, remedy in readers:
+        if later is not None and later.exists() and not path.is_file():
+            yield Finding(path, "is missing", remedy)
         try:
             read(path)
-        except CorruptInput as error:
-            yield Finding(path, error.what if isinstance(error, Damaged) else "is damaged", remedy)
+        except Damaged as error:
+            yield Finding(path, error.what, remedy)
+    for path in sorted(workspace.derived.glob("*.npy")):
+        if not is_sealed(path):
+            yield Finding(path, "has other bytes than were written", RUN)
 
 
 def read_latest(workspace: Workspace) -> Mapping[str, str]:
@@ -232,11 +242,8 @@ def _examine_stages(workspace: Workspace) -> Iterator[Finding]:
     for name, key in sorted(named | present):
         found = examine_stage(workspace.stage(name, key), was_sealed=(name, key) in named)
         yield from found.findings
-        receipt = found.folder.path / "published.json"
-        try:
-            read_names(receipt)
-        except Damaged as error:
-            yield Finding(receipt, error.what, "`synth run` publishes again, and what is the same stays")
+        if name == "releases" and found.manifest is not None:
+            yield from examine_receipt(workspace, found.folder)
 
 
 def examine_replies_missing(workspace: Workspace) -> Iterator[Finding]:
@@ -244,6 +251,19 @@ def examine_replies_missing(workspace: Workspace) -> Iterator[Finding]:
     store = workspace.replies / FILE
     if not store.is_file() and next(workspace.root.glob("stages/*/*/used-*.txt"), None) is not None:
         yield Finding(store, "is missing", "bring it back: without it, what is made again is asked and paid again")
+
+
+def examine_receipt(workspace: Workspace, folder: StageFolder) -> Iterator[Finding]:
+    """Look at the note of what was published from a stage of releases."""
+    receipt, latest = folder.path / "published.json", read_latest(workspace)
+    remedy = "`synth run` publishes again, and what is the same stays"
+    published = latest.get("releases") == folder.path.name and any(name.startswith("release:") for name in latest)
+    if published and not receipt.is_file():
+        yield Finding(receipt, "is missing", remedy)
+    try:
+        read_names(receipt)
+    except Damaged as error:
+        yield Finding(receipt, error.what, remedy)
 
 
 def _examine_replies(workspace: Workspace) -> Iterator[Finding]:
@@ -374,9 +394,6 @@ def read_receipts(workspace: Workspace, receipts: Iterable[Path] | None = None) 
 
 
 def _examine_derived(workspace: Workspace) -> Iterator[Finding]:
-    for path in sorted(workspace.derived.glob("*.npy")):
-        if not is_sealed(path):
-            yield Finding(path, "has other bytes than were written", RUN)
     for folder in sorted(path for path in workspace.derived.glob("image-indexes/[!.]*") if path.is_dir()):
         yield from _examine_folder(folder, RUN)
     store = workspace.derived / "embeddings" / "embeddings.db"
@@ -403,11 +420,11 @@ def _examine_catalogue(workspace: Workspace) -> Iterator[Finding]:
         yield Finding(path, f"is damaged: {' '.join(str(error).split())[:120]}", RUN)
 
 
-def render_damage(findings: Sequence[Finding]) -> Table | Text:
-    """Return the findings as a table."""
+def render_damage(root: Path, findings: Sequence[Finding]) -> Table | Text:
+    """Return the findings in a workspace as a table."""
     if not findings:
         return Text("every file is as it was written")
-    table = Table(Column("file", overflow="fold"), "what", "what to do", title="Damage", box=SIMPLE_HEAD)
+    table = Table(Column("file", overflow="fold", ratio=2), "what", "what to do", title="Damage", box=SIMPLE_HEAD)
     for finding in findings:
-        table.add_row(Text(str(finding.path)), Text(finding.what), Text(finding.remedy))
+        table.add_row(Text(str(finding.path.relative_to(root))), Text(finding.what), Text(finding.remedy))
     return table

@@ -90,7 +90,9 @@ class Host:
         """Make the namespaces, plug the cable in, and mount what the host has of its own."""
         kinds = ("--mount", "--net", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc")
         hidden = "\n".join(f"hide {folder}" for folder in OWN)
-        script = f"set -e\n{OWN_FOLDER}{hidden}\nhostname {self.name}\nip link set lo up\necho ready\nexec sleep infinity"
+        script = (
+            f"set -e\n{OWN_FOLDER}{hidden}\nhostname {self.name}\nip link set lo up\necho ready\nexec sleep infinity"
+        )
         kept = {"KEPT": " ".join(map(str, KEPT))}
         command = ["unshare", *kinds, "sh", "-c", script]
         self.root = subprocess.Popen(command, env=os.environ | kept, stdout=subprocess.PIPE)

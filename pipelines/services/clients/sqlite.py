@@ -15,13 +15,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import xxhash
 
 from pipelines.errors import ConfigError, CorruptInput, Unavailable
 from pipelines.files import check_shared_memory, explain_os_error, replacing
-from pipelines.services.clients.replies import REPAIR, Busy, Row, Table, open_row, sum_row
+from pipelines.services.clients.replies import REPAIR, Busy, Ledger, Row, Table, open_row, sum_row
+from pipelines.services.clients.turns import RUN_TABLES
 
 FILE = "replies.db"
 CLAIMS = "asking.lock"
@@ -104,13 +105,19 @@ _LIBC = ctypes.PyDLL(None, use_errno=True)
 
 
 @dataclass(slots=True)
-class SqliteLedger:
-    """A connection to the file, as :class:`pipelines.services.clients.replies.Ledger` says."""
+class SqliteLedger(Ledger):
+    """A connection to the file."""
 
     connection: sqlite3.Connection
     name: str
     claims: FileClaims
     errors: ClassVar[type[Exception]] = sqlite3.Error
+    clock: ClassVar[str] = ":now"
+    greatest: ClassVar[str] = "max"
+
+    def select(self, statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """Execute a statement and return its rows; the clock is that of the host since it was started."""
+        return self.connection.execute(statement, values | {"now": time.monotonic()}).fetchall()
 
     def find(self, keys: Sequence[str]) -> dict[str, str]:
         """Return the replies there are."""
@@ -155,12 +162,6 @@ class SqliteLedger:
             new = new and done.rowcount == len(chunk)
         return new
 
-    def count(self) -> tuple[int, int]:
-        """Return how many requests were sent and how many replies are recorded."""
-        counts = "SELECT (SELECT count(*) FROM asks), (SELECT count(*) FROM replies)"
-        asks, replies = self.connection.execute(counts).fetchone()
-        return int(asks), int(replies)
-
     def explain(self, error: Exception) -> Unavailable | CorruptInput:
         """Return the synth error of one of SQLite's."""
         assert isinstance(error, sqlite3.Error)
@@ -178,6 +179,8 @@ def open_sqlite(folder: Path, reads: bool = False) -> SqliteLedger:
     connection = connect_replies(folder)
     if reads:
         connection.execute("PRAGMA query_only=ON")
+    else:
+        connection.executescript(RUN_TABLES)
     return SqliteLedger(connection, f"reply store {folder / FILE}", FileClaims(folder / CLAIMS))
 
 
