@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -191,14 +191,26 @@ class Cluster:
     def ray_address(self) -> str:
         return f"{self.nodes[0].head}:{RAY_PORT}"
 
-    def add_node(self, name: str, number: int) -> Node:
-        """Switch a host on and start Ray there."""
+    def add_node(self, name: str, number: int, prepare: Callable[[Node], None] | None = None) -> Node:
+        """Switch a host on, prepare it, and start Ray there."""
         host = Host(name, number, self.folder)
         node = Node(host, self.nodes[0].head if self.nodes else host.address, self.environment)
         self.nodes.append(node)
+        if prepare is not None:
+            prepare(node)
         node.start()
         wait_for(f"Ray on {name}", node.stands)
         return node
+
+    def count_nodes(self) -> int:
+        """Return how many nodes Ray takes for alive."""
+        script = (
+            f"import ray; ray.init('{self.ray_address}', logging_level='ERROR', log_to_driver=False); "
+            "print(sum(node['Alive'] for node in ray.nodes()))"
+        )
+        command = self.nodes[0].host.enter([sys.executable, "-c", script])
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True)
+        return int(done.stdout.split()[-1])
 
     def mend(self) -> None:
         """Have everything run again, and wait until it does: the head first, since its nodes end with it."""

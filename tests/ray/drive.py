@@ -13,9 +13,9 @@ def main() -> None:
         state = synthesize(**json.loads(sys.argv[1]), return_state=True)
         if state.name == SKIPPED:
             sys.exit(3)
-        print("\n".join(state.result()))
+        sys.stdout.write("\n".join(state.result()))
     except SynthError as error:
-        print(f"synth: {error}", file=sys.stderr)
+        sys.stderr.write(f"synth: {error}\n")
         sys.exit(error.exit_code)
 
 
