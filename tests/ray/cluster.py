@@ -243,6 +243,18 @@ class Cluster:
         command = [sys.executable, "-m", "tests.ray.drive", json.dumps(parameters)]
         return self.nodes[0].host.start(command, self.environment, log)
 
+    def run_by_worker(self, parameters: Mapping[str, Any]) -> "subprocess.Popen[bytes]":
+        """Deploy the flow, start a worker of Prefect on the head's host, and have it run the flow once."""
+        host, asked = self.nodes[0].host, ("--workspace", parameters["workspace"], "--limit", str(parameters["limit"]))
+        settings = [part for setting in parameters["settings"] for part in ("--set", setting)]
+        for command in (
+            [BIN / "synth", "deploy", "--name", "faults", *asked, *settings],
+            [BIN / "prefect", "deployment", "run", "synthesize/faults-nightly"],
+        ):
+            done = host.start(command, self.environment, "deploy")
+            assert done.wait(timeout=WAIT) == 0, self.read_log("deploy")[-3000:]
+        return host.start([BIN / "prefect", "worker", "start", "--pool", "cpu"], self.environment, "worker")
+
     def read_log(self, log: str = "flow") -> str:
         """Return what runs said."""
         path = self.folder / f"{self.nodes[0].host.name}-{log}.log"

@@ -34,6 +34,8 @@ FULL_FOR = 6.0
 """Seconds for which the shared folder stays full."""
 MOST_RUNS = 5
 """Times that the command is run with no fault between before it is given up."""
+BY_WORKER = "Prefect worker"
+"""The fault before which a worker of Prefect runs the flow, not a command."""
 SERVICE = ("ray::DashboardAgent", "ray::RuntimeEnvAgent", "ray::IDLE")
 
 
@@ -83,6 +85,7 @@ class Faults:
             "raylet": self.kill_raylet,
             "host": self.cut_host,
             "Prefect server": self.kill_prefect,
+            BY_WORKER: self.kill_prefect_worker,
             "PostgreSQL restart": self.restart_postgres,
             "full disk": self.fill_disk,
         }
@@ -113,6 +116,13 @@ class Faults:
         """Kill Prefect's server."""
         self.cluster.prefect.kill()
         return True
+
+    def kill_prefect_worker(self) -> bool:
+        """Kill Prefect's worker; the run that it started ends by itself."""
+        host = self.cluster.nodes[0].host
+        struck = any([kill(pid) for pid in host.find_processes("worker start")])
+        wait_for("the end of the run of a killed worker", lambda: not host.find_processes("prefect.", "prefect "))
+        return struck
 
     def restart_postgres(self) -> bool:
         """Restart PostgreSQL as after a crash."""
@@ -150,9 +160,10 @@ def endure(cluster: Cluster, faults: Faults, kinds: Sequence[str], parameters: M
     """Run the command until it ends well, with these faults on the way."""
     leg, waiting, began, idle = Leg(), list(kinds), time.monotonic(), 0
     while idle < MOST_RUNS:
-        child = cluster.run(parameters)
+        by_worker = waiting[:1] == [BY_WORKER]
+        child = cluster.run_by_worker(parameters) if by_worker else cluster.run(parameters)
         leg.runs, idle = leg.runs + 1, idle + 1
-        while waiting and child.poll() is None:
+        while waiting and child.poll() is None and (waiting[0] == BY_WORKER) == by_worker:
             wait_to_strike(cluster, child, faults.rng)
             in_flight = cluster.count_requests()["in_flight"]
             if child.poll() is None and faults.kinds[waiting[0]]():
