@@ -28,7 +28,7 @@ from pipelines.run.views import CATALOGUE
 from pipelines.run.workspace import StageFolder, Workspace, read_model, read_names
 from pipelines.services.clients.batch import read_batch_note
 from pipelines.services.clients.ledger import check_ledger
-from pipelines.services.clients.replies import read_epochs
+from pipelines.services.clients.replies import read_address, read_epochs
 from pipelines.services.clients.sqlite import FILE, connect_replies
 from pipelines.services.clients.vendors import read_vendors
 from schemas.manifest import FileEntry, Manifest, ShardSidecar, Usage
@@ -246,6 +246,9 @@ def _examine_stages(workspace: Workspace) -> Iterator[Finding]:
 def examine_replies_missing(workspace: Workspace) -> Iterator[Finding]:
     """Yield the store of replies if stages used replies and it is gone."""
     store = workspace.replies / FILE
+    if read_address(workspace.replies):
+        # They are in PostgreSQL, which looks after its own.
+        return
     if not store.is_file() and next(workspace.root.glob("stages/*/*/used-*.txt"), None) is not None:
         yield Finding(store, "is missing", "bring it back: without it, what is made again is asked and paid again")
 
