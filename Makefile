@@ -9,7 +9,7 @@ RAY := .venv-ray
 # Trainers whose own loaders read what is exported; each has an environment under .venv-consumers.
 CONSUMERS ?= llamafactory ms-swift trl verl
 
-.PHONY: demo test test-slow bench-planted test-vllm test-clip test-ray test-consumers lint install clean
+.PHONY: demo test test-slow bench-planted test-vllm test-clip test-ray test-consumers test-prefect lint install clean
 
 install: $(STAMP)
 
@@ -50,12 +50,16 @@ test-clip: $(STAMP)
 	bash .ci/clip.sh $(CLIP) $(PYTHON)
 	$(CLIP)/bin/python -m pytest -m clip tests/clip
 
+# A real Prefect server with workers, from this clone and from a wheel: README's schedule as it stands.
+test-prefect: $(STAMP)
+	$(BIN)/pytest -n 0 -m prefect tests/flows
+
 # Two Ray nodes with a network, processes and folders of their own, a Prefect server and PostgreSQL 15; needs root.
 FAULTS ?= 4
 ALONE := unshare --mount --net --pid --fork --kill-child --mount-proc
 test-ray: $(STAMP)
 	bash .ci/ray.sh $(RAY) $(PYTHON)
-	$(ALONE) $(RAY)/bin/python -m pytest -n 0 -m ray tests/ray --faults $(FAULTS)
+	SYNTH_RAY_FAULTS=$(FAULTS) $(ALONE) $(RAY)/bin/python -m pytest -n 0 -m ray tests/ray
 
 # The loaders of trainers, without weights; tests of one without an environment are skipped.
 test-consumers: $(STAMP)

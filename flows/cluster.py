@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from typing import Any
 
 from prefect import Task
-from prefect.utilities.annotations import quote
 
 from pipelines.config.settings import RunConfig
 from pipelines.errors import ConfigError, Unavailable
@@ -70,8 +69,8 @@ class RayPool:
         """Have a worker of the cluster run a span."""
         from prefect_ray.context import remote_options
 
-        # Quoted: Prefect would walk through them in search of futures.
-        parameters = {"name": span.describe(), "spec": quote(spec), "span": quote(span)}
+        # Not quoted, as for other runners: this one hands the quotes on.
+        parameters = {"name": span.describe(), "spec": spec, "span": span}
         with remote_options(**OPTIONS):
             told = self._runner.submit(self.task, parameters)
         future: Future[SpanReport] = Future()
@@ -91,8 +90,6 @@ def _check_engine(config: RunConfig) -> None:
     Raises:
         ConfigError: with what is missing.
     """
-    if find_spec("prefect_ray") is None or find_spec("ray") is None:
-        raise ConfigError("runtime.engine ray: it is not installed; pip install 'synth[ray]' on every host")
     if not config.runtime.address:
         raise ConfigError(
             "runtime.engine ray: runtime.address names no cluster; start one with `ray start --head` on a host and "
@@ -103,6 +100,8 @@ def _check_engine(config: RunConfig) -> None:
             "runtime.engine ray: PREFECT_API_URL is not set; workers tell their task runs to a Prefect server that "
             "every host reaches: start `prefect server start` and export its address on every host"
         )
+    if find_spec("prefect_ray") is None or find_spec("ray") is None:
+        raise ConfigError("runtime.engine ray: it is not installed; pip install 'synth[ray]' on every host")
 
 
 @contextmanager

@@ -5,6 +5,7 @@ is: a task run is a span of a chain. Manifests decide what is done, so Prefect c
 """
 
 import logging
+import signal
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -15,9 +16,11 @@ from uuid import UUID
 
 from prefect import flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
+from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State
+from prefect.exceptions import Abort, TerminationSignal
 from prefect.runtime import flow_run
-from prefect.states import Completed
+from prefect.states import Completed, Failed
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner
 from prefect.utilities.annotations import quote
 
@@ -49,6 +52,8 @@ from pipelines.secrets import mask_keys
 
 SKIPPED = "Skipped"
 """State of a run that met a busy workspace. Of the type Completed: automations and parents see no failure."""
+ENDINGS = {1: "GateNotMet", 2: "Misconfigured", 3: "Unavailable"}
+"""States of the type Failed, by the code with which ``synth run`` ends; only after the last is it worth another try."""
 _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "retries": 0, "task_run_name": "{name}"}
 """A span is not tried again by Prefect: the executor runs again what a lost worker left, and errors are final."""
 
@@ -81,10 +86,12 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
         models: ``scripted`` for the players of the toy world.
 
     Returns:
-        The folders, or the state Skipped if another run holds the workspace.
+        The folders, or the state that says why not, by which a caller in Python meets the error itself.
 
     Raises:
-        SynthError: what ends ``synth run`` with another code than 0, in the same words.
+        Abort: if the run was cancelled.
+        TerminationSignal: if it was interrupted otherwise.
+        ConservationError: or whatever else is a defect of synth.
     """
     try:
         # Prefect's own handler of SIGTERM would raise amid the loop, and requests in flight would be paid for nothing.
@@ -95,13 +102,34 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
             document = run_request(request, make_reporter(), make_executor(config), note_holder)
             publish_artifacts(document)
             document.check_released()
-    except Busy as busy:
-        # Nothing is wrong: the run that holds the workspace makes what this one would have made.
-        return Completed(name=SKIPPED, message=str(busy))
     except SynthError as error:
-        error.args = (mask_keys(str(error)),)
-        raise
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise name_interrupt() from error
+        if error.exit_code not in ENDINGS:
+            raise
+        return name_ending(error)
     return [str(release.path) for release in document.releases]
+
+
+def name_ending(error: SynthError) -> State[Any]:
+    """Return the state of a run that ends early: an expected failure needs its words and no traceback."""
+    said = mask_keys(str(error))
+    if isinstance(error, Busy):
+        # Nothing is wrong: the run that holds the workspace makes what this one would have made.
+        return Completed(name=SKIPPED, message=said)
+    error.args = (said,)
+    return Failed(name=ENDINGS[error.exit_code], message=said, data=error)
+
+
+def name_interrupt() -> Abort | TerminationSignal:
+    """Return what ends an interrupted run for Prefect, once what was in flight is recorded.
+
+    Who cancels a run reports the state himself when the process is gone; otherwise the run has crashed.
+    """
+    with get_client(sync_client=True) as client:
+        state = client.read_flow_run(UUID(str(flow_run.id))).state
+    cancelled = state is not None and state.is_cancelling()
+    return Abort("the run was cancelled") if cancelled else TerminationSignal(signal.SIGTERM)
 
 
 def note_holder(workspace: Workspace) -> None:

@@ -37,7 +37,7 @@ def succeed(workspace: Workspace, run: UUID) -> UUID | None:
     return closed
 
 
-def close_left_runs(workspace: Workspace) -> UUID | None:
+def close_left_run(workspace: Workspace) -> UUID | None:
     """Close the run that held a workspace last, unless the workspace is held."""
     try:
         with workspace.claim():

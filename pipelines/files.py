@@ -129,9 +129,13 @@ def explain_os_error(error: OSError, doing: str) -> SynthError:
 
 MOUNTS = Path("/proc/self/mountinfo")
 """Linux' list of mounts; without it every file system is accepted."""
-NETWORKED = frozenset({"nfs", "nfs3", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "fuse.sshfs"})
-"""Network file systems, which share no memory between hosts and have unreliable locks: SQLite in WAL mode hangs or
-loses rows there (sqlite.org/wal.html, "does not work over a network filesystem")."""
+LOCAL = frozenset(
+    "bcachefs btrfs ecryptfs exfat ext2 ext3 ext4 f2fs jfs nilfs2 ntfs3 overlay ramfs reiserfs rootfs tmpfs vfat xfs "
+    "zfs fuse.fuse-overlayfs".split()
+)
+"""File systems of one host. On others SQLite in WAL mode may hang or lose rows, for processes share no memory there or
+have unreliable locks (sqlite.org/wal.html, "does not work over a network filesystem"). There are too many of them to
+list: of networks, of clusters, of a virtual machine's host (9p, virtiofs), and any behind FUSE."""
 
 
 def find_file_system(folder: Path, mounts: str) -> str:
@@ -158,7 +162,7 @@ def find_file_system(folder: Path, mounts: str) -> str:
 
 
 def check_shared_memory(folder: Path, mounts: Path = MOUNTS) -> None:
-    """Refuse a folder on a file system where SQLite's WAL mode cannot work.
+    """Refuse a folder on a file system that is not known to be local: SQLite's WAL mode may not work there.
 
     Raises:
         ConfigError: naming the folder and its file system.
@@ -166,10 +170,11 @@ def check_shared_memory(folder: Path, mounts: Path = MOUNTS) -> None:
     if not mounts.is_file():
         return
     kind = find_file_system(folder.resolve(), mounts.read_text(encoding="utf-8", errors="surrogateescape"))
-    if kind in NETWORKED:
+    if kind not in LOCAL:
         raise ConfigError(
-            f"reply store in {folder}: {kind} is a network file system, on which processes cannot share it safely; "
-            "put the workspace on a local disk (--workspace)"
+            f"reply store in {folder}: {kind or 'its file system'} is not known to be local, and SQLite may lose "
+            "replies elsewhere; keep them in PostgreSQL (replies.address), or put the workspace on a local disk "
+            "(--workspace)"
         )
 
 

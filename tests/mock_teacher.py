@@ -90,7 +90,7 @@ class Teacher(Mock):
         return web.Response(body=write_completion(said), content_type="application/json")
 
 
-async def serve(manner: Manner) -> None:
+async def serve(manner: Manner, host: str) -> None:
     """Serve until a signal asks to stop."""
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -101,9 +101,9 @@ async def serve(manner: Manner) -> None:
     runner = web.ServerRunner(server, shutdown_timeout=0.1)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", 0, backlog=1024).start()
+        await web.TCPSite(runner, host, 0, backlog=1024).start()
         port = runner.addresses[0][1]
-        sys.stdout.write(json.dumps({"url": f"http://127.0.0.1:{port}/v1", "port": port, "pid": os.getpid()}) + "\n")
+        sys.stdout.write(json.dumps({"url": f"http://{host}:{port}/v1", "port": port, "pid": os.getpid()}) + "\n")
         sys.stdout.flush()
         await stop.wait()
     finally:
@@ -111,10 +111,10 @@ async def serve(manner: Manner) -> None:
 
 
 @contextmanager
-def start_teacher(manner: Manner = Manner()) -> Iterator[str]:
+def start_teacher(manner: Manner = Manner(), host: str = "127.0.0.1") -> Iterator[str]:
     """Run the process until the block ends and return its address."""
     options = [f"--{name}={value}" for name, value in asdict(manner).items()]
-    command = [sys.executable, "-m", "tests.mock_teacher", *options]
+    command = [sys.executable, "-m", "tests.mock_teacher", *options, f"--host={host}"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
@@ -129,7 +129,10 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=8)
     parser.add_argument("--fastest", type=float, default=0.05, help="seconds")
     parser.add_argument("--slowest", type=float, default=0.2, help="seconds")
-    asyncio.run(serve(Manner(**vars(parser.parse_args()))))
+    parser.add_argument("--host", default="127.0.0.1")
+    given = vars(parser.parse_args())
+    host = given.pop("host")
+    asyncio.run(serve(Manner(**given), host))
 
 
 if __name__ == "__main__":

@@ -94,6 +94,7 @@ def _load_glosses() -> dict[str, str]:
     return {statement: gloss for table in tables.values() for statement, gloss in table.items()}
 
 
+@cache
 def digest_glosses() -> str:
     """Return the digest of the glosses: part of a reader's identity."""
     return digest_value(_load_glosses())
@@ -144,7 +145,7 @@ class Evaluator:
         Raises:
             ServiceError: if the model is unavailable.
         """
-        offers = list_offers(self.ground.corpus, text, proof)
+        offers = await asyncio.to_thread(list_offers, self.ground.corpus, text, proof)
         try:
             reply = await ask_model(self.asking, ReadQuestionInputs(text=text, relations=offers), ReadingReply)
         except RecordFailed as error:

@@ -49,7 +49,7 @@ def deploy_command(  # noqa: PLR0913 - a command line has the options it has
     parameters = {
         "workspace": str(workspace.resolve()),
         "recipe": recipe,
-        "config": [str(path.resolve()) for path in config or []],
+        "configs": [str(path.resolve()) for path in config or []],
         "limit": limit,
         "budget": budget,
         "settings": set_ or [],

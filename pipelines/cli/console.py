@@ -113,8 +113,8 @@ def fail(error: Any) -> None:  # noqa: ANN401 - a SynthError, whose class is imp
     raise SystemExit(error.exit_code)
 
 
-def say_end(text: str, code: int) -> None:
-    """Write to stderr why a command ends, without any key: a line that begins so, or one of JSON."""
+def say_end(text: str, code: int, trace: str = "") -> None:
+    """Write to stderr why a command ends, without any key: a line that begins so, after a traceback, or one of JSON."""
     import logging
 
     from pipelines.run.jsonlog import find_json_log, log_event
@@ -122,6 +122,7 @@ def say_end(text: str, code: int) -> None:
 
     said = mask_keys(text)
     if find_json_log() is not None:
-        log_event("error", said, {"exit_code": code}, logging.ERROR)
+        keys = {"exit_code": code} | ({"error": mask_keys(trace)} if trace else {})
+        log_event("error", said, keys, logging.ERROR)
     else:
-        sys.stderr.write(f"synth: {said}\n" if not said.startswith("synth:") else f"{said}\n")
+        sys.stderr.write(trace + (f"synth: {said}\n" if not said.startswith("synth:") else f"{said}\n"))

@@ -29,7 +29,7 @@ def report_defect(error: Exception, arguments: Sequence[str]) -> None:
     try:
         write_text(path, f"{_describe_machine(arguments)}\n{trace}")
     except OSError as refused:
-        say_end(f"a defect of synth: {said}; no log can be written ({refused.strerror})\n{trace}", DEFECT)
+        say_end(f"a defect of synth: {said}; no log can be written ({refused.strerror})", DEFECT, trace)
     else:
         say_end(f"a defect of synth: {said}; its log is {path}; {REPORT}", DEFECT)
     raise SystemExit(DEFECT)

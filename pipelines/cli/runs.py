@@ -115,9 +115,11 @@ def _check_workspace(workspace: Path, as_json: bool) -> None:
     from pipelines.run.integrity import find_damage, render_damage
 
     found = list(find_damage(workspace))
-    emit_json(to_json({"root": workspace, "findings": found})) if as_json else emit_table(render_damage(found))
+    emit_json(to_json({"root": workspace, "findings": found})) if as_json else emit_table(
+        render_damage(workspace, found)
+    )
     if found:
-        raise GateNotMet(f"workspace {workspace}: {len(found):,} files are damaged or missing")
+        raise GateNotMet(f"workspace {workspace}: damaged or missing: {len(found):,}")
 
 
 @app.command("doctor")

@@ -565,6 +565,18 @@ class RuntimeConfig(Section):
     )
 
 
+class RepliesConfig(Section):
+    """Where recorded replies are kept; nothing here decides a reply, and no key of a stage knows it."""
+
+    address: str = Field(
+        "",
+        pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|postgres(ql)?://([^\s:@/?#]+@)?[^\s@#]*)?$",
+        description="a PostgreSQL database, as postgresql://user@host/database, for workers on several hosts. Its "
+        "password is named by PGPASSWORD or ~/.pgpass, or the whole address by env:VARIABLE. Empty: SQLite in the "
+        "workspace, for the processes of one host",
+    )
+
+
 class PathsConfig(Section):
     """Constrained walks."""
 
@@ -848,6 +860,7 @@ class RunConfig(Section):
     budget: BudgetConfig = BudgetConfig()
     health: HealthConfig = HealthConfig()
     runtime: RuntimeConfig = RuntimeConfig()
+    replies: RepliesConfig = RepliesConfig()
 
     @property
     def summarises(self) -> bool:

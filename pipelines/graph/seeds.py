@@ -21,6 +21,7 @@ from pipelines.corpus.kinds import is_abstract, list_hubs
 from pipelines.errors import ConfigError, RateLimited, Unavailable
 from pipelines.ids import make_record_id
 from pipelines.services.protocols import QueryTimeout, Sparql, SparqlRow
+from pipelines.services.traffic import Waiting
 from schemas.base import Failure, Rejection
 from schemas.reasons import SeedReason
 
@@ -203,7 +204,9 @@ async def _select(sparql: Sparql, query: str, divisible: bool, sleep: Sleep) -> 
             if wait > LONGEST_WAIT:
                 raise Unavailable(f"{error}; the server asks to wait {wait:,.0f} s: run again after that") from error
             if attempt + 1 < RATE_TRIES:
-                await sleep(wait)
+                with Waiting() as waiting:
+                    waiting.note(sparql.identity, error)
+                    await sleep(wait)
     raise Unavailable(f"{sparql.identity}: still rate limited after {RATE_TRIES} tries; run again later")
 
 

@@ -78,6 +78,7 @@ from schemas.proofs import UNCOUNTED, Thresholds
 
 if TYPE_CHECKING:
     from pipelines.services.clients.encoder import OpenClipEncoder
+    from pipelines.services.clients.turns import Turns
 
 NEAR_BITS = 4.0
 """Most bits in which perceptual hashes of one picture differ after scaling or saving it again."""
@@ -212,7 +213,7 @@ class Seeing:
     @cached_property
     def fetching(self) -> CountedFetch:
         """What fetches pictures from Commons, with its counts."""
-        return make_counted_fetch(self.config.commons)
+        return make_counted_fetch(self.config.commons, self.roles.replies.turns)
 
     def describe_fetching(self) -> str:
         """Return how far the fetching of pictures is; empty where none waits."""
@@ -312,12 +313,12 @@ def list_services(config: LiveConfig) -> tuple[LiveService, ...]:
     )
 
 
-def make_text_search(config: LiveConfig) -> TextSearch:
+def make_text_search(config: LiveConfig, turns: "Turns | None" = None) -> TextSearch:
     """Return the text search; no request is sent before it is used."""
-    return LiveSearch(config.search, config.search_url, config.search_key_env, open_client(config))
+    return LiveSearch(config.search, config.search_url, config.search_key_env, open_client(config, turns))
 
 
-def make_reader(config: LiveConfig) -> PageReader:
+def make_reader(config: LiveConfig, turns: "Turns | None" = None) -> PageReader:
     """Return the reader of pages.
 
     Raises:
@@ -325,24 +326,25 @@ def make_reader(config: LiveConfig) -> PageReader:
     """
     guard = Guard(ports=frozenset(config.ports))
     if config.reader == "jina":
-        return JinaReader("jina", config.reader_url, config.reader_key_env, open_client(config), guard=guard)
-    return DirectReader(config.contact, open_client(config), guard)
+        client = open_client(config, turns)
+        return JinaReader("jina", config.reader_url, config.reader_key_env, client, guard=guard)
+    return DirectReader(config.contact, open_client(config, turns), guard)
 
 
-def make_image_search(config: LiveConfig, pictures: PictureStore) -> ImageSearch:
+def make_image_search(config: LiveConfig, pictures: PictureStore, turns: "Turns | None" = None) -> ImageSearch:
     """Return the search by picture, with thumbnails in the workspace's image store.
 
     Raises:
         ConfigError: if the service takes addresses and ``picture_base`` names none.
     """
-    service = (config.images, config.images_url, config.images_key_env, open_client(config))
+    service = (config.images, config.images_url, config.images_key_env, open_client(config, turns))
     guard = Guard(ports=frozenset(config.ports))
     return LiveImageSearch(*service, pictures=pictures, picture_base=config.picture_base, guard=guard)
 
 
-def open_client(config: LiveConfig) -> HttpClient:
-    """Return a client within the limits of the live tools."""
-    return HttpClient(config.rate, config.concurrency, config.tries, config.timeout, config.reply_bytes)
+def open_client(config: LiveConfig, turns: "Turns | None" = None) -> HttpClient:
+    """Return a client within the limits of the live tools, those of all processes that share turns."""
+    return HttpClient(config.rate, config.concurrency, config.tries, config.timeout, config.reply_bytes, turns=turns)
 
 
 @dataclass
@@ -371,7 +373,8 @@ class Acting:
         if self.config.tools.family != "live":
             return None
         roles, live = self.roles, self.config.live
-        texts, images = make_text_search(live), make_image_search(live, roles.pictures)
+        turns = roles.replies.turns
+        texts, images = make_text_search(live, turns), make_image_search(live, roles.pictures, turns)
         return (
             RecordedTextSearch(texts, roles.replies, roles.find_epoch("text_search"), live=True),
             RecordedImageSearch(images, roles.replies, roles.find_epoch("image_search"), live=True),
@@ -421,7 +424,9 @@ class Acting:
         config, roles, live = self.config.tools, self.roles, self.config.tools.family == "live"
         summarised = self.config.summarises
         texts, images = self.live_searches or (self.corpus_search, self.seeing.shown_search)
-        reader: PageReader = make_reader(self.config.live) if live else LocalPages(self.corpus)
+        reader: PageReader = (
+            make_reader(self.config.live, self.roles.replies.turns) if live else LocalPages(self.corpus)
+        )
         return ToolBox(
             text_search=texts,
             image_search=images,

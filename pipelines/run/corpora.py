@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from pipelines.checksums import is_whole
+from pipelines.checksums import check_folder, forget_checks
 from pipelines.config.settings import CorpusConfig, GeneratedWorld
 from pipelines.corpus.dump import list_parts
 from pipelines.corpus.manifest import InputFile, clear_unfinished, digest_corpus, find_side_files, read_manifest
@@ -21,8 +21,13 @@ from schemas.manifest import InputEntry
 DUMP_PATTERN = "*-pages-articles*.xml*"
 
 
-def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter) -> Path:
+Say = Callable[[str], None]
+
+
+def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter, say: Say | None = None) -> Path:
     """Return the dump of a run, generating a world first when the configuration asks for one.
+
+    A generated world of which a file is damaged or missing is generated again, and ``say`` is told.
 
     Raises:
         ConfigError: if there is no such dump or world.
@@ -32,7 +37,11 @@ def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter) ->
         if not dump.is_file():
             raise ConfigError(f"corpus.dump {dump}: no such file; name a pages-articles .xml.bz2 or .xml")
         return dump
-    folder = Path(config.world) if config.world else _ensure_world(config.generate, workspace, reporter)
+    folder = (
+        Path(config.world)
+        if config.world
+        else _ensure_world(config.generate, workspace, reporter, say or reporter.note)
+    )
     if not folder.is_dir():
         raise ConfigError(f"corpus.world {folder}: no such folder; make one with `synth world {folder}`")
     dumps = sorted(path for path in folder.glob(DUMP_PATTERN) if "-index" not in path.name)
@@ -41,7 +50,7 @@ def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter) ->
     return dumps[0]
 
 
-def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter: Reporter) -> Path:
+def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter: Reporter, say: Say) -> Path:
     if config is None:
         raise ConfigError("corpus: none of dump, world and generate is set")
     # Imported here because production works without the toy.
@@ -50,9 +59,13 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
 
     key = digest_value([WORLD_FORMAT, config])[:16]
     folder = workspace.worlds / key
-    if folder.exists() and not is_whole(folder):
-        reporter.note(f"{folder}: a file of this generated world is missing or has other bytes; it is generated again")
-        remove_whole(folder)
+    if folder.exists():
+        try:
+            forget_checks()
+            check_folder(folder)
+        except Damaged as error:
+            say(f"{error.path}: {error.what}; the world is generated again")
+            remove_whole(folder)
     if not folder.exists():
         clear_temps(workspace.worlds)
         reporter.begin("world", 0, "entities")
@@ -62,7 +75,7 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
 
 
 def ensure_corpus(
-    config: CorpusConfig, workspace: Workspace, reporter: Reporter, workers: int = 0
+    config: CorpusConfig, workspace: Workspace, reporter: Reporter, workers: int = 0, say: Say | None = None
 ) -> tuple[Corpus, bool]:
     """Open the corpus of a run, building it when the workspace has none for this very dump.
 
@@ -71,6 +84,7 @@ def ensure_corpus(
         workspace: where corpora are.
         reporter: told how far a build is.
         workers: processes that read the dump; 0 is one for each core.
+        say: told of a corpus that is damaged, and built again; None for the reporter.
 
     Returns:
         The corpus, and whether it was built now.
@@ -79,13 +93,14 @@ def ensure_corpus(
         ConfigError: if the dump is missing.
         CorruptInput: if it is no dump, or ends too early.
     """
-    dump = find_dump(config, workspace, reporter)
+    say = say or reporter.note
+    dump = find_dump(config, workspace, reporter, say)
     folder = workspace.corpora / name_corpus(dump, workspace)
     if folder.exists():
         try:
             corpus = open_whole(folder)
         except Damaged as error:
-            reporter.note(f"{error.path}: {error.what}; the corpus is built again from its dump")
+            say(f"{error.path}: {error.what}; the corpus is built again from its dump")
             remove_whole(folder)
         else:
             clear_unfinished(workspace.corpora)

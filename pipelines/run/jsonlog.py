@@ -39,6 +39,7 @@ class JsonLines(logging.Handler):
         super().__init__()
         self.out = out
         self.run = ""
+        """Name of the run, once there is one."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a line."""

@@ -21,7 +21,7 @@ from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump
 from pipelines.run.heartbeat import name_run, open_progress
 from pipelines.run.judges import check_judges
-from pipelines.run.mending import mend_notes, mend_stages, run_mending
+from pipelines.run.mending import mend_stages, run_mending
 from pipelines.run.models import check_renewable
 from pipelines.run.progress import Reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
@@ -75,6 +75,8 @@ class RunDocument:
     nothing: str
     """What each stage took, when all ran and nothing is released; empty otherwise."""
     warnings: tuple[str, ...]
+    mended: tuple[str, ...] = ()
+    """Files that were damaged or missing, each with what was wrong and what was done."""
 
     def check_released(self) -> None:
         """Raise an error unless something is released or was not to be.
@@ -93,7 +95,7 @@ class RunDocument:
             "releases": [
                 {"dataset": r.dataset, "version": r.version, "path": str(r.path), "rows": r.rows} for r in self.releases
             ],
-            "warnings": list(self.warnings),
+            "warnings": [*self.mended, *self.warnings],
         }
 
     def summarise(self) -> str:
@@ -102,10 +104,14 @@ class RunDocument:
         lines += [f'{r.stage} failed: {r.failed:,}; see `synth sql "from failures"`' for r in self.stages if r.failed]
         lines += [f"{r.dataset} {r.version}: {r.rows:,} rows in {r.path}" for r in self.releases]
         ran = [report.stage for report in self.stages if report.ran] + ["publishing"] * self.published
-        if not ran:
+        if self.mended:
+            lines.append(
+                f"Damaged or missing, and dealt with: {len(self.mended)}; `synth status --check` sees the rest."
+            )
+        if not ran and not self.mended:
             lines.append(f"Nothing to do: all {len(self.stages)} stages were complete ({self.seconds:.1f} s).")
         else:
-            lines.append(f"Done in {self.seconds:.1f} s; ran {', '.join(ran)}.")
+            lines.append(f"Done in {self.seconds:.1f} s; ran {', '.join(ran) or 'no stage'}.")
         return "\n".join(lines)
 
 
@@ -158,14 +164,13 @@ def run_request(
     check_judges(config)
     check_prompts(config.prompts.dir)
     followed = open_progress(workspace, run, reporter, config.recipe)
-    with timing() as spent, workspace.claim(), followed as told:
+    with timing() as spent, workspace.claim(config.replies.address), followed as told:
         claimed(workspace)
         if request.fresh:
             renew(workspace.replies, request.fresh)
-        mend_notes(workspace, told.note)
         warner, executor = Warner(told), executor or LocalExecutor()
         attempt = partial(_run_claimed, request, workspace, warner, executor, run)
-        reports, (releases, published, nothing) = run_mending(workspace, attempt, told.note)
+        reports, (releases, published, nothing) = run_mending(workspace, attempt, warner.tell_damage)
     return RunDocument(
         config.recipe,
         workspace.root,
@@ -175,6 +180,7 @@ def run_request(
         spent[0],
         nothing,
         tuple(warner.said),
+        tuple(warner.damaged),
     )
 
 
@@ -183,9 +189,9 @@ def _run_claimed(
 ) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool, str]]:
     config, reporter, last = request.config, warner.reporter, request.last
     # A world that is generated here is no part of the corpus's time.
-    warner.warn_of_start(config, find_dump(config.corpus, workspace, reporter), last)
+    warner.warn_of_start(config, find_dump(config.corpus, workspace, reporter, warner.tell_damage), last)
     with timing() as spent:
-        corpus, built = ensure_corpus(config.corpus, workspace, reporter, config.runtime.workers)
+        corpus, built = ensure_corpus(config.corpus, workspace, reporter, config.runtime.workers, warner.tell_damage)
     reports = [report_corpus(corpus, built, spent[0])]
     reporter.begin("corpus", 0, "pages")
     reporter.finish(reports[0].summarise(), reports[0].count())
@@ -195,7 +201,7 @@ def _run_claimed(
         assembly.roles.say = reporter.note
         planned = [] if last == "corpus" else assembly.plan_stages(last)
         reporter.watch(assembly.seeing.describe_fetching)
-        mend_stages(workspace, planned, corpus, reporter.note)
+        mend_stages(workspace, planned, corpus, warner.tell_damage)
         chosen = select_stages(planned, request.until, request.only) if planned else []
 
         def end(report: StageReport) -> None:

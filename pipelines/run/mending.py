@@ -18,11 +18,14 @@ from pipelines.run.integrity import (
     CHECKED_BYTES,
     CitedPicture,
     StageDamage,
+    examine_catalogue,
     examine_notes,
     examine_pictures,
+    examine_receipt,
     examine_release,
     examine_replies_missing,
     examine_stage,
+    find_replied_picture,
     read_latest,
     read_pictures,
     read_receipts,
@@ -37,19 +40,25 @@ TRIES = 5
 """How often a run begins again after a file turned out to be damaged."""
 
 
-def mend_notes(workspace: Workspace, say: Say) -> None:
-    """Remove the workspace's damaged notes: a run notes all of it anew."""
-    for finding in examine_notes(workspace):
+def _mend_notes(workspace: Workspace, say: Say) -> None:
+    """Remove the workspace's damaged notes and marks: a run makes all of it anew."""
+    for finding in (*examine_notes(workspace), *examine_catalogue(workspace)):
         say(finding.describe())
         finding.path.unlink(missing_ok=True)
 
 
 def run_mending(workspace: Workspace, run: Callable[[], T], say: Say) -> T:
-    """Run, and begin again without a file of the workspace that turns out to be damaged.
+    """Run without damaged notes, and begin again without a file of the workspace that turns out to be damaged.
+
+    Args:
+        workspace: claimed by the caller.
+        run: the whole run; called again after a file was taken away.
+        say: told of each file.
 
     Raises:
         Damaged: if the file is none that a run makes, or files go on being damaged.
     """
+    _mend_notes(workspace, say)
     for _ in range(TRIES - 1):
         try:
             return run()
@@ -80,12 +89,8 @@ def mend_stages(workspace: Workspace, planned: Sequence[PlannedStage], corpus: C
     """
     latest = read_latest(workspace)
     found = [examine_stage(plan.folder, latest.get(plan.name) == plan.key) for plan in planned]
-    lost = {finding.path for finding in examine_replies_missing(workspace)}
-    for damage in found:
-        for finding in damage.findings:
-            say(finding.describe())
-        if lost and damage.shards:
-            say(f"{', '.join(map(str, lost))}: is missing; what is made again is asked and paid again")
+    for finding in (*(each for damage in found for each in damage.findings), *examine_replies_missing(workspace)):
+        say(finding.describe())
     sound = {plan.folder.part(s.shard): (plan, s.shard) for plan, damage in zip(planned, found, strict=True)
              for s in (damage.manifest.shards if damage.manifest else ()) if s.shard not in damage.shards}  # fmt: skip
     for part in _mend_pictures(workspace, corpus, list(sound), say):
@@ -131,7 +136,8 @@ def _mend_pictures(workspace: Workspace, corpus: Corpus, parts: Sequence[Path], 
         finding.path.unlink(missing_ok=True)
         sha256 = finding.path.stem
         citing = {part: cited[sha256] for part in parts if sha256 in (cited := read_pictures([part]))}
-        if citing and not _restore_picture(workspace, corpus, next(iter(citing.values()))):
+        cited_as = next(iter(citing.values()), None) or find_replied_picture(workspace, sha256)
+        if cited_as is not None and not _restore_picture(workspace, corpus, cited_as):
             yield from citing
 
 
@@ -158,6 +164,8 @@ def _shrink(data: bytes) -> bytes:
 def _mend_releases(workspace: Workspace, plan: PlannedStage, say: Say) -> None:
     """Take away the damaged releases that the run would publish, with the receipt: they are published again."""
     receipt = plan.folder.path / "published.json"
+    for finding in examine_receipt(workspace, plan.folder):
+        say(finding.describe())
     for folder, sealed in read_receipts(workspace, [receipt]).items():
         for finding in examine_release(folder, sealed, CHECKED_BYTES):
             say(finding.describe())

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache, cached_property
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -31,52 +32,48 @@ if TYPE_CHECKING:
     from pipelines.services.clients.batch import BatchChat
     from pipelines.services.clients.commons import CommonsApi
     from pipelines.services.clients.http import RateLimiter
+    from pipelines.services.clients.turns import Turns
     from pipelines.services.clients.vendors import Vendors
 
 YEAR = 365
 """Fewest days between two dumps, so that yearly changes show."""
 
 
-@cache
-def _find_limiter(api: str, pause: float) -> "RateLimiter":
-    """Return the limit that all clients of an API share: one request at a time, with a pause after each."""
-    from pipelines.services.clients.http import RateLimiter
-
-    return RateLimiter(urlsplit(api).netloc, pause=pause)
-
-
-@cache
-def _find_file_limiter(api: str, rate: float, connections: int) -> "RateLimiter":
-    """Return the limit that all fetches of a service's pictures share; they come from other servers than its API."""
-    from pipelines.services.clients.http import RateLimiter
-
-    return RateLimiter(f"pictures of {urlsplit(api).netloc}", rate=rate, concurrency=connections)
-
-
-def make_commons_api(config: CommonsConfig) -> "CommonsApi":
-    """Return Commons' API, within its limits."""
+def make_commons_api(config: CommonsConfig, turns: "Turns | None" = None) -> "CommonsApi":
+    """Return Commons' API: one request at a time, with a pause after each, of all processes that share turns."""
     from pipelines.services.clients.commons import CommonsApi, make_client
 
-    return CommonsApi(config, make_client(_find_limiter(config.endpoint, config.pause)))
+    return CommonsApi(config, make_client(_find_limiter(urlsplit(config.endpoint).netloc, turns, pause=config.pause)))
+
+
+@cache
+def _find_limiter(
+    name: str, turns: "Turns | None", rate: float = inf, concurrency: int = 1, pause: float = 0.0
+) -> "RateLimiter":
+    """Return the limit that all clients of a service share in this process."""
+    from pipelines.services.clients.http import RateLimiter
+
+    return RateLimiter(name, rate=rate, concurrency=concurrency, pause=pause, turns=turns)
 
 
 def make_image_metadata(config: CommonsConfig, replies: ReplyStore, epoch: int = 0) -> ImageMetadata:
     """Return Commons' imageinfo API, recorded."""
-    return RecordedImageMetadata(JoinedMetadata(make_commons_api(config)), replies, epoch)
+    return RecordedImageMetadata(JoinedMetadata(make_commons_api(config, replies.turns)), replies, epoch)
 
 
 def make_file_search(config: CommonsConfig, replies: ReplyStore, epoch: int = 0) -> FileSearch:
     """Return Commons' search for files, recorded."""
     from pipelines.services.clients.commons import CommonsSearch, RecordedFileSearch
 
-    return RecordedFileSearch(CommonsSearch(make_commons_api(config)), replies, epoch)
+    return RecordedFileSearch(CommonsSearch(make_commons_api(config, replies.turns)), replies, epoch)
 
 
-def make_counted_fetch(config: CommonsConfig) -> CountedFetch:
-    """Return what fetches Commons' pictures, within its limits."""
+def make_counted_fetch(config: CommonsConfig, turns: "Turns | None" = None) -> CountedFetch:
+    """Return what fetches Commons' pictures, within its limits; they come from other servers than its API."""
     from pipelines.services.clients.commons import CommonsFiles, make_client
 
-    limiter = _find_file_limiter(config.endpoint, config.rate, config.connections)
+    name = f"pictures of {urlsplit(config.endpoint).netloc}"
+    limiter = _find_limiter(name, turns, rate=config.rate, concurrency=config.connections)
     return CountedFetch(CommonsFiles(config, make_client(limiter, seconds=120.0, reply_bytes=MAX_BYTES)))
 
 
@@ -91,7 +88,7 @@ def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, ep
         raise ConfigError("seeds.classes is empty; a query needs a class: --set 'seeds.classes=[\"Q12280\"]'")
     if not config.contact:
         raise ConfigError("sparql.contact is empty; name a contact: --set sparql.contact=you@example.org")
-    endpoint = SparqlEndpoint(config)
+    endpoint = SparqlEndpoint(config, replies.turns)
     address = urlsplit(corpus.manifest.base_url)
     site = config.site or f"{address.scheme}://{address.netloc}/"
     return WikidataSource(RecordedSparql(endpoint, replies, epoch), site, config.page_rows)
@@ -182,7 +179,7 @@ class Roles:
     @cached_property
     def replies(self) -> ReplyStore:
         """The workspace's recorded replies."""
-        return open_replies(self.workspace.replies)
+        return open_replies(self.workspace.replies, self.config.replies.address, self.workspace.read_run(), self.budget)
 
     @cached_property
     def pictures(self) -> PictureStore:

@@ -22,7 +22,9 @@ from pipelines.files import remove_whole
 from pipelines.ids import digest_file
 from pipelines.release.manifest import MANIFEST, read_release_manifest
 from pipelines.run.corpora import DUMP_PATTERN
+from pipelines.run.underway import place_progress
 from pipelines.run.workspace import StageFolder, Workspace
+from pipelines.services.clients.replies import read_address
 from pipelines.services.clients.sqlite import FILE, connect_replies, explain_sqlite_error
 
 Kind = Literal["stages", "corpora", "worlds", "pictures", "logs", "replies"]
@@ -115,8 +117,11 @@ def find_leftovers(workspace: Workspace, living: Living, named: Sequence[Kind] =
     gone = set(corpora) if named_corpora else set[Path]()
     found.append(_tell("worlds", _list_worlds(workspace, living, gone), "no corpus here was built from it", True))
     replies = _find_replies(workspace, dead, kept, "replies" in named)
-    found.append(_tell("pictures", _list_pictures(workspace, living, kept, replies), "no living row cites it", True))
-    logs = [path for path in sorted(workspace.logs.glob("*")) if path.is_file() and not living.keeps(path)]
+    known = (workspace.replies / FILE).is_file() or not any(_read_notes(kept))
+    why = "no living row cites it" if known else "recorded replies that are not here may name it"
+    found.append(_tell("pictures", _list_pictures(workspace, living, kept, replies), why, known))
+    files = sorted([*workspace.logs.glob("*"), *place_progress(workspace).glob("*")])
+    logs = [path for path in files if path.is_file() and not living.keeps(path)]
     found.append(_tell("logs", logs, "older than the last run", True))
     return [leftover for leftover in (*found, replies) if leftover.number]
 
@@ -222,6 +227,10 @@ def _find_replies(
     workspace: Workspace, dead: Sequence[StageFolder], kept: Sequence[StageFolder], named: bool
 ) -> Leftover:
     """Return the replies that only stages which go have used; those that no stage is known to have used stay."""
+    if read_address(workspace.replies):
+        return Leftover(
+            "replies", "replies", 0, 0, "they are in PostgreSQL, where other workspaces may use them", False
+        )
     keys = set[str]().union(*_read_notes(dead))
     for used in _read_notes(kept) if keys else ():
         keys.difference_update(used)

@@ -32,6 +32,7 @@ from pipelines.run.assembly import Assembly
 from pipelines.run.chains import ChainRunner, Link, link_up, make_shards, run_chain, run_together
 from pipelines.run.corpora import count_cores, open_copy
 from pipelines.run.heartbeat import Pulse, start_pulse
+from pipelines.run.jsonlog import start_json_log
 from pipelines.run.progress import Reporter, SilentReporter
 from pipelines.run.runner import (
     GRACE,
@@ -238,6 +239,8 @@ class _Place:
             corpus = open_copy(spec.corpus, workspace, spec.config.runtime.corpora)
             self.assembly = Assembly(spec.config, workspace, corpus)
             self.planned = {plan.name: plan for plan in self.assembly.plan_stages(spec.last)}
+            if spec.config.runtime.log == "json":
+                start_json_log()
             self.pulse = start_pulse(workspace, spec.run, SilentReporter(), spec.config.recipe, "worker")
             self.spec = spec
         return self.planned

@@ -98,6 +98,7 @@ class Warner:
 
     reporter: Reporter
     said: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
 
     def warn_of_start(self, config: RunConfig, dump: Path, last: str) -> None:
         """Warn of what a run up to a stage, or of all if ``last`` is empty, lacks for its dump.
@@ -107,13 +108,13 @@ class Warner:
         """
         if reaches(last, "groundings") and config.groundings.require_image and lacks_pictures(config, dump):
             detail = "commons.fetch is false, so groundings will refuse every row for want of a picture"
-            self._say(f"no images/images.tsv lies beside {dump.name} and {detail}; {PICTURES}")
+            self.say(f"no images/images.tsv lies beside {dump.name} and {detail}; {PICTURES}")
         played = [role for role in list_roles_in_use(config) if config.models.get(role).adapter in SCRIPTED]
         played = [role for role in played if is_asked(role, last)]
         if played and config.corpus.generate is None and not is_toy(dump):
             named = ", ".join(config.models.name_place(role) for role in played)
             detail = f"scripted players know the toy world alone and {dump.name} is another wiki: {named}"
-            self._say(f"{detail}; set adapter=openai, name and base_url of each for rows that are worth something")
+            self.say(f"{detail}; set adapter=openai, name and base_url of each for rows that are worth something")
 
     def warn_of_stage(self, report: StageReport) -> None:
         """Warn of a stage that refused all its rows for one reason, and of seeds that lack a picture."""
@@ -121,16 +122,24 @@ class Warner:
             return
         if report.stage == "seeds" and "no-image" in report.rejected:
             lost = report.rejected["no-image"]
-            self._say(f"seeds refused all {report.rows_in:,} articles, {lost:,} of them for want of a picture; {SEEDS}")
+            self.say(f"seeds refused all {report.rows_in:,} articles, {lost:,} of them for want of a picture; {SEEDS}")
             return
         if len(report.rejected) != 1:
             return
         ((reason, count),) = report.rejected.items()
         setting = GOVERNING.get(report.stage, {}).get(reason, "")
         advice = f"; see {setting}" if setting else '; `synth sql "from rejections"` says why'
-        self._say(f"{report.stage} refused all {count:,} rows for one reason, {reason}{advice}")
+        self.say(f"{report.stage} refused all {count:,} rows for one reason, {reason}{advice}")
 
-    def _say(self, text: str) -> None:
+    def tell_damage(self, text: str) -> None:
+        """Say which file was damaged or missing, once."""
+        if text not in self.damaged:
+            self.damaged.append(text)
+            self.reporter.begin("damage", 0, "files")
+            self.reporter.finish(text)
+
+    def say(self, text: str) -> None:
+        """Say a warning."""
         self.said.append(text)
         self.reporter.warn(text)
 

@@ -8,7 +8,8 @@
                                      manifest.json, written last: what exists is complete
       replies/ images/ releases/     recorded replies, pictures by sha256, published datasets
       batches/                       which requests are under way in batches
-      logs/                          what servers that were started here said
+      logs/                          what servers that were started here said; progress/ of the processes of a run;
+                                     metrics.prom for Prometheus
       latest.json                    which corpus and which key of each stage the last run used
 """
 
@@ -16,20 +17,25 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TextIO, TypeVar
 from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
 
 from pipelines.checksums import read_note, seal_note
 from pipelines.errors import Busy, ConfigError, Damaged
-from pipelines.files import FULL, clear_temps, explain_os_error, replacing, write_text
+from pipelines.files import FULL, clear_temps, explain_os_error, make_temp_path, replacing, write_text
+from pipelines.services.clients.replies import read_address
 from schemas.manifest import Manifest, ShardSidecar, Usage
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
+LOCK = ".lock"
+"""File that a run locks; it holds the run's name meanwhile."""
+NAME = ".name"
+"""File of the workspace's own name."""
 
 
 def read_model(path: Path, model: type[ModelT]) -> ModelT:
@@ -66,6 +72,19 @@ def read_names(path: Path) -> dict[str, str]:
 def write_names(path: Path, names: Mapping[str, str]) -> None:
     """Write a JSON object of strings, sealed, whole or not at all."""
     write_text(path, seal_note(json.dumps(dict(names), indent=1, sort_keys=True)))
+
+
+@contextmanager
+def _naming_run(lock: TextIO, workspace: str) -> Iterator[None]:
+    """Write the name of a new run into the file of the lock; it is empty again after the block."""
+    lock.truncate(0)
+    lock.write(f"{workspace}/{uuid4().hex}")
+    lock.flush()
+    os.fsync(lock.fileno())
+    try:
+        yield
+    finally:
+        lock.truncate(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +183,7 @@ class Workspace:
 
     @property
     def logs(self) -> Path:
-        """Folder of what servers that were started here said."""
+        """Folder of what servers that were started here said, and of the progress of runs."""
         return self.root / "logs"
 
     @property
@@ -196,8 +215,12 @@ class Workspace:
             write_names(self.root / "latest.json", entries)
 
     @contextmanager
-    def claim(self) -> Iterator[None]:
-        """Hold the workspace for one run; the lock goes with the process, however that ends.
+    def claim(self, address: str = "") -> Iterator[None]:
+        """Hold the workspace for one run, and give the run a name; the lock goes with the process, however that ends.
+
+        Args:
+            address: where the run keeps its replies. A workspace with replies in PostgreSQL may lie on a file system
+                that locks no files between hosts: it is locked there.
 
         Raises:
             ConfigError: if the folder cannot be written, or its file system cannot rename or lock.
@@ -206,15 +229,22 @@ class Workspace:
         """
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            lock = (self.root / ".lock").open("a+")
+            lock = (self.root / LOCK).open("a+")
         except OSError as error:
             raise explain_os_error(error, f"workspace {self.root}") from error
-        with lock:
-            self._take_lock(lock.fileno())
+        with lock, ExitStack() as held:
+            address = address or read_address(self.replies)
+            self._take_lock(lock.fileno(), bool(address))
             try:
                 self._probe()
+                name = self._read_name()
             except OSError as error:
                 raise explain_os_error(error, f"workspace {self.root}") from error
+            if address:
+                from pipelines.services.clients.postgres import hold_claim
+
+                held.enter_context(hold_claim(address, f"workspace {name}", self._explain_busy()))
+            held.enter_context(_naming_run(lock, name))
             try:
                 yield
             except OSError as error:
@@ -222,17 +252,37 @@ class Workspace:
                     raise
                 raise explain_os_error(error, f"workspace {self.root}") from error
 
-    def _take_lock(self, descriptor: int) -> None:
+    def read_run(self) -> str:
+        """Return the name of the run that holds the workspace, the same for all its processes; empty for none."""
+        path = self.root / LOCK
+        return path.read_text(encoding="ascii") if path.is_file() else ""
+
+    def _take_lock(self, descriptor: int, is_shared: bool) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise Busy(
-                f"workspace {self.root}: another run holds it; wait for it to end or use another --workspace"
-            ) from error
+            raise Busy(self._explain_busy()) from error
         except OSError as error:
-            raise ConfigError(
-                f"workspace {self.root}: its file system cannot lock files ({error.strerror}); use a local disk"
-            ) from error
+            if not is_shared:
+                raise ConfigError(
+                    f"workspace {self.root}: its file system cannot lock files ({error.strerror}); use a local disk, "
+                    "or keep the replies in PostgreSQL (replies.address)"
+                ) from error
+
+    def _explain_busy(self) -> str:
+        return f"workspace {self.root}: another run holds it; wait for it to end or use another --workspace"
+
+    def _read_name(self) -> str:
+        """Return the workspace's own name, the same on every host; the first to claim it gives it one."""
+        path = self.root / NAME
+        if not path.is_file():
+            temp = make_temp_path(path)
+            temp.write_text(uuid4().hex, encoding="ascii")
+            # Unlike a rename, this never replaces a name that another host gave meanwhile.
+            with suppress(FileExistsError):
+                os.link(temp, path)
+            temp.unlink()
+        return path.read_text(encoding="ascii")
 
     def _probe(self) -> None:
         probe = self.root / ".probe"

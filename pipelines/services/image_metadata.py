@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from pipelines.errors import RateLimited, Unavailable
 from pipelines.services.protocols import Backend
+from pipelines.services.traffic import Waiting
 from schemas.corpus import CorpusImage
 
 MOST_FILES = 50
@@ -111,7 +112,9 @@ def look_up_images(
                 if error.retry_after > _LONGEST_WAIT:
                     raise Unavailable(f"{error}; run again in {error.retry_after:.0f} s") from error
                 if attempt + 1 < _RATE_TRIES:
-                    await sleep(error.retry_after or min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT))
+                    with Waiting() as waiting:
+                        waiting.note(metadata.identity, error)
+                        await sleep(error.retry_after or min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT))
         raise Unavailable(f"{metadata.identity}: still rate limited after {_RATE_TRIES} tries")
 
     wanted = list(dict.fromkeys(files))

@@ -116,10 +116,17 @@ class Budget:
     """What a run has spent of its limits; all models of the run share it.
 
     It is checked before a request and charged after its reply, so a run overshoots by at most the requests in flight.
+    ``spent`` is what this process has, ``elsewhere`` what the run's other processes have; the reply store keeps it so.
     """
 
     limits: BudgetConfig = field(default_factory=BudgetConfig)
     spent: Usage = field(default_factory=Usage)
+    elsewhere: Usage = field(default_factory=Usage)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is any limit."""
+        return self.limits.money > 0 or self.limits.tokens > 0 or self.limits.gpu_hours > 0
 
     def check(self) -> None:
         """Check that another request may be sent.
@@ -127,7 +134,7 @@ class Budget:
         Raises:
             BudgetSpent: naming each limit that is reached, with what was spent of it.
         """
-        spent, limits = self.spent, self.limits
+        spent, limits = self.spent + self.elsewhere, self.limits
         tokens, hours = spent.tokens_in + spent.tokens_out, spent.gpu_seconds / HOUR
         reached = []
         if 0 < limits.money <= spent.cost:

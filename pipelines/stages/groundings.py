@@ -94,7 +94,11 @@ class Groundings:
         anchor = self._describe_anchor(record)
         listed = await self.chooser.lister.list_candidates(anchor.node, anchor.lead)
         missing = self._refuse_missing(listed, record)
-        counts, needed = self._count_need(record) if missing.passed or self.audit else ((), PASSED)
+        counts: tuple[Count, ...] = ()
+        needed = PASSED
+        if missing.passed or self.audit:
+            # In a thread: the first look at a relation reads the facts of the whole corpus.
+            counts, needed = await asyncio.to_thread(self._count_need, record)
         refused = [result for result in (missing, needed) if not result.passed]
         choice = Choice()
         if listed.found and (self.audit or not refused):

@@ -198,7 +198,8 @@ class Injections:
         """Grow a question round by round; after a failed round try another fact, then one of the round before."""
         rounds = self.rules.draw_rounds(record.record_id)
         search = self._look_ahead(record, rounds)
-        levels = [search.open_level(self._start(record), rounds)]
+        # In threads: what is ahead is searched for, too.
+        levels = [await asyncio.to_thread(search.open_level, self._start(record), rounds)]
         setbacks: list[Setback] = []
         while levels and len(setbacks) < self.rules.settings.tries:
             wasted = sum(setback.fact is None for setback in setbacks)
@@ -209,7 +210,7 @@ class Injections:
             if isinstance(made, Rewrite):
                 return (made,)
             if isinstance(made, ProofDraft):
-                levels.append(search.open_level(made, rounds - len(levels)))
+                levels.append(await asyncio.to_thread(search.open_level, made, rounds - len(levels)))
             else:
                 setbacks.append(made)
                 retreat(levels, made.fact)
@@ -292,7 +293,7 @@ class Injections:
                 step = await self._try(draft, this, descriptor)
                 if isinstance(step, ProofDraft):
                     tried.append(Candidate(descriptor=descriptor.text, verdict=ACCEPTED))
-                    return self._certify(step, this, tuple(tried))
+                    return await asyncio.to_thread(self._certify, step, this, tuple(tried))
                 results.extend(step)
                 tried.append(Candidate(descriptor=descriptor.text, verdict=step[0].code))
                 told[descriptor.text] = explain_refusal(step[0], descriptor.text, secrets, shown)
@@ -318,12 +319,8 @@ class Injections:
         refused = await asyncio.to_thread(run_checks, checks, rules.audit)
         if refused and not rules.audit:
             return refused
-        search = (
-            find_near_misses(self.ground, query, 1, rules.descriptors.near_misses)
-            if rules.descriptors.near_misses
-            else None
-        )
-        if search is not None:
+        if cap := rules.descriptors.near_misses:
+            search = await asyncio.to_thread(find_near_misses, self.ground, query, 1, cap)
             refused += run_checks([partial(check_near_misses, search)])
             proof = proof.model_copy(update={"near_misses": (*search.looked_up, *proof.near_misses)})
         if refused:

@@ -147,7 +147,7 @@ class Rewrites:
                 step = await self._try(record, draft, (node, number), descriptor)
                 if isinstance(step, Draft):
                     accepted = Candidate(descriptor=descriptor.text, verdict=ACCEPTED)
-                    return self._certify(draft, step, node, (*tried, accepted))
+                    return await asyncio.to_thread(self._certify, draft, step, node, (*tried, accepted))
                 found.extend(step)
                 tried.append(Candidate(descriptor=descriptor.text, verdict=step[0].code))
                 told[descriptor.text] = self._explain(draft, step[0], descriptor.text)

@@ -1,4 +1,4 @@
-"""The flow and the command line are one pipeline: they write the same bytes."""
+"""The flow and the command line are one pipeline: the same bytes; ``test_endings`` has how they end."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -44,14 +44,20 @@ def mount(tmp_path, kind):
     return path
 
 
-@pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "fuse.sshfs"])
-def test_a_network_file_system_is_refused_by_name(tmp_path, kind):
-    with pytest.raises(ConfigError, match=rf"{kind} is a network file system.*--workspace"):
+SHARED = (
+    "nfs nfs4 cifs smb3 fuse.sshfs lustre ceph gpfs beegfs orangefs ocfs2 gfs2 afs 9p virtiofs fuse fuse.glusterfs "
+    "fuse.ceph-fuse fuse.s3fs fuse.gcsfuse fuseblk"
+).split()
+
+
+@pytest.mark.parametrize("kind", SHARED)
+def test_a_file_system_that_is_not_known_to_be_local_is_refused_by_name(tmp_path, kind):
+    with pytest.raises(ConfigError, match=rf": {kind} is not known to be local.*replies\.address.*--workspace"):
         check_shared_memory(tmp_path / "replies", mount(tmp_path, kind))
 
 
-@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "tmpfs", "overlay", "9p", "lustre"])
-def test_a_file_system_with_shared_memory_is_taken(tmp_path, kind):
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "f2fs", "tmpfs", "overlay"])
+def test_a_local_file_system_is_taken(tmp_path, kind):
     check_shared_memory(tmp_path / "replies", mount(tmp_path, kind))
 
 

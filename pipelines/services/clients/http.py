@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -31,6 +31,9 @@ from yarl import URL
 from pipelines.errors import ConfigError, RateLimited, Unavailable
 from pipelines.services.addresses import ForbiddenAddress, Guard
 from pipelines.services.traffic import Waiting
+
+if TYPE_CHECKING:
+    from pipelines.services.clients.turns import Turns
 
 T = TypeVar("T")
 
@@ -422,6 +425,7 @@ class RateLimiter:
         longest: seconds that a request waits if the service asks for a pause; it fails at longer ones.
         pause: seconds from the end of a request to the start of the next.
         in_flight: requests that were sent or wait for their turn.
+        turns: where the processes of a run agree on whose turn it is; None for this process alone.
     """
 
     name: str
@@ -430,6 +434,7 @@ class RateLimiter:
     longest: float = LONGEST_WAIT
     pause: float = 0.0
     in_flight: int = 0
+    turns: "Turns | None" = field(default=None, repr=False)
     _next_at: float = 0.0
     _held_until: float = 0.0
     _places: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = field(
@@ -444,6 +449,8 @@ class RateLimiter:
     def hold(self, seconds: float) -> None:
         """Send no request for so many seconds."""
         self._held_until = max(self._held_until, time.monotonic() + seconds)
+        if self.turns is not None and seconds > 0.0:
+            self.turns.hold(self.name, seconds)
 
     @asynccontextmanager
     async def enter(self) -> AsyncIterator[None]:
@@ -456,7 +463,7 @@ class RateLimiter:
         places = self._places.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self.concurrency))
         self.in_flight += 1
         try:
-            async with places:
+            async with places, self._take_place():
                 await self._wait_turn()
                 try:
                     yield
@@ -464,6 +471,18 @@ class RateLimiter:
                     self._next_at = max(self._next_at, time.monotonic() + self.pause)
         finally:
             self.in_flight -= 1
+
+    @asynccontextmanager
+    async def _take_place(self) -> AsyncIterator[None]:
+        """Wait for a place among the requests in flight of all processes; the pause begins when it is left."""
+        if self.turns is None:
+            yield
+            return
+        place = await self.turns.take_place(self.name, self.concurrency)
+        try:
+            yield
+        finally:
+            self.turns.leave(self.name, place, self.pause)
 
     async def _wait_turn(self) -> None:
         while True:
@@ -475,6 +494,20 @@ class RateLimiter:
             await asyncio.sleep(turn - now)
             # A reply to another request may have asked for a pause meanwhile.
             if time.monotonic() >= self._held_until:
+                break
+        if self.turns is not None:
+            await self._wait_shared(self.turns)
+
+    async def _wait_shared(self, turns: "Turns") -> None:
+        """Wait for this process's turn among all of the run."""
+        while True:
+            wait, held = await turns.reserve(self.name, 1.0 / self.rate, self.longest)
+            if held > self.longest:
+                raise RateLimited(f"{self.name} asked for a pause of {held:.0f} s more", held)
+            if wait <= 0.0:
+                return
+            await asyncio.sleep(wait)
+            if await turns.read_hold(self.name) <= 0.0:
                 return
 
 
@@ -493,6 +526,7 @@ class HttpClient:
         guard: which addresses may be connected to; None if all addresses come from the configuration.
         connections: open at a time to all hosts together.
         shared: one limiter for all hosts in place of one for each.
+        turns: where the processes of a run agree on whose turn it is at each host.
     """
 
     rate: float = 5.0
@@ -505,6 +539,7 @@ class HttpClient:
     guard: Guard | None = field(default=None, repr=False)
     connections: int = CONNECTIONS
     shared: RateLimiter | None = field(default=None, repr=False, compare=False)
+    turns: "Turns | None" = field(default=None, repr=False, compare=False)
     session: HttpSession = field(init=False, repr=False, compare=False)
     limiters: dict[str, RateLimiter] = field(init=False, default_factory=dict, repr=False, compare=False)
     _all: RateLimiter = field(init=False, repr=False, compare=False)
@@ -560,7 +595,8 @@ class HttpClient:
         if len(self.limiters) >= _MOST_HOSTS and host not in self.limiters:
             for idle in [name for name, limiter in self.limiters.items() if limiter.is_idle]:
                 del self.limiters[idle]
-        return self.limiters.setdefault(host, RateLimiter(host, self.rate, self.concurrency, self.longest))
+        limits = (self.rate, self.concurrency, self.longest)
+        return self.limiters.setdefault(host, RateLimiter(host, *limits, turns=self.turns))
 
 
 def name_host(url: str) -> str:

@@ -9,23 +9,28 @@ up by its number.
 """
 
 import os
+import re
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from threading import Event, Thread
 from typing import Any, ClassVar
 
+from pipelines.errors import Busy as WorkspaceBusy
 from pipelines.errors import ConfigError, CorruptInput, SynthError, Unavailable
 from pipelines.services.clients.replies import (
     PATIENCE,
     RETRY,
     Busy,
+    Ledger,
     Row,
     Table,
     open_row,
     try_patiently,
 )
+from pipelines.services.clients.turns import RUN_TABLES
 
 try:
     import psycopg
@@ -70,6 +75,8 @@ WHERE claims.owner = EXCLUDED.owner OR (
 """Claims keys that are free or whose owner has ended, in one order, so that two processes never wait for each other."""
 GRACE = 30.0
 """Seconds after the server's start in which the owners of older claims may come back for them."""
+KEEP_SECONDS = 5.0
+_NAMED = re.compile(r":(\w+)")
 REFUSALS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "no password supplied", "not permitted")
 """What PostgreSQL says of an address that will never do."""
 
@@ -101,8 +108,8 @@ def name_place(address: str) -> str:
 
 
 @dataclass(slots=True)
-class PostgresLedger:
-    """A connection to the database, as :class:`pipelines.services.clients.replies.Ledger` says; opened when needed."""
+class PostgresLedger(Ledger):
+    """A connection to the database, opened when it is needed."""
 
     address: str
     name: str
@@ -110,6 +117,8 @@ class PostgresLedger:
     held: set[str] = field(default_factory=set)
     _connection: "psycopg.Connection[tuple[Any, ...]] | None" = None
     errors: ClassVar[type[Exception]] = psycopg.Error
+    clock: ClassVar[str] = "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
+    greatest: ClassVar[str] = "greatest"
 
     @property
     def connection(self) -> "psycopg.Connection[tuple[Any, ...]]":
@@ -118,11 +127,18 @@ class PostgresLedger:
             self._connection = psycopg.connect(
                 self.address, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="synth"
             )
+            # Only what is paid for waits for the disk.
+            self._connection.execute("SET synchronous_commit = off")
             # Shared: a session that was lost may live on for a while.
             self._connection.execute("SELECT pg_advisory_lock_shared(%s)", (self.owner,))
             if self.held:
                 self.claim(list(self.held))
         return self._connection
+
+    def select(self, statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """Execute a statement and return its rows; the clock is the server's."""
+        cursor = self.connection.execute(_NAMED.sub(r"%(\1)s", statement), values)
+        return cursor.fetchall() if cursor.description else []
 
     def find(self, keys: Sequence[str]) -> dict[str, str]:
         """Return the replies there are."""
@@ -135,8 +151,8 @@ class PostgresLedger:
     @contextmanager
     def transaction(self, paid: bool) -> Iterator[None]:
         """Commit the block or none of it."""
-        connection, level = self.connection, "on" if paid else "off"
-        begun = connection.execute(f"BEGIN; SET LOCAL synchronous_commit = {level}; SELECT pg_current_xact_id()::text")
+        connection, level = self.connection, "SET LOCAL synchronous_commit = on; " if paid else ""
+        begun = connection.execute(f"BEGIN; {level}SELECT pg_current_xact_id()::text")
         while begun.nextset():
             pass
         (number,) = begun.fetchone() or ("",)
@@ -199,12 +215,6 @@ class PostgresLedger:
         done = self.connection.execute(f"INSERT INTO {target} SELECT * FROM unnest({arrays}) {conflict}", values)
         return done.rowcount == len(rows)
 
-    def count(self) -> tuple[int, int]:
-        """Return how many requests were sent and how many replies are recorded."""
-        counts = "SELECT (SELECT count(*) FROM asks), (SELECT count(*) FROM replies)"
-        asks, replies = self.connection.execute(counts).fetchone() or (0, 0)
-        return int(asks), int(replies)
-
     def explain(self, error: Exception) -> SynthError:
         """Return the synth error of one of PostgreSQL's."""
         assert isinstance(error, psycopg.Error)
@@ -244,5 +254,50 @@ def open_postgres(address: str) -> PostgresLedger:
 def _make_tables(ledger: PostgresLedger) -> None:
     with ledger.transaction(paid=True):
         ledger.connection.execute("SELECT pg_advisory_xact_lock(%s)", (MAKING,))
-        for statement in TABLES.split(";\n"):
-            ledger.connection.execute(statement)
+        ledger.connection.execute(TABLES + RUN_TABLES)
+
+
+def scan_replies(address: str) -> Iterator[tuple[Any, ...]]:
+    """Yield every reply as it lies in the database: key, backend and reply as bytes, and the checksum.
+
+    Raises:
+        ConfigError, CorruptInput, Unavailable: as :func:`open_postgres`, and if the database ends amid the rows.
+    """
+    with closing(open_postgres(address)) as ledger:
+        try:
+            with ledger.transaction(paid=False), ledger.connection.cursor("scan", binary=True) as rows:
+                yield from rows.execute(f"SELECT {CHECKED} FROM replies")
+        except psycopg.Error as error:
+            raise ledger.explain(error) from error
+
+
+@contextmanager
+def hold_claim(address: str, key: str, busy: str) -> Iterator[None]:
+    """Hold a claim for the block, with a connection of its own.
+
+    Raises:
+        Busy: with the text ``busy`` if another process holds it.
+        Unavailable: if the database is away.
+    """
+    ledger, ended = open_postgres(address), Event()
+
+    def keep() -> None:
+        # Nobody else uses the connection: it is looked after, so that a restart of the server does not end the claim.
+        while not ended.wait(KEEP_SECONDS):
+            with suppress(psycopg.Error):
+                ledger.claim([key])
+
+    keeping = Thread(target=keep, name="claim-keeper", daemon=True)
+    try:
+        if not try_patiently(ledger, lambda: ledger.claim([key]), OPENING):
+            raise WorkspaceBusy(busy)
+        keeping.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            keeping.join()
+            with suppress(psycopg.Error):
+                ledger.release([key])
+    finally:
+        ledger.close()

@@ -22,19 +22,23 @@ together; older replies stay where they are.
 import asyncio
 import json
 import time
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import ClassVar, Protocol, TypeVar
+from typing import ClassVar, TypeVar
+from uuid import uuid4
 
 import xxhash
 
 from pipelines.checksums import read_note, seal_note
 from pipelines.errors import ConfigError, CorruptInput, Damaged, ServiceError, SynthError, Unavailable
 from pipelines.files import explain_os_error, write_text
+from pipelines.services.clients.turns import RunTables, Turns
+from pipelines.services.metering import Budget
 
 T = TypeVar("T")
 MOST_CALLERS = 512
@@ -64,35 +68,45 @@ class Busy(Unavailable):
     """The database is held by others, or away for the moment: the same transaction is tried again."""
 
 
-class Ledger(Protocol):
+class Ledger(RunTables):
     """A database of replies, as one thread uses it: SQLite or PostgreSQL."""
 
+    __slots__ = ()
     name: str
     """The store's name in messages."""
     errors: ClassVar[type[Exception]]
     """The database's own errors."""
 
+    @abstractmethod
     def find(self, keys: Sequence[str]) -> dict[str, str]:
         """Return the replies there are, by key; CorruptInput where one is not as it was written."""
 
+    @abstractmethod
     def transaction(self, paid: bool) -> AbstractContextManager[None]:
         """Commit the block or none of it; what is ``paid`` for survives a power cut, else kill -9."""
 
+    @abstractmethod
     def claim(self, keys: Sequence[str]) -> set[str]:
         """Claim requests; return those that no other process sends now, also the ones that were claimed here before."""
 
+    @abstractmethod
     def release(self, keys: Iterable[str]) -> None:
         """End claims; unknown ones are left out."""
 
+    @abstractmethod
     def insert(self, table: Table, rows: Sequence[Row]) -> bool:
         """Insert rows; return whether all are new."""
 
     def count(self) -> tuple[int, int]:
         """Return how many requests were sent and how many replies are recorded."""
+        ((asks, replies),) = self.select("SELECT (SELECT count(*) FROM asks), (SELECT count(*) FROM replies)", {})
+        return int(asks), int(replies)
 
+    @abstractmethod
     def explain(self, error: Exception) -> SynthError:
         """Return what one of the database's errors stands for; :class:`Busy` if the same may succeed soon."""
 
+    @abstractmethod
     def close(self) -> None:
         """Close the connection; all claims end."""
 
@@ -120,7 +134,7 @@ Outcome = bool | str | ServiceError | None
 False where another process sends it; or why it may not be sent."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Entry:
     """Rows of one caller for one table; ``waiter`` is None where no caller waits for them."""
 
@@ -144,7 +158,12 @@ class GroupWriter:
     """
 
     ledger: Ledger
+    run: str = ""
+    """The run whose processes share a budget; empty for this process alone."""
+    budget: Budget | None = None
+    """What the other processes have spent is noted in it with every transaction."""
     patience: float = PATIENCE
+    _process: str = field(default_factory=lambda: uuid4().hex)
     _waiting: list[Entry] = field(default_factory=list)
     _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "reply-writer"))
     _loop: asyncio.AbstractEventLoop | None = None
@@ -187,6 +206,17 @@ class GroupWriter:
     def post(self, table: Table, rows: Sequence[Row], ends: str = "") -> None:
         """Write rows soon, without waiting; rows that cannot be written are dropped."""
         self._add(Entry(table, rows, None, ends=ends))
+
+    def submit(self, call: Callable[[], T]) -> "Future[T]":
+        """Have something else done in the thread, in a transaction of its own, tried again while the store is busy."""
+        if self._closed:
+            raise Unavailable(f"{self.ledger.name}: it is closed")
+
+        def run() -> T:
+            with self.ledger.transaction(paid=False):
+                return call()
+
+        return self._thread.submit(try_patiently, self.ledger, run, self.patience)
 
     def close(self) -> None:
         """Write what waits, end the thread and close the ledger; a second call does nothing."""
@@ -260,6 +290,8 @@ class GroupWriter:
         ended = [entry.ends for entry in batch if entry.ends]
         if any(entry.rows or entry.wanted for entry in rest):
             with ledger.transaction(any(entry.table is Table.REPLIES for entry in rest)):
+                if self.run and self.budget is not None and self.budget.is_limited:
+                    self.budget.elsewhere = ledger.share(self.run, self._process, self.budget.spent)
                 outcomes |= self._choose(rest)
                 rows = [entry for entry in rest if not entry.wanted or outcomes[entry.wanted] is None]
                 new = all([ledger.insert(table, _gather(rows, table)) for table in Table])
@@ -275,19 +307,20 @@ class GroupWriter:
             return {}
         claimed = self.ledger.claim(wanted)
         # Another process may have recorded a reply and ended its claim since the first look.
-        outcomes: dict[str, Outcome] = {key: False for key in wanted if key not in claimed}
-        outcomes |= self.ledger.find(list(claimed))
+        found = self.ledger.find(list(claimed))
+        outcomes: dict[str, Outcome] = {key: None if key in claimed else False for key in wanted}
+        outcomes.update(found)
         for entry in batch:
-            if entry.wanted and entry.wanted not in outcomes:
-                outcomes[entry.wanted] = _ask_permission(entry)
-        self.ledger.release(key for key in claimed if outcomes[key] is not None)
+            if entry.permit is not None and outcomes[entry.wanted] is None:
+                outcomes[entry.wanted] = _ask_permission(entry.permit)
+        if idle := [key for key in claimed if outcomes[key] is not None]:
+            self.ledger.release(idle)
         return outcomes
 
 
-def _ask_permission(entry: Entry) -> ServiceError | None:
+def _ask_permission(permit: Callable[[], None]) -> ServiceError | None:
     try:
-        if entry.permit is not None:
-            entry.permit()
+        permit()
     except ServiceError as error:
         return error
     return None
@@ -335,6 +368,8 @@ class ReplyStore:
 
     reader: Ledger
     writer: GroupWriter
+    turns: Turns | None = None
+    """The turns at services that the processes of a run share; None outside a run."""
     flights: dict[str, asyncio.Future[str | None]] = field(default_factory=dict)
     """Requests under way by key; the same request meanwhile waits for that reply, None if its caller was cancelled."""
 
@@ -446,30 +481,93 @@ class ReplyStore:
         return try_patiently(self.reader, call, self.writer.patience)
 
 
-def open_replies(folder: Path, address: str = "") -> ReplyStore:
+def open_replies(folder: Path, address: str = "", run: str = "", budget: Budget | None = None) -> ReplyStore:
     """Open (or make) the reply store of a workspace.
 
     Args:
         folder: the workspace's folder of replies.
         address: of a PostgreSQL database; empty for SQLite in the folder.
+        run: name of the run whose processes share turns and budget; empty for a process alone.
+        budget: of this process, which learns what the others have spent.
 
     Raises:
         ConfigError: if the folder's file system cannot hold it, or the address is none.
         CorruptInput: if the file is damaged.
         Unavailable: if the database cannot be opened or its disk is full.
     """
+    note_address(folder, address)
+    reader, ledger = open_ledger(folder, address, reads=True), open_ledger(folder, address)
+    if run:
+        try_patiently(ledger, lambda: ledger.forget_runs(run), PATIENCE)
+    writer = GroupWriter(ledger, run, budget)
+    return ReplyStore(reader, writer, Turns(run, writer) if run else None)
+
+
+def open_ledger(folder: Path, address: str, reads: bool = False) -> Ledger:
+    """Open a database of replies, for reading alone or for everything; raises as :func:`open_replies`."""
     if address:
         from pipelines.services.clients.postgres import open_postgres
 
-        return ReplyStore(open_postgres(address), GroupWriter(open_postgres(address)))
+        return open_postgres(address)
     from pipelines.services.clients.sqlite import open_sqlite
 
-    return ReplyStore(open_sqlite(folder, reads=True), GroupWriter(open_sqlite(folder)))
+    return open_sqlite(folder, reads)
+
+
+def set_aside(folder: Path, keys: Sequence[str]) -> int:
+    """Keep recorded replies under other keys, so that their requests are sent again; return how many there were.
+
+    Args:
+        folder: the workspace's folder of replies.
+        keys: of the requests; those without a reply are left out.
+
+    Raises:
+        Unavailable, CorruptInput: if the store cannot be written now, or is damaged.
+    """
+    with closing(open_ledger(folder, read_address(folder))) as ledger:
+        return try_patiently(ledger, lambda: _rename(ledger, keys, f"-unusable-{time.time_ns()}"), PATIENCE)
+
+
+def _rename(ledger: Ledger, keys: Sequence[str], mark: str) -> int:
+    statement = "UPDATE replies SET key = :to, checksum = :checksum WHERE key = :key RETURNING key"
+    with ledger.transaction(paid=True):
+        replies = ledger.find(list(dict.fromkeys(keys)))
+        for key, reply in replies.items():
+            ((backend,),) = ledger.select("SELECT backend FROM replies WHERE key = :key", {"key": key})
+            checksum = sum_row(f"{key}{mark}".encode(), backend.encode(), reply.encode())
+            ledger.select(statement, {"key": key, "to": f"{key}{mark}", "checksum": checksum})
+    return len(replies)
 
 
 def _make_row(key: str, backend: str, reply: str) -> Row:
     text = reply.encode()
     return key, backend, int(time.time()), len(text), reply, sum_row(key.encode(), backend.encode(), text)
+
+
+ADDRESS = "address"
+"""File of a workspace's folder of replies that says where they are; none for SQLite in the folder."""
+
+
+def read_address(folder: Path) -> str:
+    """Return the address of a workspace's replies as it was configured; empty for SQLite in the folder."""
+    path = folder / ADDRESS
+    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
+
+
+def note_address(folder: Path, address: str) -> None:
+    """Note where the replies of a workspace are, for commands that read no configuration.
+
+    Raises:
+        ConfigError: if they are in PostgreSQL and no address is given: all would be paid again.
+    """
+    before = read_address(folder)
+    if before and not address:
+        raise ConfigError(
+            f"the workspace's replies are in PostgreSQL, {before}: set replies.address to it; or remove "
+            f"{folder / ADDRESS} to begin a new store, and pay for all again"
+        )
+    if address != before:
+        write_text(folder / ADDRESS, f"{address}\n")
 
 
 EPOCHS = "fresh.json"

@@ -20,6 +20,7 @@ from pathlib import Path
 from pipelines.config.settings import ModelConfig, ModelsConfig, RunConfig
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.services.clients.supervisor import start_supervised
+from pipelines.services.traffic import Waiting
 
 HOST = "127.0.0.1"
 _PATIENCE = 5.0
@@ -180,12 +181,14 @@ class ModelServer:
             ConfigError: if it serves another model.
         """
         end = time.monotonic() + self.model.serve.start_seconds
-        while (served := self._list_models()) is None or not self.is_running:
-            if not self.is_running:
-                raise self.explain("ended while starting; see serve.python, serve.model and serve.arguments")
-            if time.monotonic() > end:
-                raise self.explain(f"is not ready after {self.model.serve.start_seconds:g} s")
-            time.sleep(_BEAT)
+        with Waiting() as waiting:
+            while (served := self._list_models()) is None or not self.is_running:
+                if not self.is_running:
+                    raise self.explain("ended while starting; see serve.python, serve.model and serve.arguments")
+                if time.monotonic() > end:
+                    raise self.explain(f"is not ready after {self.model.serve.start_seconds:g} s")
+                waiting.note(self.address, f"it starts; its log is {self.log}")
+                time.sleep(_BEAT)
         if self.model.name not in served:
             raise ConfigError(
                 f"models.{self.role}: the server at {self.address} serves {', '.join(served) or 'nothing'}, not "

@@ -15,7 +15,7 @@ The endpoint's replies mean:
 import asyncio
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 import orjson
@@ -36,6 +36,9 @@ from pipelines.services.clients.http import (
 from pipelines.services.protocols import QueryTimeout, SparqlRow
 from pipelines.services.traffic import Waiting
 
+if TYPE_CHECKING:
+    from pipelines.services.clients.turns import Turns
+
 _LONGEST_GET: Final = 2000
 """Characters of a query up to which it is sent by GET."""
 LONGEST_BACKOFF: Final = 60.0
@@ -51,6 +54,8 @@ class SparqlEndpoint:
     """A SPARQL endpoint, its contact and limits, and the client that sends one query at a time."""
 
     settings: SparqlConfig
+    turns: "Turns | None" = field(default=None, repr=False, compare=False)
+    """Where the processes of a run agree on whose turn it is."""
     client: HttpClient = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -60,7 +65,7 @@ class SparqlEndpoint:
             timeout=settings.deadline,
             reply_bytes=settings.reply_bytes,
             backoff=settings.backoff,
-            shared=RateLimiter(settings.endpoint, pause=settings.pause),
+            shared=RateLimiter(settings.endpoint, pause=settings.pause, turns=self.turns),
         )
         object.__setattr__(self, "client", client)
 

@@ -15,13 +15,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import xxhash
 
 from pipelines.errors import ConfigError, CorruptInput, Unavailable
 from pipelines.files import check_shared_memory, explain_os_error, replacing
-from pipelines.services.clients.replies import REPAIR, Busy, Row, Table, open_row, sum_row
+from pipelines.services.clients.replies import REPAIR, Busy, Ledger, Row, Table, open_row, sum_row
+from pipelines.services.clients.turns import RUN_TABLES
 
 FILE = "replies.db"
 CLAIMS = "asking.lock"
@@ -55,11 +56,14 @@ class FileClaims:
     path: Path
     held: set[str] = field(default_factory=set)
     _descriptor: int = -1
+    _asked: _Lock = field(default_factory=lambda: _Lock(length=1))
+    _pointer: Any = None
 
     def claim(self, keys: Iterable[str]) -> set[str]:
         """Claim keys; return those that no other process holds."""
         if self._descriptor < 0:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._pointer = ctypes.byref(self._asked)
         claimed = {key for key in keys if key in self.held or self._lock(key, fcntl.F_WRLCK)}
         self.held |= claimed
         return claimed
@@ -84,8 +88,8 @@ class FileClaims:
             return self._lock_file(place, kind)
         # Locks of the open file: others of the same process do not end them. The call neither waits nor gives up the
         # interpreter's lock, which would cost up to 5 ms a claim while the event loop is busy.
-        lock = _Lock(kind, os.SEEK_SET, place, 1, 0)
-        if _LIBC.fcntl(self._descriptor, fcntl.F_OFD_SETLK, ctypes.byref(lock)) == 0:
+        self._asked.type, self._asked.start = kind, place
+        if _LIBC.fcntl(self._descriptor, fcntl.F_OFD_SETLK, self._pointer) == 0:
             return True
         if (code := ctypes.get_errno()) in (errno.EAGAIN, errno.EACCES):
             return False
@@ -104,13 +108,19 @@ _LIBC = ctypes.PyDLL(None, use_errno=True)
 
 
 @dataclass(slots=True)
-class SqliteLedger:
-    """A connection to the file, as :class:`pipelines.services.clients.replies.Ledger` says."""
+class SqliteLedger(Ledger):
+    """A connection to the file."""
 
     connection: sqlite3.Connection
     name: str
     claims: FileClaims
     errors: ClassVar[type[Exception]] = sqlite3.Error
+    clock: ClassVar[str] = ":now"
+    greatest: ClassVar[str] = "max"
+
+    def select(self, statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """Execute a statement and return its rows; the clock is that of the host since it was started."""
+        return self.connection.execute(statement, values | {"now": time.monotonic()}).fetchall()
 
     def find(self, keys: Sequence[str]) -> dict[str, str]:
         """Return the replies there are."""
@@ -155,12 +165,6 @@ class SqliteLedger:
             new = new and done.rowcount == len(chunk)
         return new
 
-    def count(self) -> tuple[int, int]:
-        """Return how many requests were sent and how many replies are recorded."""
-        counts = "SELECT (SELECT count(*) FROM asks), (SELECT count(*) FROM replies)"
-        asks, replies = self.connection.execute(counts).fetchone()
-        return int(asks), int(replies)
-
     def explain(self, error: Exception) -> Unavailable | CorruptInput:
         """Return the synth error of one of SQLite's."""
         assert isinstance(error, sqlite3.Error)
@@ -178,6 +182,8 @@ def open_sqlite(folder: Path, reads: bool = False) -> SqliteLedger:
     connection = connect_replies(folder)
     if reads:
         connection.execute("PRAGMA query_only=ON")
+    else:
+        connection.executescript(RUN_TABLES)
     return SqliteLedger(connection, f"reply store {folder / FILE}", FileClaims(folder / CLAIMS))
 
 
@@ -311,30 +317,6 @@ def _make_tables(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"UPDATE replies SET checksum = sum_row({parts})")
     connection.execute(f"PRAGMA user_version={VERSION}")
     connection.execute("COMMIT")
-
-
-def set_aside(folder: Path, keys: Sequence[str]) -> int:
-    """Keep recorded replies under other keys, so that their requests are sent again; return how many there were.
-
-    Args:
-        folder: the workspace's folder of replies.
-        keys: of the requests; those without a reply are left out.
-
-    Raises:
-        Unavailable, CorruptInput: if the store cannot be written now, or is damaged.
-    """
-    parts = CHECKED.replace("CAST(key", "CAST(key || :mark").rpartition(",")[0]
-    statement = f"UPDATE replies SET key = key || :mark, checksum = sum_row({parts}) WHERE key = :key"
-    mark = f"-unusable-{time.time_ns()}"
-    with closing(connect_replies(folder)) as connection:
-        connection.create_function("sum_row", 3, sum_row, deterministic=True)
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            done = [connection.execute(statement, {"mark": mark, "key": key}) for key in dict.fromkeys(keys)]
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise explain_sqlite_error(error, f"reply store {folder / FILE}") from error
-    return sum(each.rowcount for each in done)
 
 
 def _back_up(path: Path) -> None:

@@ -7,11 +7,14 @@ from contextlib import closing
 
 import pytest
 
+from pipelines.checksums import read_note, seal_note
 from pipelines.cli.commands import run_recipe
+from pipelines.run.underway import place_progress
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.sqlite import connect_replies
 from tests.chaos.driving import call_here, copy_workspace, digest_files
 from tests.conftest import SETTINGS
+from tests.pipelines.run.test_heartbeat import make_process
 
 DROPPED = {"seeds": {"limit": 24}, "seed": 11}
 CURRENT = {"seeds": {"limit": 12}}
@@ -149,9 +152,9 @@ def test_corpora_go_only_if_named_and_worlds_with_them(work, demo, capsys):
     cited.mkdir()
     dump = next(path for path in demo.world.glob("*-pages-articles*.xml*") if "-index" not in path.name)
     shutil.copy(dump, cited)
-    told = json.loads(manifest.read_text())
+    told = json.loads(read_note(manifest))
     inputs = [entry | ({"sha256": "0" * 64} if entry["role"] == "dump" else {}) for entry in told["inputs"]]
-    manifest.write_text(json.dumps(told | {"inputs": inputs, "images_dir": "../../worlds/idle/images"}))
+    manifest.write_text(seal_note(json.dumps(told | {"inputs": inputs, "images_dir": "../../worlds/idle/images"})))
     make_old(corpus)
     for world in (cited, idle):
         make_old(world)
@@ -177,8 +180,20 @@ def test_old_logs_go(work, capsys):
     for log in ("old.log", "new.log"):
         (logs / log).write_text("x")
     make_old(logs / "old.log")
-    assert prune(capsys, work, "--yes")["logs", "logs"]["number"] == 1
+    make_process(Workspace(work), "killed", run="r0")
+    (killed,) = (make_old(path) for path in place_progress(Workspace(work)).iterdir())
+    assert prune(capsys, work, "--yes")["logs", "logs"]["number"] == 2
     assert (logs / "new.log").is_file()
+    assert not killed.exists()
+
+
+def test_pictures_stay_while_the_replies_that_may_name_them_are_not_here(work, capsys):
+    shutil.rmtree(work / "replies")
+    pictures = sorted(work.glob("images/*/*"))
+    found = prune(capsys, work, "--yes")["pictures", "pictures"]
+    assert not found["goes"]
+    assert "are not here" in found["why"]
+    assert sorted(work.glob("images/*/*")) == pictures
 
 
 def test_a_workspace_under_way_is_left_alone(work, capsys):
