@@ -30,6 +30,7 @@ from tests.benchmarks import (
     rollouts,
     search,
     serving,
+    sharing,
 )
 from tests.benchmarks.measured import Measured
 
@@ -38,6 +39,7 @@ SECTIONS: Mapping[str, Callable[[Path], list[Measured]]] = {
     "demo": demo.measure,
     "models": models.measure,
     "resume": resume.measure,
+    "sharing": sharing.measure,
     "overlap": overlap.measure,
     "faults": faults.measure,
     "batches": batches.measure,
@@ -57,6 +59,7 @@ TITLES = {
     "demo": "What a user of the demo waits for",
     "models": "The model layer beside other clients",
     "resume": "What is paid twice",
+    "sharing": "What processes of one run share",
     "overlap": "Stages at once",
     "faults": "Faulty addresses beside healthy ones",
     "batches": "Batches of a strict mock server: 2 % of lines fail at each try, one batch expires",
