@@ -50,7 +50,7 @@ from pipelines.run.shards import (
 )
 from pipelines.run.stage import AnyStage, DatasetStage, PreparedStage, RecordStage, SourceStage, Stage
 from pipelines.run.workspace import StageFolder
-from pipelines.services.clients.sqlite import set_aside
+from pipelines.services.clients.replies import set_aside
 from pipelines.services.health import Health, open_health
 from pipelines.services.metering import open_meter
 from pipelines.services.traffic import Waiting
