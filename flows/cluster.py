@@ -90,8 +90,6 @@ def _check_engine(config: RunConfig) -> None:
     Raises:
         ConfigError: with what is missing.
     """
-    if find_spec("prefect_ray") is None or find_spec("ray") is None:
-        raise ConfigError("runtime.engine ray: it is not installed; pip install 'synth[ray]' on every host")
     if not config.runtime.address:
         raise ConfigError(
             "runtime.engine ray: runtime.address names no cluster; start one with `ray start --head` on a host and "
@@ -102,6 +100,8 @@ def _check_engine(config: RunConfig) -> None:
             "runtime.engine ray: PREFECT_API_URL is not set; workers tell their task runs to a Prefect server that "
             "every host reaches: start `prefect server start` and export its address on every host"
         )
+    if find_spec("prefect_ray") is None or find_spec("ray") is None:
+        raise ConfigError("runtime.engine ray: it is not installed; pip install 'synth[ray]' on every host")
 
 
 @contextmanager
