@@ -73,7 +73,7 @@ def is_harmless(outcome: Outcome, usual: str) -> bool:
 
 
 def check_named(outcome: Outcome, path: Path, root: Path) -> None:
-    """Assert that a command names a file, or the stage, release or store that it lies in; a run may go on without it."""
+    """Assert that a command names a file, or the stage, release or store it lies in; a run may go on without it."""
     said = (outcome.out + outcome.err).replace("\n", "")
     assert outcome.code in (1, 2, 3) or "dealt with" in said, (path, outcome)
     assert "Traceback" not in said, (path, outcome)
