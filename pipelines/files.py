@@ -130,8 +130,8 @@ def explain_os_error(error: OSError, doing: str) -> SynthError:
 MOUNTS = Path("/proc/self/mountinfo")
 """Linux' list of mounts; without it every file system is accepted."""
 LOCAL = frozenset(
-    "bcachefs btrfs erofs exfat ecryptfs ext2 ext3 ext4 f2fs jfs nilfs2 ntfs3 overlay ramfs reiserfs rootfs tmpfs vfat "
-    "xfs zfs fuse.fuse-overlayfs".split()
+    "bcachefs btrfs ecryptfs exfat ext2 ext3 ext4 f2fs jfs nilfs2 ntfs3 overlay ramfs reiserfs rootfs tmpfs vfat xfs "
+    "zfs fuse.fuse-overlayfs".split()
 )
 """File systems of one host. On others SQLite in WAL mode may hang or lose rows, for processes share no memory there or
 have unreliable locks (sqlite.org/wal.html, "does not work over a network filesystem"). There are too many of them to

@@ -11,9 +11,15 @@ import subprocess
 import sys
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
+from pipelines.config.settings import BudgetConfig
+from pipelines.errors import BudgetSpent
+from pipelines.services.clients.http import RateLimiter
 from pipelines.services.clients.replies import open_replies
+from pipelines.services.metering import Budget
+from schemas.manifest import Usage
 
 ROOT = Path(__file__).parents[1]
 
@@ -29,6 +35,14 @@ class Asking:
     seconds: float
     """How long a reply takes; for ever if negative."""
     reverse: bool = False
+    run: str = ""
+    tokens: int = 0
+    """Limit of the run's budget; 0 for none. A reply takes one."""
+    rate: float = 0.0
+    """Requests a second at one service, with one in flight; 0 for no limit."""
+    prefix: str = "key"
+    wave: int = 0
+    """Keys asked for at once; 0 for all."""
 
     def start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "tests.asking", json.dumps(asdict(self))]
@@ -37,20 +51,30 @@ class Asking:
 
 async def ask_all(asking: Asking) -> None:
     out = os.open(asking.sent, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    budget = Budget(BudgetConfig(tokens=asking.tokens))
 
-    async def ask(key: str) -> str:
-        async def send() -> str:
+    async def send(key: str) -> str:
+        async with limiter.enter():
             os.write(out, f"{key}\n".encode())
             await (asyncio.sleep(asking.seconds) if asking.seconds >= 0 else asyncio.Event().wait())
-            return f"reply of {os.getpid()}"
+        budget.add(Usage(tokens_in=1))
+        return f"reply of {os.getpid()}"
 
-        reply, _ = await store.recall(key, "b", send)
+    async def ask(key: str) -> None:
+        try:
+            reply, _ = await store.recall(key, "b", partial(send, key), budget.check)
+        except BudgetSpent:
+            return
         assert store.read(key) == reply
-        return reply
 
-    keys = [f"key {number}" for number in range(asking.keys)]
-    with closing(open_replies(Path(asking.folder), asking.address)) as store:
-        await asyncio.gather(*map(ask, reversed(keys) if asking.reverse else keys))
+    keys = [f"{asking.prefix} {number}" for number in range(asking.keys)]
+    with closing(open_replies(Path(asking.folder), asking.address, asking.run, budget)) as store:
+        limits = {"rate": asking.rate, "concurrency": 1} if asking.rate else {"concurrency": asking.keys}
+        limiter = RateLimiter("service", **limits, turns=store.turns if asking.rate else None)
+        size = asking.wave or asking.keys
+        for start in range(0, len(keys), size):
+            wave = keys[start : start + size]
+            await asyncio.gather(*map(ask, reversed(wave) if asking.reverse else wave))
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -60,7 +61,7 @@ from pipelines.services.clients.http import (
 )
 from pipelines.services.clients.ledger import check_ledger
 from pipelines.services.clients.pages import name_converter
-from pipelines.services.clients.replies import REPAIR
+from pipelines.services.clients.replies import REPAIR, open_ledger
 from pipelines.services.clients.search import Service
 from pipelines.services.clients.sqlite import FILE
 from pipelines.services.clients.vendors import KnownServer, Vendors, read_refusal
@@ -129,7 +130,7 @@ def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> Ex
         *_look_at_software(),
         *_look_at_input(config),
         _look_at_workspace(workspace),
-        *_look_at_ledger(workspace),
+        *_look_at_ledger(workspace, config.replies.address),
         _look_at_disk(config, workspace),
         *_look_at_prompts(config),
         *_look_at_models(config),
@@ -203,7 +204,9 @@ def _find_place(path: Path) -> Path:
     return next(place for place in (path, *path.parents) if place.exists())
 
 
-def _look_at_ledger(workspace: Workspace) -> list[Finding]:
+def _look_at_ledger(workspace: Workspace, address: str) -> list[Finding]:
+    if address:
+        return [_try("replies", lambda: _count_replies(workspace, address))]
     if not (workspace.replies / FILE).is_file():
         return []
     try:
@@ -213,6 +216,12 @@ def _look_at_ledger(workspace: Workspace) -> list[Finding]:
     if found.sound:
         return [Finding("replies", "ok", found.explain())]
     return [Finding("replies", "problem", f"{found.explain()}; {REPAIR}")]
+
+
+def _count_replies(workspace: Workspace, address: str) -> str:
+    with closing(open_ledger(workspace.replies, address, reads=True)) as ledger:
+        asks, replies = ledger.count()
+        return f"{ledger.name}: {replies:,} replies to {asks:,} requests; `synth replies check` reads them all"
 
 
 def _look_at_disk(config: RunConfig, workspace: Workspace) -> Finding:

@@ -26,7 +26,8 @@ from pipelines.run.metrics import render_metrics
 from pipelines.run.pruning import remove_replies
 from pipelines.run.underway import RunProgress, read_runs
 from pipelines.run.workspace import StageFolder, Workspace, read_model
-from pipelines.services.clients.ledger import LedgerCheck, Repair, check_ledger, repair_ledger
+from pipelines.services.clients.ledger import LedgerCheck, Repair, check_ledger, refuse_postgres, repair_ledger
+from pipelines.services.clients.replies import read_address
 from pipelines.services.clients.sqlite import FILE, connect_replies, explain_sqlite_error
 from schemas.manifest import ShardSidecar, Usage
 from schemas.reasons import STAGE_REASONS
@@ -333,7 +334,8 @@ def prune_replies(root: Path, backend: str = "", older_than_days: float = 0.0, a
 
 def check_replies(root: Path) -> LedgerCheck:
     """Read every recorded reply of a workspace; raises as :func:`summarise_replies`."""
-    return check_ledger(Workspace(root).replies) if _find_store(root) else LedgerCheck(0, {}, ())
+    folder = Workspace(root).replies
+    return check_ledger(folder) if read_address(folder) or _find_store(root) else LedgerCheck(0, {}, ())
 
 
 def repair_replies(root: Path) -> Repair:
@@ -397,6 +399,7 @@ def _summarise_stages(root: Path) -> tuple[StageCalls, ...]:
 
 def _find_store(root: Path) -> Path | None:
     _check_workspace(root)
+    refuse_postgres(Workspace(root).replies, "replies")
     path = Workspace(root).replies / FILE
     return path if path.is_file() else None
 

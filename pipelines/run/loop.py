@@ -95,8 +95,7 @@ class RunDocument:
             "releases": [
                 {"dataset": r.dataset, "version": r.version, "path": str(r.path), "rows": r.rows} for r in self.releases
             ],
-            "warnings": list(self.warnings),
-            "mended": list(self.mended),
+            "warnings": [*self.mended, *self.warnings],
         }
 
     def summarise(self) -> str:

@@ -24,6 +24,7 @@ from pipelines.release.manifest import MANIFEST, read_release_manifest
 from pipelines.run.corpora import DUMP_PATTERN
 from pipelines.run.underway import place_progress
 from pipelines.run.workspace import StageFolder, Workspace
+from pipelines.services.clients.replies import read_address
 from pipelines.services.clients.sqlite import FILE, connect_replies, explain_sqlite_error
 
 Kind = Literal["stages", "corpora", "worlds", "pictures", "logs", "replies"]
@@ -226,6 +227,10 @@ def _find_replies(
     workspace: Workspace, dead: Sequence[StageFolder], kept: Sequence[StageFolder], named: bool
 ) -> Leftover:
     """Return the replies that only stages which go have used; those that no stage is known to have used stay."""
+    if read_address(workspace.replies):
+        return Leftover(
+            "replies", "replies", 0, 0, "they are in PostgreSQL, where other workspaces may use them", False
+        )
     keys = set[str]().union(*_read_notes(dead))
     for used in _read_notes(kept) if keys else ():
         keys.difference_update(used)

@@ -50,7 +50,7 @@ from pipelines.run.shards import (
 )
 from pipelines.run.stage import AnyStage, DatasetStage, PreparedStage, RecordStage, SourceStage, Stage
 from pipelines.run.workspace import StageFolder
-from pipelines.services.clients.sqlite import set_aside
+from pipelines.services.clients.replies import set_aside
 from pipelines.services.health import Health, open_health
 from pipelines.services.metering import open_meter
 from pipelines.services.traffic import Waiting
@@ -64,7 +64,7 @@ REFUSED_ROWS = 20_000
 def run_source_stage(stage: SourceStage, folder: StageFolder, shard_rows: int) -> int:
     """Run a stage that draws from the corpus and cut its kept rows into shards; refused rows go with the first ones.
 
-    A corpus refuses millions of candidates, so refused rows wait on disk; each candidate takes 8 bytes of memory.
+    A corpus has millions of candidates, so all rows wait on disk; each candidate takes 8 bytes of memory.
 
     Returns:
         How many shards were written, at least one.
@@ -74,25 +74,22 @@ def run_source_stage(stage: SourceStage, folder: StageFolder, shard_rows: int) -
     """
     started = time.monotonic()
     _empty_folder(folder)
-    kept: list[Record] = []
     seen = array("Q")
     folder.path.mkdir(parents=True)
     with TemporaryDirectory(dir=folder.path, prefix=TEMP_PREFIX) as scratch:
-        refused = RefusedRows(Path(scratch))
+        refused = WaitingRows(Path(scratch) / "refused", stage.output, REFUSED_ROWS)
+        kept = WaitingRows(Path(scratch) / "kept", stage.output, shard_rows)
         with open_meter() as meter:
             for row in stage():
-                if isinstance(row, Rejection | Failure):
-                    refused.add(row)
-                else:
-                    kept.append(row)
+                (refused if isinstance(row, Rejection | Failure) else kept).add(row)
                 candidate = row.record_id if isinstance(row, Rejection | Failure) else row.parent_id
                 seen.append(xxhash.xxh3_64_intdigest(candidate.encode()))
         _check_candidates(stage, seen)
         seconds = time.monotonic() - started
-        count = max(1, -(-len(kept) // shard_rows), refused.finish())
+        count = max(1, kept.finish(), refused.finish())
         for shard in range(count):
             cut = refused.read(shard)
-            cut.kept.extend(kept[shard * shard_rows : (shard + 1) * shard_rows])
+            cut.kept.extend(kept.read(shard).kept)
             made = tuple(row.parent_id for row in cut.kept)
             ids = (*made, *(row.record_id for row in cut.rejected), *(row.record_id for row in cut.failed))
             spent = () if shard else (meter.usage, seconds, meter.replies)
@@ -108,17 +105,29 @@ def _check_candidates(stage: SourceStage, seen: "array[int]") -> None:
 
 
 @dataclass(slots=True)
-class RefusedRows:
-    """Refused rows that wait on disk, in pieces of one size, until shards are written."""
+class WaitingRows:
+    """Rows of a source stage that wait on disk, in pieces of one size, until shards are written.
+
+    Attributes:
+        folder: is made.
+        model: of the kept rows.
+        size: most rows of a piece.
+    """
 
     folder: Path
+    model: type[Record]
+    size: int
     pieces: int = 0
-    held: list[Rejection | Failure] = field(default_factory=list)
+    held: list[Record | Rejection | Failure] = field(default_factory=list)
 
-    def add(self, row: Rejection | Failure) -> None:
+    def __post_init__(self) -> None:
+        """Make the folder."""
+        self.folder.mkdir()
+
+    def add(self, row: Record | Rejection | Failure) -> None:
         """Keep a row."""
         self.held.append(row)
-        if len(self.held) >= REFUSED_ROWS:
+        if len(self.held) >= self.size:
             self._spill()
 
     def finish(self) -> int:
@@ -129,19 +138,18 @@ class RefusedRows:
 
     def read(self, piece: int) -> ShardRows:
         """Return the rows of a piece, none beyond the last one."""
-        rows = ShardRows()
+        rows, models = ShardRows(), {model.__name__: model for model in (self.model, Rejection, Failure)}
         if piece < self.pieces:
             with self._place(piece).open(encoding="utf-8") as source:
                 for line in source:
-                    kind, _, body = line.partition(" ")
-                    rows.add((Rejection if kind == "rejected" else Failure).model_validate_json(body))
+                    name, _, body = line.partition(" ")
+                    rows.add(models[name].model_validate_json(body))
         return rows
 
     def _spill(self) -> None:
         with self._place(self.pieces).open("w", encoding="utf-8") as out:
             for row in self.held:
-                kind = "rejected" if isinstance(row, Rejection) else "failed"
-                out.write(f"{kind} {row.model_dump_json()}\n")
+                out.write(f"{type(row).__name__} {row.model_dump_json()}\n")
         self.pieces += 1
         self.held = []
 

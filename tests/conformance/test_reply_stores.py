@@ -11,8 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
+from pipelines.config.settings import BudgetConfig
+from pipelines.errors import BudgetSpent, ConfigError, CorruptInput, RateLimited, RecordFailed, Unavailable
+from pipelines.services.clients.http import RateLimiter
 from pipelines.services.clients.replies import ReplyStore, Table, open_replies
+from pipelines.services.metering import Budget
+from schemas.manifest import Usage
 from tests.asking import Asking
 from tests.postgres import start_postgres
 
@@ -36,8 +40,8 @@ class Place:
     def open(self) -> ReplyStore:
         return open_replies(self.folder, self.address)
 
-    def ask(self, sent: Path, keys: int, seconds: float, reverse: bool = False):
-        return Asking(str(self.folder), self.address, str(sent), keys, seconds, reverse).start()
+    def ask(self, sent: Path, keys: int, seconds: float, reverse: bool = False, **limits):
+        return Asking(str(self.folder), self.address, str(sent), keys, seconds, reverse, **limits).start()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
@@ -232,6 +236,82 @@ def test_whoever_waits_goes_on_when_the_other_fails(place, store):
 
     (error,) = asyncio.run(run())
     assert isinstance(error, RecordFailed)
+
+
+# What the processes of a run share
+
+
+def test_four_processes_keep_one_budget_but_for_what_was_in_flight(place, tmp_path):
+    sent, limit, wave = tmp_path / "sent", 60, 5
+    shares = [
+        place.ask(sent, 100, 0.01, run="workspace/run", tokens=limit, prefix=f"p{number}", wave=wave)
+        for number in range(4)
+    ]
+    assert [share.wait(WAIT) for share in shares] == [0, 0, 0, 0]
+    assert limit <= len(sent.read_text().splitlines()) <= limit + 4 * wave
+
+
+def test_another_run_begins_with_nothing_spent(place):
+    budgets = [Budget(BudgetConfig(tokens=5)) for _ in range(3)]
+
+    async def ask():
+        budgets[0].add(Usage(tokens_in=5))
+        return "reply"
+
+    for number, run in enumerate(("w/first", "w/first", "w/second")):
+        with closing(open_replies(place.folder, place.address, run, budgets[number])) as store:
+            if number == 1:
+                with pytest.raises(BudgetSpent, match="5 of 5 tokens"):
+                    asyncio.run(store.recall(f"{number}", "b", answer, budgets[number].check))
+                assert store.count() == (1, 1)
+            else:
+                asyncio.run(store.recall(f"{number}", "b", ask if not number else answer, budgets[number].check))
+    assert budgets[2].elsewhere == Usage()
+
+
+def test_one_place_of_a_service_is_never_taken_twice_and_ends_with_its_holder(place):
+    with (
+        closing(open_replies(place.folder, place.address, "w/run")) as mine,
+        closing(open_replies(place.folder, place.address, "w/run")) as other,
+        closing(open_replies(place.folder, place.address, "w/run")) as third,
+    ):
+
+        async def run():
+            async with asyncio.timeout(WAIT):
+                places = {await mine.turns.take_place("service", 2), await other.turns.take_place("service", 2)}
+                assert len(places) == 2
+                waiting = asyncio.create_task(third.turns.take_place("service", 2))
+                same = asyncio.create_task(mine.turns.take_place("service", 2))
+                await asyncio.sleep(0.2)
+                assert not waiting.done()
+                assert not same.done()
+                assert await third.turns.take_place("another", 2)
+                mine.turns.leave("service", min(places), 0.0)
+                other.close()
+                await asyncio.gather(waiting, same)
+
+        asyncio.run(run())
+
+
+def test_turns_come_one_gap_apart_and_a_pause_that_a_service_asks_for_holds_for_all(place):
+    with (
+        closing(open_replies(place.folder, place.address, "w/run")) as mine,
+        closing(open_replies(place.folder, place.address, "w/run")) as other,
+    ):
+
+        async def run():
+            waits = [(await store.turns.reserve("service", 10.0, 99.0))[0] for store in (mine, other, mine)]
+            assert waits == pytest.approx([0.0, 10.0, 20.0], abs=5.0)
+            assert (await other.turns.reserve("another", 10.0, 99.0))[0] <= 0.0
+            mine.turns.hold("service", 1000.0)
+            assert await mine.turns.read_hold("service") == pytest.approx(1000.0, abs=60.0)
+            assert (await other.turns.reserve("service", 10.0, 99.0))[1] > 99.0
+            limiter = RateLimiter("service", longest=99.0, turns=other.turns)
+            with pytest.raises(RateLimited, match="asked for a pause of"):
+                async with limiter.enter():
+                    raise AssertionError
+
+        asyncio.run(run())
 
 
 # A database that goes away and comes back

@@ -72,7 +72,7 @@ def test_every_error_there_is_has_been_seen_to_travel():
 
 def test_every_error_of_the_module_is_one_of_synth():
     found = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if cls.__module__ == errors.__name__]
-    assert len(found) == 11
+    assert len(found) == 12
     assert all(issubclass(cls, SynthError) for cls in found)
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pipelines.errors import CorruptInput
+from pipelines.errors import ConfigError, CorruptInput
 from pipelines.files import TEMP_PREFIX, sync_files, sync_folder
-from pipelines.services.clients.replies import open_row
+from pipelines.services.clients.replies import open_row, read_address
 from pipelines.services.clients.sqlite import FILE, TABLES, connect_replies
 
 ENDINGS = ("", "-wal", "-shm")
@@ -71,12 +71,14 @@ class Repair:
 
 
 def check_ledger(folder: Path) -> LedgerCheck:
-    """Read every row of the store in a folder.
+    """Read every reply of the store in a folder, or in PostgreSQL where a workspace keeps its replies there.
 
     Raises:
         ConfigError: if the folder's file system cannot hold a store.
-        Unavailable: if the file cannot be read now.
+        Unavailable: if the store cannot be read now.
     """
+    if address := read_address(folder):
+        return _check_postgres(address)
     try:
         with closing(connect_replies(folder)) as store:
             complaints = _examine_file(store)
@@ -89,6 +91,32 @@ def check_ledger(folder: Path) -> LedgerCheck:
     except CorruptInput as error:
         return LedgerCheck(0, {}, (str(error),))
     return LedgerCheck(whole, dict(damaged), complaints)
+
+
+def _check_postgres(address: str) -> LedgerCheck:
+    from pipelines.services.clients.postgres import scan_replies
+
+    whole, damaged = 0, Counter[str]()
+    for row in scan_replies(address):
+        try:
+            open_row((row[0], row[1], row[2], row[3]), "replies")
+            whole += 1
+        except CorruptInput:
+            damaged[_name_backend(row)] += 1
+    return LedgerCheck(whole, dict(damaged), ())
+
+
+def refuse_postgres(folder: Path, command: str) -> None:
+    """Refuse a command that works on SQLite's file.
+
+    Raises:
+        ConfigError: if the workspace's replies are in PostgreSQL.
+    """
+    if address := read_address(folder):
+        raise ConfigError(
+            f"{command}: the replies are in PostgreSQL, {address}, and this works on SQLite's file alone; there are "
+            "the tables asks, replies and failures for psql, and `synth replies check` reads them"
+        )
 
 
 def repair_ledger(folder: Path) -> Repair:

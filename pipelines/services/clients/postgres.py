@@ -13,7 +13,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any, ClassVar
@@ -255,6 +255,20 @@ def _make_tables(ledger: PostgresLedger) -> None:
     with ledger.transaction(paid=True):
         ledger.connection.execute("SELECT pg_advisory_xact_lock(%s)", (MAKING,))
         ledger.connection.execute(TABLES + RUN_TABLES)
+
+
+def scan_replies(address: str) -> Iterator[tuple[Any, ...]]:
+    """Yield every reply as it lies in the database: key, backend and reply as bytes, and the checksum.
+
+    Raises:
+        ConfigError, CorruptInput, Unavailable: as :func:`open_postgres`, and if the database ends amid the rows.
+    """
+    with closing(open_postgres(address)) as ledger:
+        try:
+            with ledger.transaction(paid=False), ledger.connection.cursor("scan", binary=True) as rows:
+                yield from rows.execute(f"SELECT {CHECKED} FROM replies")
+        except psycopg.Error as error:
+            raise ledger.explain(error) from error
 
 
 @contextmanager

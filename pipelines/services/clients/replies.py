@@ -25,7 +25,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -134,7 +134,7 @@ Outcome = bool | str | ServiceError | None
 False where another process sends it; or why it may not be sent."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Entry:
     """Rows of one caller for one table; ``waiter`` is None where no caller waits for them."""
 
@@ -307,19 +307,20 @@ class GroupWriter:
             return {}
         claimed = self.ledger.claim(wanted)
         # Another process may have recorded a reply and ended its claim since the first look.
-        outcomes: dict[str, Outcome] = {key: False for key in wanted if key not in claimed}
-        outcomes |= self.ledger.find(list(claimed))
+        found = self.ledger.find(list(claimed))
+        outcomes: dict[str, Outcome] = {key: None if key in claimed else False for key in wanted}
+        outcomes.update(found)
         for entry in batch:
-            if entry.wanted and entry.wanted not in outcomes:
-                outcomes[entry.wanted] = _ask_permission(entry)
-        self.ledger.release(key for key in claimed if outcomes[key] is not None)
+            if entry.permit is not None and outcomes[entry.wanted] is None:
+                outcomes[entry.wanted] = _ask_permission(entry.permit)
+        if idle := [key for key in claimed if outcomes[key] is not None]:
+            self.ledger.release(idle)
         return outcomes
 
 
-def _ask_permission(entry: Entry) -> ServiceError | None:
+def _ask_permission(permit: Callable[[], None]) -> ServiceError | None:
     try:
-        if entry.permit is not None:
-            entry.permit()
+        permit()
     except ServiceError as error:
         return error
     return None
@@ -495,22 +496,47 @@ def open_replies(folder: Path, address: str = "", run: str = "", budget: Budget 
         Unavailable: if the database cannot be opened or its disk is full.
     """
     note_address(folder, address)
-    reader, ledger = _open_ledgers(folder, address)
+    reader, ledger = open_ledger(folder, address, reads=True), open_ledger(folder, address)
     if run:
         try_patiently(ledger, lambda: ledger.forget_runs(run), PATIENCE)
     writer = GroupWriter(ledger, run, budget)
     return ReplyStore(reader, writer, Turns(run, writer) if run else None)
 
 
-def _open_ledgers(folder: Path, address: str) -> tuple[Ledger, Ledger]:
-    """Open a database for reading and for writing; each is imported where it is used."""
+def open_ledger(folder: Path, address: str, reads: bool = False) -> Ledger:
+    """Open a database of replies, for reading alone or for everything; raises as :func:`open_replies`."""
     if address:
         from pipelines.services.clients.postgres import open_postgres
 
-        return open_postgres(address), open_postgres(address)
+        return open_postgres(address)
     from pipelines.services.clients.sqlite import open_sqlite
 
-    return open_sqlite(folder, reads=True), open_sqlite(folder)
+    return open_sqlite(folder, reads)
+
+
+def set_aside(folder: Path, keys: Sequence[str]) -> int:
+    """Keep recorded replies under other keys, so that their requests are sent again; return how many there were.
+
+    Args:
+        folder: the workspace's folder of replies.
+        keys: of the requests; those without a reply are left out.
+
+    Raises:
+        Unavailable, CorruptInput: if the store cannot be written now, or is damaged.
+    """
+    with closing(open_ledger(folder, read_address(folder))) as ledger:
+        return try_patiently(ledger, lambda: _rename(ledger, keys, f"-unusable-{time.time_ns()}"), PATIENCE)
+
+
+def _rename(ledger: Ledger, keys: Sequence[str], mark: str) -> int:
+    statement = "UPDATE replies SET key = :to, checksum = :checksum WHERE key = :key RETURNING key"
+    with ledger.transaction(paid=True):
+        replies = ledger.find(list(dict.fromkeys(keys)))
+        for key, reply in replies.items():
+            ((backend,),) = ledger.select("SELECT backend FROM replies WHERE key = :key", {"key": key})
+            checksum = sum_row(f"{key}{mark}".encode(), backend.encode(), reply.encode())
+            ledger.select(statement, {"key": key, "to": f"{key}{mark}", "checksum": checksum})
+    return len(replies)
 
 
 def _make_row(key: str, backend: str, reply: str) -> Row:

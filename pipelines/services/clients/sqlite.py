@@ -56,11 +56,14 @@ class FileClaims:
     path: Path
     held: set[str] = field(default_factory=set)
     _descriptor: int = -1
+    _asked: _Lock = field(default_factory=lambda: _Lock(length=1))
+    _pointer: Any = None
 
     def claim(self, keys: Iterable[str]) -> set[str]:
         """Claim keys; return those that no other process holds."""
         if self._descriptor < 0:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._pointer = ctypes.byref(self._asked)
         claimed = {key for key in keys if key in self.held or self._lock(key, fcntl.F_WRLCK)}
         self.held |= claimed
         return claimed
@@ -85,8 +88,8 @@ class FileClaims:
             return self._lock_file(place, kind)
         # Locks of the open file: others of the same process do not end them. The call neither waits nor gives up the
         # interpreter's lock, which would cost up to 5 ms a claim while the event loop is busy.
-        lock = _Lock(kind, os.SEEK_SET, place, 1, 0)
-        if _LIBC.fcntl(self._descriptor, fcntl.F_OFD_SETLK, ctypes.byref(lock)) == 0:
+        self._asked.type, self._asked.start = kind, place
+        if _LIBC.fcntl(self._descriptor, fcntl.F_OFD_SETLK, self._pointer) == 0:
             return True
         if (code := ctypes.get_errno()) in (errno.EAGAIN, errno.EACCES):
             return False
@@ -314,30 +317,6 @@ def _make_tables(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"UPDATE replies SET checksum = sum_row({parts})")
     connection.execute(f"PRAGMA user_version={VERSION}")
     connection.execute("COMMIT")
-
-
-def set_aside(folder: Path, keys: Sequence[str]) -> int:
-    """Keep recorded replies under other keys, so that their requests are sent again; return how many there were.
-
-    Args:
-        folder: the workspace's folder of replies.
-        keys: of the requests; those without a reply are left out.
-
-    Raises:
-        Unavailable, CorruptInput: if the store cannot be written now, or is damaged.
-    """
-    parts = CHECKED.replace("CAST(key", "CAST(key || :mark").rpartition(",")[0]
-    statement = f"UPDATE replies SET key = key || :mark, checksum = sum_row({parts}) WHERE key = :key"
-    mark = f"-unusable-{time.time_ns()}"
-    with closing(connect_replies(folder)) as connection:
-        connection.create_function("sum_row", 3, sum_row, deterministic=True)
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            done = [connection.execute(statement, {"mark": mark, "key": key}) for key in dict.fromkeys(keys)]
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise explain_sqlite_error(error, f"reply store {folder / FILE}") from error
-    return sum(each.rowcount for each in done)
 
 
 def _back_up(path: Path) -> None:

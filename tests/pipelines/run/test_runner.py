@@ -213,9 +213,9 @@ def test_parts_of_another_cut_are_neither_read_nor_kept(tmp_path: Path) -> None:
     assert [path.name for path in sorted(folder.path.glob("part-*.parquet"))] == ["part-00000.parquet"]
 
 
-def test_a_damaged_part_says_what_to_remove(folder: StageFolder, source: Path) -> None:
+def test_a_damaged_part_says_what_makes_it_again(folder: StageFolder, source: Path) -> None:
     source.write_bytes(source.read_bytes()[:200])
-    with pytest.raises(CorruptInput, match="remove the folder"):
+    with pytest.raises(CorruptInput, match="run `synth run`: it makes this part again"):
         list(read_rows(source, Seed))
 
 
