@@ -148,7 +148,7 @@ def run_to_end(cluster: Cluster, parameters: Mapping[str, Any]) -> int:
 
 def wait_to_strike(cluster: Cluster, child: "subprocess.Popen[bytes]", rng: random.Random) -> None:
     """Wait for a random time of a run, more often than not one at which requests are under way."""
-    amid, until = rng.random() < 0.7, time.monotonic() + rng.uniform(5.0, 40.0)
+    amid, until = rng.random() < 0.7, time.monotonic() + rng.uniform(5.0, 30.0)
     while child.poll() is None and time.monotonic() < until:
         if amid and cluster.count_requests()["in_flight"]:
             time.sleep(rng.uniform(0.0, 4.0))
