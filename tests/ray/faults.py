@@ -112,7 +112,7 @@ class Faults:
 
     def cut_host(self) -> bool:
         """Switch off the host that is not the head."""
-        self.cluster.nodes[1].host.switch_off()
+        self.cluster.nodes[1].switch_off()
         return True
 
     def kill_prefect(self) -> bool:
