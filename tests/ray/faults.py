@@ -74,7 +74,7 @@ class Leg:
     seconds: float = 0.0
 
     cut_off: set[tuple[str, int]] = field(default_factory=set)
-    """Requests that were sent and not recorded when a fault struck or a run had ended: key, and which time of asking."""
+    """Requests sent and not recorded when a fault struck or a run had ended: key, and which time of asking."""
 
     def note_open(self, address: str) -> int:
         """Note the requests that are in flight, and return how many are new."""
