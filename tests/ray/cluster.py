@@ -214,11 +214,12 @@ class Cluster:
         """Return how many nodes Ray takes for alive."""
         script = (
             f"import ray; ray.init('{self.ray_address}', logging_level='ERROR', log_to_driver=False); "
-            "print(sum(node['Alive'] for node in ray.nodes()))"
+            "print('alive:', sum(node['Alive'] for node in ray.nodes()))"
         )
         command = self.nodes[0].host.enter([sys.executable, "-c", script])
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True)
-        return int(done.stdout.split()[-1])
+        # Ray says things there, too.
+        return int(done.stdout.rpartition("alive:")[2].split()[0])
 
     def mend(self) -> None:
         """Have everything run again, and wait until it does: the head first, since its nodes end with it."""
