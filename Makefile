@@ -9,7 +9,7 @@ RAY := .venv-ray
 # Trainers whose own loaders read what is exported; each has an environment under .venv-consumers.
 CONSUMERS ?= llamafactory ms-swift trl verl
 
-.PHONY: demo test test-slow bench-planted test-vllm test-clip test-ray test-consumers test-prefect lint install clean
+.PHONY: demo test test-slow bench-planted test-postgres test-vllm test-clip test-ray test-consumers test-prefect lint install clean
 
 install: $(STAMP)
 
@@ -39,6 +39,11 @@ test-slow: $(STAMP)
 PAIRS ?= 150
 bench-planted: $(STAMP)
 	$(BIN)/python -m tests.planted.bench --pairs $(PAIRS)
+
+# Replies in a PostgreSQL of the tests' own.
+test-postgres: $(STAMP)
+	bash .ci/postgres.sh
+	$(BIN)/pytest -m postgres tests/conformance tests/pipelines
 
 # A real vLLM on CPU, in an environment of its own: its dependencies and ours exclude one another.
 test-vllm: $(STAMP)

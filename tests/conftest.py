@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
@@ -22,6 +23,9 @@ from pipelines.run.shards import read_parts
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
+
+if TYPE_CHECKING:
+    from tests.postgres import Postgres
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 SETTINGS = (
@@ -158,3 +162,12 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.is_relative_to(root) and item.path.relative_to(root).parts[0] in SLOW_FOLDERS:
             item.add_marker("slow")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator["Postgres"]:
+    """A PostgreSQL server of the tests' own; tests of it are marked ``postgres``."""
+    from tests.postgres import start_postgres
+
+    with start_postgres("fsync=off") as server:
+        yield server

@@ -14,19 +14,13 @@ import pytest
 from pipelines.config.settings import BudgetConfig
 from pipelines.errors import BudgetSpent, ConfigError, CorruptInput, RateLimited, RecordFailed, Unavailable
 from pipelines.services.clients.http import RateLimiter
-from pipelines.services.clients.replies import ReplyStore, Table, open_replies
+from pipelines.services.clients.ledger import check_ledger, repair_ledger
+from pipelines.services.clients.replies import ReplyStore, Table, open_replies, set_aside
 from pipelines.services.metering import Budget
 from schemas.manifest import Usage
 from tests.asking import Asking
-from tests.postgres import start_postgres
 
 WAIT = 60.0
-
-
-@pytest.fixture(scope="session")
-def postgres():
-    with start_postgres("fsync=off") as server:
-        yield server
 
 
 @dataclass(frozen=True)
@@ -58,13 +52,8 @@ def store(place):
         yield opened
 
 
-def look(store, statement):
-    """Look into the database past the store."""
-    return [tuple(row) for row in store.reader.connection.execute(statement).fetchall()]
-
-
 def count_rows(store, table):
-    return Counter(key for (key,) in look(store, f"SELECT key FROM {table}"))
+    return Counter(key for (key,) in store.reader.select(f"SELECT key FROM {table}", {}))
 
 
 async def answer():
@@ -114,7 +103,7 @@ def test_a_request_that_fails_is_noted_and_may_be_asked_again(store):
     with pytest.raises(RecordFailed):
         asyncio.run(store.recall("k", "b", fail))
     assert asyncio.run(store.recall("k", "b", answer)) == ("reply", False)
-    assert look(store, "SELECT key, backend, error FROM failures") == [("k", "b", "RecordFailed")]
+    assert store.reader.select("SELECT key, backend, error FROM failures", {}) == [("k", "b", "RecordFailed")]
     assert count_rows(store, "asks") - count_rows(store, "failures") - count_rows(store, "replies") == Counter()
 
 
@@ -173,6 +162,22 @@ def test_a_reply_that_was_changed_is_named_and_never_returned(store):
     with pytest.raises(CorruptInput, match="not as it was written"):
         asyncio.run(store.recall("k", "b", answer))
     assert store.read("l") == "whole"
+
+
+def test_a_check_counts_what_is_whole_and_names_what_is_damaged(place, store):
+    asyncio.run(store.record({"k": "reply", "l": "whole", "m": "whole"}, "backend"))
+    assert check_ledger(place.folder).explain() == "3 replies are whole"
+    store.writer.ledger.connection.execute("UPDATE replies SET backend = 'other' WHERE key = 'k'")
+    found = check_ledger(place.folder)
+    assert (found.sound, found.replies, found.damaged) == (False, 2, {"other": 1})
+
+
+def test_replies_that_are_set_aside_are_asked_for_again(place, store):
+    asyncio.run(store.record({"k": "unusable", "l": "reply"}, "b"))
+    assert set_aside(place.folder, ["k", "k", "none"]) == 1
+    assert (store.read("k"), store.read("l")) == (None, "reply")
+    assert asyncio.run(store.recall("k", "b", answer)) == ("reply", False)
+    assert check_ledger(place.folder).explain() == "3 replies are whole"
 
 
 def test_a_closed_store_takes_nothing(store):
@@ -345,6 +350,17 @@ def test_a_server_that_stays_away_is_named(postgres, tmp_path):
             postgres.control("start")
         store.writer.patience = WAIT
         assert asyncio.run(store.recall("k", "b", answer)) == ("reply", False)
+
+
+@pytest.mark.postgres
+def test_a_workspace_that_keeps_its_replies_there_does_not_begin_anew_without_the_address(postgres, tmp_path):
+    address = postgres.make_address()
+    open_replies(tmp_path, address).close()
+    with pytest.raises(ConfigError, match=r"set replies\.address to it"):
+        open_replies(tmp_path)
+    assert not list(tmp_path.glob("*.db"))
+    with pytest.raises(ConfigError, match="in PostgreSQL"):
+        repair_ledger(tmp_path)
 
 
 @pytest.mark.postgres

@@ -100,6 +100,8 @@ def make_environment() -> dict[str, str]:
         "LANG": "C.UTF-8",
         "PYTHONPATH": str(ROOT),
         "RAY_USAGE_STATS_ENABLED": "0",
+        # Ray gives its workers way to every other process of a machine; here all hosts are one.
+        "RAY_worker_niceness": "0",
         "DO_NOT_TRACK": "1",
     }
 

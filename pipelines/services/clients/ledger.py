@@ -126,8 +126,10 @@ def repair_ledger(folder: Path) -> Repair:
     old one or the new one.
 
     Raises:
+        ConfigError: if the replies are in PostgreSQL.
         OSError: if the disk has no room for a second store.
     """
+    refuse_postgres(folder, "repair")
     found = check_ledger(folder)
     if found.sound:
         return Repair(found, found.replies, None)
