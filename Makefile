@@ -64,7 +64,7 @@ FAULTS ?= 4
 ALONE := unshare --mount --net --pid --fork --kill-child --mount-proc
 test-ray: $(STAMP)
 	bash .ci/ray.sh $(RAY) $(PYTHON)
-	$(ALONE) $(RAY)/bin/python -m pytest -n 0 -m ray tests/ray --faults $(FAULTS)
+	SYNTH_RAY_FAULTS=$(FAULTS) $(ALONE) $(RAY)/bin/python -m pytest -n 0 -m ray tests/ray
 
 # The loaders of trainers, without weights; tests of one without an environment are skipped.
 test-consumers: $(STAMP)

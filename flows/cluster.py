@@ -6,6 +6,8 @@ database of replies. Ray starts and schedules; nothing of ours does.
 
 import os
 import signal
+import socket
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future
 from contextlib import contextmanager
@@ -21,6 +23,8 @@ from pipelines.run.spans import Span, SpanReport, WorkerSpec
 
 OPTIONS: dict[str, Any] = {"num_cpus": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
 """Of each task. The driver runs again what a lost worker left; Ray would run all of it, also what was refused."""
+
+CONNECT_SECONDS = 10.0
 
 
 @dataclass(slots=True)
@@ -57,11 +61,12 @@ class RayPool:
         from prefect_ray import RayTaskRunner
 
         address = self.config.runtime.address
+        _reach(address)
         quiet = {"log_to_driver": False, "logging_level": "WARNING"}
-        self._runner = RayTaskRunner(address=address, init_kwargs=quiet)
+        runner = RayTaskRunner(address=address, init_kwargs=quiet)
         try:
             with _keeping_handlers():
-                self._runner.__enter__()
+                self._runner = runner.__enter__()
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise Unavailable(f"runtime.address {address}: no Ray cluster answers there: {error}") from error
 
@@ -90,8 +95,6 @@ def _check_engine(config: RunConfig) -> None:
     Raises:
         ConfigError: with what is missing.
     """
-    if find_spec("prefect_ray") is None or find_spec("ray") is None:
-        raise ConfigError("runtime.engine ray: it is not installed; pip install 'synth[ray]' on every host")
     if not config.runtime.address:
         raise ConfigError(
             "runtime.engine ray: runtime.address names no cluster; start one with `ray start --head` on a host and "
@@ -102,12 +105,28 @@ def _check_engine(config: RunConfig) -> None:
             "runtime.engine ray: PREFECT_API_URL is not set; workers tell their task runs to a Prefect server that "
             "every host reaches: start `prefect server start` and export its address on every host"
         )
+    if find_spec("prefect_ray") is None or find_spec("ray") is None:
+        raise ConfigError("runtime.engine ray: it is not installed; pip install 'synth[ray]' on every host")
+
+
+def _reach(address: str) -> None:
+    """Return if something listens at an address; Ray itself tries for minutes.
+
+    Raises:
+        Unavailable: if nothing does.
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+    except OSError as error:
+        raise Unavailable(f"runtime.address {address}: no Ray cluster answers there: {error}") from error
 
 
 @contextmanager
 def _keeping_handlers() -> Iterator[None]:
     """Keep this process's handlers of signals: Ray sets one that exits amid the run."""
-    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    is_main = threading.current_thread() is threading.main_thread()
+    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)} if is_main else {}
     try:
         yield
     finally:
@@ -126,12 +145,15 @@ class TaskEnding:
 
         Raises:
             BrokenExecutor: if the worker was lost, or its host.
+            Unavailable: if the task could not begin, as without a Prefect server.
             Exception: what the task run raised.
         """
         import ray
 
         try:
             state = self.done.result()
+        except ray.exceptions.RayTaskError as error:
+            raise Unavailable(f"a task of the Ray cluster did not begin: {error.cause}; run again to go on") from error
         except ray.exceptions.RayError as error:
             raise BrokenExecutor(f"a worker of the cluster was lost: {error}") from error
         report: SpanReport = state.result()

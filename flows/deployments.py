@@ -1,5 +1,8 @@
 """Deployments at a Prefect server: pools, limits and schedules, made so that a second time changes nothing.
 
+No deployment has a concurrency limit: a run that died would hold the place for ever, and none would start again. Two
+runs of one workspace are kept apart by the workspace; the second one is skipped.
+
 Code is found by its module's name, so a clone and an installed wheel are deployed alike. ``synth deploy`` starts this
 module as a process, because ``pipelines`` does not know Prefect.
 """

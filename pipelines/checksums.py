@@ -1,7 +1,7 @@
 """Checksums of what does not change once it is written: of folders block by block, and of small JSON notes.
 
-A folder's checksums lie inside it, in one file. A block is held against its hash the first time it is read, once a
-process, so a folder of any size opens at once. xxh3 finds what disks and copies do wrong; it is no seal against people.
+A folder's checksums lie inside it, in one file. A block is held against its hash the first time it is read
+after an opening, so a folder of any size opens at once. xxh3 finds what disks and copies do wrong; it is no signature.
 """
 
 import re
@@ -19,7 +19,8 @@ from pipelines.errors import Damaged
 
 BLOCK = 1 << 16
 """Bytes of a block: 4 us of hashing, and about what a disk reads ahead for a look-up."""
-CHECKSUMS = "checksums.parquet"
+CHECKSUMS = "checksums.bin"
+"""A table of files, and the hash of that."""
 WHOLE_BYTES = 256 << 20
 """A folder of so many bytes is checked whole when it is opened, in 0.1 s; of a larger one, the sizes of its files."""
 _SCHEMA = pa.schema([("file", pa.string()), ("bytes", pa.int64()), ("blocks", pa.list_(pa.uint64()))])
@@ -73,14 +74,14 @@ class CheckedFile:
             raise Damaged(self.path, f"has {found:,} bytes; {self.size:,} were written")
 
 
-def write_checksums(folder: Path) -> str:
-    """Write the checksums of all files below a folder, but for its manifest, and return the hash of that file."""
+def write_checksums(folder: Path) -> None:
+    """Write the checksums of all files below a folder, but for its manifest."""
     skipped = (folder / CHECKSUMS, folder / "manifest.json")
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and path not in skipped)
     names = [path.relative_to(folder).as_posix() for path in paths]
     columns = [names, [path.stat().st_size for path in paths], [list(_hash_blocks(path)) for path in paths]]
     pq.write_table(pa.table(dict(zip(_SCHEMA.names, columns, strict=True)), _SCHEMA), folder / CHECKSUMS)
-    return hash_bytes((folder / CHECKSUMS).read_bytes())
+    seal_file(folder / CHECKSUMS)
 
 
 def _hash_blocks(path: Path) -> Iterator[int]:
@@ -108,23 +109,19 @@ def open_checked(path: Path) -> CheckedFile:
     return CheckedFile(path, 0, np.empty(0, np.uint64))
 
 
-def check_folder(folder: Path, expected: str = "", whole: int = WHOLE_BYTES) -> None:
+def check_folder(folder: Path, whole: int = WHOLE_BYTES) -> None:
     """Check that all files of a folder are there, and their bytes where they are few.
 
     Args:
         folder: with checksums.
-        expected: hash of the file of checksums; empty where it is not known.
         whole: up to so many bytes in all, each is checked.
 
     Raises:
         Damaged: naming the first file that is not as it was written.
     """
-    place = folder / CHECKSUMS
-    if not place.is_file():
-        raise Damaged(place, "is missing")
-    if expected and hash_bytes(place.read_bytes()) != expected:
-        raise Damaged(place, "has other bytes than were written")
     files = read_checksums(folder)
+    if not files:
+        raise Damaged(folder / CHECKSUMS, "is missing")
     for file in files.values():
         file.check_size()
     if sum(file.size for file in files.values()) <= whole:
@@ -155,15 +152,19 @@ def read_checksums(folder: Path) -> dict[str, CheckedFile]:
     return _read_checksums(place, (seen.st_ino, seen.st_mtime_ns, seen.st_size))
 
 
+def forget_checks() -> None:
+    """Check again from now on what was checked before: what is opened anew may have been damaged meanwhile."""
+    _read_checksums.cache_clear()
+
+
 @lru_cache(maxsize=8)
 def _read_checksums(place: Path, _: tuple[int, ...]) -> dict[str, CheckedFile]:
-    try:
-        rows = pq.read_table(place)
-        hashes = [np.asarray(row.values) for row in rows["blocks"]]
-        columns = rows["file"].to_pylist(), rows["bytes"].to_pylist(), hashes
-        return {name: CheckedFile(place.parent / name, size, each) for name, size, each in zip(*columns, strict=True)}
-    except (pa.ArrowException, OSError, KeyError, ValueError, AttributeError) as error:
-        raise Damaged(place, f"cannot be read ({error})") from error
+    if not is_sealed(place):
+        raise Damaged(place, "has other bytes than were written")
+    rows = pq.read_table(pa.BufferReader(place.read_bytes()[:-_DIGITS]))
+    hashes = [np.asarray(row.values) for row in rows["blocks"]]
+    columns = rows["file"].to_pylist(), rows["bytes"].to_pylist(), hashes
+    return {name: CheckedFile(place.parent / name, size, each) for name, size, each in zip(*columns, strict=True)}
 
 
 def seal_file(path: Path) -> None:
@@ -181,7 +182,7 @@ def is_sealed(path: Path) -> bool:
 
 _DIGITS = 16
 _SEAL = re.compile(r',?\n "xxh3": "([0-9a-f]{16})"\n\}\n\Z')
-_SEAL_PARTS = ('"xxh', 'h3": ')
+_SEAL_PARTS = ('"xx', 'h3": ')
 """One turned bit destroys one of them: a note that has neither was written before notes had a seal."""
 
 

@@ -145,7 +145,7 @@ class Evaluator:
         Raises:
             ServiceError: if the model is unavailable.
         """
-        offers = list_offers(self.ground.corpus, text, proof)
+        offers = await asyncio.to_thread(list_offers, self.ground.corpus, text, proof)
         try:
             reply = await ask_model(self.asking, ReadQuestionInputs(text=text, relations=offers), ReadingReply)
         except RecordFailed as error:

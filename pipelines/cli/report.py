@@ -18,6 +18,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from pipelines.agent.pictures import REPAIRS, has_opencv, make_repairs, read_loss
+from pipelines.checksums import read_note
 from pipelines.cli.facets import (
     describe_cell,
     describe_evidence,
@@ -38,6 +39,7 @@ from pipelines.pictures import open_pixels
 from pipelines.release.making import read_picture
 from pipelines.run.costs import RowCost, read_spent, share_costs
 from pipelines.run.views import find_corpus, list_latest
+from pipelines.run.workspace import read_model
 from schemas.datasets import Certificate, Difficulty, Enhancement, Grounding, Picture, ReleaseEntry, Rewrite, Rollout
 from schemas.manifest import Manifest
 from schemas.proofs import UNCOUNTED, Proof
@@ -199,11 +201,11 @@ def _read_funnel(root: Path) -> tuple[Mapping[str, Any], ...]:
     found: list[Mapping[str, Any]] = []
     corpus = find_corpus(root)
     if corpus is not None:
-        counts = json.loads((corpus / "manifest.json").read_bytes())
+        counts = json.loads(read_note(corpus / "manifest.json"))
         counts |= {"stage": "corpus", "key": corpus.name, "rows_out": counts["kept"]}
         found.append({name: counts[name] for name in FUNNEL})
     for latest in list_latest(root):
-        manifest = Manifest.model_validate_json(latest.folder.manifest.read_bytes())
+        manifest = read_model(latest.folder.manifest, Manifest)
         found.append(manifest.model_dump(include=set(FUNNEL)))
     return tuple(found)
 
@@ -212,7 +214,7 @@ def share_release_costs(root: Path) -> ReleaseCosts:
     """Return what the latest stages took for each row of the latest releases."""
     datasets = Counter(row.dataset for row in read_stage(root, "releases") if isinstance(row, ReleaseEntry))
     rows, what = (datasets["sft"], "sft") if datasets["sft"] else (datasets.total(), "all datasets")
-    manifests = (Manifest.model_validate_json(latest.folder.manifest.read_bytes()) for latest in list_latest(root))
+    manifests = (read_model(latest.folder.manifest, Manifest) for latest in list_latest(root))
     used = [(manifest.stage, read_spent(manifest)) for manifest in manifests]
     return ReleaseCosts(rows, what, share_costs(used, rows))
 

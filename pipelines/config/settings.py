@@ -554,7 +554,11 @@ class RuntimeConfig(Section):
     workers: int = Field(
         0, ge=0, description="processes that read a dump, and that make shards; 0 is one for each core, or CPU of Ray"
     )
-    address: str = Field("", description="ray: the cluster, as HOST:6379 where `ray start --head` runs")
+    address: str = Field(
+        "",
+        pattern=r"^([^\s:/]+:[0-9]+)?$",
+        description="ray: the cluster, as HOST:6379 where `ray start --head` runs; the run itself starts on a host of it",
+    )
     corpora: str = Field(
         "",
         description="ray: folder of each host's own copies of corpora, under the same path on all; empty: workers read "

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -412,11 +412,10 @@ class _Build:
             ends = counts.kept + sum(counts.rejected.values()) + counts.failed
             if counts.rows_in != ends:
                 raise ConservationError(f"{counts.rows_in} pages in, {ends} kept, rejected or failed")
-            checksums = write_checksums(folder)
+            write_checksums(folder)
             sync_files(folder)
             newest = max((part.counts.newest for part in parts), default="")
-            manifest = replace(self._make_manifest(newest, pictures, counts), checksums=checksums)
-            write_manifest(folder / "manifest.json", manifest)
+            write_manifest(folder / "manifest.json", self._make_manifest(newest, pictures, counts))
         return counts
 
     def _make_manifest(

@@ -91,8 +91,6 @@ class CorpusManifest:
     counts: CorpusManifestCounts
     digest: str
     """sha256 (64 hex digits) of what decides the content: see :func:`digest_corpus`."""
-    checksums: str = ""
-    """Hash of the file that holds the hashes of all others."""
 
 
 def digest_corpus(inputs: tuple[InputFile, ...]) -> str:

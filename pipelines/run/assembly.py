@@ -736,8 +736,8 @@ class Assembly:
 
     def plan_stages(self, last: str = "") -> list[PlannedStage]:
         """Return the stages after the corpus up to the last one that is wanted, in order, with their keys."""
-        # Where the dump lies and how the work is cut decide no row; the corpus is known by its digest.
-        settings = self.config.model_dump(mode="json", exclude={"runtime", "corpus", "health"})
+        # Where dump and replies lie and how the work is cut decide no row; the corpus is known by its digest.
+        settings = self.config.model_dump(mode="json", exclude={"runtime", "corpus", "health", "replies"})
         digest = digest_value([settings, self.corpus.digest])
         planned: dict[str, PlannedStage] = {}
         for name, sources in SOURCES[self.config.method].items():

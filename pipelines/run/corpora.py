@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from pipelines.checksums import check_folder
+from pipelines.checksums import check_folder, forget_checks
 from pipelines.config.settings import CorpusConfig, GeneratedWorld
 from pipelines.corpus.dump import list_parts
 from pipelines.corpus.manifest import InputFile, clear_unfinished, digest_corpus, find_side_files, read_manifest
@@ -61,6 +61,7 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
     folder = workspace.worlds / key
     if folder.exists():
         try:
+            forget_checks()
             check_folder(folder)
         except Damaged as error:
             say(f"{error.path}: {error.what}; the world is generated again")

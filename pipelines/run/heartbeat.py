@@ -159,6 +159,8 @@ class Pulse:
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
     _refused: str = ""
+    _due: dict[tuple[str, float], float] = field(default_factory=dict)
+    """By place and beginning of a wait, the seconds after which it is told again."""
 
     def start(self) -> None:
         """Write the file and go on with it; a driver removes what killed processes have left."""
@@ -212,6 +214,7 @@ class Pulse:
             "work": self.board.describe(),
             "in_flight": traffic.in_flight,
             "failures": traffic.failures,
+            "moved": traffic.moved,
             "usage": traffic.usage,
             "waits": tuple(waits),
         }
@@ -226,9 +229,19 @@ class Pulse:
     def _sum_up(self) -> None:
         run = find_run(self.workspace, self.identity.run)
         write_metrics(place_metrics(self.workspace), run)
-        long = [wait for wait in run.waits if run.now - wait.since >= LEAST_WAIT] if run else []
-        if long and run is not None:
-            self.reporter.note(describe_waits(long, run.now))
+        if run is not None:
+            self._tell_waits(run)
+
+    def _tell_waits(self, run: RunProgress) -> None:
+        """Tell each wait every ten seconds, and less often as it grows long: batches take hours."""
+        due = [
+            wait for wait in run.waits if run.now - wait.since >= self._due.get((wait.place, wait.since), LEAST_WAIT)
+        ]
+        if due:
+            self.reporter.note(describe_waits(due, run.now))
+        for wait in due:
+            waited = run.now - wait.since
+            self._due[wait.place, wait.since] = waited + max(LEAST_WAIT, waited / 4)
 
     def _try(self, act: Callable[[], None]) -> None:
         """Act; a refusal is told once, for a run goes on without anybody to look at it."""

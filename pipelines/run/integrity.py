@@ -3,6 +3,7 @@
 Nothing is changed here. :mod:`pipelines.run.mending` makes again what can be made again, at the start of a run.
 """
 
+import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Column, Table
 from rich.text import Text
 
-from pipelines.checksums import check_folder, is_sealed, read_checksums
+from pipelines.checksums import CHECKSUMS, is_sealed, read_checksums
 from pipelines.corpus.manifest import read_manifest
 from pipelines.errors import ConfigError, CorruptInput, Damaged, GateNotMet
 from pipelines.ids import digest_file
@@ -27,8 +28,8 @@ from pipelines.run.views import CATALOGUE
 from pipelines.run.workspace import StageFolder, Workspace, read_model, read_names
 from pipelines.services.clients.batch import read_batch_note
 from pipelines.services.clients.ledger import check_ledger
-from pipelines.services.clients.replies import read_epochs
-from pipelines.services.clients.sqlite import FILE
+from pipelines.services.clients.replies import read_address, read_epochs
+from pipelines.services.clients.sqlite import FILE, connect_replies
 from pipelines.services.clients.vendors import read_vendors
 from schemas.manifest import FileEntry, Manifest, ShardSidecar, Usage
 
@@ -163,23 +164,19 @@ def find_damage(root: Path) -> Iterator[Finding]:
     yield from examine_pictures(workspace)
     yield from _examine_releases(workspace)
     yield from _examine_derived(workspace)
-    yield from _examine_catalogue(workspace)
+    yield from examine_catalogue(workspace)
 
 
 def examine_notes(workspace: Workspace) -> Iterator[Finding]:
     """Look at notes and kept marks of the workspace: each is made again, or learned again, by the next run."""
+    finished = (workspace.root / CATALOGUE).is_file()
     readers = (
-        (
-            workspace.root / "latest.json",
-            read_names,
-            workspace.root / CATALOGUE,
-            "`synth run` notes again what it uses",
-        ),
-        (workspace.root / "inputs.json", read_names, workspace.corpora, "`synth run` hashes the inputs again"),
-        (workspace.vendors, read_vendors, None, "`synth run` learns again what servers refuse"),
+        (workspace.root / "latest.json", read_names, finished, "`synth run` notes again what it uses"),
+        (workspace.root / "inputs.json", read_names, finished, "`synth run` hashes the inputs again"),
+        (workspace.vendors, read_vendors, False, "`synth run` learns again what servers refuse"),
     )
-    for path, read, later, remedy in readers:
-        if later is not None and later.exists() and not path.is_file():
+    for path, read, wanted, remedy in readers:
+        if wanted and not path.is_file():
             yield Finding(path, "is missing", remedy)
         try:
             read(path)
@@ -206,7 +203,7 @@ def _examine_corpora(workspace: Workspace) -> Iterator[Finding]:
             yield Finding(folder / "manifest.json", "is missing", remedy)
             continue
         try:
-            check_folder(folder, read_manifest(folder / "manifest.json").checksums)
+            read_manifest(folder / "manifest.json")
         except Damaged as error:
             yield Finding(error.path, error.what, remedy)
             continue
@@ -226,7 +223,7 @@ def _examine_folder(folder: Path, remedy: str) -> Iterator[Finding]:
         yield Finding(error.path, error.what, remedy)
         return
     if not files:
-        yield Finding(folder, "has no checksums", remedy)
+        yield Finding(folder / CHECKSUMS, "is missing", remedy)
     for file in files.values():
         try:
             file.check_size()
@@ -249,6 +246,9 @@ def _examine_stages(workspace: Workspace) -> Iterator[Finding]:
 def examine_replies_missing(workspace: Workspace) -> Iterator[Finding]:
     """Yield the store of replies if stages used replies and it is gone."""
     store = workspace.replies / FILE
+    if read_address(workspace.replies):
+        # They are in PostgreSQL, which looks after its own.
+        return
     if not store.is_file() and next(workspace.root.glob("stages/*/*/used-*.txt"), None) is not None:
         yield Finding(store, "is missing", "bring it back: without it, what is made again is asked and paid again")
 
@@ -342,6 +342,25 @@ def read_pictures(parts: Iterable[Path]) -> dict[str, CitedPicture]:
     return found
 
 
+def find_replied_picture(workspace: Workspace, sha256: str) -> CitedPicture | None:
+    """Return a picture that no row names but a recorded reply does: the thumbnail of a hit.
+
+    Raises:
+        Unavailable, CorruptInput: if the store of replies cannot be read.
+    """
+    if not (workspace.replies / FILE).is_file():
+        return None
+    with closing(connect_replies(workspace.replies)) as store:
+        query = "SELECT reply FROM replies WHERE instr(reply, ?) > 0 LIMIT 1"
+        waiting = [json.loads(reply) for (reply,) in store.execute(query, (sha256,))]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict) and value.get("sha256") == sha256:
+            return CitedPicture(sha256, str(value.get("extension", "")), str(value.get("file", "")))
+        waiting += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return None
+
+
 def _flatten(table: pa.Table, path: str) -> list[str]:
     """Return the values of a column inside structs and lists, in order."""
     name, *inner = path.replace(".list.element", "").split(".")
@@ -407,7 +426,8 @@ def _examine_derived(workspace: Workspace) -> Iterator[Finding]:
             yield Finding(store, f"is damaged: {said[0]}", RUN)
 
 
-def _examine_catalogue(workspace: Workspace) -> Iterator[Finding]:
+def examine_catalogue(workspace: Workspace) -> Iterator[Finding]:
+    """Look at the catalogue of views."""
     path = workspace.root / CATALOGUE
     if not path.is_file():
         if read_latest(workspace):

@@ -18,12 +18,14 @@ from pipelines.run.integrity import (
     CHECKED_BYTES,
     CitedPicture,
     StageDamage,
+    examine_catalogue,
     examine_notes,
     examine_pictures,
     examine_receipt,
     examine_release,
     examine_replies_missing,
     examine_stage,
+    find_replied_picture,
     read_latest,
     read_pictures,
     read_receipts,
@@ -40,7 +42,7 @@ TRIES = 5
 
 def _mend_notes(workspace: Workspace, say: Say) -> None:
     """Remove the workspace's damaged notes and marks: a run makes all of it anew."""
-    for finding in examine_notes(workspace):
+    for finding in (*examine_notes(workspace), *examine_catalogue(workspace)):
         say(finding.describe())
         finding.path.unlink(missing_ok=True)
 
@@ -134,7 +136,8 @@ def _mend_pictures(workspace: Workspace, corpus: Corpus, parts: Sequence[Path], 
         finding.path.unlink(missing_ok=True)
         sha256 = finding.path.stem
         citing = {part: cited[sha256] for part in parts if sha256 in (cited := read_pictures([part]))}
-        if citing and not _restore_picture(workspace, corpus, next(iter(citing.values()))):
+        cited_as = next(iter(citing.values()), None) or find_replied_picture(workspace, sha256)
+        if cited_as is not None and not _restore_picture(workspace, corpus, cited_as):
             yield from citing
 
 

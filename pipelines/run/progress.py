@@ -179,9 +179,10 @@ class LogReporter(SilentReporter):
         self._write(f"{'warning':<14} {text}", keep=True)
 
     def finish(self, summary: str, counts: Mapping[str, float] = NONE) -> None:
-        """Say how the piece ended."""
+        """Say how the piece ended; what is noted later is not of it."""
         self._drop()
         self._write(f"{self._piece.what:<14} {summary}", keep=True)
+        self._piece = Piece()
 
     def _drop(self) -> None:
         self._board.pieces[:] = [piece for piece in self._board.pieces if piece is not self._piece]

@@ -117,7 +117,7 @@ def find_leftovers(workspace: Workspace, living: Living, named: Sequence[Kind] =
     gone = set(corpora) if named_corpora else set[Path]()
     found.append(_tell("worlds", _list_worlds(workspace, living, gone), "no corpus here was built from it", True))
     replies = _find_replies(workspace, dead, kept, "replies" in named)
-    known = (workspace.replies / FILE).is_file() or not any(_read_notes(kept))
+    known = not read_address(workspace.replies) and ((workspace.replies / FILE).is_file() or not any(_read_notes(kept)))
     why = "no living row cites it" if known else "recorded replies that are not here may name it"
     found.append(_tell("pictures", _list_pictures(workspace, living, kept, replies), why, known))
     files = sorted([*workspace.logs.glob("*"), *place_progress(workspace).glob("*")])

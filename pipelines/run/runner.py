@@ -1,7 +1,7 @@
 """One run: find the missing shards of each stage, run them, and seal the stage.
 
-The CLI runs this in process; ``flows`` runs the same functions under Prefect, a task a shard. Only sidecars and
-manifests say what is done, so both can stop and resume anywhere, and both write the same bytes.
+This process runs this, or workers of it do (:mod:`pipelines.run.spans`). Only sidecars and manifests say what is done,
+so a run can stop and resume anywhere, and writes the same bytes everywhere.
 
 Records of many shards are in flight at once, on one event loop. A shard is written when its last record is done, while
 records of the next shards are in flight, so neither a small shard nor a slow record leaves a service idle. A bound on
@@ -64,7 +64,7 @@ REFUSED_ROWS = 20_000
 def run_source_stage(stage: SourceStage, folder: StageFolder, shard_rows: int) -> int:
     """Run a stage that draws from the corpus and cut its kept rows into shards; refused rows go with the first ones.
 
-    A corpus refuses millions of candidates, so refused rows wait on disk; each candidate takes 8 bytes of memory.
+    A corpus has millions of candidates, so all rows wait on disk; each candidate takes 8 bytes of memory.
 
     Returns:
         How many shards were written, at least one.
@@ -74,25 +74,22 @@ def run_source_stage(stage: SourceStage, folder: StageFolder, shard_rows: int) -
     """
     started = time.monotonic()
     _empty_folder(folder)
-    kept: list[Record] = []
     seen = array("Q")
     folder.path.mkdir(parents=True)
     with TemporaryDirectory(dir=folder.path, prefix=TEMP_PREFIX) as scratch:
-        refused = RefusedRows(Path(scratch))
+        refused = WaitingRows(Path(scratch) / "refused", stage.output, REFUSED_ROWS)
+        kept = WaitingRows(Path(scratch) / "kept", stage.output, shard_rows)
         with open_meter() as meter:
             for row in stage():
-                if isinstance(row, Rejection | Failure):
-                    refused.add(row)
-                else:
-                    kept.append(row)
+                (refused if isinstance(row, Rejection | Failure) else kept).add(row)
                 candidate = row.record_id if isinstance(row, Rejection | Failure) else row.parent_id
                 seen.append(xxhash.xxh3_64_intdigest(candidate.encode()))
         _check_candidates(stage, seen)
         seconds = time.monotonic() - started
-        count = max(1, -(-len(kept) // shard_rows), refused.finish())
+        count = max(1, kept.finish(), refused.finish())
         for shard in range(count):
             cut = refused.read(shard)
-            cut.kept.extend(kept[shard * shard_rows : (shard + 1) * shard_rows])
+            cut.kept.extend(kept.read(shard).kept)
             made = tuple(row.parent_id for row in cut.kept)
             ids = (*made, *(row.record_id for row in cut.rejected), *(row.record_id for row in cut.failed))
             spent = () if shard else (meter.usage, seconds, meter.replies)
@@ -108,17 +105,29 @@ def _check_candidates(stage: SourceStage, seen: "array[int]") -> None:
 
 
 @dataclass(slots=True)
-class RefusedRows:
-    """Refused rows that wait on disk, in pieces of one size, until shards are written."""
+class WaitingRows:
+    """Rows of a source stage that wait on disk, in pieces of one size, until shards are written.
+
+    Attributes:
+        folder: is made.
+        model: of the kept rows.
+        size: most rows of a piece.
+    """
 
     folder: Path
+    model: type[Record]
+    size: int
     pieces: int = 0
-    held: list[Rejection | Failure] = field(default_factory=list)
+    held: list[Record | Rejection | Failure] = field(default_factory=list)
 
-    def add(self, row: Rejection | Failure) -> None:
+    def __post_init__(self) -> None:
+        """Make the folder."""
+        self.folder.mkdir()
+
+    def add(self, row: Record | Rejection | Failure) -> None:
         """Keep a row."""
         self.held.append(row)
-        if len(self.held) >= REFUSED_ROWS:
+        if len(self.held) >= self.size:
             self._spill()
 
     def finish(self) -> int:
@@ -129,19 +138,18 @@ class RefusedRows:
 
     def read(self, piece: int) -> ShardRows:
         """Return the rows of a piece, none beyond the last one."""
-        rows = ShardRows()
+        rows, models = ShardRows(), {model.__name__: model for model in (self.model, Rejection, Failure)}
         if piece < self.pieces:
             with self._place(piece).open(encoding="utf-8") as source:
                 for line in source:
-                    kind, _, body = line.partition(" ")
-                    rows.add((Rejection if kind == "rejected" else Failure).model_validate_json(body))
+                    name, _, body = line.partition(" ")
+                    rows.add(models[name].model_validate_json(body))
         return rows
 
     def _spill(self) -> None:
         with self._place(self.pieces).open("w", encoding="utf-8") as out:
             for row in self.held:
-                kind = "rejected" if isinstance(row, Rejection) else "failed"
-                out.write(f"{kind} {row.model_dump_json()}\n")
+                out.write(f"{type(row).__name__} {row.model_dump_json()}\n")
         self.pieces += 1
         self.held = []
 
@@ -448,48 +456,6 @@ async def process_records(
     return batch.collect(stage.name)
 
 
-def run_record_shards(
-    stage: RecordStage,
-    folder: StageFolder,
-    sources: Sequence[tuple[int, Path]],
-    concurrency: int,
-    reporter: Reporter | None = None,
-) -> Usage:
-    """Run :func:`write_record_shards` on an event loop of its own."""
-    with resting_collector():
-        return asyncio.run(write_record_shards(stage, folder, sources, concurrency, reporter))
-
-
-async def write_record_shards(
-    stage: RecordStage,
-    folder: StageFolder,
-    sources: Sequence[tuple[int, Path]],
-    concurrency: int,
-    reporter: Reporter | None = None,
-) -> Usage:
-    """Run shards of a record stage: one upstream part in, three files and a sidecar out for each.
-
-    Args:
-        stage: the stage.
-        folder: where its shards are written.
-        sources: number and upstream part of each shard.
-        concurrency: most records in flight, of all shards together.
-        reporter: gets the number of records that are done.
-
-    Returns:
-        What the written shards used.
-
-    Raises:
-        ServiceError, ConfigError, GateNotMet: the error that stopped the run; complete shards are written.
-    """
-
-    async def draw() -> AsyncIterator[Batch]:
-        for shard, source in sources:
-            yield await read_batch(stage, shard, source)
-
-    return await write_batches(stage, folder, draw(), concurrency, reporter or SilentReporter())
-
-
 async def write_batches(
     stage: RecordStage,
     folder: StageFolder,
@@ -498,7 +464,7 @@ async def write_batches(
     reporter: Reporter,
     written: Callable[[ShardSidecar], None] = lambda _: None,
 ) -> Usage:
-    """Run batches as they are drawn and write each as a shard; as :func:`write_record_shards`.
+    """Run batches as they are drawn and write each as a shard: three files and a sidecar.
 
     Args:
         stage: the stage.
@@ -507,6 +473,12 @@ async def write_batches(
         concurrency: most records in flight, of all shards together.
         reporter: gets the number of records that are done.
         written: gets the sidecar of each shard that is written.
+
+    Returns:
+        What the written shards used.
+
+    Raises:
+        ServiceError, ConfigError, GateNotMet: the error that stopped the run; complete shards are written.
     """
     used, begun = list[Usage](), dict[int, Batch]()
 
@@ -767,15 +739,6 @@ def is_current(plan: PlannedStage, sealed: Manifest) -> bool:
     return all(now is None or digests.get(name) == now.digest for name, now in manifests.items())
 
 
-def count_shards(plan: PlannedStage) -> int:
-    """Return how many shards a record stage has: as many as its input.
-
-    Raises:
-        ConfigError: if the input is not sealed.
-    """
-    return len(read_source(plan).shards)
-
-
 def read_source(plan: PlannedStage) -> Manifest:
     """Return the manifest of a stage's first input.
 
@@ -786,21 +749,6 @@ def read_source(plan: PlannedStage) -> Manifest:
     if manifest is None:
         raise ConfigError(f"{plan.name}: its input {plan.sources[0].name} is not complete")
     return manifest
-
-
-def list_sources(plan: PlannedStage, shards: Sequence[int]) -> list[tuple[int, Path]]:
-    """Return number and upstream part of shards of a record stage.
-
-    Raises:
-        ConfigError: if the input is not sealed.
-        CorruptInput: if a part is not as its sidecar says.
-    """
-    sidecars, sources = read_source(plan).shards, []
-    for shard in shards:
-        source = plan.sources[0].folder.part(shard)
-        check_part(source, sidecars[shard].files[0].sha256)
-        sources.append((shard, source))
-    return sources
 
 
 def run_planned_whole(plan: PlannedStage, shard_rows: int) -> int:

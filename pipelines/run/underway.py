@@ -23,6 +23,8 @@ from schemas.manifest import Usage
 
 SILENT = 30.0
 """Seconds without a sign of life after which a process counts as silent; it gives one every two."""
+QUIET = 10.0
+"""Seconds without the end of any request after which those in flight are said to wait."""
 OUTCOMES = ("kept", "rejected", "failed")
 Role = Literal["driver", "worker"]
 State = Literal["running", "ended", "silent", "gone"]
@@ -103,6 +105,8 @@ class ProcessProgress(Told):
     work: tuple[WorkProgress, ...] = ()
     in_flight: int = 0
     failures: int = 0
+    moved: float = 0.0
+    """When a request last ended, or the first of those in flight was sent."""
     usage: Usage = Usage()
     waits: tuple[WaitProgress, ...] = ()
 
@@ -188,7 +192,7 @@ class RunProgress:
 
     @property
     def waits(self) -> tuple[Wait, ...]:
-        """What requests wait for, a place each, the longest wait first."""
+        """What requests wait for, a place each, the longest wait first; replies, where nothing fails and none comes."""
         places: defaultdict[str, list[WaitProgress]] = defaultdict(list)
         for wait in (wait for process in self._list_living() for wait in process.waits):
             places[wait.place].append(wait)
@@ -196,6 +200,9 @@ class RunProgress:
             Wait(place, several[0].cause, min(w.since for w in several), sum(w.requests for w in several))
             for place, several in places.items()
         ]
+        moved = max((process.moved for process in self._list_living()), default=self.now)
+        if not found and self.in_flight and self.now - moved >= QUIET:
+            found.append(Wait("replies", "none has come", moved, self.in_flight))
         return tuple(sorted(found, key=lambda wait: wait.since))
 
     def find_stage(self) -> int:

@@ -11,6 +11,7 @@
       logs/                          what servers that were started here said; progress/ of the processes of a run;
                                      metrics.prom for Prometheus
       latest.json                    which corpus and which key of each stage the last run used
+      flow-run.txt                   which flow run of Prefect held the workspace last
 """
 
 import fcntl

@@ -38,12 +38,14 @@ class Traffic:
         usage: of all requests that were answered.
         in_flight: requests that were sent and are not answered, those that wait to be sent again included.
         failures: requests that ended with an error.
+        moved: when a request last ended, or the first of those in flight was sent, in seconds since 1970.
         waiting: by request, the place it waits for, why, and since when.
     """
 
     usage: Usage = field(default_factory=Usage)
     in_flight: int = 0
     failures: int = 0
+    moved: float = 0.0
     waiting: dict[int, tuple[str, str, float]] = field(default_factory=dict)
 
     def list_waits(self) -> list[Wait]:
@@ -82,6 +84,8 @@ def following_request() -> Iterator[None]:
     if traffic is None:
         yield
         return
+    if not traffic.in_flight:
+        traffic.moved = time.time()
     traffic.in_flight += 1
     try:
         yield
@@ -90,6 +94,7 @@ def following_request() -> Iterator[None]:
         raise
     finally:
         traffic.in_flight -= 1
+        traffic.moved = time.time()
 
 
 @dataclass(slots=True)

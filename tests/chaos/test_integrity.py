@@ -9,8 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+from pipelines.run.integrity import read_pictures
 from tests.chaos.driving import (
     SMALL,
     Outcome,
@@ -37,6 +39,8 @@ class Kind:
     """What a check advises."""
     made: str = ""
     """What the next run makes again; empty for no stage."""
+    picture: str = ""
+    """Which pictures, by :func:`list_pictures`."""
 
 
 BUILT, GENERATED, REPLAYED = "builds this corpus again", "generates this world again", "again from recorded replies"
@@ -44,7 +48,7 @@ AGAIN = "`synth run` makes it again"
 PUBLISHED = "publishes this version again"
 KINDS = (
     Kind("corpus/*/manifest.json", BUILT, "corpus"),
-    Kind("corpus/*/checksums.parquet", BUILT, "corpus"),
+    Kind("corpus/*/checksums.bin", BUILT, "corpus"),
     Kind("corpus/*/pages.parquet", BUILT, "corpus"),
     Kind("corpus/*/pages.arrow", BUILT, "corpus"),
     Kind("corpus/*/pages-ends.npy", BUILT, "corpus"),
@@ -58,7 +62,7 @@ KINDS = (
     Kind("corpus/*/rejected-00000.parquet", BUILT, "corpus"),
     Kind("worlds/*/*multistream.xml.bz2", GENERATED),
     Kind("worlds/*/images/*.jpg", GENERATED),
-    Kind("worlds/*/checksums.parquet", GENERATED),
+    Kind("worlds/*/checksums.bin", GENERATED),
     Kind("stages/seeds/*/part-*.parquet", REPLAYED, "seeds"),
     Kind("stages/seeds/*/rejected-*.parquet", REPLAYED, "seeds"),
     Kind("stages/paths/*/part-*.parquet", REPLAYED, "paths"),
@@ -73,7 +77,9 @@ KINDS = (
     Kind("stages/trajectories/*/manifest.json", REPLAYED, "trajectories"),
     Kind("stages/releases/*/part-*.parquet", REPLAYED, "releases"),
     Kind("stages/releases/*/published.json", "publishes again"),
-    Kind("images/*/*.jpg", AGAIN),
+    Kind("images/*/*.jpg", REPLAYED, picture="anchor"),
+    Kind("images/*/*.jpg", REPLAYED, picture="thumbnail"),
+    Kind("images/*/*.jpg", REPLAYED, "enhancements", "worsened"),
     Kind("releases/sft/*/manifest.json", PUBLISHED),
     Kind("releases/sft/*/data/*.parquet", PUBLISHED),
     Kind("releases/sft/*/proofs/*.parquet", PUBLISHED),
@@ -106,6 +112,25 @@ class Finished:
             copy_workspace(self.source, self.root)
 
 
+def find_file(root: Path, kind: Kind) -> Path:
+    """Return a file of a kind that is not empty; a picture that the stage makes, or else one that the corpus has."""
+    files = sorted(path for path in root.glob(kind.pattern) if path.stat().st_size)
+    if kind.picture:
+        chosen = list_pictures(root)[kind.picture]
+        files = [path for path in files if path.stem in chosen]
+    return files[len(files) // 2]
+
+
+def list_pictures(root: Path) -> dict[str, set[str]]:
+    """Return the sha256 of pictures by what they are: an anchor's, a worsened copy of one, a hit's thumbnail."""
+    anchors = read_pictures(root.glob("stages/groundings/*/part-*.parquet")).keys()
+    parts = list(root.glob("stages/enhancements/*/part-*.parquet"))
+    rows = [row for part in parts for row in pq.read_table(part, columns=["picture", "original"]).to_pylist()]
+    worsened = {row["picture"]["sha256"] for row in rows if row["original"]}
+    thumbnails = read_pictures(parts).keys() - anchors - worsened
+    return {"anchor": set(anchors), "worsened": worsened, "thumbnail": thumbnails}
+
+
 def digest_kept(root: Path) -> dict[str, str]:
     return {name: digest for pattern in KEPT for name, digest in digest_files(root, pattern).items()}
 
@@ -134,16 +159,19 @@ def call(capsys: Capture, finished: Finished, *command: object) -> Outcome:
     return outcome
 
 
-CASES = [pytest.param(kind, harm, id=f"{kind.pattern} {name}") for kind in KINDS for name, harm in HARMS.items()]
+CASES = [
+    pytest.param(kind, harm, id=f"{kind.pattern} {kind.picture} {name}")
+    for kind in KINDS
+    for name, harm in HARMS.items()
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "harm"), [case for case in CASES if case.id != "derived/*.npy removed"])
+@pytest.mark.parametrize(("kind", "harm"), [case for case in CASES if case.id != "derived/*.npy  removed"])
 def test_damage_is_named_by_a_check_and_by_the_next_run_which_makes_it_again(
     kind: Kind, harm: Callable[[Path], None], finished: Finished, capsys: Capture
 ) -> None:
-    files = sorted(path for path in finished.root.glob(kind.pattern) if path.stat().st_size)
-    path = files[len(files) // 2]
+    path = find_file(finished.root, kind)
     harm(path)
     try:
         check = call(capsys, finished, "status", "--check")

@@ -21,6 +21,7 @@ from tests.chaos.driving import (
     make_run,
     run_small,
 )
+from tests.mock_openai import Schedule, start_mock
 
 pytestmark = pytest.mark.slow
 SETTINGS = (*SMALL[:2], "runtime.shard_rows=4", SMALL[3], "seeds.limit=24")
@@ -137,14 +138,16 @@ def test_workers_whose_driver_is_killed_end_and_the_same_command_goes_on(workspa
     assert digest_outputs(workspace) == here
 
 
-def test_an_error_in_a_worker_ends_the_command_with_the_code_and_the_line_of_one_process(begun, tmp_path):
-    away = [
-        f"models.writer.{one}" for one in ("adapter=openai", "name=m", "settings={}", "base_url=http://127.0.0.1:9")
-    ]
-    lines = []
-    for settings in (SETTINGS, SPREAD):
-        workspace = copy_workspace(begun, tmp_path / f"{len(lines)}")
-        run = make_run(workspace, "--until", "questions", settings=(*settings, *away))
-        lines.append(check_one_line(call(run), 3))
-    assert "127.0.0.1:9" in lines[0]
-    assert lines[0] == lines[1]
+def test_replies_that_workers_cannot_use_end_the_command_in_one_line_and_are_asked_again(workspace, tmp_path):
+    def make(url: str) -> list[str]:
+        model = ("adapter=openai", "name=mock", "revision=r1", "settings={}", f"base_url={url}")
+        settings = (*SPREAD, "health.replies=3", *(f"models.writer.{setting}" for setting in model))
+        return make_run(workspace, "--until", "questions", settings=settings)
+
+    with start_mock(schedule=Schedule(shares={"null": 1.0}), folder=tmp_path) as broken:
+        assert "had no usable reply" in check_one_line(call(make(broken)), 3)
+    assert list(workspace.glob("stages/paths/*/part-*.json"))
+    assert not list(workspace.glob("stages/questions/*/part-*.json"))
+    with start_mock() as well:
+        assert call(make(well)).code == 0
+    assert list(workspace.glob("stages/questions/*/manifest.json"))

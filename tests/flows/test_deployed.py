@@ -137,4 +137,22 @@ def test_a_wheel_in_an_empty_folder_runs_as_deployed(server: Server, wheel: Path
     with running([str(wheel), *WORKER[1:]], tmp_path / "worker.log", tmp_path, env):
         done = wait_for(lambda: list_ended(server, "synthesize/wheel-nightly"), "a scheduled run that completes")
     assert {"funnel", "gates", "release-sft"} <= set(server.list_artifacts(done[-1]["id"]))
-    assert run_command([synth, "verify"], tmp_path, env).strip().splitlines()[-1].split()[-1].count("/") == 1
+    verified = run_command([synth, "verify"], tmp_path, env).split()[-1]
+    assert re.fullmatch(r"([1-9]\d*)/\1", verified)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--cron", "* x * * *"), ("--timezone", "Mars"), ("--set", "seeds.limt=3")]
+)
+def test_what_cannot_be_scheduled_is_refused_before_anything_is_made(
+    option: str, value: str, server: Server, tmp_path: Path
+) -> None:
+    before = server.describe()
+    command = [sys.executable, "-m", "pipelines.cli.main", "deploy", "--name", "refused", option, value]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=server.env, capture_output=True, text=True, check=False, timeout=200
+    )
+    assert done.returncode == 2, done.stderr
+    assert value.partition("=")[0] in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert server.describe() == before

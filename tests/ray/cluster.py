@@ -100,6 +100,8 @@ def make_environment() -> dict[str, str]:
         "LANG": "C.UTF-8",
         "PYTHONPATH": str(ROOT),
         "RAY_USAGE_STATS_ENABLED": "0",
+        # Ray gives its workers way to every other process of a machine; here all hosts are one.
+        "RAY_worker_niceness": "0",
         "DO_NOT_TRACK": "1",
     }
 
@@ -126,7 +128,7 @@ class Node:
         role = ["--head", f"--port={RAY_PORT}", "--include-dashboard=false"]
         if not self.is_head:
             role = [f"--address={self.head}:{RAY_PORT}"]
-        size = [f"--object-store-memory={OBJECTS}", "--num-cpus=2", "--disable-usage-stats"]
+        size = [f"--object-store-memory={OBJECTS}", "--num-cpus=1", "--disable-usage-stats"]
         command = [BIN / "ray", "start", *role, f"--node-ip-address={self.host.address}", *size, "--block"]
         self.began = self.count_starts()
         self.ray = self.host.start(command, self.environment, "ray")
@@ -191,14 +193,26 @@ class Cluster:
     def ray_address(self) -> str:
         return f"{self.nodes[0].head}:{RAY_PORT}"
 
-    def add_node(self, name: str, number: int) -> Node:
-        """Switch a host on and start Ray there."""
+    def add_node(self, name: str, number: int, prepare: Callable[[Node], None] | None = None) -> Node:
+        """Switch a host on, prepare it, and start Ray there."""
         host = Host(name, number, self.folder)
         node = Node(host, self.nodes[0].head if self.nodes else host.address, self.environment)
         self.nodes.append(node)
+        if prepare is not None:
+            prepare(node)
         node.start()
         wait_for(f"Ray on {name}", node.stands)
         return node
+
+    def count_nodes(self) -> int:
+        """Return how many nodes Ray takes for alive."""
+        script = (
+            f"import ray; ray.init('{self.ray_address}', logging_level='ERROR', log_to_driver=False); "
+            "print(sum(node['Alive'] for node in ray.nodes()))"
+        )
+        command = self.nodes[0].host.enter([sys.executable, "-c", script])
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True)
+        return int(done.stdout.split()[-1])
 
     def mend(self) -> None:
         """Have everything run again, and wait until it does: the head first, since its nodes end with it."""
@@ -230,6 +244,18 @@ class Cluster:
         """Start the flow on the head's host."""
         command = [sys.executable, "-m", "tests.ray.drive", json.dumps(parameters)]
         return self.nodes[0].host.start(command, self.environment, log)
+
+    def run_by_worker(self, parameters: Mapping[str, Any]) -> "subprocess.Popen[bytes]":
+        """Deploy the flow, start a worker of Prefect on the head's host, and have it run the flow once."""
+        host, asked = self.nodes[0].host, ("--workspace", parameters["workspace"], "--limit", str(parameters["limit"]))
+        settings = [part for setting in parameters["settings"] for part in ("--set", setting)]
+        for command in (
+            [BIN / "synth", "deploy", "--name", "faults", *asked, *settings],
+            [BIN / "prefect", "deployment", "run", "synthesize/faults-nightly"],
+        ):
+            done = host.start(command, self.environment, "deploy")
+            assert done.wait(timeout=WAIT) == 0, self.read_log("deploy")[-3000:]
+        return host.start([BIN / "prefect", "worker", "start", "--pool", "cpu"], self.environment, "worker")
 
     def read_log(self, log: str = "flow") -> str:
         """Return what runs said."""

@@ -3,16 +3,19 @@
 import json
 import sys
 
-from flows.synthesize import synthesize
+from flows.synthesize import SKIPPED, synthesize
 from pipelines.errors import SynthError
 
 
 def main() -> None:
     """Run the flow, and end with the code that ``synth run`` would end with."""
     try:
-        print("\n".join(synthesize(**json.loads(sys.argv[1]))))
+        state = synthesize(**json.loads(sys.argv[1]), return_state=True)
+        if state.name == SKIPPED:
+            sys.exit(3)
+        sys.stdout.write("\n".join(state.result()))
     except SynthError as error:
-        print(f"synth: {error}", file=sys.stderr)
+        sys.stderr.write(f"synth: {error}\n")
         sys.exit(error.exit_code)
 
 

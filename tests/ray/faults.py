@@ -26,14 +26,18 @@ from tests.ray.cluster import COPIES, Cluster, kill, make_workspace, open_cluste
 from tests.ray.namespaces import SHARED, read_command
 
 ATTEMPTS = 6
-LEG = 4
+LEG = 5
 """Faults that one workspace lives through."""
 LONGEST = 400.0
 """Seconds in which a run ends by itself."""
+LATEST = 30.0
+"""Most seconds before a fault; a run that Prefect's worker starts begins later than a command."""
 FULL_FOR = 6.0
 """Seconds for which the shared folder stays full."""
 MOST_RUNS = 5
 """Times that the command is run with no fault between before it is given up."""
+BY_WORKER = "Prefect worker"
+"""The fault before which a worker of Prefect runs the flow, not a command."""
 SERVICE = ("ray::DashboardAgent", "ray::RuntimeEnvAgent", "ray::IDLE")
 
 
@@ -83,6 +87,7 @@ class Faults:
             "raylet": self.kill_raylet,
             "host": self.cut_host,
             "Prefect server": self.kill_prefect,
+            BY_WORKER: self.kill_prefect_worker,
             "PostgreSQL restart": self.restart_postgres,
             "full disk": self.fill_disk,
         }
@@ -114,6 +119,13 @@ class Faults:
         self.cluster.prefect.kill()
         return True
 
+    def kill_prefect_worker(self) -> bool:
+        """Kill Prefect's worker; the run that it started ends by itself."""
+        host = self.cluster.nodes[0].host
+        struck = any([kill(pid) for pid in host.find_processes("worker start")])
+        wait_for("the end of the run of a killed worker", lambda: not host.find_processes("prefect.", "prefect "))
+        return struck
+
     def restart_postgres(self) -> bool:
         """Restart PostgreSQL as after a crash."""
         self.cluster.postgres.control("restart", "-m", "immediate")
@@ -136,9 +148,9 @@ def run_to_end(cluster: Cluster, parameters: Mapping[str, Any]) -> int:
     return child.wait(timeout=LONGEST)
 
 
-def wait_to_strike(cluster: Cluster, child: "subprocess.Popen[bytes]", rng: random.Random) -> None:
+def wait_to_strike(cluster: Cluster, child: "subprocess.Popen[bytes]", rng: random.Random, longest: float) -> None:
     """Wait for a random time of a run, more often than not one at which requests are under way."""
-    amid, until = rng.random() < 0.7, time.monotonic() + rng.uniform(5.0, 40.0)
+    amid, until = rng.random() < 0.7, time.monotonic() + rng.uniform(5.0, longest)
     while child.poll() is None and time.monotonic() < until:
         if amid and cluster.count_requests()["in_flight"]:
             time.sleep(rng.uniform(0.0, 4.0))
@@ -150,10 +162,11 @@ def endure(cluster: Cluster, faults: Faults, kinds: Sequence[str], parameters: M
     """Run the command until it ends well, with these faults on the way."""
     leg, waiting, began, idle = Leg(), list(kinds), time.monotonic(), 0
     while idle < MOST_RUNS:
-        child = cluster.run(parameters)
+        by_worker = waiting[:1] == [BY_WORKER]
+        child = cluster.run_by_worker(parameters) if by_worker else cluster.run(parameters)
         leg.runs, idle = leg.runs + 1, idle + 1
-        while waiting and child.poll() is None:
-            wait_to_strike(cluster, child, faults.rng)
+        while waiting and child.poll() is None and (waiting[0] == BY_WORKER) == by_worker:
+            wait_to_strike(cluster, child, faults.rng, LATEST * (2 if by_worker else 1))
             in_flight = cluster.count_requests()["in_flight"]
             if child.poll() is None and faults.kinds[waiting[0]]():
                 leg.strikes.append(Strike(waiting.pop(0), max(in_flight, cluster.count_requests()["in_flight"])))
@@ -185,13 +198,13 @@ class Ordeal:
     """Digests of what the undisturbed run made."""
     requests: int
     """What it paid for."""
-    seed: Path
-    """Workspace with the corpus alone, which each leg begins with."""
+    seeds: tuple[Path, ...]
+    """Workspaces with the corpus alone and with all stages before rollouts: what legs begin with, in turn."""
 
     def try_leg(self, number: int, kinds: Sequence[str], rng: random.Random) -> Leg:
         """Run a leg in a workspace of its own."""
         workspace = SHARED / f"leg-{number}"
-        shutil.copytree(self.seed, workspace)
+        shutil.copytree(self.seeds[number % len(self.seeds)], workspace)
         parameters = make_parameters(self.cluster, workspace, *name_store(self.cluster))
         self.cluster.forget_requests()
         leg = endure(self.cluster, Faults(self.cluster, rng), kinds, parameters)
@@ -209,19 +222,21 @@ def name_store(cluster: Cluster) -> tuple[str, ...]:
 
 def prepare(cluster: Cluster) -> Ordeal:
     """Build the corpus, give each host its copy, and run undisturbed."""
-    calm, seed = make_workspace("calm"), SHARED / "seed"
+    calm, seeds = make_workspace("calm"), []
     parameters = make_parameters(cluster, calm, *name_store(cluster))
-    assert run_to_end(cluster, parameters | {"until": "corpus"}) == 0, cluster.read_log()[-4000:]
-    shutil.copytree(calm, seed)
-    for node in cluster.nodes:
-        node.corpora = seed / "corpus"
-        node.copy_corpora()
+    for last in ("corpus", "enhancements"):
+        assert run_to_end(cluster, parameters | {"until": last}) == 0, cluster.read_log()[-4000:]
+        seeds.append(SHARED / f"until-{last}")
+        shutil.copytree(calm, seeds[-1])
+        for node in cluster.nodes if last == "corpus" else ():
+            node.corpora = seeds[0] / "corpus"
+            node.copy_corpora()
     cluster.forget_requests()
     assert run_to_end(cluster, parameters) == 0, cluster.read_log()[-4000:]
     made, counts = digest_outputs(calm), cluster.count_requests()
     assert counts["paid_duplicates"] == 0, counts
     shutil.rmtree(calm)
-    return Ordeal(cluster, made, counts["paid"], seed)
+    return Ordeal(cluster, made, counts["paid"], tuple(seeds))
 
 
 def draw_kinds(count: int, known: Sequence[str], rng: random.Random) -> list[str]:

@@ -1,4 +1,4 @@
-"""Hosts on one machine: a host is a mount, a network and a PID namespace with a folder /tmp, a home and a name of its own.
+"""Hosts on one machine: each is a mount, a network and a PID namespace with its own /tmp, home and name.
 
 The harness itself runs in such namespaces (``make test-ray`` starts it there), so what it starts is seen by nobody else
 and ends with it. In its network it is the switch: hosts hang on a bridge, and it has an address there, too.

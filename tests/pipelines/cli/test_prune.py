@@ -7,9 +7,12 @@ from contextlib import closing
 
 import pytest
 
+from pipelines.checksums import read_note, seal_note
 from pipelines.cli.commands import run_recipe
+from pipelines.run.pruning import find_leftovers, find_living
 from pipelines.run.underway import place_progress
 from pipelines.run.workspace import Workspace
+from pipelines.services.clients.replies import ADDRESS
 from pipelines.services.clients.sqlite import connect_replies
 from tests.chaos.driving import call_here, copy_workspace, digest_files
 from tests.conftest import SETTINGS
@@ -151,9 +154,9 @@ def test_corpora_go_only_if_named_and_worlds_with_them(work, demo, capsys):
     cited.mkdir()
     dump = next(path for path in demo.world.glob("*-pages-articles*.xml*") if "-index" not in path.name)
     shutil.copy(dump, cited)
-    told = json.loads(manifest.read_text())
+    told = json.loads(read_note(manifest))
     inputs = [entry | ({"sha256": "0" * 64} if entry["role"] == "dump" else {}) for entry in told["inputs"]]
-    manifest.write_text(json.dumps(told | {"inputs": inputs, "images_dir": "../../worlds/idle/images"}))
+    manifest.write_text(seal_note(json.dumps(told | {"inputs": inputs, "images_dir": "../../worlds/idle/images"})))
     make_old(corpus)
     for world in (cited, idle):
         make_old(world)
@@ -186,7 +189,13 @@ def test_old_logs_go(work, capsys):
     assert not killed.exists()
 
 
-def test_pictures_stay_while_the_replies_that_may_name_them_are_not_here(work, capsys):
+@pytest.mark.parametrize("noted", [False, True])
+def test_pictures_stay_while_the_replies_that_may_name_them_are_not_here(noted, work, capsys):
+    if noted:
+        (work / "replies" / ADDRESS).write_text("postgresql://127.0.0.1:1/none\n")
+        found = find_leftovers(Workspace(work), find_living(Workspace(work)))
+        assert [each.goes for each in found if each.kind == "pictures"] == [False]
+        return
     shutil.rmtree(work / "replies")
     pictures = sorted(work.glob("images/*/*"))
     found = prune(capsys, work, "--yes")["pictures", "pictures"]

@@ -8,6 +8,7 @@ import pytest
 
 from pipelines.errors import ConfigError
 from pipelines.run.views import QueryRows, open_views, render_result, run_sql, write_catalogue
+from pipelines.run.workspace import Workspace
 from tests.pipelines.cli.conftest import make_workspace
 
 
@@ -23,8 +24,7 @@ def corpus(workspace):
     counts = {"rows_in": 2, "kept": 1, "rejected": {"namespace": 1}, "failed": 0, "counts": {"articles": 1}}
     manifest = {"name": "toy", "builder_version": 1, "digest": "c" * 64} | counts
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    latest = json.loads((workspace / "latest.json").read_text())
-    (workspace / "latest.json").write_text(json.dumps(latest | {"corpus": "toy"}))
+    Workspace(workspace).note_latest(Workspace(workspace).read_latest() | {"corpus": "toy"})
     return workspace
 
 

@@ -1,6 +1,7 @@
 """``synth status`` of runs under way in other processes, and their logs in JSON."""
 
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from pipelines.run.workspace import Workspace
 from tests.chaos.driving import (
     ROOT,
     SMALL,
+    call,
     call_here,
     copy_workspace,
     list_settings,
@@ -95,6 +97,7 @@ def test_a_run_that_waits_is_seen_from_outside_and_told_as_gone_once_it_is_kille
     ]
     assert (wait["place"], run["in_flight"] > 0) == (away, True)
     assert "no connection" in wait["cause"]
+    assert next(work for work in run["work"] if work["what"] == "questions")["backlog_rows"] > 0
     assert shown.code == 0
     assert f"waiting {wait['seconds']:.0f}"[:8] in shown.out
     assert away in "".join(shown.out.split())
@@ -124,6 +127,29 @@ def test_an_interrupted_run_logs_json_to_its_end_and_leaves_no_file(own, away):
     assert "interrupted" in lines[-1]["message"]
     assert "questions" in {line.get("stage") for line in lines}
     assert len({line["run"] for line in lines}) == 1
+    assert read_runs(Workspace(own)) == []
+
+
+@pytest.mark.slow
+def test_workers_of_a_run_are_seen_beside_its_driver_and_a_run_of_them_logs_only_json(own, away):
+    engine = ("runtime.log=json", "runtime.engine=processes", "runtime.workers=2")
+    child = start_waiting(own, away, *engine)
+    try:
+        (run,) = wait_for_waiting(own, child)["runs"]
+    finally:
+        child.terminate()
+        _, said = child.communicate(timeout=PATIENCE)
+    assert [each["role"] for each in run["processes"]].count("driver") == 1
+    workers = {each["pid"] for each in run["processes"] if each["role"] == "worker"}
+    assert workers
+    assert child.pid not in workers
+    assert next(work for work in run["work"] if work["what"] == "questions")["backlog_rows"] > 0
+    assert read_lines(said)[-1]["exit_code"] == 3
+    shutil.rmtree(next(own.glob("stages/questions/*")).parent)
+    done = call(make_command(*make_arguments(own, *engine), "--until", "questions"))
+    lines = read_lines(done.err)
+    assert done.code == 0
+    assert {line["stage"] for line in lines if line["event"] == "shard"} == {"questions"}
     assert read_runs(Workspace(own)) == []
 
 

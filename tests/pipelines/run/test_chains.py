@@ -42,6 +42,8 @@ class Step:
     script: dict[int, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     begun: list[int] = field(default_factory=list)
     version: int = 1
+    refused: int | None = None
+    """Remainder of the pages that are refused; None for the stage's own."""
     input: ClassVar[type[Record]] = Seed
     output: ClassVar[type[Record]] = Seed
 
@@ -57,7 +59,7 @@ class Step:
     async def __call__(self, record: Seed) -> Sequence[Seed] | Rejection:
         self.begun.append(record.page_id)
         await self.script.get(record.page_id, pause)()
-        if record.page_id % 5 == NAMES.index(self.name):
+        if record.page_id % 5 == (NAMES.index(self.name) if self.refused is None else self.refused):
             return Rejection(record_id=record.record_id, reason=REASONS[self.name])
         return (record,)
 

@@ -205,6 +205,14 @@ def test_what_a_worker_waits_for_is_told_by_the_driver(workspace, quick):
     assert said.endswith(" s for http://a/v1 (no connection, 3 requests)")
 
 
+def test_requests_that_nobody_answers_wait_for_replies(workspace):
+    make_process(workspace, "quiet", in_flight=3, moved=time.time() - 40)
+    (wait,) = read_runs(workspace)[0].waits
+    assert (wait.place, wait.requests) == ("replies", 3)
+    make_process(workspace, "busy", in_flight=1, moved=time.time())
+    assert read_runs(workspace)[0].waits == ()
+
+
 def test_a_folder_that_takes_no_file_is_told_once_and_ends_no_run(workspace, quick):
     workspace.logs.write_text("a file")
     listener = Listener()

@@ -19,13 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.errors import ConservationError, CorruptInput, GateNotMet, RateLimited, RecordFailed, Unavailable
-from pipelines.run.runner import Batch, RecordRunner, run_record_shards, run_source_stage
+from pipelines.run.runner import Batch, RecordRunner, run_source_stage
 from pipelines.run.shards import Origin, ShardInput, ShardRows, read_parts, read_rows, seal_stage, write_shard
 from pipelines.run.workspace import StageFolder
 from pipelines.services.metering import count_usage
 from schemas.base import Record, Rejection
 from schemas.datasets import Seed
 from schemas.manifest import ModelEntry, Usage
+from tests.record_shards import run_record_shards
 
 ORIGIN = Origin((), "", "")
 
@@ -213,9 +214,9 @@ def test_parts_of_another_cut_are_neither_read_nor_kept(tmp_path: Path) -> None:
     assert [path.name for path in sorted(folder.path.glob("part-*.parquet"))] == ["part-00000.parquet"]
 
 
-def test_a_damaged_part_says_what_to_remove(folder: StageFolder, source: Path) -> None:
+def test_a_damaged_part_says_what_makes_it_again(folder: StageFolder, source: Path) -> None:
     source.write_bytes(source.read_bytes()[:200])
-    with pytest.raises(CorruptInput, match="remove the folder"):
+    with pytest.raises(CorruptInput, match="run `synth run`: it makes this part again"):
         list(read_rows(source, Seed))
 
 

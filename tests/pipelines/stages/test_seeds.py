@@ -89,11 +89,17 @@ class FakeCorpus:
     def article_nodes(self):
         return range(len(self.pages))
 
+    def table(self, name):
+        return self.folder / f"{name}.parquet"
+
     def page(self, node):
         return self.pages[node]
 
     def image(self, file):
         return self.images.get(file)
+
+    def table(self, name):
+        return self.folder / f"{name}.parquet"
 
 
 def draw(*changes, gate=GATE, limit=0, seed=1):

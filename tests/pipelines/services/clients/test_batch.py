@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipelines.config.settings import BatchConfig, ModelConfig
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
-from pipelines.services.clients.batch import BatchChat, BatchNote
+from pipelines.services.clients.batch import BatchChat, read_batch_note
 from pipelines.services.clients.chat import OpenAIChat
 from pipelines.services.clients.recorded import RecordedChat, make_chat_key
 from pipelines.services.clients.replies import open_replies
@@ -78,7 +78,7 @@ def ask_until(chat, reached):
 
 
 def list_notes(folder):
-    return [BatchNote.model_validate_json(path.read_bytes()) for path in sorted((folder / "batches").glob("*.json"))]
+    return [read_batch_note(path) for path in sorted((folder / "batches").glob("*.json"))]
 
 
 def test_replies_in_a_batch_are_those_of_live_requests(tmp_path):

@@ -270,7 +270,7 @@ def test_a_thought_that_a_reply_begins_with_is_kept_apart():
 def test_a_file_that_is_not_ours_is_an_error(tmp_path):
     path = tmp_path / "vendors.json"
     path.write_text('{"a": {"rules": 3}}')
-    with pytest.raises(ConfigError, match=r"vendors\.json: damaged"):
+    with pytest.raises(ConfigError, match=r"vendors\.json: is damaged"):
         Vendors(path).find("http://h/v1", "tiny")
 
 
