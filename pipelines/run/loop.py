@@ -158,11 +158,7 @@ def run_request(
         GateNotMet: if a stage failed all its rows, or too many answers are unscored.
     """
     config, workspace, run = request.config, Workspace(request.root.resolve()), name_run()
-    check_renewable(config, request.fresh)
-    if missing := list_missing_roles(config, request.last):
-        raise ConfigError(explain_missing(missing))
-    check_judges(config)
-    check_prompts(config.prompts.dir)
+    _check_request(request)
     followed = open_progress(workspace, run, reporter, config.recipe)
     with timing() as spent, workspace.claim(config.replies.address), followed as told:
         claimed(workspace)
@@ -182,6 +178,20 @@ def run_request(
         tuple(warner.said),
         tuple(warner.damaged),
     )
+
+
+def _check_request(request: RunRequest) -> None:
+    """Refuse before anything is written what could not be run.
+
+    Raises:
+        ConfigError: naming roles, prompts or replies.
+    """
+    config = request.config
+    check_renewable(config, request.fresh)
+    if missing := list_missing_roles(config, request.last):
+        raise ConfigError(explain_missing(missing))
+    check_judges(config)
+    check_prompts(config.prompts.dir)
 
 
 def _run_claimed(

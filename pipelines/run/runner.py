@@ -1,7 +1,7 @@
 """One run: find the missing shards of each stage, run them, and seal the stage.
 
-The CLI runs this in process; ``flows`` runs the same functions under Prefect, a task a shard. Only sidecars and
-manifests say what is done, so both can stop and resume anywhere, and both write the same bytes.
+This process runs this, or workers of it do (:mod:`pipelines.run.spans`). Only sidecars and manifests say what is done,
+so a run can stop and resume anywhere, and writes the same bytes everywhere.
 
 Records of many shards are in flight at once, on one event loop. A shard is written when its last record is done, while
 records of the next shards are in flight, so neither a small shard nor a slow record leaves a service idle. A bound on
@@ -456,48 +456,6 @@ async def process_records(
     return batch.collect(stage.name)
 
 
-def run_record_shards(
-    stage: RecordStage,
-    folder: StageFolder,
-    sources: Sequence[tuple[int, Path]],
-    concurrency: int,
-    reporter: Reporter | None = None,
-) -> Usage:
-    """Run :func:`write_record_shards` on an event loop of its own."""
-    with resting_collector():
-        return asyncio.run(write_record_shards(stage, folder, sources, concurrency, reporter))
-
-
-async def write_record_shards(
-    stage: RecordStage,
-    folder: StageFolder,
-    sources: Sequence[tuple[int, Path]],
-    concurrency: int,
-    reporter: Reporter | None = None,
-) -> Usage:
-    """Run shards of a record stage: one upstream part in, three files and a sidecar out for each.
-
-    Args:
-        stage: the stage.
-        folder: where its shards are written.
-        sources: number and upstream part of each shard.
-        concurrency: most records in flight, of all shards together.
-        reporter: gets the number of records that are done.
-
-    Returns:
-        What the written shards used.
-
-    Raises:
-        ServiceError, ConfigError, GateNotMet: the error that stopped the run; complete shards are written.
-    """
-
-    async def draw() -> AsyncIterator[Batch]:
-        for shard, source in sources:
-            yield await read_batch(stage, shard, source)
-
-    return await write_batches(stage, folder, draw(), concurrency, reporter or SilentReporter())
-
-
 async def write_batches(
     stage: RecordStage,
     folder: StageFolder,
@@ -506,7 +464,7 @@ async def write_batches(
     reporter: Reporter,
     written: Callable[[ShardSidecar], None] = lambda _: None,
 ) -> Usage:
-    """Run batches as they are drawn and write each as a shard; as :func:`write_record_shards`.
+    """Run batches as they are drawn and write each as a shard: three files and a sidecar.
 
     Args:
         stage: the stage.
@@ -515,6 +473,12 @@ async def write_batches(
         concurrency: most records in flight, of all shards together.
         reporter: gets the number of records that are done.
         written: gets the sidecar of each shard that is written.
+
+    Returns:
+        What the written shards used.
+
+    Raises:
+        ServiceError, ConfigError, GateNotMet: the error that stopped the run; complete shards are written.
     """
     used, begun = list[Usage](), dict[int, Batch]()
 
@@ -775,15 +739,6 @@ def is_current(plan: PlannedStage, sealed: Manifest) -> bool:
     return all(now is None or digests.get(name) == now.digest for name, now in manifests.items())
 
 
-def count_shards(plan: PlannedStage) -> int:
-    """Return how many shards a record stage has: as many as its input.
-
-    Raises:
-        ConfigError: if the input is not sealed.
-    """
-    return len(read_source(plan).shards)
-
-
 def read_source(plan: PlannedStage) -> Manifest:
     """Return the manifest of a stage's first input.
 
@@ -794,21 +749,6 @@ def read_source(plan: PlannedStage) -> Manifest:
     if manifest is None:
         raise ConfigError(f"{plan.name}: its input {plan.sources[0].name} is not complete")
     return manifest
-
-
-def list_sources(plan: PlannedStage, shards: Sequence[int]) -> list[tuple[int, Path]]:
-    """Return number and upstream part of shards of a record stage.
-
-    Raises:
-        ConfigError: if the input is not sealed.
-        CorruptInput: if a part is not as its sidecar says.
-    """
-    sidecars, sources = read_source(plan).shards, []
-    for shard in shards:
-        source = plan.sources[0].folder.part(shard)
-        check_part(source, sidecars[shard].files[0].sha256)
-        sources.append((shard, source))
-    return sources
 
 
 def run_planned_whole(plan: PlannedStage, shard_rows: int) -> int:

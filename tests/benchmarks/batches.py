@@ -22,7 +22,6 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.ids import digest_value
 from pipelines.run.models import Roles, count_in_flight
 from pipelines.run.progress import LogReporter
-from pipelines.run.runner import run_record_shards
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.clients.sqlite import connect_replies
 from pipelines.services.prompting import Prompt, RoleClient
@@ -32,6 +31,7 @@ from tests.benchmarks.models import SHARD_ROWS, Answers, write_wanted
 from tests.benchmarks.peers.prompts import SYSTEM
 from tests.mock_batches import start_batches
 from tests.mock_openai import ROOT
+from tests.record_shards import run_record_shards
 
 ROWS = 5_000
 BATCH_ROWS = 1_000

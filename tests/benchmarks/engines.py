@@ -95,9 +95,10 @@ def work(what: str, place: Path, scale: float) -> Callable[[Executor], None]:
 
 
 def run_here(what: str, place: Path, engine: str, scale: float) -> dict[str, float]:
-    """Do it in this process, as the command does or within a flow run, and say how long it took."""
-    act, started = work(what, place, scale), time.monotonic()
+    """Do it in this process, as the command does or within a flow run, and say how long it took, imports aside."""
+    act = work(what, place, scale)
     if engine == "command":
+        started = time.monotonic()
         act(LocalExecutor())
         return {"seconds": time.monotonic() - started}
     from prefect import flow
@@ -110,6 +111,7 @@ def run_here(what: str, place: Path, engine: str, scale: float) -> dict[str, flo
         act(make_executor(load_config("demo", None, ())))
         return str(flow_run.id)
 
+    started = time.monotonic()
     run = measured()
     return {"seconds": time.monotonic() - started, "runs": count_task_runs(run)}
 

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from pipelines.config.settings import ModelConfig
 from pipelines.errors import RecordFailed
-from pipelines.run.runner import run_record_shards
 from pipelines.run.workspace import StageFolder
 from pipelines.services.clients.chat import OpenAIChat
 from pipelines.services.prompting import Prompt, RoleClient, make_schema
@@ -26,6 +25,7 @@ from schemas.tasks import AnswerReply
 from tests.benchmarks.measured import Measured
 from tests.benchmarks.models import SHARD_ROWS, Answers, WantedInputs, write_wanted
 from tests.mock_openai import Schedule, start_mock
+from tests.record_shards import run_record_shards
 
 LATENCY = 0.2
 IN_FLIGHT = 96

@@ -20,7 +20,6 @@ from typing import ClassVar
 
 from pipelines.config.settings import ModelConfig
 from pipelines.ids import digest_value
-from pipelines.run.runner import run_record_shards
 from pipelines.run.shards import ShardInput, ShardRows, write_shard
 from pipelines.run.workspace import StageFolder
 from pipelines.services.clients.chat import OpenAIChat
@@ -34,6 +33,7 @@ from schemas.tasks import AnswerReply
 from tests.benchmarks.measured import Measured, read_peak
 from tests.benchmarks.peers.prompts import SYSTEM, make_prompts
 from tests.mock_openai import start_mock
+from tests.record_shards import run_record_shards
 
 ROWS = 20_000
 PEER_ROWS = 4_000

@@ -29,7 +29,6 @@ from pipelines.cli.commands import load_config
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.run.assembly import Assembly
-from pipelines.run.runner import run_record_shards
 from pipelines.run.shards import read_rows
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.clients.sqlite import connect_replies
@@ -40,6 +39,7 @@ from schemas.datasets import Enhancement, Split
 from tests.benchmarks.measured import Measured, read_peak
 from tests.chaos.driving import ROOT, make_command
 from tests.mock_teacher import Manner, start_teacher
+from tests.record_shards import run_record_shards
 
 ATTEMPTS = 5
 SPLITS = get_args(Split)

@@ -21,12 +21,13 @@ from pipelines.corpus.scan import render_article
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.texts import split_passages
 from pipelines.run.assembly import Assembly
-from pipelines.run.runner import PlannedStage, list_sources, run_record_shards
+from pipelines.run.runner import PlannedStage
 from pipelines.run.workspace import Workspace
 from tests.benchmarks.measured import Measured
 from tests.benchmarks.rollouts import Stalls
 from tests.benchmarks.search import THREADS, draw_passages
 from tests.chaos.driving import ROOT, list_settings, make_command
+from tests.record_shards import run_record_shards
 
 PASSAGES = 2_000_000
 SETTINGS = ("corpus.generate.entities=8000",)
@@ -64,7 +65,7 @@ def time_callbacks(plan: PlannedStage, passages: int) -> list[Measured]:
     """Run the shards of a stage and return the rows of the table."""
     source, stalls = plan.sources[0].folder.read_manifest(), Stalls()
     assert source is not None
-    sources = list_sources(plan, range(len(source.shards)))
+    sources = [(each.shard, plan.sources[0].folder.part(each.shard)) for each in source.shards]
     started, spent = time.perf_counter(), time.process_time()
     with stalls.watch():
         run_record_shards(plan.stage, plan.folder, sources, plan.in_flight)  # type: ignore[arg-type]

@@ -1,14 +1,17 @@
 import inspect
 import pickle
+from pathlib import Path
 
 import pytest
 
 from pipelines import errors
 from pipelines.errors import (
     BudgetSpent,
+    Busy,
     ConfigError,
     ConservationError,
     CorruptInput,
+    Damaged,
     GateNotMet,
     RateLimited,
     RecordFailed,
@@ -17,6 +20,7 @@ from pipelines.errors import (
     Unavailable,
     UnusableReplies,
 )
+from pipelines.services.clients.replies import Busy as StoreBusy
 from pipelines.services.protocols import QueryTimeout
 
 
@@ -41,6 +45,7 @@ MADE = (
     SynthError("what"),
     ConfigError("what"),
     CorruptInput("what"),
+    Damaged(Path("stages/part-00000.parquet"), "is missing"),
     RecordFailed("parse-timeout", "it took too long"),
     ServiceError("what"),
     RateLimited("slow down", 7.5),
@@ -48,6 +53,8 @@ MADE = (
     QueryTimeout("what"),
     Unavailable("what"),
     UnusableReplies("what"),
+    Busy("what"),
+    StoreBusy("what"),
     GateNotMet("what"),
     ConservationError("what"),
 )
@@ -72,7 +79,7 @@ def test_every_error_there_is_has_been_seen_to_travel():
 
 def test_every_error_of_the_module_is_one_of_synth():
     found = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if cls.__module__ == errors.__name__]
-    assert len(found) == 12
+    assert len(found) == 13
     assert all(issubclass(cls, SynthError) for cls in found)
 
 

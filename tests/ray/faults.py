@@ -30,6 +30,8 @@ LEG = 5
 """Faults that one workspace lives through."""
 LONGEST = 400.0
 """Seconds in which a run ends by itself."""
+LATEST = 30.0
+"""Most seconds before a fault; a run that Prefect's worker starts begins later than a command."""
 FULL_FOR = 6.0
 """Seconds for which the shared folder stays full."""
 MOST_RUNS = 5
@@ -146,9 +148,9 @@ def run_to_end(cluster: Cluster, parameters: Mapping[str, Any]) -> int:
     return child.wait(timeout=LONGEST)
 
 
-def wait_to_strike(cluster: Cluster, child: "subprocess.Popen[bytes]", rng: random.Random) -> None:
+def wait_to_strike(cluster: Cluster, child: "subprocess.Popen[bytes]", rng: random.Random, longest: float) -> None:
     """Wait for a random time of a run, more often than not one at which requests are under way."""
-    amid, until = rng.random() < 0.7, time.monotonic() + rng.uniform(5.0, 30.0)
+    amid, until = rng.random() < 0.7, time.monotonic() + rng.uniform(5.0, longest)
     while child.poll() is None and time.monotonic() < until:
         if amid and cluster.count_requests()["in_flight"]:
             time.sleep(rng.uniform(0.0, 4.0))
@@ -164,7 +166,7 @@ def endure(cluster: Cluster, faults: Faults, kinds: Sequence[str], parameters: M
         child = cluster.run_by_worker(parameters) if by_worker else cluster.run(parameters)
         leg.runs, idle = leg.runs + 1, idle + 1
         while waiting and child.poll() is None and (waiting[0] == BY_WORKER) == by_worker:
-            wait_to_strike(cluster, child, faults.rng)
+            wait_to_strike(cluster, child, faults.rng, LATEST * (2 if by_worker else 1))
             in_flight = cluster.count_requests()["in_flight"]
             if child.poll() is None and faults.kinds[waiting[0]]():
                 leg.strikes.append(Strike(waiting.pop(0), max(in_flight, cluster.count_requests()["in_flight"])))

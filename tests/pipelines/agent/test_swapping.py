@@ -20,6 +20,9 @@ class OtherPictures:
     def __getattr__(self, name):
         return getattr(self.corpus, name)
 
+    def table(self, name):
+        return self.folder / f"{name}.parquet"
+
     def image(self, file):
         return replace(self.corpus.image(file), **self.changes)
 

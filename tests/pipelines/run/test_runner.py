@@ -19,13 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.errors import ConservationError, CorruptInput, GateNotMet, RateLimited, RecordFailed, Unavailable
-from pipelines.run.runner import Batch, RecordRunner, run_record_shards, run_source_stage
+from pipelines.run.runner import Batch, RecordRunner, run_source_stage
 from pipelines.run.shards import Origin, ShardInput, ShardRows, read_parts, read_rows, seal_stage, write_shard
 from pipelines.run.workspace import StageFolder
 from pipelines.services.metering import count_usage
 from schemas.base import Record, Rejection
 from schemas.datasets import Seed
 from schemas.manifest import ModelEntry, Usage
+from tests.record_shards import run_record_shards
 
 ORIGIN = Origin((), "", "")
 

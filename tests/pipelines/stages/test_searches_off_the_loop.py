@@ -9,9 +9,9 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.corpus.passages import PassageIndex
 from pipelines.corpus.store import Corpus
 from pipelines.run.assembly import Assembly
-from pipelines.run.runner import run_record_shards
 from pipelines.run.workspace import Workspace
 from tests.conftest import SETTINGS
+from tests.record_shards import run_record_shards
 
 GROWN = ('method="injection"', "injections.rounds=[1,2]", "injections.weights=[0.5,0.5]", "rewrites.near_misses=50")
 

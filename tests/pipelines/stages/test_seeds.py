@@ -89,6 +89,9 @@ class FakeCorpus:
     def article_nodes(self):
         return range(len(self.pages))
 
+    def table(self, name):
+        return self.folder / f"{name}.parquet"
+
     def page(self, node):
         return self.pages[node]
 
