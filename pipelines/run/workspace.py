@@ -20,6 +20,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TextIO, TypeVar
 from uuid import uuid4
@@ -256,7 +257,7 @@ class Workspace:
     def read_run(self) -> str:
         """Return the name of the run that holds the workspace, the same for all its processes; empty for none."""
         path = self.root / LOCK
-        return path.read_text(encoding="ascii") if path.is_file() else ""
+        return path.read_text(encoding="ascii", errors="replace") if path.is_file() else ""
 
     def _take_lock(self, descriptor: int, is_shared: bool) -> None:
         try:
@@ -283,7 +284,8 @@ class Workspace:
             with suppress(FileExistsError):
                 os.link(temp, path)
             temp.unlink()
-        return path.read_text(encoding="ascii")
+        # Whatever the file holds by now, its digest is a name.
+        return sha256(path.read_bytes()).hexdigest()[:32]
 
     def _probe(self) -> None:
         probe = self.root / ".probe"

@@ -551,7 +551,7 @@ ADDRESS = "address"
 def read_address(folder: Path) -> str:
     """Return the address of a workspace's replies as it was configured; empty for SQLite in the folder."""
     path = folder / ADDRESS
-    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
+    return path.read_text(encoding="utf-8", errors="replace").strip() if path.is_file() else ""
 
 
 def note_address(folder: Path, address: str) -> None:
