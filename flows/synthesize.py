@@ -25,7 +25,7 @@ from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner
 from prefect.utilities.annotations import quote
 
 from flows.artifacts import publish_artifacts
-from flows.cluster import RayPool
+from flows.cluster import RayPool, make_future
 from flows.zombies import succeed
 from pipelines.cli.commands import load_config, name_limits
 from pipelines.config.settings import RunConfig
@@ -220,7 +220,7 @@ class TaskRunnerPool:
     def submit(self, spec: WorkerSpec, span: Span) -> "Future[SpanReport]":
         """Have a worker run a span as a task run."""
         assert self._runner is not None
-        future: Future[SpanReport] = Future()
+        future = make_future()
         parameters = {"name": span.describe(), "spec": quote(spec), "span": quote(span)}
         self._runner.submit(make_span, parameters).add_done_callback(lambda told: _pass_on(told, future))
         return future
@@ -233,8 +233,6 @@ class TaskRunnerPool:
 
 
 def _pass_on(told: Any, future: "Future[SpanReport]") -> None:  # noqa: ANN401 - a Prefect future of any runner
-    if not future.set_running_or_notify_cancel():
-        return
     try:
         future.set_result(told.result())
     except SpanFailed as failed:

@@ -557,7 +557,7 @@ class RuntimeConfig(Section):
     address: str = Field(
         "",
         pattern=r"^([^\s:/]+:[0-9]+)?$",
-        description="ray: the cluster, as HOST:6379 where `ray start --head` runs; the run itself starts on a host of it",
+        description="ray: the cluster, as HOST:6379 where `ray start --head` runs; a run starts on a host of it",
     )
     corpora: str = Field(
         "",

@@ -144,6 +144,12 @@ class Node:
             self.start()
         return self.count_starts() > self.began
 
+    def switch_off(self) -> None:
+        """End everything here at once."""
+        self.host.switch_off()
+        if self.ray is not None:
+            self.ray.wait()
+
     def copy_corpora(self) -> None:
         """Give the host its own copies of corpora."""
         if self.corpora is not None:
@@ -281,7 +287,7 @@ def open_cluster(folder: Path, hosts: int = 2) -> Iterator[Cluster]:
         prefect.launch()
         stack.callback(prefect.kill)
         cluster = Cluster(folder, model, postgres, prefect)
-        stack.callback(lambda: [node.host.switch_off() for node in cluster.nodes if node.host.root.poll() is None])
+        stack.callback(lambda: [node.switch_off() for node in cluster.nodes if node.host.root.poll() is None])
         for number in range(hosts):
             cluster.add_node(("alpha", "beta", "gamma")[number], number + 2)
         prefect.wait()

@@ -14,11 +14,12 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event, Thread
 from typing import Any
 
 from tests.chaos.driving import SMALL, digest_outputs
@@ -57,7 +58,7 @@ class Strike:
 
     kind: str
     in_flight: int
-    """Requests under way at the model when it struck."""
+    """Most requests that were under way at the model at one moment of it."""
 
 
 @dataclass(slots=True)
@@ -111,7 +112,7 @@ class Faults:
 
     def cut_host(self) -> bool:
         """Switch off the host that is not the head."""
-        self.cluster.nodes[1].host.switch_off()
+        self.cluster.nodes[1].switch_off()
         return True
 
     def kill_prefect(self) -> bool:
@@ -158,6 +159,24 @@ def wait_to_strike(cluster: Cluster, child: "subprocess.Popen[bytes]", rng: rand
         time.sleep(0.1)
 
 
+@contextmanager
+def watching_requests(cluster: Cluster) -> Iterator[list[int]]:
+    """Note the most requests that were under way at one moment of the block."""
+    most, over = [cluster.count_requests()["in_flight"]], Event()
+
+    def watch() -> None:
+        while not over.wait(0.02):
+            most[0] = max(most[0], cluster.count_requests()["in_flight"])
+
+    watcher = Thread(target=watch)
+    watcher.start()
+    try:
+        yield most
+    finally:
+        over.set()
+        watcher.join()
+
+
 def endure(cluster: Cluster, faults: Faults, kinds: Sequence[str], parameters: Mapping[str, Any]) -> Leg:
     """Run the command until it ends well, with these faults on the way."""
     leg, waiting, began, idle = Leg(), list(kinds), time.monotonic(), 0
@@ -167,9 +186,10 @@ def endure(cluster: Cluster, faults: Faults, kinds: Sequence[str], parameters: M
         leg.runs, idle = leg.runs + 1, idle + 1
         while waiting and child.poll() is None and (waiting[0] == BY_WORKER) == by_worker:
             wait_to_strike(cluster, child, faults.rng, LATEST * (2 if by_worker else 1))
-            in_flight = cluster.count_requests()["in_flight"]
-            if child.poll() is None and faults.kinds[waiting[0]]():
-                leg.strikes.append(Strike(waiting.pop(0), max(in_flight, cluster.count_requests()["in_flight"])))
+            with watching_requests(cluster) as most:
+                struck = child.poll() is None and faults.kinds[waiting[0]]()
+            if struck:
+                leg.strikes.append(Strike(waiting.pop(0), most[0]))
                 say(f"{leg.strikes[-1].kind}, {leg.strikes[-1].in_flight} in flight")
                 idle = 0
                 cluster.mend()

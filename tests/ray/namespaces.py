@@ -97,7 +97,8 @@ class Host:
         command = ["unshare", *kinds, "sh", "-c", script]
         self.root = subprocess.Popen(command, env=os.environ | kept, stdout=subprocess.PIPE)
         assert self.root.stdout is not None
-        assert self.root.stdout.readline() == b"ready\n", f"{self.name}: no namespaces"
+        with self.root.stdout as said:
+            assert said.readline() == b"ready\n", f"{self.name}: no namespaces"
         cable = f"veth{self.number}"
         call("ip", "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", self.first)
         call("ip", "link", "set", cable, "master", BRIDGE)

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -77,7 +78,7 @@ def joined(cluster: Cluster, code: str = "") -> Iterator[Node]:
         yield node
     finally:
         cluster.nodes.remove(node)
-        node.host.switch_off()
+        node.switch_off()
         wait_for("that the cluster has noticed", lambda: cluster.count_nodes() == len(cluster.nodes))
 
 
@@ -108,10 +109,11 @@ def test_a_host_with_other_code_is_refused_by_name_before_it_writes(ordeal: Orde
         node.corpora = ordeal.seeds[0] / "corpus"
         node.copy_corpora()
         line = read_refusal(ordeal.cluster, parameters, "worker gamma")
-        assert "rollouts has the key" in line
-        (folder,) = (workspace / "stages" / "rollouts").iterdir()
-        assert folder.name in line
+        keys = re.search(r"rollouts has the key (\w+) here and (\w+) in the run", line)
+        assert keys is not None
+        assert not (workspace / "stages" / "rollouts" / keys[1]).exists()
     assert run_to_end(ordeal.cluster, parameters) == 0, ordeal.cluster.read_log()[-3000:]
+    assert (workspace / "stages" / "rollouts" / keys[2] / "manifest.json").is_file()
     assert digest_outputs(workspace) == ordeal.calm
 
 
