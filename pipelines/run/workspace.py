@@ -239,7 +239,7 @@ class Workspace:
             self._take_lock(lock.fileno(), bool(address))
             try:
                 self._probe()
-                name = self._read_name()
+                name = self._read_name() if address else "workspace"
             except OSError as error:
                 raise explain_os_error(error, f"workspace {self.root}") from error
             if address:
@@ -275,7 +275,7 @@ class Workspace:
         return f"workspace {self.root}: another run holds it; wait for it to end or use another --workspace"
 
     def _read_name(self) -> str:
-        """Return the workspace's own name, the same on every host; the first to claim it gives it one."""
+        """Return the name that tells the workspace from others of the database; the first to claim it gives it one."""
         path = self.root / NAME
         if not path.is_file():
             temp = make_temp_path(path)
