@@ -14,13 +14,14 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
 from typing import Any
+
+import psycopg
 
 from tests.chaos.driving import SMALL, digest_outputs
 from tests.ray.cluster import COPIES, Cluster, kill, make_workspace, open_cluster, wait_for
@@ -58,7 +59,7 @@ class Strike:
 
     kind: str
     in_flight: int
-    """Most requests that were under way at the model at one moment of it."""
+    """Requests that it cut off, or that were cut off since the fault before."""
 
 
 @dataclass(slots=True)
@@ -72,9 +73,18 @@ class Leg:
     """Files that are not those of the undisturbed run."""
     seconds: float = 0.0
 
+    cut_off: set[tuple[str, int]] = field(default_factory=set)
+    """Requests sent and not recorded when a fault struck or a run had ended: key, and which time of asking."""
+
+    def note_open(self, address: str) -> int:
+        """Note the requests that are in flight, and return how many are new."""
+        before = len(self.cut_off)
+        self.cut_off |= list_open(address)
+        return len(self.cut_off) - before
+
     @property
     def in_flight(self) -> int:
-        return sum(strike.in_flight for strike in self.strikes)
+        return len(self.cut_off)
 
 
 class Faults:
@@ -159,41 +169,30 @@ def wait_to_strike(cluster: Cluster, child: "subprocess.Popen[bytes]", rng: rand
         time.sleep(0.1)
 
 
-@contextmanager
-def watching_requests(cluster: Cluster) -> Iterator[list[int]]:
-    """Note the most requests that were under way at one moment of the block."""
-    most, over = [cluster.count_requests()["in_flight"]], Event()
-
-    def watch() -> None:
-        while not over.wait(0.02):
-            most[0] = max(most[0], cluster.count_requests()["in_flight"])
-
-    watcher = Thread(target=watch)
-    watcher.start()
-    try:
-        yield most
-    finally:
-        over.set()
-        watcher.join()
+def list_open(address: str) -> set[tuple[str, int]]:
+    """Return the requests that were sent and have no recorded reply: a key, and how often it was asked by now."""
+    asked = "SELECT key, count(*) FROM asks WHERE key NOT IN (SELECT key FROM replies) GROUP BY key"
+    with psycopg.connect(address) as connection:
+        exists = connection.execute("SELECT to_regclass('asks')").fetchone()
+        return set(connection.execute(asked).fetchall()) if exists is not None and exists[0] else set()
 
 
-def endure(cluster: Cluster, faults: Faults, kinds: Sequence[str], parameters: Mapping[str, Any]) -> Leg:
+def endure(faults: Faults, kinds: Sequence[str], parameters: Mapping[str, Any], address: str) -> Leg:
     """Run the command until it ends well, with these faults on the way."""
-    leg, waiting, began, idle = Leg(), list(kinds), time.monotonic(), 0
+    cluster, leg, waiting, began, idle = faults.cluster, Leg(), list(kinds), time.monotonic(), 0
     while idle < MOST_RUNS:
         by_worker = waiting[:1] == [BY_WORKER]
         child = cluster.run_by_worker(parameters) if by_worker else cluster.run(parameters)
         leg.runs, idle = leg.runs + 1, idle + 1
         while waiting and child.poll() is None and (waiting[0] == BY_WORKER) == by_worker:
             wait_to_strike(cluster, child, faults.rng, LATEST * (2 if by_worker else 1))
-            with watching_requests(cluster) as most:
-                struck = child.poll() is None and faults.kinds[waiting[0]]()
-            if struck:
-                leg.strikes.append(Strike(waiting.pop(0), most[0]))
+            if child.poll() is None and faults.kinds[waiting[0]]():
+                leg.strikes.append(Strike(waiting.pop(0), leg.note_open(address)))
                 say(f"{leg.strikes[-1].kind}, {leg.strikes[-1].in_flight} in flight")
                 idle = 0
                 cluster.mend()
         code = child.wait(timeout=LONGEST)
+        leg.note_open(address)
         say(f"run {leg.runs} ended {code}")
         cluster.mend()
         if code == 0:
@@ -225,9 +224,10 @@ class Ordeal:
         """Run a leg in a workspace of its own."""
         workspace = SHARED / f"leg-{number}"
         shutil.copytree(self.seeds[number % len(self.seeds)], workspace)
-        parameters = make_parameters(self.cluster, workspace, *name_store(self.cluster))
+        (store,) = name_store(self.cluster)
         self.cluster.forget_requests()
-        leg = endure(self.cluster, Faults(self.cluster, rng), kinds, parameters)
+        parameters, address = make_parameters(self.cluster, workspace, store), store.partition("=")[2]
+        leg = endure(Faults(self.cluster, rng), kinds, parameters, address)
         leg.paid_twice = self.cluster.count_requests()["paid_duplicates"]
         made = digest_outputs(workspace)
         leg.differing = sorted(name for name in made.keys() | self.calm if made.get(name) != self.calm.get(name))
