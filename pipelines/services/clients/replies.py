@@ -558,13 +558,20 @@ def note_address(folder: Path, address: str) -> None:
     """Note where the replies of a workspace are, for commands that read no configuration.
 
     Raises:
-        ConfigError: if they are in PostgreSQL and no address is given: all would be paid again.
+        ConfigError: if they are in the other kind of store until now: all would be paid again.
     """
     before = read_address(folder)
     if before and not address:
         raise ConfigError(
             f"the workspace's replies are in PostgreSQL, {before}: set replies.address to it; or remove "
             f"{folder / ADDRESS} to begin a new store, and pay for all again"
+        )
+    from pipelines.services.clients.sqlite import FILE
+
+    if address and not before and (folder / FILE).is_file():
+        raise ConfigError(
+            f"the workspace's replies are in {folder / FILE}, and PostgreSQL has none of them: all would be paid "
+            "again; leave replies.address empty, or move that file away to begin a new store"
         )
     if address != before:
         write_text(folder / ADDRESS, f"{address}\n")
