@@ -28,7 +28,7 @@ from uuid import uuid4
 from pydantic import BaseModel, ValidationError
 
 from pipelines.checksums import read_note, seal_note
-from pipelines.errors import Busy, ConfigError, Damaged
+from pipelines.errors import ConfigError, Damaged, WorkspaceBusy
 from pipelines.files import FULL, clear_temps, explain_os_error, make_temp_path, replacing, write_text
 from pipelines.services.clients.replies import read_address
 from schemas.manifest import Manifest, ShardSidecar, Usage
@@ -226,7 +226,7 @@ class Workspace:
 
         Raises:
             ConfigError: if the folder cannot be written, or its file system cannot rename or lock.
-            Busy: if another run holds it.
+            WorkspaceBusy: if another run holds it.
             Unavailable: if the disk is full.
         """
         try:
@@ -263,7 +263,7 @@ class Workspace:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise Busy(self._explain_busy()) from error
+            raise WorkspaceBusy(self._explain_busy()) from error
         except OSError as error:
             if not is_shared:
                 raise ConfigError(

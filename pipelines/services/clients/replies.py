@@ -64,7 +64,7 @@ class Table(Enum):
     FAILURES = ("failures (key, backend, failed, error)", "")
 
 
-class Busy(Unavailable):
+class StoreBusy(Unavailable):
     """The database is held by others, or away for the moment: the same transaction is tried again."""
 
 
@@ -104,7 +104,7 @@ class Ledger(RunTables):
 
     @abstractmethod
     def explain(self, error: Exception) -> SynthError:
-        """Return what one of the database's errors stands for; :class:`Busy` if the same may succeed soon."""
+        """Return what one of the database's errors stands for; :class:`StoreBusy` if the same may succeed soon."""
 
     @abstractmethod
     def close(self) -> None:
@@ -124,7 +124,7 @@ def try_patiently(ledger: Ledger, call: Callable[[], T], patience: float) -> T:
             return call()
         except ledger.errors as error:
             explained = ledger.explain(error)
-            if not isinstance(explained, Busy) or time.monotonic() > deadline:
+            if not isinstance(explained, StoreBusy) or time.monotonic() > deadline:
                 raise explained from error
         time.sleep(RETRY)
 
