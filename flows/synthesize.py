@@ -29,7 +29,7 @@ from flows.cluster import RayPool, make_future
 from flows.zombies import succeed
 from pipelines.cli.commands import load_config, name_limits
 from pipelines.config.settings import RunConfig
-from pipelines.errors import Busy, SynthError
+from pipelines.errors import SynthError, WorkspaceBusy
 from pipelines.run.corpora import count_cores
 from pipelines.run.endings import naming_endings
 from pipelines.run.loop import RunRequest, run_request
@@ -114,7 +114,7 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
 def name_ending(error: SynthError) -> State[Any]:
     """Return the state of a run that ends early: an expected failure needs its words and no traceback."""
     said = mask_keys(str(error))
-    if isinstance(error, Busy):
+    if isinstance(error, WorkspaceBusy):
         # Nothing is wrong: the run that holds the workspace makes what this one would have made.
         return Completed(name=SKIPPED, message=said)
     error.args = (said,)

@@ -12,7 +12,7 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Crashed
 
-from pipelines.errors import Busy
+from pipelines.errors import WorkspaceBusy
 from pipelines.files import write_text
 from pipelines.run.workspace import Workspace
 
@@ -42,7 +42,7 @@ def close_left_run(workspace: Workspace) -> UUID | None:
     try:
         with workspace.claim():
             return _close_noted(workspace.root / "flow-run.txt", None)
-    except Busy:
+    except WorkspaceBusy:
         return None
 
 

@@ -13,7 +13,7 @@
     │   ├── QueryTimeout     no complete reply came: ask for less
     │   └── Unavailable      a service, disk or lock is unavailable; stop, run again to continue (exit 3)
     │       ├── UnusableReplies   a model answers, but with nothing that can be used
-    │       └── Busy              another run holds the workspace
+    │       └── WorkspaceBusy     another run holds the workspace
     ├── GateNotMet           a verification or quality gate is not met (exit 1)
     └── ConservationError    rows were lost or invented: a defect of synth itself, never caught (exit 4)
 
@@ -101,7 +101,7 @@ class UnusableReplies(Unavailable):
     """Most replies of a model cannot be used: a fault of the service until the opposite is shown."""
 
 
-class Busy(Unavailable):
+class WorkspaceBusy(Unavailable):
     """Another run holds the workspace."""
 
 

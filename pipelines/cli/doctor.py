@@ -129,7 +129,7 @@ def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> Ex
     findings = [
         *_look_at_software(),
         *_look_at_input(config),
-        _look_at_workspace(workspace),
+        _look_at_workspace(workspace, config.replies.address),
         *_look_at_ledger(workspace, config.replies.address),
         _look_at_disk(config, workspace),
         *_look_at_prompts(config),
@@ -185,7 +185,7 @@ def _look_at_prompts(config: RunConfig) -> list[Finding]:
     return [_try("prompts", lambda: f"{check_prompts(folder)} replaced by those in {folder}")] if folder else []
 
 
-def _look_at_workspace(workspace: Workspace) -> Finding:
+def _look_at_workspace(workspace: Workspace, address: str) -> Finding:
     root, place = workspace.root, _find_place(workspace.root)
     if place != root:
         if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
@@ -193,7 +193,7 @@ def _look_at_workspace(workspace: Workspace) -> Finding:
         why = "cannot be written to" if place.is_dir() else "is no folder"
         return Finding("workspace", "problem", f"{root}: {place} {why}; choose another --workspace")
     try:
-        with workspace.claim():
+        with workspace.claim(address):
             return Finding("workspace", "ok", f"{root}: free, and its file system renames and locks")
     except SynthError as error:
         return Finding("workspace", "problem", str(error))

@@ -198,7 +198,13 @@ def open_copy(wanted: InputEntry, workspace: Workspace, copies: str) -> Corpus:
             f"host {host}: corpus {folder} {state}, and the run needs {wanted.digest[:12]}; copy it there: "
             f"rsync -a --delete {original}/ {host}:{folder}/"
         )
-    corpus = Corpus.open(folder)
+    try:
+        corpus = Corpus.open(folder)
+    except Damaged as error:
+        raise ConfigError(
+            f"host {host}: {error.path}: {error.what}; copy the corpus again: "
+            f"rsync -a --checksum --delete {original}/ {host}:{folder}/"
+        ) from error
     pictures = corpus.manifest.images_dir
     corpus.manifest = replace(corpus.manifest, images_dir=pictures and str((original / pictures).resolve()))
     return corpus

@@ -152,7 +152,7 @@ def run_request(
 
     Raises:
         ConfigError: if configuration or input is wrong; nothing was written that a later run would trust.
-        Busy: if another run holds the workspace.
+        WorkspaceBusy: if another run holds the workspace.
         Unavailable: if a disk is full, or a service is unavailable.
         BudgetSpent: if the budget is spent; all paid replies are recorded.
         GateNotMet: if a stage failed all its rows, or too many answers are unscored.

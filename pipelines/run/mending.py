@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from pipelines.agent.observations import shrink_picture
 from pipelines.corpus.store import Corpus
-from pipelines.errors import ConfigError, Damaged, RecordFailed
+from pipelines.errors import ConfigError, CorruptInput, Damaged, RecordFailed
 from pipelines.files import remove_whole, write_bytes
 from pipelines.ids import digest_bytes
 from pipelines.run.integrity import (
@@ -56,7 +56,7 @@ def run_mending(workspace: Workspace, run: Callable[[], T], say: Say) -> T:
         say: told of each file.
 
     Raises:
-        Damaged: if the file is none that a run makes, or files go on being damaged.
+        CorruptInput: if the file is none that a run makes, or files go on being damaged.
     """
     _mend_notes(workspace, say)
     for _ in range(TRIES - 1):
@@ -64,7 +64,9 @@ def run_mending(workspace: Workspace, run: Callable[[], T], say: Say) -> T:
             return run()
         except Damaged as error:
             if not _take_away(workspace, error.path):
-                raise
+                raise CorruptInput(
+                    f"{error.path}: {error.what}; it is no file of this workspace: copy it again, or build it again"
+                ) from error
             say(str(error))
     return run()
 

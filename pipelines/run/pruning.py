@@ -26,6 +26,7 @@ from pipelines.run.underway import place_progress
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.clients.replies import read_address
 from pipelines.services.clients.sqlite import FILE, connect_replies, explain_sqlite_error
+from schemas.manifest import ShardSidecar
 
 Kind = Literal["stages", "corpora", "worlds", "pictures", "logs", "replies"]
 StageKey = tuple[str, str]
@@ -242,7 +243,7 @@ def _find_replies(
     unknown = [folder.path for folder in kept if not _knows_replies(folder)]
     why = "only stages that go have used them" + ("" if named else ", and they were paid for: say --replies")
     if unknown:
-        why = f"{unknown[0].parent.name}/{unknown[0].name} is not finished and may use them: finish that run first"
+        why = f"{unknown[0].parent.name}/{unknown[0].name} is not finished or damaged, and may use them: run it first"
     goes = named and not unknown
     return Leftover("replies", "replies", len(found), sum(found.values()), why, goes, keys=frozenset(found))
 
@@ -254,12 +255,15 @@ def _read_notes(folders: Iterable[StageFolder]) -> Iterator[list[str]]:
 
 
 def _knows_replies(folder: StageFolder) -> bool:
-    """Say whether a stage is sealed and every shard of it noted the replies that it used."""
+    """Say whether a stage is sealed and every shard of it noted the replies that it used, in a note that is whole."""
     manifest = folder.read_manifest()
-    return manifest is not None and all(
-        folder.used(sidecar.shard).is_file() or not (sidecar.usage.calls or sidecar.usage.cached_calls)
-        for sidecar in manifest.shards
-    )
+    return manifest is not None and all(_is_noted(folder.used(sidecar.shard), sidecar) for sidecar in manifest.shards)
+
+
+def _is_noted(note: Path, sidecar: ShardSidecar) -> bool:
+    if not note.is_file():
+        return not (sidecar.usage.calls or sidecar.usage.cached_calls)
+    return sidecar.used is None or digest_file(note) == sidecar.used.sha256
 
 
 def remove_replies(store: sqlite3.Connection) -> None:

@@ -20,6 +20,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TextIO, TypeVar
 from uuid import uuid4
@@ -27,7 +28,7 @@ from uuid import uuid4
 from pydantic import BaseModel, ValidationError
 
 from pipelines.checksums import read_note, seal_note
-from pipelines.errors import Busy, ConfigError, Damaged
+from pipelines.errors import ConfigError, Damaged, WorkspaceBusy
 from pipelines.files import FULL, clear_temps, explain_os_error, make_temp_path, replacing, write_text
 from pipelines.services.clients.replies import read_address
 from schemas.manifest import Manifest, ShardSidecar, Usage
@@ -225,7 +226,7 @@ class Workspace:
 
         Raises:
             ConfigError: if the folder cannot be written, or its file system cannot rename or lock.
-            Busy: if another run holds it.
+            WorkspaceBusy: if another run holds it.
             Unavailable: if the disk is full.
         """
         try:
@@ -238,7 +239,7 @@ class Workspace:
             self._take_lock(lock.fileno(), bool(address))
             try:
                 self._probe()
-                name = self._read_name()
+                name = self._read_name() if address else "workspace"
             except OSError as error:
                 raise explain_os_error(error, f"workspace {self.root}") from error
             if address:
@@ -256,13 +257,13 @@ class Workspace:
     def read_run(self) -> str:
         """Return the name of the run that holds the workspace, the same for all its processes; empty for none."""
         path = self.root / LOCK
-        return path.read_text(encoding="ascii") if path.is_file() else ""
+        return path.read_text(encoding="ascii", errors="replace") if path.is_file() else ""
 
     def _take_lock(self, descriptor: int, is_shared: bool) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise Busy(self._explain_busy()) from error
+            raise WorkspaceBusy(self._explain_busy()) from error
         except OSError as error:
             if not is_shared:
                 raise ConfigError(
@@ -274,7 +275,7 @@ class Workspace:
         return f"workspace {self.root}: another run holds it; wait for it to end or use another --workspace"
 
     def _read_name(self) -> str:
-        """Return the workspace's own name, the same on every host; the first to claim it gives it one."""
+        """Return the name that tells the workspace from others of the database; the first to claim it gives it one."""
         path = self.root / NAME
         if not path.is_file():
             temp = make_temp_path(path)
@@ -283,7 +284,8 @@ class Workspace:
             with suppress(FileExistsError):
                 os.link(temp, path)
             temp.unlink()
-        return path.read_text(encoding="ascii")
+        # Whatever the file holds by now, its digest is a name.
+        return sha256(path.read_bytes()).hexdigest()[:32]
 
     def _probe(self) -> None:
         probe = self.root / ".probe"

@@ -19,6 +19,7 @@ from tests.benchmarks import (
     difficulty,
     dump,
     encoding,
+    engines,
     faults,
     fetching,
     graph,
@@ -60,6 +61,7 @@ SECTIONS: Mapping[str, Callable[[Path], list[Measured]]] = {
     "stalls": stalls.measure,
     "trajectories": trajectories.measure,
     "workers": workers.measure,
+    "engines": engines.measure,
 }
 TITLES = {
     "demo": "What a user of the demo waits for",
@@ -83,6 +85,7 @@ TITLES = {
     "stalls": "How long groundings keeps the event loop over two million passages",
     "trajectories": "What the stage trajectories holds in memory",
     "workers": "What a second process saves",
+    "engines": "What Prefect adds to a run",
     "paper": "On paper: 200,000 seeds and 36,000 trajectories on English Wikipedia",
 }
 

@@ -361,6 +361,9 @@ def test_a_workspace_that_keeps_its_replies_there_does_not_begin_anew_without_th
     assert not list(tmp_path.glob("*.db"))
     with pytest.raises(ConfigError, match="in PostgreSQL"):
         repair_ledger(tmp_path)
+    open_replies(tmp_path / "local").close()
+    with pytest.raises(ConfigError, match=r"leave replies\.address empty"):
+        open_replies(tmp_path / "local", address)
 
 
 @pytest.mark.postgres

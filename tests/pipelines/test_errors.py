@@ -7,7 +7,6 @@ import pytest
 from pipelines import errors
 from pipelines.errors import (
     BudgetSpent,
-    Busy,
     ConfigError,
     ConservationError,
     CorruptInput,
@@ -19,8 +18,9 @@ from pipelines.errors import (
     SynthError,
     Unavailable,
     UnusableReplies,
+    WorkspaceBusy,
 )
-from pipelines.services.clients.replies import Busy as StoreBusy
+from pipelines.services.clients.replies import StoreBusy
 from pipelines.services.protocols import QueryTimeout
 
 
@@ -53,7 +53,7 @@ MADE = (
     QueryTimeout("what"),
     Unavailable("what"),
     UnusableReplies("what"),
-    Busy("what"),
+    WorkspaceBusy("what"),
     StoreBusy("what"),
     GateNotMet("what"),
     ConservationError("what"),

@@ -18,14 +18,13 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any, ClassVar
 
-from pipelines.errors import Busy as WorkspaceBusy
-from pipelines.errors import ConfigError, CorruptInput, SynthError, Unavailable
+from pipelines.errors import ConfigError, CorruptInput, SynthError, Unavailable, WorkspaceBusy
 from pipelines.services.clients.replies import (
     PATIENCE,
     RETRY,
-    Busy,
     Ledger,
     Row,
+    StoreBusy,
     Table,
     open_row,
     try_patiently,
@@ -226,7 +225,7 @@ class PostgresLedger(Ledger):
         if error.sqlstate is None and any(refusal in said for refusal in REFUSALS):
             return ConfigError(f"{self.name}: {said}; see replies.address")
         if isinstance(error, psycopg.OperationalError | errors.DeadlockDetected):
-            return Busy(f"{self.name}: {said}; see that it runs, then run again")
+            return StoreBusy(f"{self.name}: {said}; see that it runs, then run again")
         if isinstance(error, errors.InsufficientPrivilege | errors.UndefinedTable | errors.UndefinedColumn):
             return ConfigError(f"{self.name}: {said}; replies.address needs a user who may make and change its tables")
         raise error
@@ -234,6 +233,9 @@ class PostgresLedger(Ledger):
     def close(self) -> None:
         """Close the connection; all claims end."""
         if self._connection is not None:
+            # They end with the connection, too; this leaves no rows behind.
+            with suppress(psycopg.Error):
+                self._connection.execute("DELETE FROM claims WHERE owner = %s", (self.owner,))
             self._connection.close()
         self.held.clear()
 
@@ -276,7 +278,7 @@ def hold_claim(address: str, key: str, busy: str) -> Iterator[None]:
     """Hold a claim for the block, with a connection of its own.
 
     Raises:
-        Busy: with the text ``busy`` if another process holds it.
+        WorkspaceBusy: with the text ``busy`` if another process holds it.
         Unavailable: if the database is away.
     """
     ledger, ended = open_postgres(address), Event()

@@ -64,7 +64,7 @@ class Table(Enum):
     FAILURES = ("failures (key, backend, failed, error)", "")
 
 
-class Busy(Unavailable):
+class StoreBusy(Unavailable):
     """The database is held by others, or away for the moment: the same transaction is tried again."""
 
 
@@ -104,7 +104,7 @@ class Ledger(RunTables):
 
     @abstractmethod
     def explain(self, error: Exception) -> SynthError:
-        """Return what one of the database's errors stands for; :class:`Busy` if the same may succeed soon."""
+        """Return what one of the database's errors stands for; :class:`StoreBusy` if the same may succeed soon."""
 
     @abstractmethod
     def close(self) -> None:
@@ -124,7 +124,7 @@ def try_patiently(ledger: Ledger, call: Callable[[], T], patience: float) -> T:
             return call()
         except ledger.errors as error:
             explained = ledger.explain(error)
-            if not isinstance(explained, Busy) or time.monotonic() > deadline:
+            if not isinstance(explained, StoreBusy) or time.monotonic() > deadline:
                 raise explained from error
         time.sleep(RETRY)
 
@@ -551,20 +551,27 @@ ADDRESS = "address"
 def read_address(folder: Path) -> str:
     """Return the address of a workspace's replies as it was configured; empty for SQLite in the folder."""
     path = folder / ADDRESS
-    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
+    return path.read_text(encoding="utf-8", errors="replace").strip() if path.is_file() else ""
 
 
 def note_address(folder: Path, address: str) -> None:
     """Note where the replies of a workspace are, for commands that read no configuration.
 
     Raises:
-        ConfigError: if they are in PostgreSQL and no address is given: all would be paid again.
+        ConfigError: if they are in the other kind of store until now: all would be paid again.
     """
     before = read_address(folder)
     if before and not address:
         raise ConfigError(
             f"the workspace's replies are in PostgreSQL, {before}: set replies.address to it; or remove "
             f"{folder / ADDRESS} to begin a new store, and pay for all again"
+        )
+    from pipelines.services.clients.sqlite import FILE
+
+    if address and not before and (folder / FILE).is_file():
+        raise ConfigError(
+            f"the workspace's replies are in {folder / FILE}, and PostgreSQL has none of them: all would be paid "
+            "again; leave replies.address empty, or move that file away to begin a new store"
         )
     if address != before:
         write_text(folder / ADDRESS, f"{address}\n")

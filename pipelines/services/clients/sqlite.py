@@ -21,7 +21,7 @@ import xxhash
 
 from pipelines.errors import ConfigError, CorruptInput, Unavailable
 from pipelines.files import check_shared_memory, explain_os_error, replacing
-from pipelines.services.clients.replies import REPAIR, Busy, Ledger, Row, Table, open_row, sum_row
+from pipelines.services.clients.replies import REPAIR, Ledger, Row, StoreBusy, Table, open_row, sum_row
 from pipelines.services.clients.turns import RUN_TABLES
 
 FILE = "replies.db"
@@ -169,7 +169,7 @@ class SqliteLedger(Ledger):
         """Return the synth error of one of SQLite's."""
         assert isinstance(error, sqlite3.Error)
         explained = explain_sqlite_error(error, self.name)
-        return Busy(str(explained)) if is_busy(error) else explained
+        return StoreBusy(str(explained)) if is_busy(error) else explained
 
     def close(self) -> None:
         """Close the file; all claims end."""

@@ -98,9 +98,6 @@ class FakeCorpus:
     def image(self, file):
         return self.images.get(file)
 
-    def table(self, name):
-        return self.folder / f"{name}.parquet"
-
 
 def draw(*changes, gate=GATE, limit=0, seed=1):
     """Return what the stage makes of pages with these changes."""
