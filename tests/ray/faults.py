@@ -220,6 +220,14 @@ class Ordeal:
     seeds: tuple[Path, ...]
     """Workspaces with the corpus alone and with all stages before rollouts: what legs begin with, in turn."""
 
+    def try_legs(self, kinds: Sequence[str], rng: random.Random) -> list[Leg]:
+        """Run legs until all faults have struck: a run may end before all of its own have."""
+        legs: list[Leg] = []
+        while left := kinds[sum(len(leg.strikes) for leg in legs) :]:
+            legs.append(self.try_leg(len(legs), left[:LEG], rng))
+            say(f"leg {len(legs)}: paid twice {legs[-1].paid_twice}, differing {legs[-1].differing[:3]}")
+        return legs
+
     def try_leg(self, number: int, kinds: Sequence[str], rng: random.Random) -> Leg:
         """Run a leg in a workspace of its own."""
         workspace = SHARED / f"leg-{number}"
@@ -294,10 +302,7 @@ def main() -> None:
         ordeal = prepare(cluster)
         say(f"undisturbed: {ordeal.requests} requests, {len(ordeal.calm)} files")
         kinds = draw_kinds(given.faults, list(Faults(cluster, rng).kinds), rng)
-        legs = []
-        for number in range(0, len(kinds), LEG):
-            legs.append(ordeal.try_leg(number // LEG, kinds[number : number + LEG], rng))
-            say(f"leg {number // LEG}: paid twice {legs[-1].paid_twice}, differing {legs[-1].differing[:3]}")
+        legs = ordeal.try_legs(kinds, rng)
     say(f"\n{write_table(legs)}")
 
 

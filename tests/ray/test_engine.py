@@ -14,7 +14,7 @@ import pytest
 
 from tests.chaos.driving import call, digest_outputs, make_run
 from tests.ray.cluster import Cluster, Node, wait_for
-from tests.ray.faults import LEG, Faults, Ordeal, draw_kinds, make_parameters, name_store, run_to_end, write_table
+from tests.ray.faults import Faults, Ordeal, draw_kinds, make_parameters, name_store, run_to_end, write_table
 from tests.ray.namespaces import ROOT, SHARED
 
 pytestmark = pytest.mark.ray
@@ -120,7 +120,7 @@ def test_a_host_with_other_code_is_refused_by_name_before_it_writes(ordeal: Orde
 def test_after_faults_the_same_command_ends_with_the_undisturbed_bytes(ordeal: Ordeal) -> None:
     rng = random.Random(int(os.environ.get("SYNTH_RAY_SEED", "11")))
     kinds = draw_kinds(FAULTS, list(Faults(ordeal.cluster, rng).kinds), rng)
-    legs = [ordeal.try_leg(first // LEG, kinds[first : first + LEG], rng) for first in range(0, len(kinds), LEG)]
+    legs = ordeal.try_legs(kinds, rng)
     sys.stdout.write(f"\n{write_table(legs)}\n")
     assert sum(len(leg.strikes) for leg in legs) == FAULTS
     assert [leg.differing for leg in legs] == [[] for _ in legs]
