@@ -19,6 +19,9 @@ class Quiet:
     def advance(self, done):
         return
 
+    def note(self, text):
+        return
+
     def finish(self, summary):
         return
 

@@ -356,7 +356,7 @@ def test_a_changed_or_missing_file_is_not_returned(store):
     store.path(picture.sha256, "jpg").unlink()
     with pytest.raises(CorruptInput, match=r"Kelm\.jpg"):
         store.read(picture)
-    with pytest.raises(CorruptInput, match="bring it back"):
+    with pytest.raises(CorruptInput, match="and a row needs it"):
         store.load(picture.sha256)
 
 
