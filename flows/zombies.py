@@ -47,15 +47,22 @@ def close_left_run(workspace: Workspace) -> UUID | None:
 
 
 def _close_noted(note: Path, successor: UUID | None) -> UUID | None:
-    if not note.is_file():
+    if (noted := _read_note(note)) is None:
         return None
-    noted = UUID(note.read_text().strip())
     with get_client(sync_client=True) as client:
         if noted == successor or not _stays_live(client, noted):
             return None
         message = "Its process is gone; the next run of its workspace found this out."
         client.set_flow_run_state(noted, Crashed(message=message), force=True)
     return noted
+
+
+def _read_note(note: Path) -> UUID | None:
+    """Return the run that a file names; None if it names none, as a file that a lost disk left empty."""
+    try:
+        return UUID(note.read_text(encoding="ascii").strip())
+    except (FileNotFoundError, ValueError):
+        return None
 
 
 def _stays_live(client: SyncPrefectClient, run: UUID) -> bool:
