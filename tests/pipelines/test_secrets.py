@@ -56,3 +56,35 @@ def test_no_command_echoes_a_key(setting, capsys, tmp_path):
     outcome = call_here(capsys, "run", "--set", setting.format(KEYS[0]), "--workspace", tmp_path / "workspace")
     assert outcome.code == 2
     assert KEYS[0] not in outcome.err + outcome.out
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://me:hush@db/synth",
+        "postgresql://me:hu/sh@db/synth",
+        "postgresql://me@db/synth?password=hush",
+        "postgresql://me@db/synth?sslmode=require&sslpassword=hush",
+        "postgresql://me@db/synth?p%61ssword=hush",
+    ],
+)
+def test_a_password_in_the_address_of_a_database_is_refused_and_never_echoed(address):
+    with pytest.raises(ConfigError, match=r"replies\.address: .*password") as refused:
+        make_config(read_recipe("demo"), [f"replies.address={address}"])
+    assert "hu" not in str(refused.value)
+
+
+@pytest.mark.parametrize("address", ["", "env:DB", "postgresql://me@db:5432/synth?sslmode=require"])
+def test_an_address_without_a_password_is_taken(address):
+    assert make_config(read_recipe("demo"), [f"replies.address={address}"]).replies.address == address
+
+
+def test_an_address_that_a_variable_holds_is_never_echoed(monkeypatch):
+    pytest.importorskip("psycopg")
+    from pipelines.services.clients.postgres import resolve_address
+
+    monkeypatch.setenv("DB", "postgresql://me:hu:sh@x@db/synth?nonsense=1")
+    with pytest.raises(ConfigError, match="no address of a PostgreSQL database") as refused:
+        resolve_address("env:DB")
+    assert "hu" not in str(refused.value)
+    assert refused.value.__suppress_context__
