@@ -139,24 +139,24 @@ def note_holder(workspace: Workspace) -> None:
 
 
 class RunLog(StringIO):
-    """A stream whose lines go to the log of the flow run."""
+    """A stream whose lines go to a log, without keys."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: Callable[[str], None]) -> None:
         super().__init__()
-        self._log: Callable[[str], None] = get_run_logger().info
-        # One line a request of Prefect's own client would hide ours.
-        logging.getLogger("httpx").setLevel(logging.WARNING)
+        self._log = log
 
     def write(self, text: str, /) -> int:
         """Log a line."""
         if text.strip():
-            self._log(text.rstrip("\n"))
+            self._log(mask_keys(text.rstrip("\n")))
         return len(text)
 
 
 def make_reporter() -> LogReporter:
     """Return what tells the run's progress to Prefect's log."""
-    return LogReporter(RunLog())
+    # One line a request of Prefect's own client would hide ours.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    return LogReporter(RunLog(get_run_logger().info))
 
 
 def make_executor(config: RunConfig) -> Executor:
@@ -179,9 +179,13 @@ async def _follow(progress: SpanProgress) -> None:
 
 
 @task(**_TASK)
-async def follow_span(name: str, progress: SpanProgress) -> None:
+async def follow_span(name: str, progress: SpanProgress) -> State[None] | None:
     """Be the task run of a span that the flow's own loop makes, and end as it ends."""
-    await progress.ended
+    try:
+        await progress.ended
+    except Exception as error:  # noqa: BLE001 - the flow raises it, once for all spans and with its traceback
+        return Failed(message=mask_keys(f"{type(error).__name__}: {error}"))
+    return None
 
 
 class SpanFailed(Exception):
@@ -192,7 +196,7 @@ class SpanFailed(Exception):
         self.report = report
 
     def __str__(self) -> str:
-        return str(self.report.error)
+        return mask_keys(str(self.report.error))
 
 
 @task(**_TASK)

@@ -9,6 +9,7 @@ _SHAPES = re.compile(
     r"|(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{30,}"  # Google
     r"|(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}"  # Amazon
     r"|(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+"  # a JSON web token
+    r"|(?<=://)[^\s/@:'\"]*:[^\s/@'\"]+(?=@)"  # user and password in an address
     r"|(?<=Bearer )[A-Za-z0-9._~+/=-]{16,}"
 )
 _ADDRESS = re.compile(r"(env:[A-Za-z_][A-Za-z0-9_]*|postgres(ql)?://([^\s:@/?#]+@)?[^\s@#]*)?")

@@ -31,6 +31,7 @@ from pipelines.run.underway import (
     read_runs,
 )
 from pipelines.run.workspace import Workspace
+from pipelines.secrets import mask_keys
 from pipelines.services.traffic import Traffic, open_traffic
 from schemas.manifest import ShardSidecar
 
@@ -205,7 +206,8 @@ class Pulse:
         """
         traffic = self.traffic
         waits = (
-            WaitProgress(place=w.place, cause=w.cause, since=w.since, requests=w.requests) for w in traffic.list_waits()
+            WaitProgress(place=w.place, cause=mask_keys(w.cause), since=w.since, requests=w.requests)
+            for w in traffic.list_waits()
         )
         news = {
             "heard": time.time(),

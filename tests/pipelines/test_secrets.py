@@ -27,7 +27,13 @@ def test_a_key_is_told_by_its_shape_wherever_it_stands(key):
         assert MASK in mask_keys(text)
 
 
-@pytest.mark.parametrize("text", ["task-based sk-learn", "a risk-free hf_model", "stages/seeds/0f3a", *NAMES])
+def test_user_and_password_in_an_address_are_masked():
+    assert mask_keys("postgresql://me:hush@db/synth is away") == f"postgresql://{MASK}@db/synth is away"
+
+
+@pytest.mark.parametrize(
+    "text", ["http://db:80/a@b", "task-based sk-learn", "a risk-free hf_model", "stages/seeds/0f3a", *NAMES]
+)
 def test_what_is_no_key_stays(text):
     assert mask_keys(text) == text
 

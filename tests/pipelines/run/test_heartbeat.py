@@ -17,9 +17,10 @@ from pipelines.run.metrics import render_metrics
 from pipelines.run.progress import SilentReporter
 from pipelines.run.underway import ProcessProgress, WorkProgress, find_host, place_progress, read_runs
 from pipelines.run.workspace import Workspace
+from pipelines.secrets import MASK
 from pipelines.services.clients.http import HttpClient, HttpRequest, NoConnection
 from pipelines.services.metering import count_usage
-from pipelines.services.traffic import Traffic, following_request, open_traffic
+from pipelines.services.traffic import Traffic, Waiting, following_request, open_traffic
 from schemas.manifest import Usage
 from tests.pipelines.run.test_progress import SIDECAR
 
@@ -203,6 +204,16 @@ def test_what_a_worker_waits_for_is_told_by_the_driver(workspace, quick):
         said = wait_until(lambda: listener.notes)[0]
     assert said.startswith("waiting 4")
     assert said.endswith(" s for http://a/v1 (no connection, 3 requests)")
+
+
+def test_what_is_waited_for_is_written_without_keys(workspace):
+    key = "sk-" + "a1B2" * 8
+    pulse = start_pulse(workspace, "r1", SilentReporter())
+    with open_traffic(pulse.traffic), Waiting() as waiting:
+        waiting.note("http://a/v1", f"{key} was refused")
+        pulse.write(False)
+        assert [wait.cause for wait in read_runs(workspace)[0].waits] == [f"{MASK} was refused"]
+    pulse.end()
 
 
 def test_requests_that_nobody_answers_wait_for_replies(workspace):
