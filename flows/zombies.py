@@ -40,7 +40,7 @@ def succeed(workspace: Workspace, run: UUID) -> UUID | None:
 def close_left_run(workspace: Workspace) -> UUID | None:
     """Close the run that held a workspace last, unless the workspace is held."""
     try:
-        with workspace.claim():
+        with workspace.claim(holder="nightly"):
             return _close_noted(workspace.root / "flow-run.txt", None)
     except WorkspaceBusy:
         return None

@@ -193,7 +193,7 @@ def _look_at_workspace(workspace: Workspace, address: str) -> Finding:
         why = "cannot be written to" if place.is_dir() else "is no folder"
         return Finding("workspace", "problem", f"{root}: {place} {why}; choose another --workspace")
     try:
-        with workspace.claim(address):
+        with workspace.claim(address, "doctor"):
             return Finding("workspace", "ok", f"{root}: free, and its file system renames and locks")
     except SynthError as error:
         return Finding("workspace", "problem", str(error))
