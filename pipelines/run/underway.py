@@ -17,6 +17,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from pipelines.errors import ConfigError
 from pipelines.run.workspace import Workspace, read_model
 from pipelines.services.traffic import Wait
 from schemas.manifest import Usage
@@ -220,15 +221,14 @@ def place_progress(workspace: Workspace) -> Path:
 
 
 def read_runs(workspace: Workspace) -> list[RunProgress]:
-    """Return the runs of which processes have left signs, the latest first; more than one only after a kill.
+    """Return the runs of which processes have left files, the latest first; more than one only after a kill.
 
-    Raises:
-        CorruptInput: if a file is damaged.
+    A file that cannot be read is left out, as one that a full disk left empty: it is no record.
     """
     processes: list[ProcessProgress] = []
     for path in sorted(place_progress(workspace).glob("[!.]*.json")):
         # Its process may end meanwhile.
-        with suppress(FileNotFoundError):
+        with suppress(OSError, ConfigError):
             processes.append(read_model(path, ProcessProgress))
     runs = {process.run: None for process in processes}
     found = [merge_run([process for process in processes if process.run == run]) for run in runs]

@@ -182,6 +182,13 @@ def test_a_process_is_told_as_gone_or_silent_by_its_host_and_its_last_sign_of_li
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("damage", ["", "{", '{"run": 1}'])
+def test_a_file_that_cannot_be_read_hides_no_other(workspace, damage):
+    make_process(workspace, "whole")
+    (place_progress(workspace) / "half.json").write_text(damage)
+    assert [[process.pid for process in run.processes] for run in read_runs(workspace)] == [[7]]
+
+
 def test_what_a_killed_run_left_is_removed_by_the_next_one_and_not_by_a_worker(workspace):
     make_process(workspace, "killed", run="r0", heard=time.time() - 300)
     worker = start_pulse(workspace, "r1", SilentReporter(), "demo", "worker")
