@@ -182,9 +182,8 @@ def _ensure_deployment(client: SyncPrefectClient, entry: Deployment, directory: 
 
 def _list_crons(schedules: Sequence[_Schedule]) -> list[tuple[Any, Any]]:
     """Return time and time zone of the schedule that is ours; whether it is active is the operator's."""
-    return [
-        (getattr(entry.schedule, "cron", None), entry.schedule.timezone) for entry in schedules if entry.slug == SLUG
-    ]
+    times = [entry.schedule for entry in schedules if entry.slug == SLUG]
+    return [(getattr(time, "cron", None), getattr(time, "timezone", None)) for time in times]
 
 
 def _join_schedules(

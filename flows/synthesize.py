@@ -47,11 +47,12 @@ from pipelines.run.spans import (
     run_span,
 )
 from pipelines.run.stopping import heeding_signals
+from pipelines.run.underway import read_runs
 from pipelines.run.workspace import Workspace
 from pipelines.secrets import mask_keys
 
 SKIPPED = "Skipped"
-"""State of a run that met a busy workspace. Of the type Completed: automations and parents see no failure."""
+"""State of a run that met another one of its workspace, of the type Completed: automations see no failure."""
 ENDINGS = {1: "GateNotMet", 2: "Misconfigured", 3: "Unavailable"}
 """States of the type Failed, by the code with which ``synth run`` ends; only after the last is it worth another try."""
 _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "retries": 0, "task_run_name": "{name}"}
@@ -102,6 +103,8 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
             document = run_request(request, make_reporter(), make_executor(config), note_holder)
             publish_artifacts(document)
             document.check_released()
+    except WorkspaceBusy as error:
+        return name_busy(error, Workspace(Path(workspace)), config.recipe)
     except SynthError as error:
         if isinstance(error.__cause__, KeyboardInterrupt):
             raise name_interrupt() from error
@@ -114,11 +117,21 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
 def name_ending(error: SynthError) -> State[Any]:
     """Return the state of a run that ends early: an expected failure needs its words and no traceback."""
     said = mask_keys(str(error))
-    if isinstance(error, WorkspaceBusy):
-        # Nothing is wrong: the run that holds the workspace makes what this one would have made.
-        return Completed(name=SKIPPED, message=said)
     error.args = (said,)
     return Failed(name=ENDINGS[error.exit_code], message=said, data=error)
+
+
+def name_busy(error: WorkspaceBusy, workspace: Workspace, recipe: str) -> State[Any]:
+    """Return the state of a run that met a busy workspace.
+
+    Nothing is wrong if a run of the same recipe holds it: that makes what this one would have made. Another recipe's
+    run, or another command, does not.
+    """
+    makers = {run.recipe for run in read_runs(workspace) if run.is_alive}
+    # A holder writes its name a moment after it holds the workspace, and its recipe after that.
+    if workspace.read_holder() in ("", "run") and recipe in (makers or {recipe}):
+        return Completed(name=SKIPPED, message=mask_keys(str(error)))
+    return name_ending(error)
 
 
 def name_interrupt() -> Abort | TerminationSignal:
