@@ -565,7 +565,9 @@ class RuntimeConfig(Section):
         "the workspace's corpus",
     )
     log: Literal["text", "json"] = Field(
-        "text", description="lines on stderr: text, or json, one object a line (keys in pipelines/run/jsonlog.py)"
+        "text",
+        description="lines of `synth run` on stderr: text, or json, one object a line (keys in pipelines/run/jsonlog.py); "
+        "a flow's go to Prefect's log, JSON by PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER=json",
     )
 
 
