@@ -178,10 +178,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+def models() -> Iterator[tuple[str, str]]:
     """The addresses of a model that answers well and of one that says nothing."""
-    folder = tmp_path_factory.mktemp("models")
-    with start_mock() as well, start_mock(schedule=Schedule(shares={"null": 1.0}), folder=folder) as broken:
+    with start_mock() as well, start_mock(schedule=Schedule(shares={"null": 1.0})) as broken:
         yield well, broken
 
 
