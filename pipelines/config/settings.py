@@ -566,8 +566,8 @@ class RuntimeConfig(Section):
     )
     log: Literal["text", "json"] = Field(
         "text",
-        description="lines of `synth run` on stderr: text, or json, one object a line (keys in pipelines/run/jsonlog.py); "
-        "a flow's go to Prefect's log, JSON by PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER=json",
+        description="lines of `synth run` on stderr: text, or json, one object a line (keys in "
+        "pipelines/run/jsonlog.py). A flow's go to Prefect's log: PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER=json",
     )
 
 

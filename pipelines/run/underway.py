@@ -23,22 +23,22 @@ from pipelines.services.traffic import Wait
 from schemas.manifest import Usage
 
 SILENT = 30.0
-"""Seconds without a sign of life after which a process counts as silent; it gives one every two."""
+"""Seconds without a heartbeat after which a process counts as silent; one comes every two."""
 QUIET = 10.0
 """Seconds without the end of any request after which those in flight are said to wait."""
 OUTCOMES = ("kept", "rejected", "failed")
 Role = Literal["driver", "worker"]
-State = Literal["running", "ended", "silent", "gone"]
-STATES: tuple[State, ...] = ("running", "ended", "silent", "gone")
+ProcessState = Literal["running", "ended", "silent", "gone"]
+STATES: tuple[ProcessState, ...] = ("running", "ended", "silent", "gone")
 
 
-class Told(BaseModel):
+class ProgressModel(BaseModel):
     """Frozen; what a later version adds is not read."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class WorkProgress(Told):
+class WorkProgress(ProgressModel):
     """How far a process is with one stage, or one phase of the corpus."""
 
     what: str
@@ -79,7 +79,7 @@ class WorkProgress(Told):
         return max(self.total - self.done, 0) / self.rate if self.rate and self.total else None
 
 
-class WaitProgress(Told):
+class WaitProgress(ProgressModel):
     """What requests of a process wait for, as :class:`Wait` says."""
 
     place: str
@@ -88,7 +88,7 @@ class WaitProgress(Told):
     requests: int
 
 
-class ProcessProgress(Told):
+class ProcessProgress(ProgressModel):
     """The file of one process; times are seconds since 1970 by the clock of its host."""
 
     run: str
@@ -100,7 +100,7 @@ class ProcessProgress(Told):
     pid: int
     started: float
     heard: float
-    """When it last gave a sign of life."""
+    """When it last wrote the file."""
     ended: bool = False
     stages: tuple[str, ...] = ()
     work: tuple[WorkProgress, ...] = ()
@@ -111,7 +111,7 @@ class ProcessProgress(Told):
     usage: Usage = Usage()
     waits: tuple[WaitProgress, ...] = ()
 
-    def find_state(self, now: float) -> State:
+    def find_state(self, now: float) -> ProcessState:
         """Return whether the process still writes its file."""
         if self.ended:
             return "ended"
@@ -153,7 +153,7 @@ class RunProgress:
 
     @property
     def is_alive(self) -> bool:
-        """Whether a process of it still gives signs of life."""
+        """Whether a process of it still has a heartbeat."""
         return any(process.find_state(self.now) == "running" for process in self.processes)
 
     @property
@@ -172,8 +172,8 @@ class RunProgress:
         for what, whole in by_role["driver"].items():
             if (part := by_role["worker"].get(what)) is not None:
                 # Workers know the spans that they have begun, the driver the whole.
-                news = {"total": max(part.total, whole.total), "open": part.open or whole.open}
-                by_role["worker"][what] = part.model_copy(update=news)
+                update = {"total": max(part.total, whole.total), "open": part.open or whole.open}
+                by_role["worker"][what] = part.model_copy(update=update)
         return tuple((by_role["driver"] | by_role["worker"]).values())
 
     @property

@@ -35,7 +35,7 @@ def workspace(tmp_path):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Signs of life at once."""
+    """Heartbeats at once."""
     monkeypatch.setattr(heartbeat, "EVERY", 0.01)
     monkeypatch.setattr(heartbeat, "SUM_EVERY", 1)
     monkeypatch.setattr(heartbeat, "LEAST_WAIT", 0.0)
@@ -166,7 +166,7 @@ def test_without_a_run_the_metrics_say_so():
     assert read_metrics(render_metrics([])) == {("synth_run_under_way",): 0.0}
 
 
-def test_a_process_is_told_as_gone_or_silent_by_its_host_and_its_last_sign_of_life(workspace):
+def test_a_process_is_told_as_gone_or_silent_by_its_host_and_its_last_heartbeat(workspace):
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     here = {"host": HOST, "space": SPACE}
     make_process(workspace, "dead", **here, pid=int(ended.stdout))
