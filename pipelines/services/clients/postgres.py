@@ -77,7 +77,7 @@ GRACE = 30.0
 KEEP_SECONDS = 5.0
 _NAMED = re.compile(r":(\w+)")
 REFUSALS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "no password supplied", "not permitted")
-"""What PostgreSQL says of an address that will never do."""
+"""What PostgreSQL says of an invalid address, for which waiting is no use."""
 
 
 def resolve_address(address: str) -> str:
