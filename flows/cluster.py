@@ -92,8 +92,8 @@ class RayPool:
 def make_future() -> "Future[SpanReport]":
     """Return the future of a span that was submitted.
 
-    It counts as running: a span is never cancelled, since nobody knows whether a worker has begun it. It is asked to
-    stop, and waited for until its requests in flight are recorded.
+    It counts as running, because a span is never cancelled: a worker may have begun it. It is asked to stop, and waited
+    for until its requests in flight are recorded.
     """
     future: Future[SpanReport] = Future()
     future.set_running_or_notify_cancel()

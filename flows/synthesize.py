@@ -47,11 +47,12 @@ from pipelines.run.spans import (
     run_span,
 )
 from pipelines.run.stopping import heeding_signals
+from pipelines.run.underway import read_runs
 from pipelines.run.workspace import Workspace
 from pipelines.secrets import mask_keys
 
 SKIPPED = "Skipped"
-"""State of a run that met a busy workspace. Of the type Completed: automations and parents see no failure."""
+"""State of a run that met another one of its workspace, of the type Completed: automations see no failure."""
 ENDINGS = {1: "GateNotMet", 2: "Misconfigured", 3: "Unavailable"}
 """States of the type Failed, by the code with which ``synth run`` ends; only after the last is it worth another try."""
 _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "retries": 0, "task_run_name": "{name}"}
@@ -102,6 +103,8 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
             document = run_request(request, make_reporter(), make_executor(config), note_holder)
             publish_artifacts(document)
             document.check_released()
+    except WorkspaceBusy as error:
+        return name_busy(error, Workspace(Path(workspace)), config.recipe)
     except SynthError as error:
         if isinstance(error.__cause__, KeyboardInterrupt):
             raise name_interrupt() from error
@@ -114,11 +117,21 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
 def name_ending(error: SynthError) -> State[Any]:
     """Return the state of a run that ends early: an expected failure needs its words and no traceback."""
     said = mask_keys(str(error))
-    if isinstance(error, WorkspaceBusy):
-        # Nothing is wrong: the run that holds the workspace makes what this one would have made.
-        return Completed(name=SKIPPED, message=said)
     error.args = (said,)
     return Failed(name=ENDINGS[error.exit_code], message=said, data=error)
+
+
+def name_busy(error: WorkspaceBusy, workspace: Workspace, recipe: str) -> State[Any]:
+    """Return the state of a run that met a busy workspace.
+
+    Nothing is wrong if a run of the same recipe holds it: that makes what this one would have made. Another recipe's
+    run, or another command, does not.
+    """
+    makers = {run.recipe for run in read_runs(workspace) if run.is_alive}
+    # A holder writes its name a moment after it holds the workspace, and its recipe after that.
+    if workspace.read_holder() in ("", "run") and recipe in (makers or {recipe}):
+        return Completed(name=SKIPPED, message=mask_keys(str(error)))
+    return name_ending(error)
 
 
 def name_interrupt() -> Abort | TerminationSignal:
@@ -139,24 +152,24 @@ def note_holder(workspace: Workspace) -> None:
 
 
 class RunLog(StringIO):
-    """A stream whose lines go to the log of the flow run."""
+    """A stream whose lines go to a log, without keys."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: Callable[[str], None]) -> None:
         super().__init__()
-        self._log: Callable[[str], None] = get_run_logger().info
-        # One line a request of Prefect's own client would hide ours.
-        logging.getLogger("httpx").setLevel(logging.WARNING)
+        self._log = log
 
     def write(self, text: str, /) -> int:
         """Log a line."""
         if text.strip():
-            self._log(text.rstrip("\n"))
+            self._log(mask_keys(text.rstrip("\n")))
         return len(text)
 
 
 def make_reporter() -> LogReporter:
     """Return what tells the run's progress to Prefect's log."""
-    return LogReporter(RunLog())
+    # One line a request of Prefect's own client would hide ours.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    return LogReporter(RunLog(get_run_logger().info))
 
 
 def make_executor(config: RunConfig) -> Executor:
@@ -179,9 +192,13 @@ async def _follow(progress: SpanProgress) -> None:
 
 
 @task(**_TASK)
-async def follow_span(name: str, progress: SpanProgress) -> None:
+async def follow_span(name: str, progress: SpanProgress) -> State[None] | None:
     """Be the task run of a span that the flow's own loop makes, and end as it ends."""
-    await progress.ended
+    try:
+        await progress.ended
+    except Exception as error:  # noqa: BLE001 - the flow raises it, once for all spans and with its traceback
+        return Failed(message=mask_keys(f"{type(error).__name__}: {error}"))
+    return None
 
 
 class SpanFailed(Exception):
@@ -192,7 +209,7 @@ class SpanFailed(Exception):
         self.report = report
 
     def __str__(self) -> str:
-        return str(self.report.error)
+        return mask_keys(str(self.report.error))
 
 
 @task(**_TASK)

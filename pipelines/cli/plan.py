@@ -408,7 +408,7 @@ def find_built_corpus(config: CorpusConfig, workspace: Workspace) -> Path | None
     dump = find_dump(config, workspace, SilentReporter())
     if not workspace.corpora.is_dir():
         return None
-    with workspace.claim():
+    with workspace.claim(holder="plan"):
         folder = workspace.corpora / name_corpus(dump, workspace)
     return folder if (folder / "manifest.json").is_file() else None
 

@@ -39,7 +39,7 @@ def prune_workspace(root: Path, keep: RunConfig | None, named: Sequence[Kind], a
         raise ConfigError(f"workspace {root}: no such folder; run `synth run` first")
     workspace = Workspace(root.resolve())
     more = list_stage_keys(keep, workspace) if keep else []
-    with workspace.claim():
+    with workspace.claim(holder="prune"):
         leftovers = find_leftovers(workspace, find_living(workspace, more), named)
         if apply:
             remove_leftovers(workspace, leftovers)

@@ -325,7 +325,7 @@ def prune_replies(root: Path, backend: str = "", older_than_days: float = 0.0, a
         with _opening(root) as store:
             _choose(store, backend, older_than_days)
             return Pruned(False, _summarise_backends(store, chosen=True), before, before)
-    with Workspace(root).claim(), _opening(root) as store:
+    with Workspace(root).claim(holder="replies prune"), _opening(root) as store:
         _choose(store, backend, older_than_days)
         removed = _summarise_backends(store, chosen=True)
         remove_replies(store)
@@ -347,7 +347,7 @@ def repair_replies(root: Path) -> Repair:
     """
     if _find_store(root) is None:
         return Repair(LedgerCheck(0, {}, ()), 0, None)
-    with Workspace(root).claim():
+    with Workspace(root).claim(holder="replies repair"):
         return repair_ledger(Workspace(root).replies)
 
 

@@ -16,6 +16,7 @@ from pipelines.config.loading import explain_missing
 from pipelines.config.settings import RunConfig
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.release.manifest import PublishedRelease
+from pipelines.run.advice import Warner
 from pipelines.run.assembly import Assembly, list_missing_roles
 from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump
@@ -27,7 +28,6 @@ from pipelines.run.progress import Reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, select_stages
 from pipelines.run.spans import Executor, LocalExecutor, WorkerSpec
-from pipelines.run.warnings import Warner
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import renew
 from pipelines.services.clients.serving import owned_servers

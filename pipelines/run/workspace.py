@@ -35,7 +35,7 @@ from schemas.manifest import Manifest, ShardSidecar, Usage
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 LOCK = ".lock"
-"""File that a run locks; it holds the run's name meanwhile."""
+"""File that a run locks; meanwhile it says what holds it, and the run's name on a line of its own."""
 NAME = ".name"
 """File of the workspace's own name."""
 
@@ -77,10 +77,10 @@ def write_names(path: Path, names: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def _naming_run(lock: TextIO, workspace: str) -> Iterator[None]:
-    """Write the name of a new run into the file of the lock; it is empty again after the block."""
+def _naming_run(lock: TextIO, holder: str, workspace: str) -> Iterator[None]:
+    """Write what holds the lock and the name of a new run into its file; it is empty again after the block."""
     lock.truncate(0)
-    lock.write(f"{workspace}/{uuid4().hex}")
+    lock.write(f"{holder}\n{workspace}/{uuid4().hex}\n")
     lock.flush()
     os.fsync(lock.fileno())
     try:
@@ -217,12 +217,13 @@ class Workspace:
             write_names(self.root / "latest.json", entries)
 
     @contextmanager
-    def claim(self, address: str = "") -> Iterator[None]:
+    def claim(self, address: str = "", holder: str = "run") -> Iterator[None]:
         """Hold the workspace for one run, and give the run a name; the lock goes with the process, however that ends.
 
         Args:
             address: where the run keeps its replies. A workspace with replies in PostgreSQL may lie on a file system
                 that locks no files between hosts: it is locked there.
+            holder: the command that holds it.
 
         Raises:
             ConfigError: if the folder cannot be written, or its file system cannot rename or lock.
@@ -246,7 +247,7 @@ class Workspace:
                 from pipelines.services.clients.postgres import hold_claim
 
                 held.enter_context(hold_claim(address, f"workspace {name}", self._explain_busy()))
-            held.enter_context(_naming_run(lock, name))
+            held.enter_context(_naming_run(lock, holder, name))
             try:
                 yield
             except OSError as error:
@@ -256,8 +257,20 @@ class Workspace:
 
     def read_run(self) -> str:
         """Return the name of the run that holds the workspace, the same for all its processes; empty for none."""
+        return self._read_lock()[1]
+
+    def read_holder(self) -> str:
+        """Return which command holds the workspace, such as ``run`` or ``prune``; empty for none.
+
+        It is that of the last holder where that was killed. For a moment after a claim it is still empty.
+        """
+        return self._read_lock()[0]
+
+    def _read_lock(self) -> tuple[str, str]:
         path = self.root / LOCK
-        return path.read_text(encoding="ascii", errors="replace") if path.is_file() else ""
+        text = path.read_text(encoding="ascii", errors="replace") if path.is_file() else ""
+        holder, _, run = text.partition("\n")
+        return holder, run.strip()
 
     def _take_lock(self, descriptor: int, is_shared: bool) -> None:
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.errors import ConfigError, Unavailable
+from pipelines.errors import ConfigError, Unavailable, WorkspaceBusy
 from pipelines.files import TEMP_PREFIX, clear_temps, explain_os_error, replacing, write_text
 from pipelines.run.workspace import Workspace
 
@@ -19,6 +19,19 @@ def test_two_runs_in_one_workspace_do_not_mix(tmp_path: Path) -> None:
         Workspace(tmp_path).claim(),
     ):
         pass
+
+
+def test_who_is_refused_learns_which_command_holds_the_workspace(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    assert workspace.read_holder() == ""
+    with workspace.claim(holder="prune"):
+        with pytest.raises(WorkspaceBusy), workspace.claim():
+            pass
+        assert workspace.read_holder() == "prune"
+        assert workspace.read_run()
+    with workspace.claim():
+        assert workspace.read_holder() == "run"
+    assert (workspace.read_holder(), workspace.read_run()) == ("", "")
 
 
 def test_a_workspace_is_free_again_after_a_run(tmp_path: Path) -> None:
