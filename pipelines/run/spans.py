@@ -359,8 +359,9 @@ async def _watch_stop(stop: Path, work: "asyncio.Future[None]") -> None:
 
 
 def prepare_worker() -> None:
-    """Make this process a worker: Ctrl-C is its driver's to heed, and it ends when its driver is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Make this process a worker: Ctrl-C and a closed terminal are its driver's to heed; it ends when that is gone."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, args=(os.getppid(),), daemon=True).start()
 
 

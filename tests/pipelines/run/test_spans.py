@@ -1,13 +1,16 @@
 """Chains cut into spans: every missing shard in exactly one, workers that are lost or stop, and stages sealed here."""
 
 import asyncio
+import os
 import pickle
+import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -34,6 +37,7 @@ from pipelines.run.spans import (
     find_chain,
     list_missing,
     make_spans,
+    prepare_worker,
     run_span,
 )
 from pipelines.services.clients.replies import open_replies
@@ -193,6 +197,14 @@ def test_a_run_that_goes_on_says_why_a_lost_worker_or_only_shards_that_are_missi
     run_spans(tmp_path, FakePool(planned[1:], [act]), planned, reporter)
     (note,) = reporter.notes
     assert why in note
+
+
+def test_a_worker_outlives_the_signals_of_a_terminal_which_its_driver_heeds():
+    with ProcessPoolExecutor(1, get_context("spawn"), prepare_worker) as pool:
+        worker = pool.submit(os.getpid).result(PATIENCE)
+        os.kill(worker, signal.SIGHUP)
+        os.kill(worker, signal.SIGINT)
+        assert pool.submit(os.getpid).result(PATIENCE) == worker
 
 
 def test_workers_that_are_lost_before_any_shard_is_made_end_the_run_at_last(tmp_path):
