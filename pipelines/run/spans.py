@@ -17,7 +17,7 @@ import traceback
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, wait
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -208,14 +208,12 @@ class SpanReport:
         scored: how many answers of a stage were unscored, of how many.
         error: what stopped it.
         unusable: stages of which too many replies were unusable.
-        stopped: it was asked to stop, and has let requests in flight finish.
     """
 
     healths: dict[str, Health] = field(default_factory=dict)
     scored: dict[str, tuple[int, int]] = field(default_factory=dict)
     error: Exception | None = None
     unusable: tuple[str, ...] = ()
-    stopped: bool = False
 
 
 @dataclass(slots=True)
@@ -316,7 +314,6 @@ def _carry(error: Exception) -> Exception:
 async def _make_span(spec: WorkerSpec, links: Sequence[Link], span: Span, report: SpanReport) -> bool:
     """Run a chain over a span's shards; return whether the process was told to end."""
     if spec.stop.is_file():
-        report.stopped = True
         return False
     wanted = set(span.shards)
     links[0].take_all([shard for shard in read_source(links[0].plan).shards if shard.shard in wanted])
@@ -332,9 +329,7 @@ async def _make_span(spec: WorkerSpec, links: Sequence[Link], span: Span, report
     watch = asyncio.ensure_future(_watch_stop(spec.stop, work))
     await asyncio.wait([work])
     watch.cancel()
-    if work.cancelled():
-        report.stopped = True
-    elif error := work.exception():
+    if not work.cancelled() and (error := work.exception()):
         raise error
     return bool(told)
 
@@ -364,8 +359,9 @@ async def _watch_stop(stop: Path, work: "asyncio.Future[None]") -> None:
 
 
 def prepare_worker() -> None:
-    """Make this process a worker: Ctrl-C is its driver's to heed, and it ends when its driver is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Make this process a worker: Ctrl-C and a closed terminal are its driver's to heed; it ends when that is gone."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, args=(os.getppid(),), daemon=True).start()
 
 
@@ -426,6 +422,8 @@ class ChainBoard:
     healths: dict[str, Health] = field(default_factory=dict)
     error: Exception | None = None
     """The first that stopped a span."""
+    lost: bool = False
+    """Whether a worker process was lost."""
     unusable: set[str] = field(default_factory=set)
     ended: dict[str, float] = field(default_factory=dict)
     """When the last shard of each stage was seen, by the clock of ``time.monotonic``."""
@@ -462,10 +460,16 @@ class ChainBoard:
 
     def note(self, report: SpanReport) -> None:
         """Note how a span ended."""
-        for name, health in report.healths.items():
-            self.healths[name].merge(health)
         self.unusable |= set(report.unusable)
         self.error = self.error or report.error
+        for name, health in report.healths.items():
+            self.healths[name].merge(health)
+            try:
+                # Spans may be too short for any worker to see enough of a stage.
+                self.healths[name].check(is_over=False)
+            except UnusableReplies as error:
+                self.error = self.error or error
+                self.unusable.add(name)
         for plan in self.chain:
             if plan.name in report.scored and isinstance(plan.stage, JudgedStage) and plan.stage.watch:
                 try:
@@ -542,7 +546,13 @@ class SpanExecutor:
                     "perhaps for want of memory: lower runtime.workers or runtime.concurrency and run it again"
                 )
             if least >= 0:
-                board.reporters[0].note("a worker process was lost; what it had not made is run again")
+                why = (
+                    "a worker process was lost"
+                    if board.lost
+                    else f"{missing:,} shards are not made of what is there now"
+                )
+                board.reporters[0].note(f"{why}; what is missing is run again")
+                board.lost = False
                 self.pool.close()
                 self.pool.open()
             least = missing
@@ -553,18 +563,20 @@ class SpanExecutor:
         """Run spans and note how each ended; an error or an interrupt stops the others."""
         futures: set[Future[SpanReport]] = set()
         try:
-            with suppress(BrokenExecutor):
+            try:
                 for span in spans:
                     futures.add(self.pool.submit(spec, span))
+            except BrokenExecutor:
+                board.lost = True
             while futures and board.error is None:
                 done, futures = wait(futures, timeout=BEAT, return_when=FIRST_COMPLETED)
                 board.look()
                 self._collect(done, board)
-            self._stop(spec, futures, board)
         except KeyboardInterrupt:
             board.reporters[0].note("stopping: what is under way is let finish; interrupt again to drop it")
-            self._stop(spec, futures, board)
             raise
+        finally:
+            self._stop(spec, futures, board)
 
     def _stop(self, spec: WorkerSpec, futures: "set[Future[SpanReport]]", board: ChainBoard) -> None:
         """Ask the workers to stop and wait until they have; after their time, or another interrupt, end them."""
@@ -582,8 +594,14 @@ class SpanExecutor:
 
     def _collect(self, done: "set[Future[SpanReport]]", board: ChainBoard) -> None:
         for future in done:
-            with suppress(BrokenExecutor, CancelledError):
+            try:
                 board.note(future.result())
+            except BrokenExecutor:
+                board.lost = True
+            except CancelledError:
+                continue  # it was never begun
+            except Exception as error:  # noqa: BLE001 - whatever it is, the board raises it once all have stopped
+                board.error = board.error or error
 
 
 def _kill_children() -> None:

@@ -249,6 +249,8 @@ class Workspace:
                 held.enter_context(hold_claim(address, f"workspace {name}", self._explain_busy()))
             held.enter_context(_naming_run(lock, holder, name))
             try:
+                # Not before: until then they may be those of a run on another host.
+                self._clear_temps()
                 yield
             except OSError as error:
                 if error.errno not in FULL:
@@ -304,7 +306,10 @@ class Workspace:
         probe = self.root / ".probe"
         with replacing(probe) as temp:
             temp.write_bytes(os.urandom(4096))
-        probe.unlink()
+        # Another host may probe as well, and have removed it.
+        probe.unlink(missing_ok=True)
+
+    def _clear_temps(self) -> None:
         inner = (folder for pattern in ("stages/*", "stages/*/*", "images/*") for folder in self.root.glob(pattern))
         for folder in (self.root, self.batches, *inner):
             clear_temps(folder)
