@@ -44,12 +44,25 @@ def read_model(path: Path, model: type[ModelT]) -> ModelT:
     """Read a JSON file as its model.
 
     Raises:
-        Damaged: if it has other bytes than were written, or was written by another version.
+        Damaged: if it has other bytes than were written.
+        ConfigError: if it is whole, and another version of synth wrote it.
     """
+    text = read_note(path)
     try:
-        return model.model_validate_json(read_note(path), strict=False)
+        return model.model_validate_json(text, strict=False)
     except ValidationError as error:
-        raise Damaged(path, "is damaged or of another version") from error
+        if _is_object(text):
+            raise ConfigError(
+                f"{path}: another version of synth wrote it; use that version, or another --workspace"
+            ) from error
+        raise Damaged(path, "is damaged") from error
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 def write_model(path: Path, model: BaseModel) -> None:
@@ -248,6 +261,8 @@ class Workspace:
                 held.enter_context(hold_claim(address, f"workspace {name}", self._explain_busy()))
             held.enter_context(_naming_run(lock, name))
             try:
+                # Not before: they may be another run's, where the file system locks nothing.
+                self._clear_temps()
                 yield
             except OSError as error:
                 if error.errno not in FULL:
@@ -292,6 +307,8 @@ class Workspace:
         with replacing(probe) as temp:
             temp.write_bytes(os.urandom(4096))
         probe.unlink()
+
+    def _clear_temps(self) -> None:
         inner = (folder for pattern in ("stages/*", "stages/*/*", "images/*") for folder in self.root.glob(pattern))
         for folder in (self.root, self.batches, *inner):
             clear_temps(folder)

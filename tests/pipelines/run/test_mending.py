@@ -1,11 +1,13 @@
 """A stage with a damaged file is made again, shard by shard, and stages after it follow where its rows have changed."""
 
+import json
 import shutil
 
 import pytest
 
-from pipelines.checksums import write_checksums
+from pipelines.checksums import read_note, seal_note, write_checksums
 from pipelines.errors import ConfigError, CorruptInput, Damaged
+from pipelines.files import write_text
 from pipelines.run.chains import run_stages
 from pipelines.run.integrity import examine_stage
 from pipelines.run.mending import mend_stage, run_mending
@@ -73,6 +75,17 @@ def test_a_damaged_manifest_is_made_from_the_sidecars(planned):
     run(planned)
     assert not planned[3].stage.begun[before.rows_in :]
     assert folder.read_manifest().digest == before.digest
+
+
+def test_a_whole_note_of_another_version_stops_the_run_and_stays(planned):
+    folder = planned[1].folder
+    fields = json.loads(read_note(folder.sidecar(2)))
+    write_text(folder.sidecar(2), seal_note(json.dumps(fields | {"of_tomorrow": 1})))
+    before = folder.sidecar(2).read_bytes()
+    with pytest.raises(ConfigError, match=r"part-00002\.json: another version of synth wrote it; use that version"):
+        mend(planned)
+    assert folder.sidecar(2).read_bytes() == before
+    assert folder.manifest.is_file()
 
 
 def test_what_stopped_runs_used_stays_counted(planned):
