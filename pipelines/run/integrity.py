@@ -21,9 +21,9 @@ from rich.text import Text
 
 from pipelines.checksums import CHECKSUMS, is_sealed, read_checksums
 from pipelines.corpus.manifest import read_manifest
-from pipelines.errors import ConfigError, CorruptInput, Damaged, GateNotMet
+from pipelines.errors import ConfigError, CorruptInput, Damaged
 from pipelines.ids import digest_file
-from pipelines.release.manifest import MANIFEST, check_release_files
+from pipelines.release.manifest import MANIFEST, find_changes, read_release_manifest
 from pipelines.run.views import CATALOGUE
 from pipelines.run.workspace import StageFolder, Workspace, read_model, read_names
 from pipelines.services.clients.batch import read_batch_note
@@ -382,7 +382,7 @@ def _examine_releases(workspace: Workspace) -> Iterator[Finding]:
 
 def examine_release(folder: Path, sealed: str, most: int = 0) -> Iterator[Finding]:
     """Hold a release against its manifest, and that against its sha256 where it is known (``sealed`` not empty)."""
-    remedy = "`synth run` publishes this version again"
+    remedy = "`synth run` publishes this version again, where it makes the same rows"
     manifest = folder / MANIFEST
     if not manifest.is_file():
         yield Finding(manifest, "is missing", remedy)
@@ -390,9 +390,11 @@ def examine_release(folder: Path, sealed: str, most: int = 0) -> Iterator[Findin
         yield Finding(manifest, "has other bytes than were published", remedy)
     else:
         try:
-            check_release_files(folder, most)
-        except (ConfigError, GateNotMet) as error:
-            yield Finding(folder, f"is damaged: {error}", remedy)
+            changes = find_changes(folder, read_release_manifest(folder), most)
+        except ConfigError as error:
+            changes = [str(error)]
+        if changes:
+            yield Finding(folder, f"is damaged: {'; '.join(changes)}", remedy)
 
 
 def read_receipts(workspace: Workspace, receipts: Iterable[Path] | None = None) -> dict[Path, str]:

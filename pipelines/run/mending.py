@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from pipelines.agent.observations import shrink_picture
+from pipelines.checksums import forget_checks, open_checked
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput, Damaged, RecordFailed
-from pipelines.files import remove_whole, write_bytes
+from pipelines.files import put_aside, remove_whole, settle_damaged, write_bytes
 from pipelines.ids import digest_bytes
+from pipelines.release.manifest import MANIFEST
 from pipelines.run.integrity import (
     CHECKED_BYTES,
     CitedPicture,
@@ -48,40 +50,61 @@ def _mend_notes(workspace: Workspace, say: Say) -> None:
 
 
 def run_mending(workspace: Workspace, run: Callable[[], T], say: Say) -> T:
-    """Run without damaged notes, and begin again without a file of the workspace that turns out to be damaged.
+    """Run without damaged notes, and begin again where a file of the workspace turns out to be damaged.
 
     Args:
         workspace: claimed by the caller.
-        run: the whole run; called again after a file was taken away.
+        run: the whole run; called again after the damage was dealt with.
         say: told of each file.
 
     Raises:
-        CorruptInput: if the file is none that a run makes, or files go on being damaged.
+        CorruptInput: if the file is none that a run makes, was made again in vain, or files go on being damaged.
     """
-    _mend_notes(workspace, say)
-    for _ in range(TRIES - 1):
-        try:
-            return run()
-        except Damaged as error:
-            if not _take_away(workspace, error.path):
-                raise CorruptInput(
-                    f"{error.path}: {error.what}; it is no file of this workspace: copy it again, or build it again"
-                ) from error
-            say(str(error))
-    return run()
+    seen = set[Path]()
+    try:
+        _mend_notes(workspace, say)
+        for _ in range(TRIES - 1):
+            try:
+                return run()
+            except Damaged as error:
+                path = error.path.resolve()
+                if path in seen:
+                    raise CorruptInput(
+                        f"{path}: {error.what}; no run can make it: bring it back from a copy"
+                    ) from error
+                if not _take_away(workspace, path):
+                    raise CorruptInput(
+                        f"{path}: {error.what}; it is no file of this workspace: copy it again, or build it again"
+                    ) from error
+                seen.add(path)
+                say(str(error))
+        return run()
+    finally:
+        for folder in (workspace.corpora, *workspace.releases.glob("*")):
+            settle_damaged(folder)
 
 
 def _take_away(workspace: Workspace, path: Path) -> bool:
-    """Remove what a damaged file belongs to, where a run makes it again; a stage's files are left to its mending."""
+    """Put aside what a damaged file belongs to, where a run makes it again; say whether it is of the workspace."""
     root = workspace.root.resolve()
-    if not path.resolve().is_relative_to(root):
+    if not path.is_relative_to(root):
         return False
-    top, *inner = path.resolve().relative_to(root).parts
-    if top in ("corpus", "derived") and inner:
-        remove_whole(root / top / (inner[0] if top == "corpus" or len(inner) < 3 else Path(*inner[:2])))
-    elif top == "images":
-        path.unlink(missing_ok=True)
+    top, *inner = path.relative_to(root).parts
+    if top == "derived" and inner:
+        remove_whole(root / top / (inner[0] if len(inner) < 3 else Path(*inner[:2])))
+    elif top == "corpus" and inner and _stays_damaged(path):
+        put_aside(root / top / inner[0])
     return top in ("corpus", "derived", "images", "stages", "releases")
+
+
+def _stays_damaged(path: Path) -> bool:
+    """Read a file of a corpus again: another host, or memory that failed, is no reason to build for hours."""
+    forget_checks()
+    try:
+        open_checked(path).recheck()
+    except Damaged:
+        return True
+    return False
 
 
 def mend_stages(workspace: Workspace, planned: Sequence[PlannedStage], corpus: Corpus, say: Say) -> None:
@@ -164,7 +187,7 @@ def _shrink(data: bytes) -> bytes:
 
 
 def _mend_releases(workspace: Workspace, plan: PlannedStage, say: Say) -> None:
-    """Take away the damaged releases that the run would publish, with the receipt: they are published again."""
+    """Remove the receipt of damaged releases: the run publishes again, and a damaged version stays until then."""
     receipt = plan.folder.path / "published.json"
     for finding in examine_receipt(workspace, plan.folder):
         say(finding.describe())
@@ -172,5 +195,6 @@ def _mend_releases(workspace: Workspace, plan: PlannedStage, say: Say) -> None:
         for finding in examine_release(folder, sealed, CHECKED_BYTES):
             say(finding.describe())
             receipt.unlink(missing_ok=True)
-            if folder.is_dir():
-                remove_whole(folder)
+            if finding.path.name == MANIFEST and folder.is_dir():
+                # Publishing goes by the manifest, so it would not notice.
+                put_aside(folder)

@@ -44,12 +44,25 @@ def read_model(path: Path, model: type[ModelT]) -> ModelT:
     """Read a JSON file as its model.
 
     Raises:
-        Damaged: if it has other bytes than were written, or was written by another version.
+        Damaged: if it has other bytes than were written.
+        ConfigError: if it is whole, and another version of synth wrote it.
     """
+    text = read_note(path)
     try:
-        return model.model_validate_json(read_note(path), strict=False)
+        return model.model_validate_json(text, strict=False)
     except ValidationError as error:
-        raise Damaged(path, "is damaged or of another version") from error
+        if _is_object(text):
+            raise ConfigError(
+                f"{path}: another version of synth wrote it; use that version, or another --workspace"
+            ) from error
+        raise Damaged(path, "is damaged") from error
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 def write_model(path: Path, model: BaseModel) -> None:

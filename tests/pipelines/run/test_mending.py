@@ -1,8 +1,13 @@
 """A stage with a damaged file is made again, shard by shard, and stages after it follow where its rows have changed."""
 
+import json
+import shutil
+
 import pytest
 
+from pipelines.checksums import read_note, seal_note, write_checksums
 from pipelines.errors import ConfigError, CorruptInput, Damaged
+from pipelines.files import write_text
 from pipelines.run.chains import run_stages
 from pipelines.run.integrity import examine_stage
 from pipelines.run.mending import mend_stage, run_mending
@@ -72,6 +77,17 @@ def test_a_damaged_manifest_is_made_from_the_sidecars(planned):
     assert folder.read_manifest().digest == before.digest
 
 
+def test_a_whole_note_of_another_version_stops_the_run_and_stays(planned):
+    folder = planned[1].folder
+    fields = json.loads(read_note(folder.sidecar(2)))
+    write_text(folder.sidecar(2), seal_note(json.dumps(fields | {"of_tomorrow": 1})))
+    before = folder.sidecar(2).read_bytes()
+    with pytest.raises(ConfigError, match=r"part-00002\.json: another version of synth wrote it; use that version"):
+        mend(planned)
+    assert folder.sidecar(2).read_bytes() == before
+    assert folder.manifest.is_file()
+
+
 def test_what_stopped_runs_used_stays_counted(planned):
     folder = planned[2].folder
     folder.note_stopped(Usage(calls=7, cost=0.5))
@@ -91,19 +107,61 @@ def test_a_stage_that_is_asked_for_alone_says_that_its_damaged_input_comes_first
         select_stages(planned, "", ["questions"])
 
 
-def test_a_run_begins_again_without_what_it_found_damaged(tmp_path):
-    workspace, said = Workspace(tmp_path), []
-    file = workspace.corpora / "toywiki" / "graph" / "targets.npy"
+@pytest.fixture
+def corpus_file(tmp_path):
+    """A file of a corpus that has checksums."""
+    file = tmp_path / "corpus" / "toywiki" / "graph" / "targets.npy"
     file.parent.mkdir(parents=True)
+    file.write_bytes(b"targets")
+    write_checksums(file.parents[1])
+    return file
+
+
+def read_damaged(file):
+    raise Damaged(file, "has other bytes than were written")
+
+
+def test_a_run_begins_again_without_a_corpus_that_it_found_damaged_which_goes_once_it_is_built(tmp_path, corpus_file):
+    corpus, said = corpus_file.parents[1], []
+    corpus_file.write_bytes(b"tarkets")
 
     def make():
-        if file.parents[1].exists():
-            raise Damaged(file, "has other bytes than were written")
+        if corpus.exists():
+            read_damaged(corpus_file)
+        shutil.copytree(next(corpus.parent.glob(".damaged-*")), corpus)
         return "done"
 
-    assert run_mending(workspace, make, said.append) == "done"
-    assert len(said) == 1
-    assert str(file) in said[0]
+    assert run_mending(Workspace(tmp_path), make, said.append) == "done"
+    assert [str(corpus_file) in text for text in said] == [True]
+    assert list(corpus.parent.iterdir()) == [corpus]
+
+
+def test_a_damaged_corpus_that_could_not_be_built_comes_back(tmp_path, corpus_file):
+    corpus = corpus_file.parents[1]
+    corpus_file.write_bytes(b"tarkets")
+
+    def make():
+        if corpus.exists():
+            read_damaged(corpus_file)
+        raise ConfigError("the dump is gone")
+
+    with pytest.raises(ConfigError, match="the dump is gone"):
+        run_mending(Workspace(tmp_path), make, lambda _: None)
+    assert corpus_file.read_bytes() == b"tarkets"
+
+
+def test_a_corpus_whose_file_is_whole_when_it_is_read_again_is_kept_and_no_file_is_tried_for_ever(
+    tmp_path, corpus_file
+):
+    tries = []
+
+    def make():
+        tries.append(corpus_file.stat().st_ino)
+        read_damaged(corpus_file)
+
+    with pytest.raises(CorruptInput, match="no run can make it: bring it back from a copy"):
+        run_mending(Workspace(tmp_path), make, lambda _: None)
+    assert tries == [corpus_file.stat().st_ino] * 2
 
 
 def test_what_no_run_makes_is_not_taken_away(tmp_path):
