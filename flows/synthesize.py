@@ -193,7 +193,7 @@ async def _follow(progress: SpanProgress) -> None:
 
 @task(**_TASK)
 async def follow_span(name: str, progress: SpanProgress) -> State[None] | None:
-    """Be the task run of a span that the flow's own loop makes; one that an error or an interrupt stops is cancelled."""
+    """Be the task run of a span that the flow's own loop makes; one that is stopped, by whatever, is cancelled."""
     try:
         await progress.ended
     except Exception as error:  # noqa: BLE001 - the flow raises it, once for all spans; here it is one line
