@@ -20,12 +20,12 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State
 from prefect.exceptions import Abort, TerminationSignal
 from prefect.runtime import flow_run
-from prefect.states import Completed, Failed
+from prefect.states import Cancelled, Completed, Failed
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner
 from prefect.utilities.annotations import quote
 
 from flows.artifacts import publish_artifacts
-from flows.cluster import RayPool, make_future
+from flows.cluster import RayPool, make_span_future
 from flows.zombies import succeed
 from pipelines.cli.commands import load_config, name_limits
 from pipelines.config.settings import RunConfig
@@ -100,7 +100,7 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
             files, limits = [Path(path) for path in configs or []], name_limits(limit, budget)
             config = load_config(recipe, files, settings or [], limits, models, find_last(until, stages or []))
             request = RunRequest(config, Path(workspace), until, tuple(stages or ()), tuple(fresh_replies or ()))
-            document = run_request(request, make_reporter(), make_executor(config), note_holder)
+            document = run_request(request, make_reporter(), choose_executor(config), note_holder)
             publish_artifacts(document)
             document.check_released()
     except WorkspaceBusy as error:
@@ -172,7 +172,7 @@ def make_reporter() -> LogReporter:
     return LogReporter(RunLog(get_run_logger().info))
 
 
-def make_executor(config: RunConfig) -> Executor:
+def choose_executor(config: RunConfig) -> Executor:
     """Return what makes shards as ``runtime.engine`` says, with a task run for each span."""
     if config.runtime.engine == "local":
         return LocalExecutor(_follow)
@@ -193,11 +193,11 @@ async def _follow(progress: SpanProgress) -> None:
 
 @task(**_TASK)
 async def follow_span(name: str, progress: SpanProgress) -> State[None] | None:
-    """Be the task run of a span that the flow's own loop makes, and end as it ends."""
+    """Be the task run of a span that the flow's own loop makes; one that is stopped, by whatever, is cancelled."""
     try:
         await progress.ended
-    except Exception as error:  # noqa: BLE001 - the flow raises it, once for all spans and with its traceback
-        return Failed(message=mask_keys(f"{type(error).__name__}: {error}"))
+    except Exception as error:  # noqa: BLE001 - the flow raises it, once for all spans; here it is one line
+        return Cancelled(message=mask_keys(f"{type(error).__name__}: {error}"))
     return None
 
 
@@ -237,7 +237,7 @@ class TaskRunnerPool:
     def submit(self, spec: WorkerSpec, span: Span) -> "Future[SpanReport]":
         """Have a worker run a span as a task run."""
         assert self._runner is not None
-        future = make_future()
+        future = make_span_future()
         parameters = {"name": span.describe(), "spec": quote(spec), "span": quote(span)}
         self._runner.submit(make_span, parameters).add_done_callback(lambda told: _pass_on(told, future))
         return future

@@ -1,4 +1,4 @@
-"""The integrity of a workspace: sealed stages, pictures, corpora, releases, replies, derived files.
+"""What of a workspace is not as it was written: sealed stages, pictures, corpora, releases, replies, derived files.
 
 Nothing is changed here. :mod:`pipelines.run.mending` makes again what can be made again, at the start of a run.
 """

@@ -12,6 +12,7 @@
                                      metrics.prom for Prometheus
       latest.json                    which corpus and which key of each stage the last run used
       flow-run.txt                   which flow run of Prefect held the workspace last
+      .nightly                       locked by the flow run that starts runs in parts, which it names
 """
 
 import fcntl

@@ -36,13 +36,13 @@ def test_the_failure_of_a_span_in_a_worker_holds_no_key() -> None:
         (Unavailable(f"{KEY} was refused"), f"Unavailable: {MASK} was refused"),
     ],
 )
-def test_a_span_that_was_stopped_ends_as_failed_and_raises_nothing(error: BaseException, said: str) -> None:
+def test_a_span_that_was_stopped_is_cancelled_and_raises_nothing(error: BaseException, said: str) -> None:
     from flows.synthesize import follow_span
 
     async def follow() -> None:
         progress = SpanProgress(Span((), (0,)), {0})
         progress.fail(error)
         state = await follow_span.fn("seeds 0", progress)
-        assert (state.type.value, state.message) == ("FAILED", said)
+        assert (state.type.value, state.message) == ("CANCELLED", said)
 
     asyncio.run(follow())
