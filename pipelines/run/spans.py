@@ -110,7 +110,7 @@ class WorkerSpec:
         root: the workspace.
         last: last stage that is planned, empty for all.
         corpus: the run's corpus: the name of its folder and its digest.
-        run: name of the run.
+        run: name of the run, as the workspace has it.
         stop: file in the workspace whose appearance asks workers to stop.
     """
 
@@ -229,13 +229,16 @@ class _Place:
         """Return the stages of a run by name.
 
         Raises:
-            ConfigError: if this host has no such corpus, or lacks what the configuration needs.
+            ConfigError: if this host has another workspace there or no such corpus, or lacks what the configuration
+                needs.
         """
         if self.spec != spec:
             self.close()
             workspace = Workspace(spec.root)
+            _check_shared(workspace, spec.run)
             corpus = open_copy(spec.corpus, workspace, spec.config.runtime.corpora)
             self.assembly = Assembly(spec.config, workspace, corpus)
+            self.assembly.roles.run = spec.run
             self.planned = {plan.name: plan for plan in self.assembly.plan_stages(spec.last)}
             if spec.config.runtime.log == "json":
                 start_json_log()
@@ -254,6 +257,20 @@ class _Place:
     def follow(self) -> AbstractContextManager[Reporter]:
         """Tell others of the run what the reporter is told in the block, and count its requests."""
         return nullcontext(SilentReporter()) if self.pulse is None else self.pulse.following()
+
+
+def _check_shared(workspace: Workspace, run: str) -> None:
+    """Refuse a folder that is not the run's: budget and rates would be shared with nobody, and shards lost.
+
+    Raises:
+        ConfigError: with what the run needs.
+    """
+    held = workspace.read_run()
+    if held != run:
+        raise ConfigError(
+            f"worker {socket.gethostname()}: workspace {workspace.root} is held by {held or 'no run'} here, and not by "
+            f"{run}: all hosts need one shared folder under this path"
+        )
 
 
 _PLACE = _Place()

@@ -378,13 +378,14 @@ def test_who_has_lost_a_claim_to_another_process_is_stopped(postgres, monkeypatc
 
     monkeypatch.setattr("pipelines.services.clients.postgres.KEEP_SECONDS", 0.05)
     address = postgres.make_address()
-    with (
-        closing(open_postgres(address)) as other,
-        pytest.raises(Unavailable, match="another process has taken over workspace A"),
-        hold_claim(address, "workspace A", "busy"),
-    ):
-        other.connection.execute("UPDATE claims SET owner = %s", (other.owner,))
-        time.sleep(WAIT)
+
+    def hold_too_long(other):
+        with hold_claim(address, "workspace A", "busy"):
+            other.connection.execute("UPDATE claims SET owner = %s", (other.owner,))
+            time.sleep(WAIT)
+
+    with closing(open_postgres(address)) as other, pytest.raises(Unavailable, match="taken over workspace A"):
+        hold_too_long(other)
 
 
 @pytest.mark.postgres
