@@ -4,6 +4,7 @@ import asyncio
 import os
 import pickle
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -37,6 +38,7 @@ from pipelines.run.spans import (
     find_chain,
     list_missing,
     make_spans,
+    name_host,
     prepare_worker,
     run_span,
 )
@@ -373,6 +375,17 @@ def test_a_worker_that_sees_another_folder_than_the_run_is_refused_before_it_wri
     assert isinstance(report.error, ConfigError)
     assert f"is held by {run} here, and not by workspace/mine" in str(report.error)
     assert [path.name for path in (tmp_path / "here").iterdir()] == [".lock"]
+
+
+def test_damage_that_is_read_in_a_hosts_own_copy_of_the_corpus_names_the_host_and_how_it_gets_another(tmp_path):
+    config = make_config(read_recipe("demo"), [f"runtime.corpora={tmp_path / 'copies'}"])
+    spec, table = WorkerSpec(config, tmp_path, "", CORPUS), tmp_path / "copies" / CORPUS.key / "pages.parquet"
+    told = name_host(Damaged(table, "has other bytes than were written"), spec)
+    assert isinstance(told, ConfigError)
+    assert f"host {socket.gethostname()}: {table}: has other bytes" in str(told)
+    assert f"rsync -a --checksum --delete {tmp_path / 'corpus' / CORPUS.key}/" in str(told)
+    shard = Damaged(tmp_path / "stages" / "part-00000.json", "is missing")
+    assert name_host(shard, spec) is shard
 
 
 def test_what_travels_between_processes_can(tmp_path):
