@@ -166,7 +166,7 @@ def run_request(
     ):
         claimed(workspace)
         if request.fresh:
-            renew(workspace.replies, request.fresh)
+            renew(workspace.replies, request.fresh, config.replies.address)
         warner, executor = Warner(told), executor or LocalExecutor()
         attempt = partial(_run_claimed, request, workspace, warner, executor, run)
         reports, (releases, published, nothing) = run_mending(workspace, attempt, warner.tell_damage)
