@@ -163,7 +163,8 @@ def measure_judges(
         raise ConfigError("bench judge: models.judge is not set; name one: --set models.judge.adapter=openai ...")
     judges = [role for role in JUDGES if role in config.models.list_roles()]
     servers = owned_servers(config.models, judges, workspace.logs)
-    with workspace.claim(config.replies.address, "bench"), servers, closing(Roles(config, workspace)) as roles:
+    claimed = workspace.claim(config.replies.address, "bench")
+    with claimed as run, servers, closing(Roles(config, workspace, run=run)) as roles:
         return run_judge_bench(pairs, seed, roles.list_judges())
 
 
@@ -245,7 +246,8 @@ def _open_reader(workspace: Workspace, reading: ReadingChoice) -> Iterator[Roles
     if role not in config.models.list_roles():
         raise ConfigError(explain_missing([role]))
     servers = owned_servers(config.models, [role], workspace.logs)
-    with workspace.claim(config.replies.address, "verify"), servers, closing(Roles(config, workspace)) as roles:
+    claimed = workspace.claim(config.replies.address, "verify")
+    with claimed as run, servers, closing(Roles(config, workspace, run=run)) as roles:
         yield roles
 
 

@@ -27,10 +27,10 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from pipelines.config.settings import RunConfig
-from pipelines.errors import ConfigError, GateNotMet, SynthError, Unavailable, UnusableReplies
+from pipelines.errors import ConfigError, Damaged, GateNotMet, SynthError, Unavailable, UnusableReplies
 from pipelines.run.assembly import Assembly
 from pipelines.run.chains import ChainRunner, Link, link_up, make_shards, run_chain, run_together
-from pipelines.run.corpora import count_cores, open_copy
+from pipelines.run.corpora import count_cores, explain_copy, open_copy
 from pipelines.run.heartbeat import Pulse, start_pulse
 from pipelines.run.jsonlog import start_json_log
 from pipelines.run.progress import Reporter, SilentReporter
@@ -110,7 +110,7 @@ class WorkerSpec:
         root: the workspace.
         last: last stage that is planned, empty for all.
         corpus: the run's corpus: the name of its folder and its digest.
-        run: name of the run.
+        run: name of the run, as the workspace has it.
         stop: file in the workspace whose appearance asks workers to stop.
     """
 
@@ -229,13 +229,16 @@ class _Place:
         """Return the stages of a run by name.
 
         Raises:
-            ConfigError: if this host has no such corpus, or lacks what the configuration needs.
+            ConfigError: if this host has another workspace there or no such corpus, or lacks what the configuration
+                needs.
         """
         if self.spec != spec:
             self.close()
             workspace = Workspace(spec.root)
+            _check_shared(workspace, spec.run)
             corpus = open_copy(spec.corpus, workspace, spec.config.runtime.corpora)
             self.assembly = Assembly(spec.config, workspace, corpus)
+            self.assembly.roles.run = spec.run
             self.planned = {plan.name: plan for plan in self.assembly.plan_stages(spec.last)}
             if spec.config.runtime.log == "json":
                 start_json_log()
@@ -256,6 +259,20 @@ class _Place:
         return nullcontext(SilentReporter()) if self.pulse is None else self.pulse.following()
 
 
+def _check_shared(workspace: Workspace, run: str) -> None:
+    """Refuse a folder that is not the run's: budget and rates would be shared with nobody, and shards lost.
+
+    Raises:
+        ConfigError: with what the run needs.
+    """
+    held = workspace.read_run()
+    if held != run:
+        raise ConfigError(
+            f"worker {socket.gethostname()}: workspace {workspace.root} is held by {held or 'no run'} here, and not by "
+            f"{run}: all hosts need one shared folder under this path"
+        )
+
+
 _PLACE = _Place()
 atexit.register(_PLACE.close)
 
@@ -273,7 +290,7 @@ def run_span(spec: WorkerSpec, span: Span) -> SpanReport:
             links = link_up(chain, reporter)
             told = asyncio.run(_make_span(spec, links, span, report))
     except Exception as error:  # noqa: BLE001 - whatever it is, the driver raises it
-        report.error = _carry(error)
+        report.error = _carry(name_host(error, spec))
         return report
     if told:
         _PLACE.close()
@@ -296,6 +313,14 @@ def find_chain(planned: Mapping[str, PlannedStage], span: Span) -> list[PlannedS
                 "extras or weights are others; install what the run was started with"
             )
     return [planned[name] for name, _ in span.stages]
+
+
+def name_host(error: Exception, spec: WorkerSpec) -> Exception:
+    """Return an error, that of a file of this host's copy of the corpus as one that only this host can mend."""
+    folder = Path(spec.config.runtime.corpora) / spec.corpus.key
+    if spec.config.runtime.corpora and isinstance(error, Damaged) and folder in error.path.parents:
+        return explain_copy(error, folder, Workspace(spec.root).corpora / spec.corpus.key)
+    return error
 
 
 def _carry(error: Exception) -> Exception:

@@ -18,6 +18,7 @@ from pipelines.services.clients.http import RateLimiter
 from pipelines.services.clients.ledger import check_ledger, repair_ledger
 from pipelines.services.clients.replies import ReplyStore, Table, open_replies, set_aside
 from pipelines.services.metering import Budget
+from pipelines.services.traffic import Traffic, open_traffic
 from schemas.manifest import Usage
 from tests.asking import Asking
 
@@ -224,13 +225,17 @@ def test_a_claim_ends_with_the_process_that_is_killed(place, tmp_path):
     assert len(second.read_text().splitlines()) == 6
 
 
-def test_whoever_waits_goes_on_when_the_other_fails(place, store):
+def test_whoever_waits_says_so_and_goes_on_when_the_other_fails(place, store):
+    traffic = Traffic()
+
     async def run():
         asked = asyncio.Event()
 
         async def fail():
             asked.set()
-            await asyncio.sleep(0.1)
+            async with asyncio.timeout(WAIT):
+                while not traffic.list_waits():
+                    await asyncio.sleep(0.01)
             raise RecordFailed("too-long")
 
         with closing(place.open()) as other:
@@ -240,8 +245,10 @@ def test_whoever_waits_goes_on_when_the_other_fails(place, store):
                 assert await other.recall("k", "b", answer) == ("reply", False)
             return await asyncio.gather(failing, return_exceptions=True)
 
-    (error,) = asyncio.run(run())
+    with open_traffic(traffic):
+        (error,) = asyncio.run(run())
     assert isinstance(error, RecordFailed)
+    assert traffic.list_waits() == []
 
 
 # What the processes of a run share
@@ -378,13 +385,14 @@ def test_who_has_lost_a_claim_to_another_process_is_stopped(postgres, monkeypatc
 
     monkeypatch.setattr("pipelines.services.clients.postgres.KEEP_SECONDS", 0.05)
     address = postgres.make_address()
-    with (
-        closing(open_postgres(address)) as other,
-        pytest.raises(Unavailable, match="another process has taken over workspace A"),
-        hold_claim(address, "workspace A", "busy"),
-    ):
-        other.connection.execute("UPDATE claims SET owner = %s", (other.owner,))
-        time.sleep(WAIT)
+
+    def hold_too_long(other):
+        with hold_claim(address, "workspace A", "busy"):
+            other.connection.execute("UPDATE claims SET owner = %s", (other.owner,))
+            time.sleep(WAIT)
+
+    with closing(open_postgres(address)) as other, pytest.raises(Unavailable, match="taken over workspace A"):
+        hold_too_long(other)
 
 
 @pytest.mark.postgres

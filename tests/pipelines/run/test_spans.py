@@ -4,6 +4,7 @@ import asyncio
 import os
 import pickle
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -37,9 +38,11 @@ from pipelines.run.spans import (
     find_chain,
     list_missing,
     make_spans,
+    name_host,
     prepare_worker,
     run_span,
 )
+from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.health import Health
 from tests.chaos.driving import digest_files
@@ -361,6 +364,28 @@ def test_a_worker_reports_that_its_key_is_another_and_writes_nothing(demo, tmp_p
     assert isinstance(report.error, ConfigError)
     assert "paths has the key" in str(report.error)
     assert not (tmp_path / "stages").exists()
+
+
+def test_a_worker_that_sees_another_folder_than_the_run_is_refused_before_it_writes(demo, tmp_path):
+    spec, span = WorkerSpec(demo.config, tmp_path / "here", "paths", CORPUS, "workspace/mine"), Span((), (0,))
+    (tmp_path / "here").mkdir()
+    assert "is held by no run here" in str(run_span(spec, span).error)
+    with Workspace(tmp_path / "here").claim() as run:
+        report = run_span(spec, span)
+    assert isinstance(report.error, ConfigError)
+    assert f"is held by {run} here, and not by workspace/mine" in str(report.error)
+    assert [path.name for path in (tmp_path / "here").iterdir()] == [".lock"]
+
+
+def test_damage_that_is_read_in_a_hosts_own_copy_of_the_corpus_names_the_host_and_how_it_gets_another(tmp_path):
+    config = make_config(read_recipe("demo"), [f"runtime.corpora={tmp_path / 'copies'}"])
+    spec, table = WorkerSpec(config, tmp_path, "", CORPUS), tmp_path / "copies" / CORPUS.key / "pages.parquet"
+    told = name_host(Damaged(table, "has other bytes than were written"), spec)
+    assert isinstance(told, ConfigError)
+    assert f"host {socket.gethostname()}: {table}: has other bytes" in str(told)
+    assert f"rsync -a --checksum --delete {tmp_path / 'corpus' / CORPUS.key}/" in str(told)
+    shard = Damaged(tmp_path / "stages" / "part-00000.json", "is missing")
+    assert name_host(shard, spec) is shard
 
 
 def test_what_travels_between_processes_can(tmp_path):
