@@ -5,11 +5,13 @@ Nothing is changed here. :mod:`pipelines.run.mending` makes again what can be ma
 
 import json
 import os
+import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -28,7 +30,7 @@ from pipelines.run.views import CATALOGUE
 from pipelines.run.workspace import StageFolder, Workspace, read_model, read_names
 from pipelines.services.clients.batch import read_batch_note
 from pipelines.services.clients.ledger import check_ledger
-from pipelines.services.clients.replies import read_address, read_epochs
+from pipelines.services.clients.replies import PATIENCE, open_ledger, read_address, read_epochs, try_patiently
 from pipelines.services.clients.sqlite import FILE, connect_replies
 from pipelines.services.clients.vendors import read_vendors
 from schemas.manifest import FileEntry, Manifest, ShardSidecar, Usage
@@ -37,6 +39,13 @@ RUN = "`synth run` makes it again"
 REPLAYS = "`synth run` makes it again from recorded replies: nothing is asked twice"
 CHECKED_BYTES = 1 << 30
 """Bytes of pictures, and of releases, whose content each run checks; of more, ``synth status --check`` does."""
+
+
+REPLIES_READ = 1000
+"""Replies in memory at a time; one has some kB."""
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_STORED = re.compile(r"[0-9a-f]{64}\.[a-z]+")
+"""Name of a picture in the store; other files there are not ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +259,26 @@ def examine_replies_missing(workspace: Workspace) -> Iterator[Finding]:
         # They are in PostgreSQL, which looks after its own.
         return
     if not store.is_file() and next(workspace.root.glob("stages/*/*/used-*.txt"), None) is not None:
-        yield Finding(store, "is missing", "bring it back: without it, what is made again is asked and paid again")
+        yield Finding(
+            store,
+            "is missing",
+            "is it mounted? Bring it back; if it was removed on purpose, make an empty file there: what is not done is "
+            "asked, and paid, again",
+        )
+
+
+def count_replies(workspace: Workspace, keys: Sequence[str]) -> int:
+    """Return of how many keys there is a reply.
+
+    Raises:
+        CorruptInput: if a reply is damaged.
+        Unavailable: if the store cannot be read now.
+    """
+    if not keys:
+        return 0
+    with closing(open_ledger(workspace.replies, read_address(workspace.replies), reads=True)) as ledger:
+        parts = [keys[start : start + REPLIES_READ] for start in range(0, len(keys), REPLIES_READ)]
+        return sum(len(try_patiently(ledger, partial(ledger.find, part), PATIENCE)) for part in parts)
 
 
 def examine_receipt(workspace: Workspace, folder: StageFolder) -> Iterator[Finding]:
@@ -292,7 +320,7 @@ def examine_pictures(workspace: Workspace, most: int = 0, cited: Iterable[Path] 
         most: bytes up to which their content is read; 0 for any number.
         cited: parts of stages whose rows cite pictures; None for all there are.
     """
-    paths = sorted(path for path in workspace.images.glob("??/[!.]*") if path.is_file())
+    paths = sorted(path for path in workspace.images.glob("??/*") if _STORED.fullmatch(path.name) and path.is_file())
     if not most or sum(path.stat().st_size for path in paths) <= most:
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
             for path, digest in zip(paths, pool.map(digest_file, paths), strict=True):
@@ -342,23 +370,33 @@ def read_pictures(parts: Iterable[Path]) -> dict[str, CitedPicture]:
     return found
 
 
-def find_replied_picture(workspace: Workspace, sha256: str) -> CitedPicture | None:
-    """Return a picture that no row names but a recorded reply does: the thumbnail of a hit.
+def find_replied_pictures(workspace: Workspace, wanted: Set[str]) -> dict[str, CitedPicture]:
+    """Return pictures by sha256 that no row names but a recorded reply does: the thumbnails of hits.
+
+    All replies are read once.
 
     Raises:
         Unavailable, CorruptInput: if the store of replies cannot be read.
     """
-    if not (workspace.replies / FILE).is_file():
-        return None
-    with closing(connect_replies(workspace.replies)) as store:
-        query = "SELECT reply FROM replies WHERE instr(reply, ?) > 0 LIMIT 1"
-        waiting = [json.loads(reply) for (reply,) in store.execute(query, (sha256,))]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict) and value.get("sha256") == sha256:
-            return CitedPicture(sha256, str(value.get("extension", "")), str(value.get("file", "")))
-        waiting += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return None
+    found: dict[str, CitedPicture] = {}
+    for reply in _scan_replies(workspace.replies) if wanted else ():
+        waiting = [] if wanted.isdisjoint(_SHA256.findall(reply)) else [json.loads(reply)]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, dict) and (sha256 := value.get("sha256")) in wanted:
+                found[sha256] = CitedPicture(sha256, str(value.get("extension", "")), str(value.get("file", "")))
+            waiting += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return found
+
+
+def _scan_replies(folder: Path) -> Iterator[str]:
+    if address := read_address(folder):
+        from pipelines.services.clients.postgres import scan_replies
+
+        yield from (bytes(row[2]).decode(errors="replace") for row in scan_replies(address))
+    elif (folder / FILE).is_file():
+        with closing(connect_replies(folder)) as store:
+            yield from (str(reply) for (reply,) in store.execute("SELECT reply FROM replies"))
 
 
 def _flatten(table: pa.Table, path: str) -> list[str]:
