@@ -194,7 +194,7 @@ def mend_stage(damage: StageDamage) -> None:
         return
     if damage.shards or damage.lost:
         # Before the shards: a crash in between leaves a stage that is not sealed.
-        folder.manifest.unlink(missing_ok=True)
+        folder.unseal()
     for shard, lost in damage.shards.items():
         folder.note_stopped(lost.usage if lost else Usage())
         folder.sidecar(shard).unlink(missing_ok=True)

@@ -2,18 +2,29 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
+from uuid import uuid4
 
+import duckdb
 import pytest
 
 from pipelines.checksums import read_note, seal_note, write_checksums
 from pipelines.errors import ConfigError, CorruptInput, Damaged
 from pipelines.files import write_text
 from pipelines.run.chains import run_stages
-from pipelines.run.integrity import count_replies, examine_stage, find_replied_pictures, read_pictures
+from pipelines.run.integrity import (
+    count_replies,
+    examine_catalogue,
+    examine_stage,
+    find_damage,
+    find_replied_pictures,
+    read_pictures,
+)
 from pipelines.run.mending import check_pictures, mend_stage, mend_stages, run_mending
 from pipelines.run.progress import SilentReporter
 from pipelines.run.runner import PlannedStage, select_stages
@@ -94,6 +105,45 @@ def test_a_whole_note_of_another_version_stops_the_run_and_stays(planned):
         mend(planned)
     assert folder.sidecar(2).read_bytes() == before
     assert folder.manifest.is_file()
+
+
+def test_an_unsealed_stage_is_unfinished_and_one_without_its_manifest_is_damaged(planned):
+    folder = planned[2].folder
+    folder.failed(3).write_bytes(b"damaged")
+    mend(planned)
+    assert examine_stage(folder, was_sealed=True).findings == []
+    run(planned)
+    folder.manifest.unlink()
+    assert [found.what for found in examine_stage(folder, was_sealed=True).findings] == [
+        "is missing, and the stage was complete"
+    ]
+
+
+HOLDER = "import duckdb, sys; held = duckdb.connect(sys.argv[1]); print(1, flush=True); sys.stdin.read()"
+
+
+def test_a_catalogue_that_another_process_holds_is_no_damage(tmp_path):
+    workspace, path = Workspace(tmp_path), tmp_path / "synth.duckdb"
+    with duckdb.connect(str(path)) as made:
+        made.execute("CREATE VIEW seeds AS SELECT 1")
+    command = [sys.executable, "-c", HOLDER, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"1\n"
+        assert list(examine_catalogue(workspace)) == []
+        holder.stdin.close()
+    path.write_bytes(path.read_bytes()[:1000])
+    assert [found.path for found in examine_catalogue(workspace)] == [path]
+
+
+def test_a_check_looks_at_notes_without_a_seal(tmp_path):
+    workspace = Workspace(tmp_path)
+    (tmp_path / ".name").write_text("0" * 32)
+    (tmp_path / "flow-run.txt").write_text(f"{uuid4()}\n")
+    assert list(find_damage(tmp_path)) == []
+    (tmp_path / ".name").write_text("0" * 31)
+    (tmp_path / "flow-run.txt").write_text("")
+    write_text(workspace.replies / "address", "mysql:")
+    assert {found.path.name for found in find_damage(tmp_path)} == {".name", "flow-run.txt", "address"}
 
 
 def test_what_stopped_runs_used_stays_counted(planned):
