@@ -22,7 +22,7 @@ from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump
 from pipelines.run.heartbeat import open_progress
 from pipelines.run.judges import check_judges
-from pipelines.run.mending import mend_stages, run_mending
+from pipelines.run.mending import check_pictures, mend_stages, run_mending
 from pipelines.run.models import check_renewable
 from pipelines.run.progress import Reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
@@ -214,7 +214,7 @@ def _run_claimed(
         assembly.roles.say, assembly.roles.run = reporter.note, run
         planned = [] if last == "corpus" else assembly.plan_stages(last)
         reporter.watch(assembly.seeing.describe_fetching)
-        mend_stages(workspace, planned, corpus, warner.tell_damage)
+        lost = mend_stages(workspace, planned, corpus, warner.tell_damage)
         chosen = select_stages(planned, request.until, request.only) if planned else []
 
         def end(report: StageReport) -> None:
@@ -230,6 +230,7 @@ def _run_claimed(
         asked = list_asked_roles(config, chosen)
         with owned_servers(config.models, asked, workspace.logs), executor.begin(spec) as run_chain:
             run_stages(chosen, assembly.corpus_entry, config.runtime.shard_rows, reporter, end, run_chain)
+        check_pictures(lost)
         return reports, finish_run(assembly, planned, chosen)
 
 

@@ -5,7 +5,8 @@ stage whose input has changed is no longer sealed, pictures come back from the c
 What is found only when it is read ends the stages, is taken away, and they go on. Every mending is told.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,12 +15,13 @@ from pipelines.checksums import forget_checks, open_checked
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput, Damaged, RecordFailed
 from pipelines.files import put_aside, remove_whole, settle_damaged, write_bytes
-from pipelines.ids import digest_bytes
+from pipelines.ids import digest_bytes, digest_file
 from pipelines.release.manifest import MANIFEST
 from pipelines.run.integrity import (
     CHECKED_BYTES,
     CitedPicture,
     StageDamage,
+    count_replies,
     examine_catalogue,
     examine_notes,
     examine_pictures,
@@ -27,12 +29,12 @@ from pipelines.run.integrity import (
     examine_release,
     examine_replies_missing,
     examine_stage,
-    find_replied_picture,
+    find_replied_pictures,
     read_latest,
     read_pictures,
     read_receipts,
 )
-from pipelines.run.runner import PlannedStage
+from pipelines.run.runner import STAGE_ORDER, PlannedStage
 from pipelines.run.workspace import Workspace, write_model
 from schemas.manifest import Usage
 
@@ -49,6 +51,28 @@ def _mend_notes(workspace: Workspace, say: Say) -> None:
         finding.path.unlink(missing_ok=True)
 
 
+def _check_mounted(workspace: Workspace) -> None:
+    """Refuse a workspace of which a kind of files is gone as a whole: that is no damage but another disk.
+
+    Raises:
+        ConfigError: what is gone, and what to do if that is meant.
+    """
+    latest = read_latest(workspace)
+    for name, pattern in (("corpus", "*"), ("stages", "*/*")):
+        wanted = "corpus" in latest if name == "corpus" else bool(latest.keys() & set(STAGE_ORDER))
+        if wanted and not any((workspace.root / name).glob(pattern)):
+            raise ConfigError(_explain_gone(workspace.root / name, "latest.json"))
+    for finding in examine_replies_missing(workspace):
+        raise ConfigError(finding.describe())
+
+
+def _explain_gone(folder: Path, too: str) -> str:
+    return (
+        f"{folder}: nothing of it is there, and the workspace needs it; is it mounted, or was it moved? Bring it back; "
+        f"if it was removed on purpose, remove {folder.with_name(too)}, too, and it is made again"
+    )
+
+
 def run_mending(workspace: Workspace, run: Callable[[], T], say: Say) -> T:
     """Run without damaged notes, and begin again where a file of the workspace turns out to be damaged.
 
@@ -58,10 +82,12 @@ def run_mending(workspace: Workspace, run: Callable[[], T], say: Say) -> T:
         say: told of each file.
 
     Raises:
+        ConfigError: if a kind of files is gone as a whole.
         CorruptInput: if the file is none that a run makes, was made again in vain, or files go on being damaged.
     """
     seen = set[Path]()
     try:
+        _check_mounted(workspace)
         _mend_notes(workspace, say)
         for _ in range(TRIES - 1):
             try:
@@ -107,27 +133,50 @@ def _stays_damaged(path: Path) -> bool:
     return False
 
 
-def mend_stages(workspace: Workspace, planned: Sequence[PlannedStage], corpus: Corpus, say: Say) -> None:
+def mend_stages(
+    workspace: Workspace, planned: Sequence[PlannedStage], corpus: Corpus, say: Say
+) -> dict[Path, list[Path]]:
     """Look at the stages of a run, their pictures and releases, and undo what is damaged, so that the run makes it.
 
-    Shards that lose a picture which neither the corpus nor another picture gives back are made again, too.
+    Returns:
+        The pictures that the corpus does not give back, each with the parts whose rows cite it: these shards are made
+        again, too, and :func:`check_pictures` says whether that brought it back.
+
+    Raises:
+        ConfigError: if a stage or its pictures are of another version or gone as a whole, or replies would be paid
+            again. Nothing was changed.
     """
     latest = read_latest(workspace)
     found = [examine_stage(plan.folder, latest.get(plan.name) == plan.key) for plan in planned]
-    for finding in (*(each for damage in found for each in damage.findings), *examine_replies_missing(workspace)):
+    for finding in (each for damage in found for each in damage.findings):
         say(finding.describe())
-    sound = {plan.folder.part(s.shard): (plan, s.shard) for plan, damage in zip(planned, found, strict=True)
+    sound = {damage.folder.part(s.shard): (damage, s.shard) for damage in found
              for s in (damage.manifest.shards if damage.manifest else ()) if s.shard not in damage.shards}  # fmt: skip
-    for part in _mend_pictures(workspace, corpus, list(sound), say):
-        plan, shard = sound[part]
-        damage = found[planned.index(plan)]
-        damage.shards[shard] = plan.folder.read_sidecar(shard)
+    lost = _mend_pictures(workspace, corpus, list(sound), say)
+    for part in sorted({part for parts in lost.values() for part in parts}):
+        damage, shard = sound[part]
+        damage.shards[shard] = damage.folder.read_sidecar(shard)
         damage.add(part, "cites a picture that is gone")
+    _check_paid(workspace, found)
     for damage in found:
         mend_stage(damage)
     for plan, damage in zip(planned, found, strict=True):
         if plan.name == "releases" and damage.manifest is not None:
             _mend_releases(workspace, plan, say)
+    return lost
+
+
+def _check_paid(workspace: Workspace, found: Sequence[StageDamage]) -> None:
+    """Refuse to make a shard again of which a recorded reply is gone: it would be paid again."""
+    for damage in found:
+        named = {finding.path for finding in damage.findings}
+        used = [path for path in map(damage.folder.used, damage.shards) if path.is_file() and path not in named]
+        keys = sorted({key for path in used for key in path.read_text(encoding="ascii").split()})
+        if gone := len(keys) - count_replies(workspace, keys):
+            raise ConfigError(
+                f"{damage.folder.path}: it is damaged, and {gone:,} of the {len(keys):,} recorded replies that it was "
+                "made from are gone; bring them back from a copy, or remove the folder to ask, and pay, for them again"
+            )
 
 
 def mend_stage(damage: StageDamage) -> None:
@@ -145,7 +194,7 @@ def mend_stage(damage: StageDamage) -> None:
         return
     if damage.shards or damage.lost:
         # Before the shards: a crash in between leaves a stage that is not sealed.
-        folder.manifest.unlink(missing_ok=True)
+        folder.unseal()
     for shard, lost in damage.shards.items():
         folder.note_stopped(lost.usage if lost else Usage())
         folder.sidecar(shard).unlink(missing_ok=True)
@@ -154,16 +203,47 @@ def mend_stage(damage: StageDamage) -> None:
             write_model(folder.sidecar(sidecar.shard), sidecar)
 
 
-def _mend_pictures(workspace: Workspace, corpus: Corpus, parts: Sequence[Path], say: Say) -> Iterator[Path]:
-    """Bring back pictures that are damaged or missing, and yield the parts whose rows cite one that stays away."""
-    for finding in list(examine_pictures(workspace, CHECKED_BYTES, parts)):
+def _mend_pictures(workspace: Workspace, corpus: Corpus, parts: Sequence[Path], say: Say) -> dict[Path, list[Path]]:
+    """Bring back pictures that are damaged or missing; return those that stay away, with the parts that cite them."""
+    findings = {finding.path: finding for finding in examine_pictures(workspace, CHECKED_BYTES, parts)}
+    if len(findings) > 1 and not any(workspace.images.glob("??/*")):
+        raise ConfigError(_explain_gone(workspace.images, "stages"))
+    wanted = {path.stem for path in findings}
+    cited, citing = dict[str, CitedPicture](), defaultdict[str, list[Path]](list)
+    for part in parts if wanted else ():
+        for sha256, picture in read_pictures([part]).items():
+            if sha256 in wanted:
+                cited[sha256] = picture
+                citing[sha256].append(part)
+    cited |= find_replied_pictures(workspace, wanted - cited.keys())
+    for finding in findings.values():
         say(finding.describe())
-        finding.path.unlink(missing_ok=True)
-        sha256 = finding.path.stem
-        citing = {part: cited[sha256] for part in parts if sha256 in (cited := read_pictures([part]))}
-        cited_as = next(iter(citing.values()), None) or find_replied_picture(workspace, sha256)
-        if cited_as is not None and not _restore_picture(workspace, corpus, cited_as):
-            yield from citing
+    stay = (
+        path for path in findings if path.stem not in cited or not _restore_picture(workspace, corpus, cited[path.stem])
+    )
+    return {path: citing[path.stem] for path in stay if path.stem in citing}
+
+
+def check_pictures(lost: Mapping[Path, Sequence[Path]]) -> None:
+    """Check that shards which were made again brought back the pictures that they cite.
+
+    Args:
+        lost: as :func:`mend_stages` returned them.
+
+    Raises:
+        ConfigError: naming one that is still gone.
+    """
+    gone = [
+        path
+        for path, parts in lost.items()
+        if path.stem in read_pictures(filter(Path.is_file, parts))
+        and not (path.is_file() and digest_file(path) == path.stem)
+    ]
+    if gone:
+        raise ConfigError(
+            f"{gone[0]}: rows cite it, and nothing here makes it again ({len(gone):,} such pictures); bring it back "
+            "from a copy, or name the tool that found it in --fresh-replies"
+        )
 
 
 def _restore_picture(workspace: Workspace, corpus: Corpus, cited: CitedPicture) -> bool:

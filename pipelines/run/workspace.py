@@ -142,6 +142,16 @@ class StageFolder:
         """The manifest's path; it exists only when every shard is done."""
         return self.path / "manifest.json"
 
+    @property
+    def unsealed(self) -> Path:
+        """What the manifest was, while the stage is made again."""
+        return self.path / ".unsealed-manifest.json"
+
+    def unseal(self) -> None:
+        """Take the seal off, so that the next run seals the stage again."""
+        if self.manifest.is_file():
+            self.manifest.replace(self.unsealed)
+
     def read_manifest(self) -> Manifest | None:
         """Return the manifest, or None while the stage is not sealed."""
         return read_model(self.manifest, Manifest) if self.manifest.is_file() else None
