@@ -19,6 +19,7 @@ from pipelines.release.manifest import PublishedRelease
 from pipelines.run.assembly import Assembly, list_missing_roles
 from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump
+from pipelines.run.executors import Executor, LocalExecutor
 from pipelines.run.heartbeat import open_progress
 from pipelines.run.judges import check_judges
 from pipelines.run.mending import mend_stages, run_mending
@@ -26,7 +27,7 @@ from pipelines.run.models import check_renewable
 from pipelines.run.progress import Reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, select_stages
-from pipelines.run.spans import Executor, LocalExecutor, WorkerSpec
+from pipelines.run.spans import WorkerSpec
 from pipelines.run.warnings import Warner
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import renew
