@@ -111,6 +111,7 @@ def _check_engine(config: RunConfig) -> None:
             "runtime.engine ray: runtime.address names no cluster; start one with `ray start --head` on a host and "
             "`ray start --address=HOST:6379` on the others, and name HOST:6379"
         )
+    _check_reach(config)
     if not os.environ.get("PREFECT_API_URL"):
         raise ConfigError(
             "runtime.engine ray: PREFECT_API_URL is not set; workers tell their task runs to a Prefect server that "
@@ -118,6 +119,25 @@ def _check_engine(config: RunConfig) -> None:
         )
     if find_spec("prefect_ray") is None or find_spec("ray") is None:
         raise ConfigError("runtime.engine ray: it is not installed; pip install 'synth[ray]' on every host")
+
+
+def _check_reach(config: RunConfig) -> None:
+    """Refuse what workers on other hosts could not reach; that they see the workspace, each checks itself.
+
+    Raises:
+        ConfigError: with what is to be set.
+    """
+    if not config.replies.address:
+        raise ConfigError(
+            "runtime.engine ray: replies.address is empty, and the hosts of a cluster cannot share an SQLite file; "
+            "name a PostgreSQL database that every host reaches"
+        )
+    for role in config.models.list_roles():
+        if config.models.get(role).serve.own:
+            raise ConfigError(
+                f"runtime.engine ray: models.{role}.serve.own starts a server that only this host reaches; start it "
+                f"with `synth serve-model {role}` behind an address of your network, and name that as base_url"
+            )
 
 
 def _reach(address: str) -> None:

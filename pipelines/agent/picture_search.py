@@ -12,6 +12,7 @@ their digest. It appears whole or not at all, and is mapped into memory, so that
 import asyncio
 import fcntl
 import shutil
+import socket
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -367,9 +368,10 @@ class ClipImageSearch:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 async with self._hold(self.folder / f"{key}.lock"):
-                    if not is_whole(place):
+                    if place.is_dir() and not is_whole(place):
                         shutil.rmtree(place, ignore_errors=True)
                         open_index.cache_clear()
+                    if not place.is_dir():
                         await self._make(place, chunks)
             except OSError as error:
                 raise explain_os_error(error, f"index of pictures in {self.folder}") from error
@@ -403,7 +405,9 @@ class ClipImageSearch:
             yield
 
     async def _make(self, place: Path, chunks: Iterable[list["Usable"]]) -> None:
-        with drafting_folder(place) as draft:
+        own = place_draft(place)
+        shutil.rmtree(own, ignore_errors=True)
+        with drafting_folder(own) as draft:
             with (
                 (draft / EMBEDDINGS).open("wb") as target,
                 TableWriter(draft, "pictures", _PICTURES, mapped=True) as table,
@@ -415,6 +419,18 @@ class ClipImageSearch:
                             target.write(row.astype("<f4").tobytes())
                             table.write_rows([(file, titles)])
             write_checksums(draft)
+        try:
+            own.replace(place)
+        except OSError:
+            shutil.rmtree(own)
+            # Some file systems lock nothing between hosts: another one has made the same meanwhile.
+            if not is_whole(place):
+                raise
+
+
+def place_draft(place: Path) -> Path:
+    """Return where this host makes an index before it is moved to its place."""
+    return place.with_name(f"{place.name}-{digest_value([socket.gethostname()])[:8]}")
 
 
 Usable = tuple[str, tuple[str, ...], PictureFile]

@@ -24,11 +24,11 @@ from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, ServiceError, SynthError
 from pipelines.release.manifest import read_release_manifest
 from pipelines.run.assembly import SOURCES, make_evaluator, make_page_reader
+from pipelines.run.executors import make_executor
 from pipelines.run.jsonlog import start_json_log
 from pipelines.run.loop import RunDocument, RunRequest, run_request
 from pipelines.run.models import JUDGES, Roles
 from pipelines.run.progress import Reporter, make_reporter
-from pipelines.run.spans import make_executor
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.serving import owned_servers
 from schemas.reasons import STAGE_REASONS
@@ -163,7 +163,8 @@ def measure_judges(
         raise ConfigError("bench judge: models.judge is not set; name one: --set models.judge.adapter=openai ...")
     judges = [role for role in JUDGES if role in config.models.list_roles()]
     servers = owned_servers(config.models, judges, workspace.logs)
-    with workspace.claim(config.replies.address, "bench"), servers, closing(Roles(config, workspace)) as roles:
+    claimed = workspace.claim(config.replies.address, "bench")
+    with claimed as run, servers, closing(Roles(config, workspace, run=run)) as roles:
         return run_judge_bench(pairs, seed, roles.list_judges())
 
 
@@ -245,7 +246,8 @@ def _open_reader(workspace: Workspace, reading: ReadingChoice) -> Iterator[Roles
     if role not in config.models.list_roles():
         raise ConfigError(explain_missing([role]))
     servers = owned_servers(config.models, [role], workspace.logs)
-    with workspace.claim(config.replies.address, "verify"), servers, closing(Roles(config, workspace)) as roles:
+    claimed = workspace.claim(config.replies.address, "verify")
+    with claimed as run, servers, closing(Roles(config, workspace, run=run)) as roles:
         yield roles
 
 

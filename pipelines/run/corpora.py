@@ -176,6 +176,15 @@ def _digest_pictures(folder: Path, known: dict[str, str]) -> str:
     return known[mark]
 
 
+def explain_copy(error: Damaged, folder: Path, original: Path) -> ConfigError:
+    """Return what to do about a damaged file of this host's copy of a corpus."""
+    host = socket.gethostname()
+    return ConfigError(
+        f"host {host}: {error.path}: {error.what}; copy the corpus again: "
+        f"rsync -a --checksum --delete {original}/ {host}:{folder}/"
+    )
+
+
 def open_copy(wanted: InputEntry, workspace: Workspace, copies: str) -> Corpus:
     """Open the corpus of a run on a host that may have a copy of its own.
 
@@ -201,10 +210,7 @@ def open_copy(wanted: InputEntry, workspace: Workspace, copies: str) -> Corpus:
     try:
         corpus = Corpus.open(folder)
     except Damaged as error:
-        raise ConfigError(
-            f"host {host}: {error.path}: {error.what}; copy the corpus again: "
-            f"rsync -a --checksum --delete {original}/ {host}:{folder}/"
-        ) from error
+        raise explain_copy(error, folder, original) from error
     pictures = corpus.manifest.images_dir
     corpus.manifest = replace(corpus.manifest, images_dir=pictures and str((original / pictures).resolve()))
     return corpus

@@ -275,23 +275,18 @@ def clear_progress(workspace: Workspace) -> None:
         path.unlink(missing_ok=True)
 
 
-def name_run() -> str:
-    """Return a new name of a run, which sorts by time."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid4().hex[:6]}"
-
-
 def start_pulse(workspace: Workspace, run: str, reporter: Reporter, recipe: str = "", role: Role = "driver") -> Pulse:
     """Begin the heartbeat of this process, until :meth:`Pulse.end`.
 
     Args:
         workspace: of the run. A driver holds it, and removes the files of processes when it begins and ends; the file
             of a worker stays for the driver's sums.
-        run: its name, the same in all its processes.
+        run: its name, the same in all its processes; the part that names the workspace is not shown.
         reporter: told what the one that is followed is told, and by a driver what all processes wait for.
         recipe: of the run.
         role: of this process.
     """
-    host, space = find_host()
+    (host, space), run = find_host(), run.rpartition("/")[2]
     now = time.time()
     identity = ProcessProgress(
         run=run, recipe=recipe, role=role, host=host, space=space, pid=os.getpid(), started=now, heard=now

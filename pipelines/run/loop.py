@@ -20,14 +20,15 @@ from pipelines.run.advice import Warner
 from pipelines.run.assembly import Assembly, list_missing_roles
 from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump
-from pipelines.run.heartbeat import name_run, open_progress
+from pipelines.run.executors import Executor, LocalExecutor
+from pipelines.run.heartbeat import open_progress
 from pipelines.run.judges import check_judges
 from pipelines.run.mending import mend_stages, run_mending
 from pipelines.run.models import check_renewable
 from pipelines.run.progress import Reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, select_stages
-from pipelines.run.spans import Executor, LocalExecutor, WorkerSpec
+from pipelines.run.spans import WorkerSpec
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import renew
 from pipelines.services.clients.serving import owned_servers
@@ -157,13 +158,16 @@ def run_request(
         BudgetSpent: if the budget is spent; all paid replies are recorded.
         GateNotMet: if a stage failed all its rows, or too many answers are unscored.
     """
-    config, workspace, run = request.config, Workspace(request.root.resolve()), name_run()
+    config, workspace = request.config, Workspace(request.root.resolve())
     _check_request(request)
-    followed = open_progress(workspace, run, reporter, config.recipe)
-    with timing() as spent, workspace.claim(config.replies.address), followed as told:
+    with (
+        timing() as spent,
+        workspace.claim(config.replies.address) as run,
+        open_progress(workspace, run, reporter, config.recipe) as told,
+    ):
         claimed(workspace)
         if request.fresh:
-            renew(workspace.replies, request.fresh)
+            renew(workspace.replies, request.fresh, config.replies.address)
         warner, executor = Warner(told), executor or LocalExecutor()
         attempt = partial(_run_claimed, request, workspace, warner, executor, run)
         reports, (releases, published, nothing) = run_mending(workspace, attempt, warner.tell_damage)
@@ -208,7 +212,7 @@ def _run_claimed(
     warner.warn_of_stage(reports[0])
     assembly = Assembly(config, workspace, corpus)
     with closing(assembly):
-        assembly.roles.say = reporter.note
+        assembly.roles.say, assembly.roles.run = reporter.note, run
         planned = [] if last == "corpus" else assembly.plan_stages(last)
         reporter.watch(assembly.seeing.describe_fetching)
         mend_stages(workspace, planned, corpus, warner.tell_damage)

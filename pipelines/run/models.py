@@ -173,13 +173,15 @@ class Roles:
     workspace: Workspace
     say: Callable[[str], None] = field(default=lambda text: None)
     """Takes messages about batches."""
+    run: str = ""
+    """Name of the run whose processes share turns and budget; empty for this process alone."""
     _models: dict[str, RecordedChat] = field(default_factory=dict)
     _batched: list["BatchChat"] = field(default_factory=list)
 
     @cached_property
     def replies(self) -> ReplyStore:
         """The workspace's recorded replies."""
-        return open_replies(self.workspace.replies, self.config.replies.address, self.workspace.read_run(), self.budget)
+        return open_replies(self.workspace.replies, self.config.replies.address, self.run, self.budget)
 
     @cached_property
     def pictures(self) -> PictureStore:

@@ -18,6 +18,7 @@
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -78,14 +79,16 @@ def write_names(path: Path, names: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def _naming_run(lock: TextIO, holder: str, workspace: str) -> Iterator[None]:
+def _naming_run(lock: TextIO, holder: str, workspace: str) -> Iterator[str]:
     """Write what holds the lock and the name of a new run into its file; it is empty again after the block."""
+    # Names of one workspace sort by time.
+    name = f"{workspace}/{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid4().hex[:8]}"
     lock.truncate(0)
-    lock.write(f"{holder}\n{workspace}/{uuid4().hex}\n")
+    lock.write(f"{holder}\n{name}\n")
     lock.flush()
     os.fsync(lock.fileno())
     try:
-        yield
+        yield name
     finally:
         lock.truncate(0)
 
@@ -218,8 +221,8 @@ class Workspace:
             write_names(self.root / "latest.json", entries)
 
     @contextmanager
-    def claim(self, address: str = "", holder: str = "run") -> Iterator[None]:
-        """Hold the workspace for one run, and give the run a name; the lock goes with the process, however that ends.
+    def claim(self, address: str = "", holder: str = "run") -> Iterator[str]:
+        """Hold the workspace for one run, and yield a name for it; the lock goes with the process, however that ends.
 
         Args:
             address: where the run keeps its replies. A workspace with replies in PostgreSQL may lie on a file system
@@ -248,9 +251,11 @@ class Workspace:
                 from pipelines.services.clients.postgres import hold_claim
 
                 held.enter_context(hold_claim(address, f"workspace {name}", self._explain_busy()))
-            held.enter_context(_naming_run(lock, holder, name))
+            run = held.enter_context(_naming_run(lock, holder, name))
             try:
-                yield
+                # Not before: until then they may be those of a run on another host.
+                self._clear_temps()
+                yield run
             except OSError as error:
                 if error.errno not in FULL:
                     raise
@@ -305,7 +310,10 @@ class Workspace:
         probe = self.root / ".probe"
         with replacing(probe) as temp:
             temp.write_bytes(os.urandom(4096))
-        probe.unlink()
+        # Another host may probe as well, and have removed it.
+        probe.unlink(missing_ok=True)
+
+    def _clear_temps(self) -> None:
         inner = (folder for pattern in ("stages/*", "stages/*/*", "images/*") for folder in self.root.glob(pattern))
         for folder in (self.root, self.batches, *inner):
             clear_temps(folder)

@@ -67,14 +67,14 @@ class Health:
         """Return the keys under which unusable replies are recorded."""
         return [key for counts in self._counts.values() for key in counts.keys]
 
-    def check(self) -> None:
-        """Check at the end of the stage, where :data:`QUOTED` unusable replies are enough.
+    def check(self, is_over: bool = True) -> None:
+        """Check, at the end of the stage where :data:`QUOTED` unusable replies are enough, or before it.
 
         Raises:
             UnusableReplies: if too many requests of a kind had no usable reply.
         """
         for task, model in self._counts:
-            self._check(task, model, QUOTED)
+            self._check(task, model, QUOTED if is_over else self.limits.replies)
 
     def _check(self, task: str, model: str, least: int) -> None:
         counts = self._counts[task, model]

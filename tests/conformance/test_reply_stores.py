@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import time
 from collections import Counter
 from contextlib import closing
@@ -17,6 +18,7 @@ from pipelines.services.clients.http import RateLimiter
 from pipelines.services.clients.ledger import check_ledger, repair_ledger
 from pipelines.services.clients.replies import ReplyStore, Table, open_replies, set_aside
 from pipelines.services.metering import Budget
+from pipelines.services.traffic import Traffic, open_traffic
 from schemas.manifest import Usage
 from tests.asking import Asking
 
@@ -223,13 +225,17 @@ def test_a_claim_ends_with_the_process_that_is_killed(place, tmp_path):
     assert len(second.read_text().splitlines()) == 6
 
 
-def test_whoever_waits_goes_on_when_the_other_fails(place, store):
+def test_whoever_waits_says_so_and_goes_on_when_the_other_fails(place, store):
+    traffic = Traffic()
+
     async def run():
         asked = asyncio.Event()
 
         async def fail():
             asked.set()
-            await asyncio.sleep(0.1)
+            async with asyncio.timeout(WAIT):
+                while not traffic.list_waits():
+                    await asyncio.sleep(0.01)
             raise RecordFailed("too-long")
 
         with closing(place.open()) as other:
@@ -239,8 +245,10 @@ def test_whoever_waits_goes_on_when_the_other_fails(place, store):
                 assert await other.recall("k", "b", answer) == ("reply", False)
             return await asyncio.gather(failing, return_exceptions=True)
 
-    (error,) = asyncio.run(run())
+    with open_traffic(traffic):
+        (error,) = asyncio.run(run())
     assert isinstance(error, RecordFailed)
+    assert traffic.list_waits() == []
 
 
 # What the processes of a run share
@@ -350,6 +358,41 @@ def test_a_server_that_stays_away_is_named(postgres, tmp_path):
             postgres.control("start")
         store.writer.patience = WAIT
         assert asyncio.run(store.recall("k", "b", answer)) == ("reply", False)
+
+
+@pytest.mark.postgres
+def test_a_host_that_goes_without_a_word_is_given_up_by_both_sides():
+    from pipelines.services.clients.postgres import open_postgres
+    from tests.postgres import start_postgres
+
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with (
+        start_postgres("fsync=off", listen="127.0.0.1", port=port) as server,
+        closing(open_postgres(server.make_address("127.0.0.1"))) as ledger,
+        socket.socket(fileno=os.dup(ledger.connection.fileno())) as own,
+    ):
+        theirs = {name: ledger.select(f"SHOW {name}", {}) for name in ("tcp_keepalives_idle", "tcp_user_timeout")}
+        assert theirs == {"tcp_keepalives_idle": [("30",)], "tcp_user_timeout": [("60000",)]}
+        assert own.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert own.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
+        assert own.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 60_000
+
+
+@pytest.mark.postgres
+def test_who_has_lost_a_claim_to_another_process_is_stopped(postgres, monkeypatch):
+    from pipelines.services.clients.postgres import hold_claim, open_postgres
+
+    monkeypatch.setattr("pipelines.services.clients.postgres.KEEP_SECONDS", 0.05)
+    address = postgres.make_address()
+
+    def hold_too_long(other):
+        with hold_claim(address, "workspace A", "busy"):
+            other.connection.execute("UPDATE claims SET owner = %s", (other.owner,))
+            time.sleep(WAIT)
+
+    with closing(open_postgres(address)) as other, pytest.raises(Unavailable, match="taken over workspace A"):
+        hold_too_long(other)
 
 
 @pytest.mark.postgres

@@ -13,7 +13,8 @@ from pipelines.run.assembly import Assembly
 from pipelines.run.chains import link_stages
 from pipelines.run.corpora import ensure_corpus
 from pipelines.run.progress import SilentReporter
-from pipelines.run.spans import Span, WorkerSpec, list_missing, run_span
+from pipelines.run.spans import Span, WorkerSpec, list_missing
+from pipelines.run.workers import run_span
 from pipelines.run.workspace import Workspace
 
 
@@ -24,7 +25,7 @@ def main() -> None:
     workspace = Workspace(Path(given["workspace"]))
     corpus, _ = ensure_corpus(config.corpus, workspace, SilentReporter())
     with closing(Assembly(config, workspace, corpus)) as assembly:
-        spec = WorkerSpec(config, workspace.root, "", assembly.corpus_entry)
+        spec = WorkerSpec(config, workspace.root, "", assembly.corpus_entry, workspace.read_run())
         chain = next(c for c in link_stages(assembly.plan_stages("")) if c[0].folder.read_manifest() is None)
         span = Span(tuple((plan.name, plan.key) for plan in chain), tuple(list_missing(chain)))
     report = run_span(spec, span)

@@ -334,7 +334,10 @@ class BatchNotes:
         """
         notes = []
         for path in sorted(self.folder.glob("*.json")):
-            note = read_batch_note(path)
+            try:
+                note = read_batch_note(path)
+            except FileNotFoundError:
+                continue  # another process of the run has recorded its replies and removed it
             if note.backend != self.backend or self.tidy(note):
                 continue
             if note.server != self.server:

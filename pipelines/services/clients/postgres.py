@@ -11,11 +11,12 @@ up by its number.
 import os
 import re
 import secrets
+import signal
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from threading import Event, Thread
+from threading import Event, Thread, main_thread
 from typing import Any, ClassVar
 
 from pipelines.errors import ConfigError, CorruptInput, SynthError, Unavailable, WorkspaceBusy
@@ -38,6 +39,18 @@ except ImportError as error:
     raise ConfigError(f"replies.address: psycopg does not load ({error}): pip install 'synth[postgres]'") from error
 
 CONNECT_SECONDS = 10
+ALIVE: dict[str, Any] = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+"""When this side gives up a host that went without a word; libpq's names, the address may say otherwise."""
+ALIVE_SERVER = """
+SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3;
+SET tcp_user_timeout = 60000
+"""
+"""When the server gives up this one, and its claims become free."""
 OPENING = 15.0
 """Seconds that a database may be away when it is first asked for."""
 TYPES = {"asked": "bigint", "recorded": "bigint", "bytes": "bigint", "failed": "bigint", "checksum": "bigint",
@@ -125,9 +138,10 @@ class PostgresLedger(Ledger):
     def connection(self) -> "psycopg.Connection[tuple[Any, ...]]":
         """The connection, opened again if it was lost; what was claimed is claimed again."""
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(
-                self.address, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="synth"
-            )
+            told = ALIVE | psycopg.conninfo.conninfo_to_dict(self.address)
+            told |= {"connect_timeout": CONNECT_SECONDS, "application_name": "synth"}
+            self._connection = psycopg.connect(autocommit=True, **told)
+            self._connection.execute(ALIVE_SERVER)
             # Only what is paid for waits for the disk.
             self._connection.execute("SET synchronous_commit = off")
             # Shared: a session that was lost may live on for a while.
@@ -279,17 +293,22 @@ def scan_replies(address: str) -> Iterator[tuple[Any, ...]]:
 def hold_claim(address: str, key: str, busy: str) -> Iterator[None]:
     """Hold a claim for the block, with a connection of its own.
 
+    When another process has it, as after a long cut of the network, the main thread is interrupted as by Ctrl-C.
+
     Raises:
         WorkspaceBusy: with the text ``busy`` if another process holds it.
-        Unavailable: if the database is away.
+        Unavailable: if the database is away, or the claim was lost amid the block.
     """
-    ledger, ended = open_postgres(address), Event()
+    ledger, ended, lost = open_postgres(address), Event(), Event()
 
     def keep() -> None:
         # Nobody else uses the connection: it is looked after, so that a restart of the server does not end the claim.
         while not ended.wait(KEEP_SECONDS):
             with suppress(psycopg.Error):
-                ledger.claim([key])
+                if not ledger.claim([key]):
+                    lost.set()
+                    signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
+                    return
 
     keeping = Thread(target=keep, name="claim-keeper", daemon=True)
     try:
@@ -303,5 +322,9 @@ def hold_claim(address: str, key: str, busy: str) -> Iterator[None]:
             keeping.join()
             with suppress(psycopg.Error):
                 ledger.release([key])
+    except KeyboardInterrupt:
+        if not lost.is_set():
+            raise
+        raise Unavailable(f"{ledger.name}: another process has taken over {key}; it goes on from here") from None
     finally:
         ledger.close()

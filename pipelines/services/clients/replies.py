@@ -21,6 +21,7 @@ together; older replies stay where they are.
 
 import asyncio
 import json
+import secrets
 import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -39,6 +40,7 @@ from pipelines.errors import ConfigError, CorruptInput, Damaged, ServiceError, S
 from pipelines.files import explain_os_error, write_text
 from pipelines.services.clients.turns import RunTables, Turns
 from pipelines.services.metering import Budget
+from pipelines.services.traffic import Waiting
 
 T = TypeVar("T")
 MOST_CALLERS = 512
@@ -450,9 +452,11 @@ class ReplyStore:
     ) -> tuple[str, bool]:
         """Look up, and else note the ask, send the request and record its reply, each durable before the next."""
         pause = FIRST_LOOK
-        while (found := await self._look_up(key, backend, permit)) is False:
-            await asyncio.sleep(pause)
-            pause = min(pause * SLOWER, LAST_LOOK)
+        with Waiting() as waiting:
+            while (found := await self._look_up(key, backend, permit)) is False:
+                waiting.note("another process's request", "it wants the same reply")
+                await asyncio.sleep(pause)
+                pause = min(pause * SLOWER, LAST_LOOK)
         if isinstance(found, str):
             return found, True
         try:
@@ -601,8 +605,13 @@ def read_epochs(folder: Path) -> dict[str, int]:
     return epochs
 
 
-def renew(folder: Path, roles: Iterable[str]) -> dict[str, int]:
+def renew(folder: Path, roles: Iterable[str], address: str = "") -> dict[str, int]:
     """Begin a new epoch of each role and return all epochs; the caller has checked the roles.
+
+    Args:
+        folder: the workspace's folder of replies.
+        roles: which are asked anew.
+        address: of replies that other workspaces share: there the number is drawn, since theirs count from 1, too.
 
     Raises:
         ConfigError: if no role is given, or the folder cannot be written.
@@ -614,7 +623,7 @@ def renew(folder: Path, roles: Iterable[str]) -> dict[str, int]:
         raise ConfigError("fresh replies: no role is given; name the roles to ask again")
     epochs = read_epochs(folder)
     for role in renewed:
-        epochs[role] = epochs.get(role, 0) + 1
+        epochs[role] = 1 + (secrets.randbits(48) if address else epochs.get(role, 0))
     try:
         write_text(folder / EPOCHS, seal_note(json.dumps(epochs, indent=1, sort_keys=True)))
     except OSError as error:

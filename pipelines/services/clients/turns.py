@@ -5,7 +5,9 @@ or a number of requests in flight that is set for a service holds for all proces
 """
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +16,7 @@ from schemas.manifest import Usage
 if TYPE_CHECKING:
     from pipelines.services.clients.replies import GroupWriter
 
+_LOG = logging.getLogger(__name__)
 RUN_TABLES = """
 CREATE TABLE IF NOT EXISTS turns (
     run TEXT NOT NULL, service TEXT NOT NULL, next_at DOUBLE PRECISION NOT NULL, held_until DOUBLE PRECISION NOT NULL,
@@ -99,6 +102,12 @@ class RunTables(ABC):
         return Usage(cost=float(cost), tokens_in=int(tokens), gpu_seconds=float(gpu_seconds))
 
 
+def _log_failure(done: "Future[None]") -> None:
+    """Log why other processes were not told something: nobody waits for it."""
+    if error := done.exception():
+        _LOG.warning("the run's other processes were not told: %s", error)
+
+
 @dataclass(slots=True, eq=False)
 class Turns:
     """The turns at services of this process among all processes of its run, as ``http.RateLimiter`` takes them.
@@ -130,18 +139,21 @@ class Turns:
 
     def hold(self, service: str, seconds: float) -> None:
         """Let no process ask a service for so many seconds."""
-        self.writer.submit(lambda: self.writer.ledger.put_off(self.run, service, 0.0, seconds))
+        held = self.writer.submit(lambda: self.writer.ledger.put_off(self.run, service, 0.0, seconds))
+        held.add_done_callback(_log_failure)
 
     def leave(self, service: str, place: str, pause: float) -> None:
         """Leave a place at a service; no turn comes within the pause."""
 
-        def end() -> None:
-            if pause:
-                self.writer.ledger.put_off(self.run, service, pause, 0.0)
-            self.writer.ledger.release([place])
+        def release() -> None:
             self._places.discard(place)
+            self.writer.ledger.release([place])
 
-        self.writer.submit(end)
+        if pause:
+            put_off = self.writer.submit(lambda: self.writer.ledger.put_off(self.run, service, pause, 0.0))
+            put_off.add_done_callback(_log_failure)
+        # On its own: a pause that cannot be written keeps no place.
+        self.writer.submit(release).add_done_callback(_log_failure)
 
     async def _try_place(self, service: str, places: int) -> str:
         """Claim a place that is free; return its name, empty if there is none."""

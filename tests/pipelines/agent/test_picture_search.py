@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from pipelines.agent.picture_search import (
     ClipImageSearch,
     FetchedPictures,
     LocalImageSearch,
+    place_draft,
 )
 from pipelines.errors import ConfigError, RecordFailed, Unavailable
 from pipelines.pictures import PictureSource, PictureStore, compute_phash
@@ -301,9 +303,26 @@ def test_an_index_that_was_broken_off_is_made_anew_and_leaves_nothing_behind(cor
         find(ClipImageSearch(corpus, Away(), folder), query)
     (lock,) = folder.iterdir()
     assert lock.suffix == ".lock"
-    (folder / f".tmp-{lock.stem}-0badc0de").mkdir()
+    (folder / f".tmp-{place_draft(folder / lock.stem).name}-0badc0de").mkdir()
     assert find(ClipImageSearch(corpus, FakeEncoder(), folder), query, 1) == [("Kelm Bridge", 0.0)]
     assert sorted(path.name for path in folder.iterdir()) == [lock.stem, lock.name]
+
+
+def test_an_index_that_two_hosts_make_at_once_is_that_of_the_first_and_no_draft_is_taken_away(corpus, tmp_path):
+    folder, query = tmp_path / "derived", PictureFile("query", corpus.folder / "a.png")
+    hits = find(ClipImageSearch(corpus, FakeEncoder(), tmp_path / "other"), query)
+    (index,) = (path for path in (tmp_path / "other").iterdir() if path.is_dir())
+
+    class Slow(FakeEncoder):
+        async def encode_pictures(self, pictures):
+            if len(pictures) > 1:
+                shutil.copytree(index, folder / index.name)
+            return await super().encode_pictures(pictures)
+
+    draft = folder / f".tmp-{index.name}-00000000-0badc0de"
+    draft.mkdir(parents=True)
+    assert find(ClipImageSearch(corpus, Slow(), folder), query) == hits
+    assert sorted(path.name for path in folder.iterdir()) == [draft.name, index.name, f"{index.name}.lock"]
 
 
 @pytest.mark.parametrize("damage", [bytes(4 * 50), b"", None])

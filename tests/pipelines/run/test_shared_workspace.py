@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import ConfigError, Unavailable
+from pipelines.files import make_temp_path, replacing
 from pipelines.run.workspace import Workspace
 
 ROOT = Path(__file__).parents[3]
@@ -60,6 +61,22 @@ def claim_soon(workspace):
 def test_without_postgresql_the_workspace_is_refused_with_both_ways_out(tmp_path):
     with pytest.raises(ConfigError, match=r"cannot lock files.*local disk.*replies\.address"):
         claim(Workspace(tmp_path))
+
+
+@pytest.mark.postgres
+def test_a_run_that_is_refused_removes_nothing_of_the_run_that_holds_it(postgres, tmp_path):
+    workspace, address = Workspace(tmp_path), postgres.make_address()
+    folder = tmp_path / "stages" / "paths" / "key"
+    folder.mkdir(parents=True)
+    with workspace.claim(address):
+        with replacing(folder / "part-00000.parquet") as half:
+            half.write_bytes(b"half")
+            with pytest.raises(Unavailable, match="another run holds it"):
+                claim(workspace, address)
+        assert (folder / "part-00000.parquet").read_bytes() == b"half"
+    make_temp_path(folder / "left").touch()
+    claim(workspace, address)
+    assert [path.name for path in folder.iterdir()] == ["part-00000.parquet"]
 
 
 @pytest.mark.postgres

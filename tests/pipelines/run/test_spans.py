@@ -1,12 +1,17 @@
 """Chains cut into spans: every missing shard in exactly one, workers that are lost or stop, and stages sealed here."""
 
 import asyncio
+import os
 import pickle
+import signal
+import socket
 import threading
+import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -16,25 +21,14 @@ from hypothesis import strategies as st
 from pipelines.agent.judging import UnscoredWatch
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import HealthConfig
-from pipelines.errors import ConfigError, GateNotMet, Unavailable, UnusableReplies
+from pipelines.errors import ConfigError, Damaged, GateNotMet, Unavailable, UnusableReplies
 from pipelines.run.chains import link_up, make_shards, run_stages, run_together
-from pipelines.run.progress import SilentReporter
+from pipelines.run.executors import RESTARTS, LocalExecutor, SpanExecutor, SpanProgress
+from pipelines.run.progress import Reporter, SilentReporter
 from pipelines.run.runner import PlannedStage, StageReport, read_source
-from pipelines.run.spans import (
-    RESTARTS,
-    SPANS,
-    LocalExecutor,
-    Span,
-    SpanExecutor,
-    SpanProgress,
-    SpanReport,
-    WorkerSpec,
-    cut_spans,
-    find_chain,
-    list_missing,
-    make_spans,
-    run_span,
-)
+from pipelines.run.spans import SPANS, Span, SpanReport, WorkerSpec, cut_spans, list_missing, make_spans
+from pipelines.run.workers import find_chain, name_host, prepare_worker, run_span
+from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.health import Health
 from tests.chaos.driving import digest_files
@@ -52,6 +46,7 @@ class FakePool:
     script: list[Callable[[Span, WorkerSpec], SpanReport]] = field(default_factory=list)
     workers: int = 1
     spans: list[Span] = field(default_factory=list)
+    futures: "list[Future[SpanReport]]" = field(default_factory=list)
     opened: int = 0
     closed: int = 0
 
@@ -65,6 +60,7 @@ class FakePool:
         self.spans.append(span)
         act = self.script.pop(0) if self.script else self.make
         future: Future[SpanReport] = Future()
+        self.futures.append(future)
         thread = threading.Thread(target=settle, args=(future, lambda: act(span, spec)))
         thread.start()
         thread.join(0.0 if act is not self.make else None)
@@ -86,16 +82,36 @@ def settle(future: "Future[SpanReport]", act: Callable[[], SpanReport]) -> None:
         future.set_exception(error)
 
 
+def make_nothing(_: Span, __: WorkerSpec) -> SpanReport:
+    """End well without a shard."""
+    return SpanReport()
+
+
 def lose(_: Span, __: WorkerSpec) -> SpanReport:
     """Lose the worker."""
     raise BrokenProcessPool("a process died")
 
 
-def run_spans(root: Path, pool: FakePool, planned: Sequence[PlannedStage]) -> list[StageReport]:
+class Heard(SilentReporter):
+    """Keeps the notes of a run."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def fork(self) -> "Heard":
+        return self
+
+
+def run_spans(
+    root: Path, pool: FakePool, planned: Sequence[PlannedStage], reporter: Reporter | None = None
+) -> list[StageReport]:
     """Run all stages, their shards in the pool."""
     spec = WorkerSpec(make_config(read_recipe("demo")), root, "", CORPUS)
     with SpanExecutor(pool).begin(spec) as run_chain:
-        return run_stages(planned, CORPUS, SHARD_ROWS, SilentReporter(), lambda _: None, run_chain)
+        return run_stages(planned, CORPUS, SHARD_ROWS, reporter or SilentReporter(), lambda _: None, run_chain)
 
 
 @pytest.fixture
@@ -164,6 +180,22 @@ def test_the_shards_that_a_lost_worker_left_are_run_again_and_no_others(tmp_path
     assert digest_files(tmp_path / "spans", "stages/**/*.parquet") == calm
 
 
+@pytest.mark.parametrize(("act", "why"), [(lose, "a worker process was lost"), (make_nothing, "shards are not made")])
+def test_a_run_that_goes_on_says_why_a_lost_worker_or_only_shards_that_are_missing(tmp_path, act, why):
+    planned, reporter = plan(tmp_path, {}), Heard()
+    run_spans(tmp_path, FakePool(planned[1:], [act]), planned, reporter)
+    (note,) = reporter.notes
+    assert why in note
+
+
+def test_a_worker_outlives_the_signals_of_a_terminal_which_its_driver_heeds():
+    with ProcessPoolExecutor(1, get_context("spawn"), prepare_worker) as pool:
+        worker = pool.submit(os.getpid).result(PATIENCE)
+        os.kill(worker, signal.SIGHUP)
+        os.kill(worker, signal.SIGINT)
+        assert pool.submit(os.getpid).result(PATIENCE) == worker
+
+
 def test_workers_that_are_lost_before_any_shard_is_made_end_the_run_at_last(tmp_path):
     planned = plan(tmp_path, {})
     pool = FakePool(planned[1:], [lose] * 100)
@@ -180,7 +212,7 @@ def test_an_error_in_one_span_stops_the_others_first_and_is_raised_with_its_word
         while not spec.stop.is_file():
             assert not deadline.wait(0.01)
         seen.append("stopped")
-        return SpanReport(stopped=True)
+        return SpanReport()
 
     def break_off(_: Span, __: WorkerSpec) -> SpanReport:
         return SpanReport(error=Unavailable("the model is away"))
@@ -191,6 +223,41 @@ def test_an_error_in_one_span_stops_the_others_first_and_is_raised_with_its_word
     assert seen == ["stopped"] * 3
     assert planned[1].folder.read_manifest() is None
     assert not list(tmp_path.glob(".stop-*"))
+
+
+def wait_for_stop(_: Span, spec: WorkerSpec) -> SpanReport:
+    """Make nothing until the driver asks for the end."""
+    deadline = time.monotonic() + PATIENCE
+    while not spec.stop.is_file():
+        assert time.monotonic() < deadline, "nobody asked this worker to stop"
+        time.sleep(0.01)
+    return SpanReport()
+
+
+def test_a_pool_that_fails_in_an_unknown_way_stops_the_workers_before_it_ends_the_run(tmp_path):
+    planned = plan(tmp_path, {})
+
+    def fail_to_answer(_: Span, __: WorkerSpec) -> SpanReport:
+        raise TypeError("cannot pickle a lock")
+
+    pool = FakePool(planned[1:], [wait_for_stop, fail_to_answer, wait_for_stop, wait_for_stop])
+    with pytest.raises(TypeError, match="cannot pickle"):
+        run_spans(tmp_path, pool, planned)
+    assert [future.exception(timeout=0) for future in pool.futures if future is not pool.futures[1]] == [None] * 3
+
+
+def test_a_damaged_note_of_a_shard_stops_the_workers_before_it_ends_the_run(tmp_path):
+    planned = plan(tmp_path, {})
+
+    def write_damaged(_: Span, __: WorkerSpec) -> SpanReport:
+        planned[1].folder.path.mkdir(parents=True)
+        planned[1].folder.sidecar(0).write_text("{}")
+        return SpanReport()
+
+    pool = FakePool(planned[1:], [wait_for_stop, write_damaged, wait_for_stop, wait_for_stop])
+    with pytest.raises(Damaged):
+        run_spans(tmp_path, pool, planned)
+    assert [future.exception(timeout=0) for future in pool.futures] == [None] * 4
 
 
 def note_unusable(health: Health, requests: int, unusable: int) -> None:
@@ -237,6 +304,21 @@ def test_replies_that_are_unusable_over_all_workers_end_the_stage_though_none_sa
     assert planned[1].folder.read_manifest() is None
 
 
+def test_short_spans_of_unusable_replies_end_the_stage_before_all_are_paid_for(tmp_path):
+    planned = plan(tmp_path, {})
+    open_replies(tmp_path / "replies").close()
+
+    def read_poorly(_: Span, __: WorkerSpec) -> SpanReport:
+        health = Health("paths", planned[1].limits)
+        note_unusable(health, planned[1].limits.replies // 2, planned[1].limits.replies // 2)
+        return SpanReport({"paths": health})
+
+    pool = FakePool(planned[1:], [read_poorly, read_poorly, wait_for_stop, wait_for_stop])
+    with pytest.raises(UnusableReplies, match="20 of 20 requests"):
+        run_spans(tmp_path, pool, planned)
+    assert [future.exception(timeout=0) for future in pool.futures] == [None] * 4
+
+
 def test_answers_that_are_unscored_over_all_workers_end_the_run_though_none_saw_enough(tmp_path):
     planned = plan(tmp_path, {})
     planned[1].stage.watch = UnscoredWatch(0.5, 10)
@@ -270,10 +352,32 @@ def test_a_worker_reports_that_its_key_is_another_and_writes_nothing(demo, tmp_p
     assert not (tmp_path / "stages").exists()
 
 
+def test_a_worker_that_sees_another_folder_than_the_run_is_refused_before_it_writes(demo, tmp_path):
+    spec, span = WorkerSpec(demo.config, tmp_path / "here", "paths", CORPUS, "workspace/mine"), Span((), (0,))
+    (tmp_path / "here").mkdir()
+    assert "is held by no run here" in str(run_span(spec, span).error)
+    with Workspace(tmp_path / "here").claim() as run:
+        report = run_span(spec, span)
+    assert isinstance(report.error, ConfigError)
+    assert f"is held by {run} here, and not by workspace/mine" in str(report.error)
+    assert [path.name for path in (tmp_path / "here").iterdir()] == [".lock"]
+
+
+def test_damage_that_is_read_in_a_hosts_own_copy_of_the_corpus_names_the_host_and_how_it_gets_another(tmp_path):
+    config = make_config(read_recipe("demo"), [f"runtime.corpora={tmp_path / 'copies'}"])
+    spec, table = WorkerSpec(config, tmp_path, "", CORPUS), tmp_path / "copies" / CORPUS.key / "pages.parquet"
+    told = name_host(Damaged(table, "has other bytes than were written"), spec)
+    assert isinstance(told, ConfigError)
+    assert f"host {socket.gethostname()}: {table}: has other bytes" in str(told)
+    assert f"rsync -a --checksum --delete {tmp_path / 'corpus' / CORPUS.key}/" in str(told)
+    shard = Damaged(tmp_path / "stages" / "part-00000.json", "is missing")
+    assert name_host(shard, spec) is shard
+
+
 def test_what_travels_between_processes_can(tmp_path):
     health = Health("paths", HealthConfig())
     note_unusable(health, 3, 2)
-    report = SpanReport({"paths": health}, {"paths": (1, 2)}, UnusableReplies("none"), ("paths",), True)
+    report = SpanReport({"paths": health}, {"paths": (1, 2)}, UnusableReplies("none"), ("paths",))
     spec = WorkerSpec(make_config(read_recipe("demo")), tmp_path, "", CORPUS, "run", tmp_path / "stop")
     again, span = pickle.loads(pickle.dumps((report, Span((("paths", "key"),), (0, 2)))))
     assert (again.healths, again.scored, str(again.error)) == (report.healths, report.scored, "none")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipelines.config.settings import BatchConfig, ModelConfig
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
-from pipelines.services.clients.batch import BatchChat, read_batch_note
+from pipelines.services.clients.batch import BatchChat, BatchNote, BatchNotes, read_batch_note
 from pipelines.services.clients.chat import OpenAIChat
 from pipelines.services.clients.recorded import RecordedChat, make_chat_key
 from pipelines.services.clients.replies import open_replies
@@ -385,6 +385,18 @@ def test_a_damaged_note_is_refused(tmp_path):
     (tmp_path / "batches").mkdir()
     (tmp_path / "batches" / "x.json").write_text("{")
     assert isinstance(run(BatchMock(0.02), tmp_path)[0], CorruptInput)
+
+
+def test_notes_that_another_process_removes_meanwhile_are_passed_over(tmp_path):
+    kept = {"backend": "b", "server": "s", "written": 0, "digest": "d"}
+
+    def finish_elsewhere(_):
+        notes.remove(second)
+        return False
+
+    notes = BatchNotes(tmp_path, "b", "s", finish_elsewhere)
+    first, second = (notes.write(BatchNote(tag=tag, keys=(tag,), **kept)) for tag in ("1", "2"))
+    assert notes.read() == [first]
 
 
 def test_messages_tell_of_each_batch(tmp_path):

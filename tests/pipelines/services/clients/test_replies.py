@@ -430,6 +430,12 @@ def test_each_renewal_begins_one_epoch_of_the_roles_named_and_no_other(tmp_path)
         renew(folder, [])
 
 
+def test_epochs_of_two_workspaces_that_share_a_database_are_never_the_same(tmp_path):
+    drawn = [renew(tmp_path / name, ["solver"], "postgresql://synth@db/synth")["solver"] for name in "ab"]
+    assert len({0, 1, *drawn}) == 4
+    assert read_epochs(tmp_path / "a") == {"solver": drawn[0]}
+
+
 @pytest.mark.parametrize(
     "damaged",
     [b"", b"\xff", b"[]", b"null", b'{"solver": 0}', b'{"solver": true}', b'{"solver": "1"}', b'{"solver": 1.5}'],
