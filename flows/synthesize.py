@@ -32,22 +32,14 @@ from pipelines.config.settings import RunConfig
 from pipelines.errors import SynthError, WorkspaceBusy
 from pipelines.run.corpora import count_cores
 from pipelines.run.endings import naming_endings
+from pipelines.run.executors import Executor, LocalExecutor, SpanExecutor, SpanProgress
 from pipelines.run.loop import RunRequest, run_request
 from pipelines.run.progress import LogReporter
 from pipelines.run.runner import find_last
-from pipelines.run.spans import (
-    Executor,
-    LocalExecutor,
-    Span,
-    SpanExecutor,
-    SpanProgress,
-    SpanReport,
-    WorkerSpec,
-    prepare_worker,
-    run_span,
-)
+from pipelines.run.spans import Span, SpanReport, WorkerSpec
 from pipelines.run.stopping import heeding_signals
 from pipelines.run.underway import read_runs
+from pipelines.run.workers import prepare_worker, run_span
 from pipelines.run.workspace import Workspace
 from pipelines.secrets import mask_keys
 

@@ -24,11 +24,11 @@ from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, ServiceError, SynthError
 from pipelines.release.manifest import read_release_manifest
 from pipelines.run.assembly import SOURCES, make_evaluator, make_page_reader
+from pipelines.run.executors import make_executor
 from pipelines.run.jsonlog import start_json_log
 from pipelines.run.loop import RunDocument, RunRequest, run_request
 from pipelines.run.models import JUDGES, Roles
 from pipelines.run.progress import Reporter, make_reporter
-from pipelines.run.spans import make_executor
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.serving import owned_servers
 from schemas.reasons import STAGE_REASONS

@@ -1,6 +1,6 @@
 """One run: find the missing shards of each stage, run them, and seal the stage.
 
-This process runs this, or workers of it do (:mod:`pipelines.run.spans`). Only sidecars and manifests say what is done,
+This process or its workers (:mod:`pipelines.run.workers`) run this. Only sidecars and manifests say what is done,
 so a run can stop and resume anywhere, and writes the same bytes everywhere.
 
 Records of many shards are in flight at once, on one event loop. A shard is written when its last record is done, while

@@ -23,11 +23,12 @@ from typing import Any
 
 from pipelines.cli.commands import load_config
 from pipelines.run.chains import run_stages
+from pipelines.run.executors import Executor, LocalExecutor
 from pipelines.run.loop import RunRequest, run_request
 from pipelines.run.progress import SilentReporter
 from pipelines.run.runner import PlannedStage, run_source_stage
 from pipelines.run.shards import Origin, seal_stage
-from pipelines.run.spans import Executor, LocalExecutor, WorkerSpec
+from pipelines.run.spans import WorkerSpec
 from pipelines.run.workspace import StageFolder
 from schemas.datasets import Seed
 from tests.benchmarks.measured import Measured

@@ -8,7 +8,7 @@ from flows.cluster import RayPool
 from flows.synthesize import make_span
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
-from pipelines.run.spans import make_executor
+from pipelines.run.executors import make_executor
 
 ADDRESS, REPLIES = "runtime.address=10.0.0.1:6379", "replies.address=postgresql://synth@10.0.0.1/synth"
 URL = "models.writer.base_url=http://127.0.0.1:8000/v1"

@@ -6,7 +6,8 @@ import pickle
 import pytest
 
 from pipelines.errors import Unavailable
-from pipelines.run.spans import Span, SpanProgress, SpanReport
+from pipelines.run.executors import SpanProgress
+from pipelines.run.spans import Span, SpanReport
 from pipelines.secrets import MASK
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

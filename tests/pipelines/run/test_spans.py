@@ -23,25 +23,11 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import HealthConfig
 from pipelines.errors import ConfigError, Damaged, GateNotMet, Unavailable, UnusableReplies
 from pipelines.run.chains import link_up, make_shards, run_stages, run_together
+from pipelines.run.executors import RESTARTS, LocalExecutor, SpanExecutor, SpanProgress
 from pipelines.run.progress import Reporter, SilentReporter
 from pipelines.run.runner import PlannedStage, StageReport, read_source
-from pipelines.run.spans import (
-    RESTARTS,
-    SPANS,
-    LocalExecutor,
-    Span,
-    SpanExecutor,
-    SpanProgress,
-    SpanReport,
-    WorkerSpec,
-    cut_spans,
-    find_chain,
-    list_missing,
-    make_spans,
-    name_host,
-    prepare_worker,
-    run_span,
-)
+from pipelines.run.spans import SPANS, Span, SpanReport, WorkerSpec, cut_spans, list_missing, make_spans
+from pipelines.run.workers import find_chain, name_host, prepare_worker, run_span
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.health import Health

@@ -1,0 +1,362 @@
+"""Where the shards of a run are made: in this process, or as spans in a pool of workers that this process drives.
+
+The driver follows what workers write, replaces those that are lost, and seals each stage in order.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, wait
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from multiprocessing import active_children, get_context
+from typing import Any, Protocol
+from uuid import uuid4
+
+from pipelines.config.settings import RunConfig
+from pipelines.errors import ConfigError, GateNotMet, Unavailable, UnusableReplies
+from pipelines.run.chains import ChainRunner, Link, run_chain
+from pipelines.run.corpora import count_cores
+from pipelines.run.progress import Reporter
+from pipelines.run.runner import GRACE, PlannedStage, StageReport, find_shard, read_source, seal_planned, undo_replies
+from pipelines.run.spans import Span, SpanReport, WorkerSpec, make_spans
+from pipelines.run.stage import JudgedStage
+from pipelines.run.workers import BEAT, prepare_worker, run_span
+from pipelines.run.workspace import read_model
+from pipelines.services.health import Health
+from schemas.manifest import InputEntry, ShardSidecar, Usage
+
+RESTARTS = 3
+"""Times in a row that lost workers are replaced although no shard was made meanwhile."""
+
+
+class Executor(Protocol):
+    """Where the shards of a run are made."""
+
+    def begin(self, spec: WorkerSpec) -> AbstractContextManager[ChainRunner]:
+        """Be ready for a run until the context ends, and yield what runs its chains."""
+
+
+def _make_future() -> "asyncio.Future[None]":
+    return asyncio.get_running_loop().create_future()
+
+
+@dataclass(slots=True)
+class SpanProgress:
+    """A span of a chain that runs in this process, for what follows it on the same event loop."""
+
+    span: Span
+    left: set[int]
+    """Shards that the chain's last stage is still to make."""
+    begun: "asyncio.Future[None]" = field(default_factory=_make_future)
+    ended: "asyncio.Future[None]" = field(default_factory=_make_future)
+
+    def begin(self) -> None:
+        """Note that a shard of some stage begins."""
+        if not self.begun.done():
+            self.begun.set_result(None)
+
+    def finish(self, shard: int) -> None:
+        """Note a shard that the chain's last stage has made."""
+        self.left.discard(shard)
+        if not self.left and not self.ended.done():
+            self.ended.set_result(None)
+
+    def fail(self, error: BaseException) -> None:
+        """Note what stopped the chain."""
+        if not self.ended.done():
+            self.ended.set_exception(error if isinstance(error, Exception) else Unavailable("interrupted"))
+
+
+@dataclass(frozen=True, slots=True)
+class LocalExecutor:
+    """Runs chains on one event loop of this process, all stages of a chain at once.
+
+    Attributes:
+        follow: shown each span from its first shard on, until ``ended`` has its result or the error that stopped it.
+    """
+
+    follow: Callable[[SpanProgress], Coroutine[Any, Any, None]] | None = None
+
+    @contextmanager
+    def begin(self, _: WorkerSpec) -> Iterator[ChainRunner]:
+        """Yield what runs chains here."""
+        yield run_chain if self.follow is None else partial(run_chain, around=self._follow_spans)
+
+    @asynccontextmanager
+    async def _follow_spans(self, links: Sequence[Link]) -> AsyncIterator[None]:
+        spans = [SpanProgress(span, set(span.shards)) for span in make_spans([link.plan for link in links], 1)]
+        by_shard = {shard: each for each in spans for shard in each.span.shards}
+        for link in links:
+            link.drawn = lambda shard: by_shard[shard].begin()
+        links[-1].made = lambda shard: by_shard[shard].finish(shard) if shard in by_shard else None
+        followers = [asyncio.create_task(self._follow_span(each)) for each in spans]
+        try:
+            yield
+        except BaseException as error:
+            for each in spans:
+                each.fail(error)
+            raise
+        finally:
+            await asyncio.gather(*followers, return_exceptions=True)
+
+    async def _follow_span(self, progress: SpanProgress) -> None:
+        await asyncio.wait([progress.begun, progress.ended], return_when=asyncio.FIRST_COMPLETED)
+        if self.follow is not None and progress.begun.done():
+            await self.follow(progress)
+        await progress.ended
+
+
+class Pool(Protocol):
+    """Worker processes that spans are handed to."""
+
+    @property
+    def workers(self) -> int:
+        """How many spans run at once."""
+
+    def open(self) -> None:
+        """Start, or start anew after :meth:`close`."""
+
+    def submit(self, spec: WorkerSpec, span: Span) -> "Future[SpanReport]":
+        """Have a worker call :func:`run_span`; the future raises ``BrokenExecutor`` where the worker was lost."""
+
+    def close(self) -> None:
+        """End the workers, each after its span."""
+
+
+@dataclass(slots=True)
+class ProcessPool:
+    """Processes of this machine."""
+
+    workers: int
+    _executor: ProcessPoolExecutor | None = None
+
+    def open(self) -> None:
+        """Start; processes begin with the first spans."""
+        self._executor = ProcessPoolExecutor(self.workers, get_context("spawn"), prepare_worker)
+
+    def submit(self, spec: WorkerSpec, span: Span) -> "Future[SpanReport]":
+        """Have a process run a span."""
+        assert self._executor is not None
+        return self._executor.submit(run_span, spec, span)
+
+    def close(self) -> None:
+        """End the processes, each after its span."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=True, cancel_futures=True)
+
+
+@dataclass(slots=True)
+class ChainBoard:
+    """How far a chain is, by the shards that workers have written."""
+
+    chain: Sequence[PlannedStage]
+    reporters: Sequence[Reporter]
+    before: dict[str, set[int]] = field(default_factory=dict)
+    """Shards of each stage that were done when the run began."""
+    rows: Counter[str] = field(default_factory=Counter)
+    healths: dict[str, Health] = field(default_factory=dict)
+    error: Exception | None = None
+    """The first that stopped a span."""
+    lost: bool = False
+    """Whether a worker process was lost."""
+    unusable: set[str] = field(default_factory=set)
+    ended: dict[str, float] = field(default_factory=dict)
+    """When the last shard of each stage was seen, by the clock of ``time.monotonic``."""
+    _seen: dict[str, set[str]] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Note what is done already."""
+        rows = 0
+        for plan in self.chain:
+            self.healths[plan.name] = Health(plan.name, plan.limits)
+            self.before[plan.name], self._seen[plan.name] = set(), set(self._list_written(plan))
+        for source in read_source(self.chain[0]).shards:
+            made: ShardSidecar | None = source
+            rows += source.rows_out if find_shard(self.chain[0], source) is None else 0
+            for plan in self.chain:
+                made = find_shard(plan, made) if made else None
+                self.before[plan.name] |= {made.shard} if made else set()
+        for plan, reporter in zip(self.chain, self.reporters, strict=True):
+            reporter.begin(plan.name, rows if plan is self.chain[0] else 0, "rows")
+
+    def _list_written(self, plan: PlannedStage) -> list[str]:
+        return [path.name for path in plan.folder.path.glob("part-*.json")]
+
+    def look(self) -> None:
+        """Tell the rows of the shards that were written since the last look."""
+        for plan, reporter in zip(self.chain, self.reporters, strict=True):
+            for name in set(self._list_written(plan)) - self._seen[plan.name]:
+                self._seen[plan.name].add(name)
+                sidecar = read_model(plan.folder.path / name, ShardSidecar)
+                self.rows[plan.name] += sidecar.rows_in
+                reporter.file_shard(sidecar)
+                reporter.advance(self.rows[plan.name])
+                self.ended[plan.name] = time.monotonic()
+
+    def note(self, report: SpanReport) -> None:
+        """Note how a span ended."""
+        self.unusable |= set(report.unusable)
+        self.error = self.error or report.error
+        for name, health in report.healths.items():
+            self.healths[name].merge(health)
+            try:
+                # Spans may be too short for any worker to see enough of a stage.
+                self.healths[name].check(is_over=False)
+            except UnusableReplies as error:
+                self.error = self.error or error
+                self.unusable.add(name)
+        for plan in self.chain:
+            if plan.name in report.scored and isinstance(plan.stage, JudgedStage) and plan.stage.watch:
+                try:
+                    plan.stage.watch.merge(report.scored[plan.name])
+                except GateNotMet as error:
+                    self.error = self.error or error
+
+    def check(self) -> None:
+        """Raise what stopped a span, when all spans have ended; undo what unusable replies have decided.
+
+        Raises:
+            UnusableReplies: also in place of a gate that such replies did not let pass.
+        """
+        if self.error is None or isinstance(self.error, GateNotMet):
+            for plan in self.chain:
+                try:
+                    self.healths[plan.name].check()
+                except UnusableReplies as error:
+                    self.error = error
+                    self.unusable.add(plan.name)
+                    break
+        for plan in self.chain:
+            if plan.name in self.unusable:
+                undo_replies(plan, self.healths[plan.name])
+        if self.error is not None:
+            raise self.error
+
+
+@dataclass(slots=True)
+class SpanExecutor:
+    """Cuts chains into spans, has a pool make them, and seals the stages here."""
+
+    pool: Pool
+
+    @contextmanager
+    def begin(self, spec: WorkerSpec) -> Iterator[ChainRunner]:
+        """Start the pool, and end it with the context: no worker outlives the run."""
+        spec = replace(spec, stop=spec.root / f".stop-{uuid4().hex}")
+        self.pool.open()
+        try:
+            yield partial(self._run_chain, spec)
+        finally:
+            self.pool.close()
+            spec.stop.unlink(missing_ok=True)
+
+    def _run_chain(
+        self,
+        spec: WorkerSpec,
+        chain: Sequence[PlannedStage],
+        corpus: InputEntry,
+        reporter: Reporter,
+        end: Callable[[StageReport], None],
+    ) -> None:
+        board, began = ChainBoard(chain, [reporter.fork() for _ in chain]), time.monotonic()
+        board.begin()
+        self._make_missing(spec, board)
+        for plan, own in zip(chain, board.reporters, strict=True):
+            manifest = seal_planned(plan, len(read_source(plan).shards), corpus)
+            fresh = (shard.usage for shard in manifest.shards if shard.shard not in board.before[plan.name])
+            seconds = board.ended.get(plan.name, began) - began
+            report = StageReport.from_manifest(manifest, ran=True, seconds=seconds, usage=sum(fresh, Usage()))
+            own.finish(report.summarise(), report.count())
+            end(report)
+
+    def _make_missing(self, spec: WorkerSpec, board: ChainBoard) -> None:
+        """Run spans until nothing is missing; the shards that lost workers leave are run again."""
+        restarts, least = 0, -1
+        while spans := make_spans(board.chain, self.pool.workers):
+            missing = sum(len(span.shards) for span in spans)
+            restarts = restarts + 1 if missing == least else 0
+            if restarts > RESTARTS:
+                raise Unavailable(
+                    f"{spans[0].describe()}: worker processes end before a shard is made, {restarts} times in a row; "
+                    "perhaps for want of memory: lower runtime.workers or runtime.concurrency and run it again"
+                )
+            if least >= 0:
+                why = (
+                    "a worker process was lost"
+                    if board.lost
+                    else f"{missing:,} shards are not made of what is there now"
+                )
+                board.reporters[0].note(f"{why}; what is missing is run again")
+                board.lost = False
+                self.pool.close()
+                self.pool.open()
+            least = missing
+            self._run_spans(spec, spans, board)
+            board.check()
+
+    def _run_spans(self, spec: WorkerSpec, spans: Sequence[Span], board: ChainBoard) -> None:
+        """Run spans and note how each ended; an error or an interrupt stops the others."""
+        futures: set[Future[SpanReport]] = set()
+        try:
+            try:
+                for span in spans:
+                    futures.add(self.pool.submit(spec, span))
+            except BrokenExecutor:
+                board.lost = True
+            while futures and board.error is None:
+                done, futures = wait(futures, timeout=BEAT, return_when=FIRST_COMPLETED)
+                board.look()
+                self._collect(done, board)
+        except KeyboardInterrupt:
+            board.reporters[0].note("stopping: what is under way is let finish; interrupt again to drop it")
+            raise
+        finally:
+            self._stop(spec, futures, board)
+
+    def _stop(self, spec: WorkerSpec, futures: "set[Future[SpanReport]]", board: ChainBoard) -> None:
+        """Ask the workers to stop and wait until they have; after their time, or another interrupt, end them."""
+        if not futures:
+            return
+        try:
+            spec.stop.touch()
+            done, late = wait({future for future in futures if not future.cancel()}, timeout=GRACE + 5 * BEAT)
+            self._collect(done, board)
+        except KeyboardInterrupt:
+            _kill_children()
+            raise
+        if late:
+            _kill_children()
+
+    def _collect(self, done: "set[Future[SpanReport]]", board: ChainBoard) -> None:
+        for future in done:
+            try:
+                board.note(future.result())
+            except BrokenExecutor:
+                board.lost = True
+            except CancelledError:
+                continue  # it was never begun
+            except Exception as error:  # noqa: BLE001 - whatever it is, the board raises it once all have stopped
+                board.error = board.error or error
+
+
+def _kill_children() -> None:
+    for child in active_children():
+        child.kill()
+
+
+def make_executor(config: RunConfig) -> Executor:
+    """Return what makes shards as ``runtime.engine`` says, without a Prefect server.
+
+    Raises:
+        ConfigError: if the engine is one that only the flow has.
+    """
+    if config.runtime.engine == "local":
+        return LocalExecutor()
+    if config.runtime.engine == "processes":
+        return SpanExecutor(ProcessPool(config.runtime.workers or count_cores()))
+    raise ConfigError(
+        f"runtime.engine {config.runtime.engine}: `synth run` has local and processes; see `synth deploy`"
+    )

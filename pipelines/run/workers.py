@@ -1,0 +1,215 @@
+"""What runs in a worker process: one assembly, and the spans of a run that are handed to it.
+
+Workers write shards and never seal. They are asked to stop by a file in the workspace, which every host sees, and let
+requests in flight finish.
+"""
+
+import asyncio
+import atexit
+import os
+import pickle
+import signal
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipelines.errors import ConfigError, Damaged, SynthError, UnusableReplies
+from pipelines.run.assembly import Assembly
+from pipelines.run.chains import Link, link_up, make_shards, run_together
+from pipelines.run.corpora import explain_copy, open_copy
+from pipelines.run.heartbeat import Pulse, start_pulse
+from pipelines.run.jsonlog import start_json_log
+from pipelines.run.progress import Reporter, SilentReporter
+from pipelines.run.runner import PlannedStage, read_source, resting_collector
+from pipelines.run.spans import Span, SpanReport, WorkerSpec
+from pipelines.run.stage import JudgedStage
+from pipelines.run.workspace import Workspace
+from pipelines.services.health import open_health
+
+BEAT = 1.0
+"""Seconds between two looks at what workers have written, and whether they are to stop."""
+
+
+@dataclass(slots=True)
+class _Place:
+    """What a worker process has open: one assembly, kept for the spans of one run and closed at its end."""
+
+    spec: WorkerSpec | None = None
+    assembly: Assembly | None = None
+    planned: Mapping[str, PlannedStage] = field(default_factory=dict)
+    pulse: Pulse | None = None
+
+    def open(self, spec: WorkerSpec) -> Mapping[str, PlannedStage]:
+        """Return the stages of a run by name.
+
+        Raises:
+            ConfigError: if this host has another workspace there or no such corpus, or lacks what the configuration
+                needs.
+        """
+        if self.spec != spec:
+            self.close()
+            workspace = Workspace(spec.root)
+            _check_shared(workspace, spec.run)
+            corpus = open_copy(spec.corpus, workspace, spec.config.runtime.corpora)
+            self.assembly = Assembly(spec.config, workspace, corpus)
+            self.assembly.roles.run = spec.run
+            self.planned = {plan.name: plan for plan in self.assembly.plan_stages(spec.last)}
+            if spec.config.runtime.log == "json":
+                start_json_log()
+            self.pulse = start_pulse(workspace, spec.run, SilentReporter(), spec.config.recipe, "worker")
+            self.spec = spec
+        return self.planned
+
+    def close(self) -> None:
+        """Close the assembly."""
+        if self.assembly is not None:
+            self.assembly.close()
+        if self.pulse is not None:
+            self.pulse.end()
+        self.spec = self.assembly = self.pulse = None
+
+    def follow(self) -> AbstractContextManager[Reporter]:
+        """Tell others of the run what the reporter is told in the block, and count its requests."""
+        return nullcontext(SilentReporter()) if self.pulse is None else self.pulse.following()
+
+
+def _check_shared(workspace: Workspace, run: str) -> None:
+    """Refuse a folder that is not the run's: budget and rates would be shared with nobody, and shards lost.
+
+    Raises:
+        ConfigError: with what the run needs.
+    """
+    held = workspace.read_run()
+    if held != run:
+        raise ConfigError(
+            f"worker {socket.gethostname()}: workspace {workspace.root} is held by {held or 'no run'} here, and not by "
+            f"{run}: all hosts need one shared folder under this path"
+        )
+
+
+_PLACE = _Place()
+atexit.register(_PLACE.close)
+
+
+def run_span(spec: WorkerSpec, span: Span) -> SpanReport:
+    """Make what is missing of a span in this process, on one event loop.
+
+    SIGTERM and the file ``spec.stop`` stop it: requests in flight finish and are recorded. The signal then ends the
+    process too.
+    """
+    report = SpanReport()
+    try:
+        chain = find_chain(_PLACE.open(spec), span)
+        with resting_collector(), _PLACE.follow() as reporter:
+            links = link_up(chain, reporter)
+            told = asyncio.run(_make_span(spec, links, span, report))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the driver raises it
+        report.error = _carry(name_host(error, spec))
+        return report
+    if told:
+        _PLACE.close()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+    return report
+
+
+def find_chain(planned: Mapping[str, PlannedStage], span: Span) -> list[PlannedStage]:
+    """Return the stages of a span as this process plans them.
+
+    Raises:
+        ConfigError: if a key is not the run's, so that nothing may be written under it.
+    """
+    for name, key in span.stages:
+        own = planned[name].key if name in planned else "no such stage"
+        if own != key:
+            raise ConfigError(
+                f"worker {socket.gethostname()}: {name} has the key {own} here and {key} in the run: its code, "
+                "extras or weights are others; install what the run was started with"
+            )
+    return [planned[name] for name, _ in span.stages]
+
+
+def name_host(error: Exception, spec: WorkerSpec) -> Exception:
+    """Return an error, that of a file of this host's copy of the corpus as one that only this host can mend."""
+    folder = Path(spec.config.runtime.corpora) / spec.corpus.key
+    if spec.config.runtime.corpora and isinstance(error, Damaged) and folder in error.path.parents:
+        return explain_copy(error, folder, Workspace(spec.root).corpora / spec.corpus.key)
+    return error
+
+
+def _carry(error: Exception) -> Exception:
+    """Return an error as it can travel to another process, with its traceback unless it is one of ours."""
+    if isinstance(error, SynthError):
+        return error
+    trace = "".join(traceback.format_exception(error))
+    error.add_note(f"in a worker:\n{trace}")
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # noqa: BLE001 - any class may fail in its own way
+        return RuntimeError(f"a worker failed:\n{trace}")
+    return error
+
+
+async def _make_span(spec: WorkerSpec, links: Sequence[Link], span: Span, report: SpanReport) -> bool:
+    """Run a chain over a span's shards; return whether the process was told to end."""
+    if spec.stop.is_file():
+        return False
+    wanted = set(span.shards)
+    links[0].take_all([shard for shard in read_source(links[0].plan).shards if shard.shard in wanted])
+    work = asyncio.ensure_future(run_together([_make_link(link, report) for link in links]))
+    told: list[bool] = []
+
+    def end() -> None:
+        told.append(True)
+        work.cancel()
+
+    if threading.current_thread() is threading.main_thread():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end)
+    watch = asyncio.ensure_future(_watch_stop(spec.stop, work))
+    await asyncio.wait([work])
+    watch.cancel()
+    if not work.cancelled() and (error := work.exception()):
+        raise error
+    return bool(told)
+
+
+async def _make_link(link: Link, report: SpanReport) -> None:
+    plan = link.plan
+    watch = plan.stage.watch if isinstance(plan.stage, JudgedStage) else None
+    before = watch.counts if watch else (0, 0)
+    with open_health(plan.name, plan.limits) as health:
+        report.healths[plan.name] = health
+        link.reporter.begin(plan.name, 0, "rows", link.count_pending)
+        try:
+            await make_shards(link)
+        except UnusableReplies:
+            report.unusable += (plan.name,)
+            raise
+        finally:
+            if watch:
+                report.scored[plan.name] = (watch.counts[0] - before[0], watch.counts[1] - before[1])
+            link.reporter.finish("")
+
+
+async def _watch_stop(stop: Path, work: "asyncio.Future[None]") -> None:
+    while not stop.is_file():
+        await asyncio.sleep(BEAT)
+    work.cancel()
+
+
+def prepare_worker() -> None:
+    """Make this process a worker: Ctrl-C and a closed terminal are its driver's to heed; it ends when that is gone."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_follow_parent, args=(os.getppid(),), daemon=True).start()
+
+
+def _follow_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(BEAT)
+    os.kill(os.getpid(), signal.SIGTERM)
