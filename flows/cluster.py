@@ -78,7 +78,7 @@ class RayPool:
         parameters = {"name": span.describe(), "spec": spec, "span": span}
         with remote_options(**OPTIONS):
             told = self._runner.submit(self.task, parameters)
-        future = make_future()
+        future = make_span_future()
         told.wrapped_future.future().add_done_callback(lambda done: self.pass_on(TaskEnding(done), future))
         return future
 
@@ -89,11 +89,11 @@ class RayPool:
             self._runner = None
 
 
-def make_future() -> "Future[SpanReport]":
+def make_span_future() -> "Future[SpanReport]":
     """Return the future of a span that was submitted.
 
-    It counts as running: a span is never cancelled, since nobody knows whether a worker has begun it. It is asked to
-    stop, and waited for until its requests in flight are recorded.
+    It counts as running, because a span is never cancelled: a worker may have begun it. It is asked to stop, and waited
+    for until its requests in flight are recorded.
     """
     future: Future[SpanReport] = Future()
     future.set_running_or_notify_cancel()

@@ -9,13 +9,15 @@ module as a process, because ``pipelines`` does not know Prefect.
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from httpx import HTTPError
 from prefect import Flow
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate, WorkPoolUpdate
+from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate
+from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.settings import PREFECT_API_URL
@@ -28,13 +30,15 @@ from pipelines.cli.console import emit_json, guarded
 from pipelines.errors import ConfigError, Unavailable
 
 POOLS = {"cpu": None, "gpu": 1, "parents": None}
-"""Work pools with how many runs each starts at a time. A run that waits for others is started from ``parents``: in
-their pool it would hold the place that they wait for."""
+"""Work pools with how many runs each starts at a time, unless the operator sets another limit. A run that waits for
+others is started from ``parents``: in their pool it would hold the place that they wait for."""
 ASKING = ("paths", "questions", "rewrites", "groundings", "difficulty", "rollouts", "trajectories")
 """Stages that may ask models."""
-STRETCHES = (("cpu", "seeds"), ("gpu", "rewrites"), ("cpu", "groundings"), ("gpu", "trajectories"), ("cpu", ""))
-"""A run in parts: the pool of each and its last stage."""
+STRETCHES = (("cpu", "seeds"), ("gpu", "trajectories"), ("cpu", ""))
+"""A run in parts: the pool of each and its last stage. One part alone asks models, so a budget is that of the run."""
 SLUG = "nightly"
+"""Of the one schedule that is ours; the operator may add others."""
+_Schedule = DeploymentSchedule | DeploymentScheduleCreate
 START = """no Prefect server answers at {address}; start one and say where it is:
   prefect server start
   export PREFECT_API_URL=http://127.0.0.1:4200/api"""
@@ -144,10 +148,8 @@ def _ensure_pool(client: SyncPrefectClient, name: str, limit: int | None) -> str
         return "made"
     if pool.type != "process":
         raise ConfigError(f"deploy: the work pool {name} is of the type {pool.type}, not process")
-    if pool.concurrency_limit == limit:
-        return "unchanged"
-    client.update_work_pool(name, WorkPoolUpdate(concurrency_limit=limit))
-    return "changed"
+    # Its limit is the operator's from now on.
+    return "unchanged"
 
 
 def _ensure_deployment(client: SyncPrefectClient, entry: Deployment, directory: str) -> str:
@@ -161,25 +163,38 @@ def _ensure_deployment(client: SyncPrefectClient, entry: Deployment, directory: 
         "parameter_openapi_schema": parameter_schema(entry.flow).model_dump(mode="json", exclude_unset=True),
         "enforce_parameter_schema": True,
     }
+    done, schedules, paused = "made", entry.schedules, None
     try:
         found = client.read_deployment_by_name(entry.full_name)
     except ObjectNotFound:
-        done = "made"
+        pass
     else:
         there = found.model_dump(mode="json", include=set(wanted))
         if there == wanted and _list_crons(found.schedules) == _list_crons(entry.schedules):
             return "unchanged"
-        done = "changed"
-    # What was there goes, with its schedules: one under an old name would fire for ever.
+        done, schedules, paused = "changed", _join_schedules(entry.schedules, found.schedules), found.paused
+    # What was there is replaced, with its schedules.
     client.create_deployment(
-        client.create_flow_from_name(entry.flow.name), entry.name, schedules=entry.schedules, **wanted
+        client.create_flow_from_name(entry.flow.name), entry.name, schedules=schedules, paused=paused, **wanted
     )
     return done
 
 
-def _list_crons(schedules: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401 - of the server, or to be made
-    """Return slug, time and time zone of each schedule; whether it is paused is the operator's."""
-    return [(entry.slug, entry.schedule.cron, entry.schedule.timezone) for entry in schedules]
+def _list_crons(schedules: Sequence[_Schedule]) -> list[tuple[Any, Any]]:
+    """Return time and time zone of the schedule that is ours; whether it is active is the operator's."""
+    times = [entry.schedule for entry in schedules if entry.slug == SLUG]
+    return [(getattr(time, "cron", None), getattr(time, "timezone", None)) for time in times]
+
+
+def _join_schedules(
+    own: Sequence[DeploymentScheduleCreate], there: Sequence[DeploymentSchedule]
+) -> list[DeploymentScheduleCreate]:
+    """Return our schedules, inactive where the operator made them so, and those that he added."""
+    is_active = all(entry.active for entry in there if entry.slug == SLUG)
+    kept = {"schedule", "active", "max_scheduled_runs", "parameters", "slug"}
+    return [entry.model_copy(update={"active": is_active}) for entry in own] + [
+        DeploymentScheduleCreate(**entry.model_dump(include=kept)) for entry in there if entry.slug != SLUG
+    ]
 
 
 def main() -> None:

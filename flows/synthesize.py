@@ -20,12 +20,12 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State
 from prefect.exceptions import Abort, TerminationSignal
 from prefect.runtime import flow_run
-from prefect.states import Completed, Failed
+from prefect.states import Cancelled, Completed, Failed
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner
 from prefect.utilities.annotations import quote
 
 from flows.artifacts import publish_artifacts
-from flows.cluster import RayPool, make_future
+from flows.cluster import RayPool, make_span_future
 from flows.zombies import succeed
 from pipelines.cli.commands import load_config, name_limits
 from pipelines.config.settings import RunConfig
@@ -38,12 +38,13 @@ from pipelines.run.progress import LogReporter
 from pipelines.run.runner import find_last
 from pipelines.run.spans import Span, SpanReport, WorkerSpec
 from pipelines.run.stopping import heeding_signals
+from pipelines.run.underway import read_runs
 from pipelines.run.workers import prepare_worker, run_span
 from pipelines.run.workspace import Workspace
 from pipelines.secrets import mask_keys
 
 SKIPPED = "Skipped"
-"""State of a run that met a busy workspace. Of the type Completed: automations and parents see no failure."""
+"""State of a run that met another one of its workspace, of the type Completed: automations see no failure."""
 ENDINGS = {1: "GateNotMet", 2: "Misconfigured", 3: "Unavailable"}
 """States of the type Failed, by the code with which ``synth run`` ends; only after the last is it worth another try."""
 _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "retries": 0, "task_run_name": "{name}"}
@@ -91,9 +92,11 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
             files, limits = [Path(path) for path in configs or []], name_limits(limit, budget)
             config = load_config(recipe, files, settings or [], limits, models, find_last(until, stages or []))
             request = RunRequest(config, Path(workspace), until, tuple(stages or ()), tuple(fresh_replies or ()))
-            document = run_request(request, make_reporter(), make_executor(config), note_holder)
+            document = run_request(request, make_reporter(), choose_executor(config), note_holder)
             publish_artifacts(document)
             document.check_released()
+    except WorkspaceBusy as error:
+        return name_busy(error, Workspace(Path(workspace)), config.recipe)
     except SynthError as error:
         if isinstance(error.__cause__, KeyboardInterrupt):
             raise name_interrupt() from error
@@ -106,11 +109,21 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
 def name_ending(error: SynthError) -> State[Any]:
     """Return the state of a run that ends early: an expected failure needs its words and no traceback."""
     said = mask_keys(str(error))
-    if isinstance(error, WorkspaceBusy):
-        # Nothing is wrong: the run that holds the workspace makes what this one would have made.
-        return Completed(name=SKIPPED, message=said)
     error.args = (said,)
     return Failed(name=ENDINGS[error.exit_code], message=said, data=error)
+
+
+def name_busy(error: WorkspaceBusy, workspace: Workspace, recipe: str) -> State[Any]:
+    """Return the state of a run that met a busy workspace.
+
+    Nothing is wrong if a run of the same recipe holds it: that makes what this one would have made. Another recipe's
+    run, or another command, does not.
+    """
+    makers = {run.recipe for run in read_runs(workspace) if run.is_alive}
+    # A holder writes its name a moment after it holds the workspace, and its recipe after that.
+    if workspace.read_holder() in ("", "run") and recipe in (makers or {recipe}):
+        return Completed(name=SKIPPED, message=mask_keys(str(error)))
+    return name_ending(error)
 
 
 def name_interrupt() -> Abort | TerminationSignal:
@@ -131,27 +144,27 @@ def note_holder(workspace: Workspace) -> None:
 
 
 class RunLog(StringIO):
-    """A stream whose lines go to the log of the flow run."""
+    """A stream whose lines go to a log, without keys."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: Callable[[str], None]) -> None:
         super().__init__()
-        self._log: Callable[[str], None] = get_run_logger().info
-        # One line a request of Prefect's own client would hide ours.
-        logging.getLogger("httpx").setLevel(logging.WARNING)
+        self._log = log
 
     def write(self, text: str, /) -> int:
         """Log a line."""
         if text.strip():
-            self._log(text.rstrip("\n"))
+            self._log(mask_keys(text.rstrip("\n")))
         return len(text)
 
 
 def make_reporter() -> LogReporter:
     """Return what tells the run's progress to Prefect's log."""
-    return LogReporter(RunLog())
+    # One line a request of Prefect's own client would hide ours.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    return LogReporter(RunLog(get_run_logger().info))
 
 
-def make_executor(config: RunConfig) -> Executor:
+def choose_executor(config: RunConfig) -> Executor:
     """Return what makes shards as ``runtime.engine`` says, with a task run for each span."""
     if config.runtime.engine == "local":
         return LocalExecutor(_follow)
@@ -171,9 +184,13 @@ async def _follow(progress: SpanProgress) -> None:
 
 
 @task(**_TASK)
-async def follow_span(name: str, progress: SpanProgress) -> None:
-    """Be the task run of a span that the flow's own loop makes, and end as it ends."""
-    await progress.ended
+async def follow_span(name: str, progress: SpanProgress) -> State[None] | None:
+    """Be the task run of a span that the flow's own loop makes; one that is stopped, by whatever, is cancelled."""
+    try:
+        await progress.ended
+    except Exception as error:  # noqa: BLE001 - the flow raises it, once for all spans; here it is one line
+        return Cancelled(message=mask_keys(f"{type(error).__name__}: {error}"))
+    return None
 
 
 class SpanFailed(Exception):
@@ -184,7 +201,7 @@ class SpanFailed(Exception):
         self.report = report
 
     def __str__(self) -> str:
-        return str(self.report.error)
+        return mask_keys(str(self.report.error))
 
 
 @task(**_TASK)
@@ -212,7 +229,7 @@ class TaskRunnerPool:
     def submit(self, spec: WorkerSpec, span: Span) -> "Future[SpanReport]":
         """Have a worker run a span as a task run."""
         assert self._runner is not None
-        future = make_future()
+        future = make_span_future()
         parameters = {"name": span.describe(), "spec": quote(spec), "span": quote(span)}
         self._runner.submit(make_span, parameters).add_done_callback(lambda told: _pass_on(told, future))
         return future

@@ -1,10 +1,14 @@
 """Flow runs whose process is gone while Prefect still calls them running, such as those of a worker that was ended.
 
-A run notes in its workspace who it is once it holds it. Whoever holds the workspace next knows thereby that the run
-before it is over, whatever the server says; no clock, host name or tag is asked.
+A run notes in its workspace who it is once it holds it. The next holder of the workspace thereby knows that the run
+before it is over, whatever the server says; no clock, host name or tag is asked. A parent of runs in parts does not
+hold the workspace and locks a file of its own.
 """
 
+import fcntl
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import UUID
 
@@ -18,6 +22,8 @@ from pipelines.run.workspace import Workspace
 
 SETTLING = 10.0
 """Seconds in which a run that has just let go of its workspace may still say itself how it ended."""
+PARENT = ".nightly"
+"""File that the parent of runs in parts locks; it holds the parent's flow run."""
 LIVE = ("RUNNING", "PENDING", "CANCELLING")
 
 
@@ -32,7 +38,7 @@ def succeed(workspace: Workspace, run: UUID) -> UUID | None:
         The run that was closed.
     """
     note = workspace.root / "flow-run.txt"
-    closed = _close_noted(note, run)
+    closed = _close(_read_note(note), run)
     write_text(note, f"{run}\n")
     return closed
 
@@ -41,21 +47,64 @@ def close_left_run(workspace: Workspace) -> UUID | None:
     """Close the run that held a workspace last, unless the workspace is held."""
     try:
         with workspace.claim(holder="nightly"):
-            return _close_noted(workspace.root / "flow-run.txt", None)
+            noted = _read_note(workspace.root / "flow-run.txt")
     except WorkspaceBusy:
         return None
+    # Without the claim: the server may be asked for a while, and a run that begins meanwhile would find it held.
+    return _close(noted, None)
 
 
-def _close_noted(note: Path, successor: UUID | None) -> UUID | None:
-    if not note.is_file():
+@contextmanager
+def hold_parent(workspace: Workspace, run: UUID) -> Iterator[bool]:
+    """Be the one parent of runs in parts of a workspace, and close the one before it whose process died.
+
+    Args:
+        workspace: of the runs; it is not held by a parent.
+        run: id of the parent's flow run.
+
+    Yields:
+        Whether there is no other parent.
+    """
+    workspace.root.mkdir(parents=True, exist_ok=True)
+    with (workspace.root / PARENT).open("a+", encoding="ascii", errors="replace") as note:
+        try:
+            fcntl.flock(note.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        except OSError:
+            # A file system that locks no files does not tell whether the one before it lives.
+            yield True
+            return
+        note.seek(0)
+        _close(_parse_note(note.read()), run)
+        note.truncate(0)
+        note.write(f"{run}\n")
+        note.flush()
+        yield True
+
+
+def _close(noted: UUID | None, successor: UUID | None) -> UUID | None:
+    if noted is None or noted == successor:
         return None
-    noted = UUID(note.read_text().strip())
     with get_client(sync_client=True) as client:
-        if noted == successor or not _stays_live(client, noted):
+        if not _stays_live(client, noted):
             return None
         message = "Its process is gone; the next run of its workspace found this out."
         client.set_flow_run_state(noted, Crashed(message=message), force=True)
     return noted
+
+
+def _read_note(note: Path) -> UUID | None:
+    return _parse_note(note.read_text(encoding="ascii", errors="replace")) if note.is_file() else None
+
+
+def _parse_note(text: str) -> UUID | None:
+    """Return the run that a note names; None if it names none, as a file that a crash of the host left empty."""
+    try:
+        return UUID(text.strip())
+    except ValueError:
+        return None
 
 
 def _stays_live(client: SyncPrefectClient, run: UUID) -> bool:

@@ -40,12 +40,13 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import orjson
 from aiohttp import web
@@ -331,14 +332,15 @@ async def open_mock(settings: MockSettings | None = None) -> AsyncIterator[Mock]
 
 
 @contextmanager
-def start_mock(*arguments: str, schedule: Schedule | None = None, folder: Path | None = None) -> Iterator[str]:
-    """Run the process until the block ends and return its address; a schedule is written to a file in the folder."""
-    if schedule is not None:
-        path = (folder or Path.cwd()) / f"schedule-{os.getpid()}-{id(schedule)}.json"
-        path.write_text(json.dumps(asdict(schedule)))
-        arguments = (*arguments, "--schedule", str(path))
-    command = [sys.executable, "-m", "tests.mock_openai", *arguments]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
+def start_mock(*arguments: str, schedule: Schedule | None = None) -> Iterator[str]:
+    """Run the process until the block ends and return its address."""
+    with ExitStack() as kept:
+        if schedule is not None:
+            folder = Path(kept.enter_context(TemporaryDirectory()))
+            (folder / "schedule.json").write_text(json.dumps(asdict(schedule)))
+            arguments = (*arguments, "--schedule", str(folder / "schedule.json"))
+        command = [sys.executable, "-m", "tests.mock_openai", *arguments]
+        process = kept.enter_context(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE))
         try:
             assert process.stdout is not None
             yield json.loads(process.stdout.readline())["url"]

@@ -106,7 +106,9 @@ def test_more_in_flight_than_the_capacity_is_refused():
     assert most <= 5
 
 
-def test_the_process_says_its_address_takes_a_schedule_and_forgets_its_counts(tmp_path):
+def test_the_process_says_its_address_takes_a_schedule_forgets_its_counts_and_leaves_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
     async def ask(url):
         async with aiohttp.ClientSession() as session:
             statuses = [(await post(session, url))[0] for _ in range(2)]
@@ -116,8 +118,9 @@ def test_the_process_says_its_address_takes_a_schedule_and_forgets_its_counts(tm
             async with session.get(f"{url}/models") as response:
                 return statuses, (await response.json())["data"][0]["id"]
 
-    with start_mock("--model", "tiny", schedule=Schedule(first=["500"]), folder=tmp_path) as url:
+    with start_mock("--model", "tiny", schedule=Schedule(first=["500"])) as url:
         assert asyncio.run(ask(url)) == ([500, 200, 200, 503], "tiny")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_with_tools_on_offer_it_calls_one_and_answers_after_some_calls():

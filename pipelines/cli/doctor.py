@@ -33,6 +33,7 @@ from pipelines.config.settings import CommonsConfig, LiveConfig, ModelConfig, Mo
 from pipelines.corpus.dump import list_parts, read_site
 from pipelines.corpus.manifest import find_side_files
 from pipelines.errors import RateLimited, RecordFailed, SynthError
+from pipelines.run.advice import SCRIPTED, lacks_pictures
 from pipelines.run.assembly import (
     LiveService,
     has_clip,
@@ -46,7 +47,6 @@ from pipelines.run.assembly import (
 from pipelines.run.corpora import DUMP_PATTERN
 from pipelines.run.judges import Finding, list_roles_in_use, look_at_judges
 from pipelines.run.models import make_commons_api
-from pipelines.run.warnings import SCRIPTED, lacks_pictures
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.chat import PictureParts, make_body, name_key, read_headers
 from pipelines.services.clients.http import (

@@ -110,14 +110,22 @@ def _check_workspace(workspace: Path, as_json: bool) -> None:
 
     Raises:
         GateNotMet: if anything is.
+        WorkspaceBusy: if that may be because a run is under way.
     """
-    from pipelines.errors import GateNotMet
-    from pipelines.run.integrity import find_damage, render_damage
+    from pipelines.cli.damage import render_damage
+    from pipelines.errors import GateNotMet, WorkspaceBusy
+    from pipelines.run.integrity import find_damage
+    from pipelines.run.underway import read_runs
+    from pipelines.run.workspace import Workspace
 
     found = list(find_damage(workspace))
     emit_json(to_json({"root": workspace, "findings": found})) if as_json else emit_table(
         render_damage(workspace, found)
     )
+    if found and any(run.is_alive for run in read_runs(Workspace(workspace))):
+        raise WorkspaceBusy(
+            f"workspace {workspace}: a run is under way and changes files: check again when it has ended"
+        )
     if found:
         raise GateNotMet(f"workspace {workspace}: damaged or missing: {len(found):,}")
 

@@ -1,4 +1,4 @@
-"""What ``synth status`` tells of a run under way: who, where, how far, what it has spent and what it waits for."""
+"""What ``synth status`` shows of a run under way: who, where, how far, what it has spent and what it waits for."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -55,7 +55,7 @@ def describe_run(run: RunProgress) -> dict[str, Any]:
 
 
 def render_run(run: RunProgress) -> RenderableType:
-    """Return what is told of a run, above the stages of its workspace."""
+    """Return what is shown of a run, above the stages of its workspace."""
     if not run.is_alive:
         return Group(*(Text(f"{line}") for line in _explain_silence(run)))
     at = run.find_stage()
@@ -92,13 +92,13 @@ def _tell_requests(in_flight: int, failures: int, usage: Usage) -> str:
 def _list_processes(run: RunProgress) -> list[str]:
     return [
         f"{process.role} {process.pid} on {process.host}: {process.find_state(run.now)}, "
-        f"last sign of life {_tell_span(run.now - process.heard)} ago"
+        f"last heartbeat {_tell_span(run.now - process.heard)} ago"
         for process in run.processes
     ]
 
 
 def _explain_silence(run: RunProgress) -> list[str]:
-    head = f"Run {run.run} of {run.recipe} did not end and gives no sign of life: `synth run` goes on from there"
+    head = f"Run {run.run} of {run.recipe} did not end and has no heartbeat: `synth run` goes on from there"
     return [head, *_list_processes(run), ""]
 
 

@@ -411,7 +411,11 @@ def explain_missing(roles: Sequence[str]) -> str:
 def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     where = ".".join(str(part) for part in problem["loc"])
     if problem["type"] != "extra_forbidden":
-        given = "" if where.endswith("_env") else f" (given {_SECRETS.sub('...', repr(problem['input']))})"
+        given = (
+            ""
+            if where.endswith("_env") or where == "replies.address"
+            else f" (given {_SECRETS.sub('...', repr(problem['input']))})"
+        )
         return mask_keys(f"{where}: {problem['msg']}{given}")
     model: Any = RunConfig
     for part in problem["loc"][:-1]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from pipelines.ids import draw_unit
-from pipelines.secrets import check_variable
+from pipelines.secrets import check_address, check_variable
 from schemas.datasets import Split
 from schemas.proofs import Agreement
 
@@ -565,16 +565,17 @@ class RuntimeConfig(Section):
         "the workspace's corpus",
     )
     log: Literal["text", "json"] = Field(
-        "text", description="lines on stderr: text, or json, one object a line (keys in pipelines/run/jsonlog.py)"
+        "text",
+        description="lines of `synth run` on stderr: text, or json, one object a line (keys in "
+        "pipelines/run/jsonlog.py). A flow's go to Prefect's log: PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER=json",
     )
 
 
 class RepliesConfig(Section):
     """Where recorded replies are kept; nothing here decides a reply, and no key of a stage knows it."""
 
-    address: str = Field(
+    address: Annotated[str, AfterValidator(check_address)] = Field(
         "",
-        pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|postgres(ql)?://([^\s:@/?#]+@)?[^\s@#]*)?$",
         description="a PostgreSQL database, as postgresql://user@host/database, for workers on several hosts. Its "
         "password is named by PGPASSWORD or ~/.pgpass, or the whole address by env:VARIABLE. Empty: SQLite in the "
         "workspace, for the processes of one host",

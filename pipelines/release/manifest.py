@@ -166,30 +166,37 @@ def read_release_manifest(folder: Path) -> ReleaseManifest:
         raise ConfigError(f"release {folder}: {MANIFEST} is malformed: {error}") from error
 
 
-def check_release_files(folder: Path, most: int = 0) -> ReleaseManifest:
-    """Hash every file of a release again and return its manifest.
+def find_changes(folder: Path, manifest: ReleaseManifest, most: int = 0) -> list[str]:
+    """Return which files of a release are missing or have changed; files that are not its own do not matter.
 
     Args:
         folder: of the release.
+        manifest: of the release.
         most: bytes up to which files are hashed; of a larger release only sizes are checked. 0 for any number.
+    """
+    hashed = not most or sum(entry.bytes for entry in manifest.files) <= most
+    problems = []
+    for entry in sorted(manifest.files, key=lambda entry: entry.name):
+        path = folder / entry.name
+        if not path.is_file():
+            problems.append(f"{entry.name} is missing")
+        elif path.stat().st_size != entry.bytes or (hashed and digest_file(path) != entry.sha256):
+            problems.append(f"{entry.name} has changed")
+    return problems
+
+
+def check_release_files(folder: Path) -> ReleaseManifest:
+    """Hash every file of a release again and return its manifest.
 
     Raises:
         ConfigError: if there is no readable manifest.
         GateNotMet: naming each file that is missing, changed or not in the manifest.
     """
     manifest = read_release_manifest(folder)
-    wanted = {entry.name: entry.sha256 for entry in manifest.files}
-    found = {path.relative_to(folder).as_posix(): path for path in list_files(folder)}
-    found.pop(MANIFEST)
-    problems = [f"{name} is missing" for name in sorted(wanted.keys() - found.keys())]
-    problems += [f"{name} is not in the manifest" for name in sorted(found.keys() - wanted.keys())]
-    common = sorted(wanted.keys() & found.keys())
-    sizes = {entry.name: entry.bytes for entry in manifest.files}
-    hashed = not most or sum(sizes.values()) <= most
-    for name in common:
-        is_same = found[name].stat().st_size == sizes[name]
-        if not is_same or (hashed and digest_file(found[name]) != wanted[name]):
-            problems.append(f"{name} has changed")
+    problems = find_changes(folder, manifest)
+    own = {MANIFEST, *(entry.name for entry in manifest.files)}
+    names = (path.relative_to(folder).as_posix() for path in list_files(folder))
+    problems += [f"{name} is not in the manifest" for name in names if name not in own]
     if problems:
         raise GateNotMet(f"release {folder}: {'; '.join(problems)}")
     return manifest

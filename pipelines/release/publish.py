@@ -10,8 +10,8 @@ from importlib import resources
 from pathlib import Path
 
 from pipelines.checks.sets import Signature
-from pipelines.errors import ConfigError, CorruptInput, GateNotMet
-from pipelines.files import clear_temps, explain_os_error, make_temp_path, sync_folder
+from pipelines.errors import ConfigError, GateNotMet
+from pipelines.files import clear_temps, explain_os_error, make_temp_path, replacing_damaged, sync_folder
 from pipelines.pictures import PictureStore
 from pipelines.release.card import (
     CardFacts,
@@ -32,10 +32,11 @@ from pipelines.release.manifest import (
     ReleaseContext,
     ReleaseManifest,
     SplitEntry,
-    check_release_files,
     digest_content,
+    find_changes,
     make_release_manifest,
     name_version,
+    read_release_manifest,
 )
 from pipelines.release.quality import check_quality, measure_quality, render_quality
 from pipelines.release.rows import (
@@ -91,14 +92,14 @@ def publish_releases(
 ) -> list[PublishedRelease]:
     """Publish each dataset that has rows, under a version named by its content.
 
-    Rows are read once and wait on disk. Publishing the same content again gives the same version and writes nothing. A
-    crash leaves only a temporary folder, which readers ignore and the next publish removes.
+    Rows are read once and wait on disk. Publishing the same content again gives the same version and writes nothing,
+    unless that was damaged. A crash leaves only a temporary folder, which readers ignore and the next publish removes.
 
     Raises:
         ConservationError: if an entry names a question or trajectory that is not there.
         CorruptInput: if a picture is missing from the image store or has other bytes than its name says.
         GateNotMet: if a transcript, a licence, the splits or the card would break a rule of releases, or a version that
-            exists no longer holds what its manifest says.
+            exists has other content.
         Unavailable: if the disk is full.
     """
     home, published = workspace_root / "releases", []
@@ -147,22 +148,24 @@ def _fill_folder(draft: ReleaseDraft, staging: Path, home: Path) -> str:
         files.append(describe_file(path, staging, 0))
     content = digest_content(files, draft.prose.text)
     version = name_version(content)
-    if (home / version).exists():
-        _check_existing(home / version, content)
+    if (home / version).exists() and _is_published(home / version, content):
         return version
     manifest = make_release_manifest(draft.dataset, content, splits, tuple(files), draft.context)
     _write_documents(draft, staging, survey.facts, manifest)
-    _seal(staging, home / version)
+    with replacing_damaged(home / version):
+        _seal(staging, home / version)
     return version
 
 
-def _check_existing(folder: Path, content: str) -> None:
+def _is_published(folder: Path, content: str) -> bool:
+    """Say whether a folder holds a whole release; a damaged one is published again."""
     try:
-        existing = check_release_files(folder)
-    except (ConfigError, GateNotMet) as error:
-        raise CorruptInput(f"{error}; this published release was damaged: remove it and run again") from error
+        existing = read_release_manifest(folder)
+    except ConfigError:
+        return False
     if existing.content != content:
         raise GateNotMet(f"release {folder}: its version is that of another content; move the folder away")
+    return not find_changes(folder, existing)
 
 
 def _survey_rows(draft: ReleaseDraft) -> Survey:

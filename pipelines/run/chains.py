@@ -74,7 +74,7 @@ def run_stages(
         sealed = chain[0].folder.read_manifest()
         if sealed is not None and not is_current(chain[0], sealed):
             reporter.note(f"{chain[0].name}: its input has other rows than it was made from; it is made again")
-            chain[0].folder.manifest.unlink()
+            chain[0].folder.unseal()
             sealed = None
         if sealed is not None:
             note(_skip(chain[0], sealed, reporter))

@@ -12,7 +12,7 @@ from pipelines.corpus.dump import list_parts
 from pipelines.corpus.manifest import InputFile, clear_unfinished, digest_corpus, find_side_files, read_manifest
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, Damaged
-from pipelines.files import clear_temps, remove_whole
+from pipelines.files import clear_temps, replacing_damaged
 from pipelines.ids import digest_file, digest_value
 from pipelines.run.progress import Reporter
 from pipelines.run.workspace import Workspace, read_names, write_names
@@ -65,12 +65,13 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
             check_folder(folder)
         except Damaged as error:
             say(f"{error.path}: {error.what}; the world is generated again")
-            remove_whole(folder)
-    if not folder.exists():
-        clear_temps(workspace.worlds)
-        reporter.begin("world", 0, "entities")
+        else:
+            return folder
+    clear_temps(workspace.worlds)
+    reporter.begin("world", 0, "entities")
+    with replacing_damaged(folder):
         summary = write_world(folder, WorldConfig(**config.model_dump()))
-        reporter.finish(f"{summary['articles']:,} articles, {summary['pictures']:,} pictures in {folder}")
+    reporter.finish(f"{summary['articles']:,} articles, {summary['pictures']:,} pictures in {folder}")
     return folder
 
 
@@ -101,7 +102,6 @@ def ensure_corpus(
             corpus = open_whole(folder)
         except Damaged as error:
             say(f"{error.path}: {error.what}; the corpus is built again from its dump")
-            remove_whole(folder)
         else:
             clear_unfinished(workspace.corpora)
             return corpus, False
@@ -110,7 +110,8 @@ def ensure_corpus(
 
     workspace.corpora.mkdir(parents=True, exist_ok=True)
     clear_temps(workspace.corpora)
-    build_corpus(dump, folder, follow_phases(reporter), workers or count_cores())
+    with replacing_damaged(folder):
+        build_corpus(dump, folder, follow_phases(reporter), workers or count_cores())
     return Corpus.open(folder), True
 
 

@@ -1,7 +1,7 @@
-"""The signs of life of a process of a run: its file in the workspace, the metrics, and what it waits for, told.
+"""The heartbeat of a process of a run: its file in the workspace, the metrics, and notes of what it waits for.
 
 A thread writes them, so that they come also while a stage computes or waits. They are as cheap as a file every two
-seconds: rows only count.
+seconds: a row only adds to a count.
 """
 
 import os
@@ -31,19 +31,20 @@ from pipelines.run.underway import (
     read_runs,
 )
 from pipelines.run.workspace import Workspace
+from pipelines.secrets import mask_keys
 from pipelines.services.traffic import Traffic, open_traffic
 from schemas.manifest import ShardSidecar
 
 EVERY = 2.0
-"""Seconds between two signs of life."""
+"""Seconds between two heartbeats."""
 SUM_EVERY = 5
-"""Signs of life after which the processes of the run are summed up, for the metrics and for what is waited for."""
+"""Heartbeats after which the processes of the run are summed up, for the metrics and for what is waited for."""
 LEAST_WAIT = 10.0
-"""Seconds of a wait that are worth a word."""
+"""Seconds of a wait that are worth a note."""
 
 
 @dataclass(slots=True)
-class Board:
+class WorkBoard:
     """The work of this process: what is under way, and by name what it did of each before."""
 
     stages: tuple[str, ...] = ()
@@ -88,7 +89,7 @@ class FollowedReporter:
     """Notes on a board what it passes on to another reporter."""
 
     inner: Reporter
-    board: Board
+    board: WorkBoard
     piece: Piece = field(default_factory=Piece)
     by_row: bool = False
     """Whether the rows of the piece are counted one by one."""
@@ -154,7 +155,7 @@ class Pulse:
     path: Path
     reporter: Reporter
     """Told what the run waits for."""
-    board: Board = field(default_factory=Board)
+    board: WorkBoard = field(default_factory=WorkBoard)
     traffic: Traffic = field(default_factory=Traffic)
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -179,7 +180,7 @@ class Pulse:
             yield FollowedReporter(self.reporter, self.board)
 
     def beat(self) -> None:
-        """Give signs of life until the process stops."""
+        """Write the file again and again until the process stops."""
         beats = 0
         while not self._stop.wait(EVERY):
             beats += 1
@@ -205,9 +206,10 @@ class Pulse:
         """
         traffic = self.traffic
         waits = (
-            WaitProgress(place=w.place, cause=w.cause, since=w.since, requests=w.requests) for w in traffic.list_waits()
+            WaitProgress(place=w.place, cause=mask_keys(w.cause), since=w.since, requests=w.requests)
+            for w in traffic.list_waits()
         )
-        news = {
+        update = {
             "heard": time.time(),
             "ended": ended,
             "stages": self.board.stages,
@@ -221,7 +223,7 @@ class Pulse:
         temp = make_temp_path(self.path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            temp.write_text(self.identity.model_copy(update=news).model_dump_json() + "\n", encoding="utf-8")
+            temp.write_text(self.identity.model_copy(update=update).model_dump_json() + "\n", encoding="utf-8")
             temp.replace(self.path)
         finally:
             temp.unlink(missing_ok=True)
@@ -274,7 +276,7 @@ def clear_progress(workspace: Workspace) -> None:
 
 
 def start_pulse(workspace: Workspace, run: str, reporter: Reporter, recipe: str = "", role: Role = "driver") -> Pulse:
-    """Begin to give signs of life of this process, until :meth:`Pulse.end`.
+    """Begin the heartbeat of this process, until :meth:`Pulse.end`.
 
     Args:
         workspace: of the run. A driver holds it, and removes the files of processes when it begins and ends; the file
@@ -297,7 +299,7 @@ def start_pulse(workspace: Workspace, run: str, reporter: Reporter, recipe: str 
 
 @contextmanager
 def open_progress(workspace: Workspace, run: str, reporter: Reporter, recipe: str = "") -> Iterator[Reporter]:
-    """Tell others of a run that this process drives, as far as the yielded reporter is told of it."""
+    """Show others a run that this process drives, by what the yielded reporter receives."""
     pulse = start_pulse(workspace, run, reporter, recipe)
     try:
         with pulse.following() as followed:

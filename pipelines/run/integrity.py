@@ -1,42 +1,49 @@
-"""What of a workspace is not as it was written: sealed stages, pictures, corpora, releases, replies, derived files.
+"""Integrity of a workspace: sealed stages, pictures, corpora, releases, replies, derived files.
 
 Nothing is changed here. :mod:`pipelines.run.mending` makes again what can be made again, at the start of a run.
 """
 
 import json
 import os
+import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-from rich.box import SIMPLE_HEAD
-from rich.table import Column, Table
-from rich.text import Text
 
 from pipelines.checksums import CHECKSUMS, is_sealed, read_checksums
 from pipelines.corpus.manifest import read_manifest
-from pipelines.errors import ConfigError, CorruptInput, Damaged, GateNotMet
+from pipelines.errors import ConfigError, CorruptInput, Damaged, ServiceError
 from pipelines.ids import digest_file
-from pipelines.release.manifest import MANIFEST, check_release_files
+from pipelines.release.manifest import MANIFEST, find_changes, read_release_manifest
 from pipelines.run.views import CATALOGUE
-from pipelines.run.workspace import StageFolder, Workspace, read_model, read_names
+from pipelines.run.workspace import NAME, StageFolder, Workspace, read_model, read_names
 from pipelines.services.clients.batch import read_batch_note
 from pipelines.services.clients.ledger import check_ledger
-from pipelines.services.clients.replies import read_address, read_epochs
-from pipelines.services.clients.sqlite import FILE, connect_replies
+from pipelines.services.clients.replies import ADDRESS, PATIENCE, open_ledger, read_address, read_epochs, try_patiently
+from pipelines.services.clients.sqlite import FILE, connect_replies, is_busy
 from pipelines.services.clients.vendors import read_vendors
 from schemas.manifest import FileEntry, Manifest, ShardSidecar, Usage
 
 RUN = "`synth run` makes it again"
+REPAIR = "`synth replies repair` saves what is whole"
 REPLAYS = "`synth run` makes it again from recorded replies: nothing is asked twice"
 CHECKED_BYTES = 1 << 30
 """Bytes of pictures, and of releases, whose content each run checks; of more, ``synth status --check`` does."""
+
+
+REPLIES_READ = 1000
+"""Replies in memory at a time; one has some kB."""
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_STORED = re.compile(r"[0-9a-f]{64}\.[a-z]+")
+"""Name of a picture in the store; other files there are not ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,7 @@ def examine_stage(folder: StageFolder, was_sealed: bool = False) -> StageDamage:
     except Damaged as error:
         found.add(error.path, error.what)
         found.lost = True
-    if found.manifest is None and was_sealed and not found.lost:
+    if found.manifest is None and was_sealed and not found.lost and not folder.unsealed.exists():
         found.add(folder.manifest, "is missing, and the stage was complete")
     sidecars = _read_sidecars(found)
     entries = [(s.shard, entry) for s in sidecars.values() for entry in (*s.files, *([s.used] if s.used else []))]
@@ -158,6 +165,7 @@ def find_damage(root: Path) -> Iterator[Finding]:
         raise ConfigError(f"workspace {root}: no such folder; run `synth run` first")
     workspace = Workspace(root)
     yield from examine_notes(workspace)
+    yield from _examine_marks(workspace)
     yield from _examine_corpora(workspace)
     yield from _examine_stages(workspace)
     yield from _examine_replies(workspace)
@@ -185,6 +193,22 @@ def examine_notes(workspace: Workspace) -> Iterator[Finding]:
     for path in sorted(workspace.derived.glob("*.npy")):
         if not is_sealed(path):
             yield Finding(path, "has other bytes than were written", RUN)
+
+
+def _examine_marks(workspace: Workspace) -> Iterator[Finding]:
+    """Look at short notes that have no seal, and that no run makes again."""
+    marks = (
+        (workspace.root / NAME, r"[0-9a-f]{32}", "bring it back: claims of the workspace go by it"),
+        (
+            workspace.replies / ADDRESS,
+            r"(env:\w+|postgres(ql)?://\S+)",
+            "write replies.address of the configuration into it",
+        ),
+        (workspace.root / "flow-run.txt", r"[0-9a-f-]{36}", "remove it: the next flow run writes it"),
+    )
+    for path, form, remedy in marks:
+        if path.is_file() and not re.fullmatch(form, path.read_text(encoding="utf-8", errors="replace").strip()):
+            yield Finding(path, "is not as it was written", remedy)
 
 
 def read_latest(workspace: Workspace) -> Mapping[str, str]:
@@ -237,7 +261,11 @@ def _examine_stages(workspace: Workspace) -> Iterator[Finding]:
     named = {(name, key) for name, key in read_latest(workspace).items() if not name.startswith(("corpus", "release:"))}
     present = {(path.parent.name, path.name) for path in workspace.root.glob("stages/*/[!.]*") if path.is_dir()}
     for name, key in sorted(named | present):
-        found = examine_stage(workspace.stage(name, key), was_sealed=(name, key) in named)
+        try:
+            found = examine_stage(workspace.stage(name, key), was_sealed=(name, key) in named)
+        except ConfigError as error:
+            yield Finding(workspace.stage(name, key).path, f"cannot be read ({error})", "nothing is changed there")
+            continue
         yield from found.findings
         if name == "releases" and found.manifest is not None:
             yield from examine_receipt(workspace, found.folder)
@@ -250,7 +278,26 @@ def examine_replies_missing(workspace: Workspace) -> Iterator[Finding]:
         # They are in PostgreSQL, which looks after its own.
         return
     if not store.is_file() and next(workspace.root.glob("stages/*/*/used-*.txt"), None) is not None:
-        yield Finding(store, "is missing", "bring it back: without it, what is made again is asked and paid again")
+        yield Finding(
+            store,
+            "is missing",
+            "is it mounted? Bring it back; if it was removed on purpose, make an empty file there: what is not done is "
+            "asked, and paid, again",
+        )
+
+
+def count_replies(workspace: Workspace, keys: Sequence[str]) -> int:
+    """Return of how many keys there is a reply.
+
+    Raises:
+        CorruptInput: if a reply is damaged.
+        Unavailable: if the store cannot be read now.
+    """
+    if not keys:
+        return 0
+    with closing(open_ledger(workspace.replies, read_address(workspace.replies), reads=True)) as ledger:
+        parts = [keys[start : start + REPLIES_READ] for start in range(0, len(keys), REPLIES_READ)]
+        return sum(len(try_patiently(ledger, partial(ledger.find, part), PATIENCE)) for part in parts)
 
 
 def examine_receipt(workspace: Workspace, folder: StageFolder) -> Iterator[Finding]:
@@ -268,9 +315,9 @@ def examine_receipt(workspace: Workspace, folder: StageFolder) -> Iterator[Findi
 
 def _examine_replies(workspace: Workspace) -> Iterator[Finding]:
     store = workspace.replies / FILE
-    check = check_ledger(workspace.replies) if store.is_file() else None
-    if check is not None and not check.sound:
-        yield Finding(store, f"is damaged: {check.explain()}", "`synth replies repair` saves what is whole")
+    kept = read_address(workspace.replies)
+    if (kept or store.is_file()) and (what := _read_all_replies(workspace)):
+        yield Finding(*((workspace.replies / ADDRESS, what, "mend the database") if kept else (store, what, REPAIR)))
     yield from examine_replies_missing(workspace)
     try:
         read_epochs(workspace.replies)
@@ -284,6 +331,15 @@ def _examine_replies(workspace: Workspace) -> Iterator[Finding]:
             yield Finding(path, "is damaged", "remove it: its requests are asked, and paid, again")
 
 
+def _read_all_replies(workspace: Workspace) -> str:
+    """Return what is wrong with the store of replies, empty for nothing."""
+    try:
+        check = check_ledger(workspace.replies)
+    except (ConfigError, ServiceError) as error:
+        return f"cannot be read ({error})"
+    return "" if check.sound else f"is damaged: {check.explain()}"
+
+
 def examine_pictures(workspace: Workspace, most: int = 0, cited: Iterable[Path] | None = None) -> Iterator[Finding]:
     """Look at the pictures in the store, each named by its sha256, and for those that rows cite.
 
@@ -292,7 +348,7 @@ def examine_pictures(workspace: Workspace, most: int = 0, cited: Iterable[Path] 
         most: bytes up to which their content is read; 0 for any number.
         cited: parts of stages whose rows cite pictures; None for all there are.
     """
-    paths = sorted(path for path in workspace.images.glob("??/[!.]*") if path.is_file())
+    paths = sorted(path for path in workspace.images.glob("??/*") if _STORED.fullmatch(path.name) and path.is_file())
     if not most or sum(path.stat().st_size for path in paths) <= most:
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
             for path, digest in zip(paths, pool.map(digest_file, paths), strict=True):
@@ -342,23 +398,33 @@ def read_pictures(parts: Iterable[Path]) -> dict[str, CitedPicture]:
     return found
 
 
-def find_replied_picture(workspace: Workspace, sha256: str) -> CitedPicture | None:
-    """Return a picture that no row names but a recorded reply does: the thumbnail of a hit.
+def find_replied_pictures(workspace: Workspace, wanted: Set[str]) -> dict[str, CitedPicture]:
+    """Return pictures by sha256 that no row names but a recorded reply does: the thumbnails of hits.
+
+    All replies are read once.
 
     Raises:
         Unavailable, CorruptInput: if the store of replies cannot be read.
     """
-    if not (workspace.replies / FILE).is_file():
-        return None
-    with closing(connect_replies(workspace.replies)) as store:
-        query = "SELECT reply FROM replies WHERE instr(reply, ?) > 0 LIMIT 1"
-        waiting = [json.loads(reply) for (reply,) in store.execute(query, (sha256,))]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict) and value.get("sha256") == sha256:
-            return CitedPicture(sha256, str(value.get("extension", "")), str(value.get("file", "")))
-        waiting += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return None
+    found: dict[str, CitedPicture] = {}
+    for reply in _scan_replies(workspace.replies) if wanted else ():
+        waiting = [] if wanted.isdisjoint(_SHA256.findall(reply)) else [json.loads(reply)]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, dict) and (sha256 := str(value.get("sha256"))) in wanted:
+                found[sha256] = CitedPicture(sha256, str(value.get("extension", "")), str(value.get("file", "")))
+            waiting += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return found
+
+
+def _scan_replies(folder: Path) -> Iterator[str]:
+    if address := read_address(folder):
+        from pipelines.services.clients.postgres import scan_replies
+
+        yield from (bytes(row[2]).decode(errors="replace") for row in scan_replies(address))
+    elif (folder / FILE).is_file():
+        with closing(connect_replies(folder)) as store:
+            yield from (str(reply) for (reply,) in store.execute("SELECT reply FROM replies"))
 
 
 def _flatten(table: pa.Table, path: str) -> list[str]:
@@ -382,7 +448,7 @@ def _examine_releases(workspace: Workspace) -> Iterator[Finding]:
 
 def examine_release(folder: Path, sealed: str, most: int = 0) -> Iterator[Finding]:
     """Hold a release against its manifest, and that against its sha256 where it is known (``sealed`` not empty)."""
-    remedy = "`synth run` publishes this version again"
+    remedy = "`synth run` publishes this version again, where it makes the same rows"
     manifest = folder / MANIFEST
     if not manifest.is_file():
         yield Finding(manifest, "is missing", remedy)
@@ -390,9 +456,11 @@ def examine_release(folder: Path, sealed: str, most: int = 0) -> Iterator[Findin
         yield Finding(manifest, "has other bytes than were published", remedy)
     else:
         try:
-            check_release_files(folder, most)
-        except (ConfigError, GateNotMet) as error:
-            yield Finding(folder, f"is damaged: {error}", remedy)
+            changes = find_changes(folder, read_release_manifest(folder), most)
+        except ConfigError as error:
+            changes = [str(error)]
+        if changes:
+            yield Finding(folder, f"is damaged: {'; '.join(changes)}", remedy)
 
 
 def read_receipts(workspace: Workspace, receipts: Iterable[Path] | None = None) -> dict[Path, str]:
@@ -421,7 +489,7 @@ def _examine_derived(workspace: Workspace) -> Iterator[Finding]:
             with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as connection:
                 said = [line for (line,) in connection.execute("PRAGMA integrity_check(1)")]
         except sqlite3.Error as error:
-            said = [str(error)]
+            said = ["ok" if is_busy(error) else str(error)]
         if said != ["ok"]:
             yield Finding(store, f"is damaged: {said[0]}", RUN)
 
@@ -437,14 +505,10 @@ def examine_catalogue(workspace: Workspace) -> Iterator[Finding]:
         with duckdb.connect(str(path), read_only=True) as catalogue:
             catalogue.execute("SELECT * FROM duckdb_views()").fetchall()
     except duckdb.Error as error:
-        yield Finding(path, f"is damaged: {' '.join(str(error).split())[:120]}", RUN)
-
-
-def render_damage(root: Path, findings: Sequence[Finding]) -> Table | Text:
-    """Return the findings in a workspace as a table."""
-    if not findings:
-        return Text("every file is as it was written")
-    table = Table(Column("file", overflow="fold", ratio=2), "what", "what to do", title="Damage", box=SIMPLE_HEAD)
-    for finding in findings:
-        table.add_row(Text(str(finding.path.relative_to(root))), Text(finding.what), Text(finding.remedy))
-    return table
+        said = " ".join(str(error).split())
+        # Another process may hold it, or a newer DuckDB may have written it; one of this process says so otherwise.
+        if isinstance(error, duckdb.ConnectionException) or any(
+            mark in said for mark in ("set lock", "version number")
+        ):
+            return
+        yield Finding(path, f"is damaged: {said[:120]}", RUN)

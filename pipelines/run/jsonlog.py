@@ -1,4 +1,4 @@
-"""Log lines as JSON, one object a line, for whoever collects logs.
+"""Log lines as JSON, one object a line, for log collectors.
 
 Keys of every line: ``time`` (UTC, RFC 3339), ``level`` (info, warning or error), ``event`` and ``message`` (what a
 person would read); ``run`` once the run has a name; ``stage`` and ``shard`` where it is about one. The events, with the

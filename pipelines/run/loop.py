@@ -16,19 +16,19 @@ from pipelines.config.loading import explain_missing
 from pipelines.config.settings import RunConfig
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.release.manifest import PublishedRelease
+from pipelines.run.advice import Warner
 from pipelines.run.assembly import Assembly, list_missing_roles
 from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump
 from pipelines.run.executors import Executor, LocalExecutor
 from pipelines.run.heartbeat import open_progress
 from pipelines.run.judges import check_judges
-from pipelines.run.mending import mend_stages, run_mending
+from pipelines.run.mending import check_pictures, mend_stages, run_mending
 from pipelines.run.models import check_renewable
 from pipelines.run.progress import Reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, select_stages
 from pipelines.run.spans import WorkerSpec
-from pipelines.run.warnings import Warner
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import renew
 from pipelines.services.clients.serving import owned_servers
@@ -215,7 +215,7 @@ def _run_claimed(
         assembly.roles.say, assembly.roles.run = reporter.note, run
         planned = [] if last == "corpus" else assembly.plan_stages(last)
         reporter.watch(assembly.seeing.describe_fetching)
-        mend_stages(workspace, planned, corpus, warner.tell_damage)
+        lost = mend_stages(workspace, planned, corpus, warner.tell_damage)
         chosen = select_stages(planned, request.until, request.only) if planned else []
 
         def end(report: StageReport) -> None:
@@ -231,6 +231,7 @@ def _run_claimed(
         asked = list_asked_roles(config, chosen)
         with owned_servers(config.models, asked, workspace.logs), executor.begin(spec) as run_chain:
             run_stages(chosen, assembly.corpus_entry, config.runtime.shard_rows, reporter, end, run_chain)
+        check_pictures(lost)
         return reports, finish_run(assembly, planned, chosen)
 
 

@@ -5,19 +5,23 @@ stage whose input has changed is no longer sealed, pictures come back from the c
 What is found only when it is read ends the stages, is taken away, and they go on. Every mending is told.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from pipelines.agent.observations import shrink_picture
+from pipelines.checksums import forget_checks, open_checked
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput, Damaged, RecordFailed
-from pipelines.files import remove_whole, write_bytes
-from pipelines.ids import digest_bytes
+from pipelines.files import put_aside, remove_whole, settle_damaged, write_bytes
+from pipelines.ids import digest_bytes, digest_file
+from pipelines.release.manifest import MANIFEST
 from pipelines.run.integrity import (
     CHECKED_BYTES,
     CitedPicture,
     StageDamage,
+    count_replies,
     examine_catalogue,
     examine_notes,
     examine_pictures,
@@ -25,12 +29,12 @@ from pipelines.run.integrity import (
     examine_release,
     examine_replies_missing,
     examine_stage,
-    find_replied_picture,
+    find_replied_pictures,
     read_latest,
     read_pictures,
     read_receipts,
 )
-from pipelines.run.runner import PlannedStage
+from pipelines.run.runner import STAGE_ORDER, PlannedStage
 from pipelines.run.workspace import Workspace, write_model
 from schemas.manifest import Usage
 
@@ -47,64 +51,132 @@ def _mend_notes(workspace: Workspace, say: Say) -> None:
         finding.path.unlink(missing_ok=True)
 
 
+def _check_mounted(workspace: Workspace) -> None:
+    """Refuse a workspace of which a kind of files is gone as a whole: that is no damage but another disk.
+
+    Raises:
+        ConfigError: what is gone, and what to do if that is meant.
+    """
+    latest = read_latest(workspace)
+    for name, pattern in (("corpus", "*"), ("stages", "*/*")):
+        wanted = "corpus" in latest if name == "corpus" else bool(latest.keys() & set(STAGE_ORDER))
+        if wanted and not any((workspace.root / name).glob(pattern)):
+            raise ConfigError(_explain_gone(workspace.root / name, "latest.json"))
+    for finding in examine_replies_missing(workspace):
+        raise ConfigError(finding.describe())
+
+
+def _explain_gone(folder: Path, too: str) -> str:
+    return (
+        f"{folder}: nothing of it is there, and the workspace needs it; is it mounted, or was it moved? Bring it back; "
+        f"if it was removed on purpose, remove {folder.with_name(too)}, too, and it is made again"
+    )
+
+
 def run_mending(workspace: Workspace, run: Callable[[], T], say: Say) -> T:
-    """Run without damaged notes, and begin again without a file of the workspace that turns out to be damaged.
+    """Run without damaged notes, and begin again where a file of the workspace turns out to be damaged.
 
     Args:
         workspace: claimed by the caller.
-        run: the whole run; called again after a file was taken away.
+        run: the whole run; called again after the damage was dealt with.
         say: told of each file.
 
     Raises:
-        CorruptInput: if the file is none that a run makes, or files go on being damaged.
+        ConfigError: if a kind of files is gone as a whole.
+        CorruptInput: if the file is none that a run makes, was made again in vain, or files go on being damaged.
     """
-    _mend_notes(workspace, say)
-    for _ in range(TRIES - 1):
-        try:
-            return run()
-        except Damaged as error:
-            if not _take_away(workspace, error.path):
-                raise CorruptInput(
-                    f"{error.path}: {error.what}; it is no file of this workspace: copy it again, or build it again"
-                ) from error
-            say(str(error))
-    return run()
+    seen = set[Path]()
+    try:
+        _check_mounted(workspace)
+        _mend_notes(workspace, say)
+        for _ in range(TRIES - 1):
+            try:
+                return run()
+            except Damaged as error:
+                path = error.path.resolve()
+                if path in seen:
+                    raise CorruptInput(
+                        f"{path}: {error.what}; no run can make it: bring it back from a copy"
+                    ) from error
+                if not _take_away(workspace, path):
+                    raise CorruptInput(
+                        f"{path}: {error.what}; it is no file of this workspace: copy it again, or build it again"
+                    ) from error
+                seen.add(path)
+                say(str(error))
+        return run()
+    finally:
+        for folder in (workspace.corpora, *workspace.releases.glob("*")):
+            settle_damaged(folder)
 
 
 def _take_away(workspace: Workspace, path: Path) -> bool:
-    """Remove what a damaged file belongs to, where a run makes it again; a stage's files are left to its mending."""
+    """Put aside what a damaged file belongs to, where a run makes it again; say whether it is of the workspace."""
     root = workspace.root.resolve()
-    if not path.resolve().is_relative_to(root):
+    if not path.is_relative_to(root):
         return False
-    top, *inner = path.resolve().relative_to(root).parts
-    if top in ("corpus", "derived") and inner:
-        remove_whole(root / top / (inner[0] if top == "corpus" or len(inner) < 3 else Path(*inner[:2])))
-    elif top == "images":
-        path.unlink(missing_ok=True)
+    top, *inner = path.relative_to(root).parts
+    if top == "derived" and inner:
+        remove_whole(root / top / (inner[0] if len(inner) < 3 else Path(*inner[:2])))
+    elif top == "corpus" and inner and _stays_damaged(path):
+        put_aside(root / top / inner[0])
     return top in ("corpus", "derived", "images", "stages", "releases")
 
 
-def mend_stages(workspace: Workspace, planned: Sequence[PlannedStage], corpus: Corpus, say: Say) -> None:
+def _stays_damaged(path: Path) -> bool:
+    """Read a file of a corpus again: another host, or memory that failed, is no reason to build for hours."""
+    forget_checks()
+    try:
+        open_checked(path).recheck()
+    except Damaged:
+        return True
+    return False
+
+
+def mend_stages(
+    workspace: Workspace, planned: Sequence[PlannedStage], corpus: Corpus, say: Say
+) -> dict[Path, list[Path]]:
     """Look at the stages of a run, their pictures and releases, and undo what is damaged, so that the run makes it.
 
-    Shards that lose a picture which neither the corpus nor another picture gives back are made again, too.
+    Returns:
+        The pictures that the corpus does not give back, each with the parts whose rows cite it: these shards are made
+        again, too, and :func:`check_pictures` says whether that brought it back.
+
+    Raises:
+        ConfigError: if a stage or its pictures are of another version or gone as a whole, or replies would be paid
+            again. Nothing was changed.
     """
     latest = read_latest(workspace)
     found = [examine_stage(plan.folder, latest.get(plan.name) == plan.key) for plan in planned]
-    for finding in (*(each for damage in found for each in damage.findings), *examine_replies_missing(workspace)):
+    for finding in (each for damage in found for each in damage.findings):
         say(finding.describe())
-    sound = {plan.folder.part(s.shard): (plan, s.shard) for plan, damage in zip(planned, found, strict=True)
+    sound = {damage.folder.part(s.shard): (damage, s.shard) for damage in found
              for s in (damage.manifest.shards if damage.manifest else ()) if s.shard not in damage.shards}  # fmt: skip
-    for part in _mend_pictures(workspace, corpus, list(sound), say):
-        plan, shard = sound[part]
-        damage = found[planned.index(plan)]
-        damage.shards[shard] = plan.folder.read_sidecar(shard)
+    lost = _mend_pictures(workspace, corpus, list(sound), say)
+    for part in sorted({part for parts in lost.values() for part in parts}):
+        damage, shard = sound[part]
+        damage.shards[shard] = damage.folder.read_sidecar(shard)
         damage.add(part, "cites a picture that is gone")
+    _check_paid(workspace, found)
     for damage in found:
         mend_stage(damage)
     for plan, damage in zip(planned, found, strict=True):
         if plan.name == "releases" and damage.manifest is not None:
             _mend_releases(workspace, plan, say)
+    return lost
+
+
+def _check_paid(workspace: Workspace, found: Sequence[StageDamage]) -> None:
+    """Refuse to make a shard again of which a recorded reply is gone: it would be paid again."""
+    for damage in found:
+        named = {finding.path for finding in damage.findings}
+        used = [path for path in map(damage.folder.used, damage.shards) if path.is_file() and path not in named]
+        keys = sorted({key for path in used for key in path.read_text(encoding="ascii").split()})
+        if gone := len(keys) - count_replies(workspace, keys):
+            raise ConfigError(
+                f"{damage.folder.path}: it is damaged, and {gone:,} of the {len(keys):,} recorded replies that it was "
+                "made from are gone; bring them back from a copy, or remove the folder to ask, and pay, for them again"
+            )
 
 
 def mend_stage(damage: StageDamage) -> None:
@@ -122,7 +194,7 @@ def mend_stage(damage: StageDamage) -> None:
         return
     if damage.shards or damage.lost:
         # Before the shards: a crash in between leaves a stage that is not sealed.
-        folder.manifest.unlink(missing_ok=True)
+        folder.unseal()
     for shard, lost in damage.shards.items():
         folder.note_stopped(lost.usage if lost else Usage())
         folder.sidecar(shard).unlink(missing_ok=True)
@@ -131,16 +203,47 @@ def mend_stage(damage: StageDamage) -> None:
             write_model(folder.sidecar(sidecar.shard), sidecar)
 
 
-def _mend_pictures(workspace: Workspace, corpus: Corpus, parts: Sequence[Path], say: Say) -> Iterator[Path]:
-    """Bring back pictures that are damaged or missing, and yield the parts whose rows cite one that stays away."""
-    for finding in list(examine_pictures(workspace, CHECKED_BYTES, parts)):
+def _mend_pictures(workspace: Workspace, corpus: Corpus, parts: Sequence[Path], say: Say) -> dict[Path, list[Path]]:
+    """Bring back pictures that are damaged or missing; return those that stay away, with the parts that cite them."""
+    findings = {finding.path: finding for finding in examine_pictures(workspace, CHECKED_BYTES, parts)}
+    if len(findings) > 1 and not any(workspace.images.glob("??/*")):
+        raise ConfigError(_explain_gone(workspace.images, "stages"))
+    wanted = {path.stem for path in findings}
+    cited, citing = dict[str, CitedPicture](), defaultdict[str, list[Path]](list)
+    for part in parts if wanted else ():
+        for sha256, picture in read_pictures([part]).items():
+            if sha256 in wanted:
+                cited[sha256] = picture
+                citing[sha256].append(part)
+    cited |= find_replied_pictures(workspace, wanted - cited.keys())
+    for finding in findings.values():
         say(finding.describe())
-        finding.path.unlink(missing_ok=True)
-        sha256 = finding.path.stem
-        citing = {part: cited[sha256] for part in parts if sha256 in (cited := read_pictures([part]))}
-        cited_as = next(iter(citing.values()), None) or find_replied_picture(workspace, sha256)
-        if cited_as is not None and not _restore_picture(workspace, corpus, cited_as):
-            yield from citing
+    stay = (
+        path for path in findings if path.stem not in cited or not _restore_picture(workspace, corpus, cited[path.stem])
+    )
+    return {path: citing[path.stem] for path in stay if path.stem in citing}
+
+
+def check_pictures(lost: Mapping[Path, Sequence[Path]]) -> None:
+    """Check that shards which were made again brought back the pictures that they cite.
+
+    Args:
+        lost: as :func:`mend_stages` returned them.
+
+    Raises:
+        ConfigError: naming one that is still gone.
+    """
+    gone = [
+        path
+        for path, parts in lost.items()
+        if path.stem in read_pictures(filter(Path.is_file, parts))
+        and not (path.is_file() and digest_file(path) == path.stem)
+    ]
+    if gone:
+        raise ConfigError(
+            f"{gone[0]}: rows cite it, and nothing here makes it again ({len(gone):,} such pictures); bring it back "
+            "from a copy, or name the tool that found it in --fresh-replies"
+        )
 
 
 def _restore_picture(workspace: Workspace, corpus: Corpus, cited: CitedPicture) -> bool:
@@ -164,7 +267,7 @@ def _shrink(data: bytes) -> bytes:
 
 
 def _mend_releases(workspace: Workspace, plan: PlannedStage, say: Say) -> None:
-    """Take away the damaged releases that the run would publish, with the receipt: they are published again."""
+    """Remove the receipt of damaged releases: the run publishes again, and a damaged version stays until then."""
     receipt = plan.folder.path / "published.json"
     for finding in examine_receipt(workspace, plan.folder):
         say(finding.describe())
@@ -172,5 +275,6 @@ def _mend_releases(workspace: Workspace, plan: PlannedStage, say: Say) -> None:
         for finding in examine_release(folder, sealed, CHECKED_BYTES):
             say(finding.describe())
             receipt.unlink(missing_ok=True)
-            if folder.is_dir():
-                remove_whole(folder)
+            if finding.path.name == MANIFEST and folder.is_dir():
+                # Publishing goes by the manifest, so it would not notice.
+                put_aside(folder)

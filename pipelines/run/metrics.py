@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 Values = Mapping[tuple[str, ...], float]
 """A metric's values by those of its labels."""
 
+UNDER_WAY = (
+    "Whether a process of a run was alive when this was written; after a kill nobody writes 0, so look at the age of "
+    "synth_run_heard_timestamp_seconds, too."
+)
+
 
 def write_metrics(path: Path, run: RunProgress | None) -> None:
     """Write the metrics of a run to a file that ends in ``.prom``, for node_exporter's textfile collector.
@@ -45,7 +50,7 @@ class RunMetrics:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         alive = self.run is not None and self.run.is_alive
-        yield GaugeMetricFamily("synth_run_under_way", "Whether a process of a run gives signs of life.", float(alive))
+        yield GaugeMetricFamily("synth_run_under_way", UNDER_WAY, float(alive))
         for name, text, labels, values in _list_gauges(self.run) if self.run else ():
             gauge = GaugeMetricFamily(name, text, labels=labels)
             for place, value in values.items():
@@ -69,7 +74,7 @@ def _list_gauges(run: RunProgress) -> Iterator[Described]:
     yield "synth_run_started_timestamp_seconds", "When the run began.", (), {(): run.started}
     yield (
         "synth_run_heard_timestamp_seconds",
-        "When a process of the run last gave a sign of life.",
+        "When a process of the run last wrote its file, every two seconds; older than 30 s: no process of it lives.",
         (),
         {(): run.heard},
     )

@@ -122,7 +122,7 @@ class Piece:
 
 
 @dataclass(slots=True)
-class _Board:
+class _Lines:
     """The pieces under way, and when a line of them was last written."""
 
     pieces: list[Piece] = field(default_factory=list)
@@ -138,37 +138,37 @@ class LogReporter(SilentReporter):
     out: TextIO = field(default_factory=lambda: sys.stderr)
     live: bool = False
     """Rewrite one line in place, as on a terminal."""
-    _board: _Board = field(default_factory=_Board)
+    _lines: _Lines = field(default_factory=_Lines)
     _piece: Piece = field(default_factory=Piece)
 
     def fork(self) -> "LogReporter":
-        """Return a reporter with its own piece on the same board."""
-        return LogReporter(self.out, self.live, self._board)
+        """Return a reporter with its own piece in the same lines."""
+        return LogReporter(self.out, self.live, self._lines)
 
     def begin(self, what: str, total: int, unit: str, arrived: Arrived = lambda: (0, 0)) -> None:
         """Remember the piece; one that was not finished is dropped."""
         self._drop()
         now = time.monotonic()
         self._piece = Piece(what, total, unit, now)
-        if not self._board.pieces:
-            self._board.said = now
-        self._board.pieces.append(self._piece)
+        if not self._lines.pieces:
+            self._lines.said = now
+        self._lines.pieces.append(self._piece)
 
     def advance(self, done: int, outcome: str = "") -> None:
         """Show counts, rate and time left, not more often than every five seconds (a tenth on a terminal)."""
         now, self._piece.done = time.monotonic(), done
-        if now - self._board.said < (0.1 if self.live else LOG_EVERY):
+        if now - self._lines.said < (0.1 if self.live else LOG_EVERY):
             return
-        self._board.said = now
-        line = " | ".join(piece.describe(now) for piece in self._board.pieces if piece.done or piece is self._piece)
-        if beside := self._board.describe():
+        self._lines.said = now
+        line = " | ".join(piece.describe(now) for piece in self._lines.pieces if piece.done or piece is self._piece)
+        if beside := self._lines.describe():
             line += f"; {beside}"
         # A line that wraps cannot be rewritten in place.
         self._write(line[: shutil.get_terminal_size().columns - 1] if self.live else line, keep=not self.live)
 
     def watch(self, describe: Callable[[], str]) -> None:
         """Show what this returns from now on."""
-        self._board.describe = describe
+        self._lines.describe = describe
 
     def note(self, text: str) -> None:
         """Say it on a line of its own."""
@@ -185,7 +185,7 @@ class LogReporter(SilentReporter):
         self._piece = Piece()
 
     def _drop(self) -> None:
-        self._board.pieces[:] = [piece for piece in self._board.pieces if piece is not self._piece]
+        self._lines.pieces[:] = [piece for piece in self._lines.pieces if piece is not self._piece]
 
     def _write(self, line: str, keep: bool) -> None:
         start = "\r\x1b[2K" if self.live else ""

@@ -10,7 +10,6 @@ the rows of unfinished shards keeps memory flat. :mod:`pipelines.run.chains` run
 
 import asyncio
 import gc
-import shutil
 import subprocess
 import time
 from array import array
@@ -36,7 +35,7 @@ from pipelines.errors import (
     Unavailable,
     UnusableReplies,
 )
-from pipelines.files import TEMP_PREFIX
+from pipelines.files import TEMP_PREFIX, remove_whole
 from pipelines.run.progress import Reporter, SilentReporter
 from pipelines.run.shards import (
     Origin,
@@ -75,7 +74,6 @@ def run_source_stage(stage: SourceStage, folder: StageFolder, shard_rows: int) -
     started = time.monotonic()
     _empty_folder(folder)
     seen = array("Q")
-    folder.path.mkdir(parents=True)
     with TemporaryDirectory(dir=folder.path, prefix=TEMP_PREFIX) as scratch:
         refused = WaitingRows(Path(scratch) / "refused", stage.output, REFUSED_ROWS)
         kept = WaitingRows(Path(scratch) / "kept", stage.output, shard_rows)
@@ -182,9 +180,11 @@ def run_dataset_stage(stage: DatasetStage, folder: StageFolder, sources: Sequenc
 
 
 def _empty_folder(folder: StageFolder) -> None:
-    """Remove the output of an interrupted run of a stage without shards; it cannot be resumed."""
-    if folder.path.exists():
-        shutil.rmtree(folder.path)
+    """Remove the output of an interrupted run of a stage without shards, which cannot be resumed, but not its cost."""
+    folder.path.mkdir(parents=True, exist_ok=True)
+    for pattern in ("part-*", "rejected-*", "failed-*", "used-*", f"{TEMP_PREFIX}*"):
+        for path in folder.path.glob(pattern):
+            remove_whole(path)
 
 
 def find_parent(stage: Stage, row: Record, ids: frozenset[str]) -> str:

@@ -209,6 +209,7 @@ def seal_stage(stage: Stage, folder: StageFolder, shards: int, origin: Origin) -
     _remove_strangers(folder, sidecars)
     manifest = _make_manifest(stage, folder, sidecars, origin)
     write_model(folder.manifest, manifest)
+    folder.unsealed.unlink(missing_ok=True)
     return manifest
 
 

@@ -17,27 +17,28 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from pipelines.errors import ConfigError
 from pipelines.run.workspace import Workspace, read_model
 from pipelines.services.traffic import Wait
 from schemas.manifest import Usage
 
 SILENT = 30.0
-"""Seconds without a sign of life after which a process counts as silent; it gives one every two."""
+"""Seconds without a heartbeat after which a process counts as silent; one comes every two."""
 QUIET = 10.0
 """Seconds without the end of any request after which those in flight are said to wait."""
 OUTCOMES = ("kept", "rejected", "failed")
 Role = Literal["driver", "worker"]
-State = Literal["running", "ended", "silent", "gone"]
-STATES: tuple[State, ...] = ("running", "ended", "silent", "gone")
+ProcessState = Literal["running", "ended", "silent", "gone"]
+STATES: tuple[ProcessState, ...] = ("running", "ended", "silent", "gone")
 
 
-class Told(BaseModel):
+class ProgressModel(BaseModel):
     """Frozen; what a later version adds is not read."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class WorkProgress(Told):
+class WorkProgress(ProgressModel):
     """How far a process is with one stage, or one phase of the corpus."""
 
     what: str
@@ -78,7 +79,7 @@ class WorkProgress(Told):
         return max(self.total - self.done, 0) / self.rate if self.rate and self.total else None
 
 
-class WaitProgress(Told):
+class WaitProgress(ProgressModel):
     """What requests of a process wait for, as :class:`Wait` says."""
 
     place: str
@@ -87,7 +88,7 @@ class WaitProgress(Told):
     requests: int
 
 
-class ProcessProgress(Told):
+class ProcessProgress(ProgressModel):
     """The file of one process; times are seconds since 1970 by the clock of its host."""
 
     run: str
@@ -99,7 +100,7 @@ class ProcessProgress(Told):
     pid: int
     started: float
     heard: float
-    """When it last gave a sign of life."""
+    """When it last wrote the file."""
     ended: bool = False
     stages: tuple[str, ...] = ()
     work: tuple[WorkProgress, ...] = ()
@@ -110,7 +111,7 @@ class ProcessProgress(Told):
     usage: Usage = Usage()
     waits: tuple[WaitProgress, ...] = ()
 
-    def find_state(self, now: float) -> State:
+    def find_state(self, now: float) -> ProcessState:
         """Return whether the process still writes its file."""
         if self.ended:
             return "ended"
@@ -152,7 +153,7 @@ class RunProgress:
 
     @property
     def is_alive(self) -> bool:
-        """Whether a process of it still gives signs of life."""
+        """Whether a process of it still has a heartbeat."""
         return any(process.find_state(self.now) == "running" for process in self.processes)
 
     @property
@@ -171,8 +172,8 @@ class RunProgress:
         for what, whole in by_role["driver"].items():
             if (part := by_role["worker"].get(what)) is not None:
                 # Workers know the spans that they have begun, the driver the whole.
-                news = {"total": max(part.total, whole.total), "open": part.open or whole.open}
-                by_role["worker"][what] = part.model_copy(update=news)
+                update = {"total": max(part.total, whole.total), "open": part.open or whole.open}
+                by_role["worker"][what] = part.model_copy(update=update)
         return tuple((by_role["driver"] | by_role["worker"]).values())
 
     @property
@@ -220,15 +221,14 @@ def place_progress(workspace: Workspace) -> Path:
 
 
 def read_runs(workspace: Workspace) -> list[RunProgress]:
-    """Return the runs of which processes have left signs, the latest first; more than one only after a kill.
+    """Return the runs of which processes have left files, the latest first; more than one only after a kill.
 
-    Raises:
-        CorruptInput: if a file is damaged.
+    A file that cannot be read is left out, as one that a full disk left empty: it is no record.
     """
     processes: list[ProcessProgress] = []
     for path in sorted(place_progress(workspace).glob("[!.]*.json")):
         # Its process may end meanwhile.
-        with suppress(FileNotFoundError):
+        with suppress(OSError, ConfigError):
             processes.append(read_model(path, ProcessProgress))
     runs = {process.run: None for process in processes}
     found = [merge_run([process for process in processes if process.run == run]) for run in runs]

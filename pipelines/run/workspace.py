@@ -12,6 +12,7 @@
                                      metrics.prom for Prometheus
       latest.json                    which corpus and which key of each stage the last run used
       flow-run.txt                   which flow run of Prefect held the workspace last
+      .nightly                       locked by the flow run that starts runs in parts, which it names
 """
 
 import fcntl
@@ -45,12 +46,25 @@ def read_model(path: Path, model: type[ModelT]) -> ModelT:
     """Read a JSON file as its model.
 
     Raises:
-        Damaged: if it has other bytes than were written, or was written by another version.
+        Damaged: if it has other bytes than were written.
+        ConfigError: if it is whole, and another version of synth wrote it.
     """
+    text = read_note(path)
     try:
-        return model.model_validate_json(read_note(path), strict=False)
+        return model.model_validate_json(text, strict=False)
     except ValidationError as error:
-        raise Damaged(path, "is damaged or of another version") from error
+        if _is_object(text):
+            raise ConfigError(
+                f"{path}: another version of synth wrote it; use that version, or another --workspace"
+            ) from error
+        raise Damaged(path, "is damaged") from error
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 def write_model(path: Path, model: BaseModel) -> None:
@@ -127,6 +141,16 @@ class StageFolder:
     def manifest(self) -> Path:
         """The manifest's path; it exists only when every shard is done."""
         return self.path / "manifest.json"
+
+    @property
+    def unsealed(self) -> Path:
+        """What the manifest was, while the stage is made again."""
+        return self.path / ".unsealed-manifest.json"
+
+    def unseal(self) -> None:
+        """Take the seal off, so that the next run seals the stage again."""
+        if self.manifest.is_file():
+            self.manifest.replace(self.unsealed)
 
     def read_manifest(self) -> Manifest | None:
         """Return the manifest, or None while the stage is not sealed."""

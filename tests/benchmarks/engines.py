@@ -105,11 +105,11 @@ def run_here(what: str, place: Path, engine: str, scale: float) -> dict[str, flo
     from prefect import flow
     from prefect.runtime import flow_run
 
-    from flows.synthesize import make_executor
+    from flows.synthesize import choose_executor
 
     @flow(name=f"benchmark-{what}")
     def measured() -> str:
-        act(make_executor(load_config("demo", None, ())))
+        act(choose_executor(load_config("demo", None, ())))
         return str(flow_run.id)
 
     started = time.monotonic()

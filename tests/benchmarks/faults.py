@@ -60,7 +60,7 @@ def measure(scratch: Path) -> list[Measured]:
     with ExitStack() as stack:
         healthy = [stack.enter_context(start_mock("--latency", str(LATENCY))) for _ in range(2)]
         for name, schedule in FAULTS.items():
-            with start_mock("--latency", str(LATENCY), schedule=schedule, folder=scratch) as faulty:
+            with start_mock("--latency", str(LATENCY), schedule=schedule) as faulty:
                 measured.append(_compare(name, healthy, faulty))
         measured.append(_compare("is not there", healthy, "http://127.0.0.1:9/v1"))
     return [*measured, *_measure_mixture(scratch)]
@@ -117,10 +117,7 @@ def _measure_mixture(scratch: Path) -> Iterator[Measured]:
     folder = StageFolder(scratch / "answers")
     with ExitStack() as stack:
         schedules = [replace(Schedule(shares=MIXED, retry_after="0.1"), seed=seed) for seed in range(3)]
-        urls = [
-            stack.enter_context(start_mock("--latency", "0.01", schedule=schedule, folder=scratch))
-            for schedule in schedules
-        ]
+        urls = [stack.enter_context(start_mock("--latency", "0.01", schedule=schedule)) for schedule in schedules]
         model = make_chat(urls, 5.0)
         stage = Answers(RoleClient(model, Prompt("answer/v1", "0" * 64, ("text",), "Be brief.", "{{ text }}")))
         started = time.monotonic()

@@ -214,11 +214,11 @@ def interrupt(
 @pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2])
 def test_an_interrupt_keeps_what_was_answered_though_requests_hang_and_the_same_command_goes_on(
-    workspace: Path, tmp_path: Path, times: int
+    workspace: Path, times: int
 ) -> None:
     recorded = count_replies(workspace)
     hanging = Schedule(at={"3": "hang", "11": "hang"})
-    with start_mock("--latency", "0.01", schedule=hanging, folder=tmp_path) as url:
+    with start_mock("--latency", "0.01", schedule=hanging) as url:
         outcome, seconds = interrupt(make_solved(workspace, url, *PATIENT), url, times, answered=12)
         line = check_one_line(outcome, 3)
         assert "interrupted" in line
@@ -253,8 +253,8 @@ def test_signals_at_several_moments_make_nothing_be_paid_twice(workspace: Path, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_second_signal_drops_what_hangs(workspace: Path, tmp_path: Path, number: signal.Signals) -> None:
-    with start_mock("--latency", "0.01", schedule=Schedule(at={"3": "hang"}), folder=tmp_path) as url:
+def test_a_second_signal_drops_what_hangs(workspace: Path, number: signal.Signals) -> None:
+    with start_mock("--latency", "0.01", schedule=Schedule(at={"3": "hang"})) as url:
         outcome, seconds = interrupt(make_solved(workspace, url, *PATIENT), url, 2, 8, number)
     assert "interrupted" in check_one_line(outcome, 3)
     assert seconds < GRACE / 2

@@ -56,7 +56,7 @@ def test_a_model_that_says_nothing_usable_ends_no_stage_and_its_replies_are_aske
 ) -> None:
     workspace = copy_workspace(made, tmp_path / "workspace")
     sealed = list_trusted(workspace)
-    with start_mock(schedule=Schedule(shares={fault: 1.0}), folder=tmp_path) as broken:
+    with start_mock(schedule=Schedule(shares={fault: 1.0})) as broken:
         line = check_one_line(call(make_command(workspace, role, broken)), 3)
     assert f"{STAGES[role]}: " in line
     assert "had no usable reply" in line

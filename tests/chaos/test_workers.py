@@ -138,13 +138,13 @@ def test_workers_whose_driver_is_killed_end_and_the_same_command_goes_on(workspa
     assert digest_outputs(workspace) == here
 
 
-def test_replies_that_workers_cannot_use_end_the_command_in_one_line_and_are_asked_again(workspace, tmp_path):
+def test_replies_that_workers_cannot_use_end_the_command_in_one_line_and_are_asked_again(workspace):
     def make(url: str) -> list[str]:
         model = ("adapter=openai", "name=mock", "revision=r1", "settings={}", f"base_url={url}")
         settings = (*SPREAD, "health.replies=3", *(f"models.writer.{setting}" for setting in model))
         return make_run(workspace, "--until", "questions", settings=settings)
 
-    with start_mock(schedule=Schedule(shares={"null": 1.0}), folder=tmp_path) as broken:
+    with start_mock(schedule=Schedule(shares={"null": 1.0})) as broken:
         assert "had no usable reply" in check_one_line(call(make(broken)), 3)
     assert list(workspace.glob("stages/paths/*/part-*.json"))
     assert not list(workspace.glob("stages/questions/*/part-*.json"))

@@ -26,7 +26,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def read_commands(name: str) -> list[list[str]]:
     """Return the commands of a block of README as lists of words."""
-    block = re.search(rf"<!-- begin {name} -->\n```\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+    block = re.search(rf"<!-- commands: {name} -->\n```\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
     assert block, f"README has no block {name}"
     return [words for line in block[1].splitlines() if (words := shlex.split(line, comments=True))]
 

@@ -178,10 +178,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+def models() -> Iterator[tuple[str, str]]:
     """The addresses of a model that answers well and of one that says nothing."""
-    folder = tmp_path_factory.mktemp("models")
-    with start_mock() as well, start_mock(schedule=Schedule(shares={"null": 1.0}), folder=folder) as broken:
+    with start_mock() as well, start_mock(schedule=Schedule(shares={"null": 1.0})) as broken:
         yield well, broken
 
 
@@ -315,3 +314,24 @@ def interrupt(process: "subprocess.Popen[str]", workspace: Path, number: int) ->
 def count_asked(workspace: Path) -> int:
     """Return how many requests were sent that have no recorded reply."""
     return len(read_ledger(workspace).in_flight)
+
+
+def test_the_next_run_in_parts_closes_the_one_whose_process_died(
+    harness: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from prefect.client.orchestration import get_client
+    from prefect.states import Running
+
+    from flows import zombies
+    from flows.nightly import nightly
+
+    monkeypatch.setattr(zombies, "SETTLING", 0.0)
+    with get_client(sync_client=True) as client:
+        left = client.create_flow_run(nightly, parameters={"workspace": "", "parts": []}, state=Running())
+        (tmp_path / zombies.PARENT).write_text(f"{left.id}\n")
+        state = nightly(str(tmp_path), [], return_state=True)
+        assert state.is_completed()
+        closed = client.read_flow_run(left.id).state
+    assert closed is not None
+    assert closed.type.value == "CRASHED"
+    assert (tmp_path / zombies.PARENT).read_text().strip() == str(state.state_details.flow_run_id)

@@ -73,7 +73,7 @@ class Idle:
 def test_a_flow_over_a_finished_run_starts_no_task(by_command: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from flows import synthesize as module
 
-    monkeypatch.setattr(module, "make_executor", lambda _: Idle())
+    monkeypatch.setattr(module, "choose_executor", lambda _: Idle())
     before = digest_outputs(by_command)
     assert len(module.synthesize(workspace=str(by_command), settings=SETTINGS)) == 3
     assert digest_outputs(by_command) == before

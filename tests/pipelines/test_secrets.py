@@ -27,7 +27,13 @@ def test_a_key_is_told_by_its_shape_wherever_it_stands(key):
         assert MASK in mask_keys(text)
 
 
-@pytest.mark.parametrize("text", ["task-based sk-learn", "a risk-free hf_model", "stages/seeds/0f3a", *NAMES])
+def test_user_and_password_in_an_address_are_masked():
+    assert mask_keys("postgresql://me:hush@db/synth is away") == f"postgresql://{MASK}@db/synth is away"
+
+
+@pytest.mark.parametrize(
+    "text", ["http://db:80/a@b", "task-based sk-learn", "a risk-free hf_model", "stages/seeds/0f3a", *NAMES]
+)
 def test_what_is_no_key_stays(text):
     assert mask_keys(text) == text
 
@@ -56,3 +62,35 @@ def test_no_command_echoes_a_key(setting, capsys, tmp_path):
     outcome = call_here(capsys, "run", "--set", setting.format(KEYS[0]), "--workspace", tmp_path / "workspace")
     assert outcome.code == 2
     assert KEYS[0] not in outcome.err + outcome.out
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://me:hush@db/synth",
+        "postgresql://me:hu/sh@db/synth",
+        "postgresql://me@db/synth?password=hush",
+        "postgresql://me@db/synth?sslmode=require&sslpassword=hush",
+        "postgresql://me@db/synth?p%61ssword=hush",
+    ],
+)
+def test_a_password_in_the_address_of_a_database_is_refused_and_never_echoed(address):
+    with pytest.raises(ConfigError, match=r"replies\.address: .*password") as refused:
+        make_config(read_recipe("demo"), [f"replies.address={address}"])
+    assert "hu" not in str(refused.value)
+
+
+@pytest.mark.parametrize("address", ["", "env:DB", "postgresql://me@db:5432/synth?sslmode=require"])
+def test_an_address_without_a_password_is_taken(address):
+    assert make_config(read_recipe("demo"), [f"replies.address={address}"]).replies.address == address
+
+
+def test_an_address_that_a_variable_holds_is_never_echoed(monkeypatch):
+    pytest.importorskip("psycopg")
+    from pipelines.services.clients.postgres import resolve_address
+
+    monkeypatch.setenv("DB", "postgresql://me:hu:sh@x@db/synth?nonsense=1")
+    with pytest.raises(ConfigError, match="no address of a PostgreSQL database") as refused:
+        resolve_address("env:DB")
+    assert "hu" not in str(refused.value)
+    assert refused.value.__suppress_context__

@@ -396,6 +396,8 @@ BUSY_SECONDS = 30.0
 _STORED = np.dtype("<f4")
 _SEAL_BYTES = 8
 """Of the hash that follows each stored row."""
+_UNIT = 1e-3
+"""How far from 1 the length of an embedding may be."""
 
 
 class CachedEncoder:
@@ -492,7 +494,7 @@ class CachedEncoder:
     def _select(self, keys: Sequence[bytes]) -> dict[bytes, Rows]:
         query = f"SELECT key, embedding FROM embeddings WHERE key IN ({','.join('?' * len(keys))})"
         found = self._connect().execute(query, tuple(keys))
-        return {key: _unpack(embedding) for key, embedding in found if _is_whole(key, embedding)}
+        return {key: _unpack(key, embedding) for key, embedding in found if _is_whole(key, embedding)}
 
     def _insert(self, rows: Mapping[bytes, Rows]) -> dict[bytes, Rows]:
         """Record embeddings, all or none, and return the recorded ones: the first of a key stays, unless damaged."""
@@ -513,10 +515,23 @@ def _seal(key: bytes, embedding: bytes) -> bytes:
     return xxhash.xxh3_64_digest(key + embedding)
 
 
+def _is_sealed(key: bytes, stored: bytes) -> bool:
+    return _seal(key, stored[:-_SEAL_BYTES]) == stored[-_SEAL_BYTES:]
+
+
 def _is_whole(key: bytes, stored: object) -> bool:
-    """Say whether an embedding is as it was recorded; one that is not is made again."""
-    return isinstance(stored, bytes) and _seal(key, stored[:-_SEAL_BYTES]) == stored[-_SEAL_BYTES:]
+    """Say whether an embedding is as it was recorded; one that is not is made again.
+
+    Older ones have no seal: they are known by their length, as every model's is a multiple of 16 bytes without a seal,
+    and by being of unit length.
+    """
+    if not isinstance(stored, bytes):
+        return False
+    if _is_sealed(key, stored):
+        return True
+    return len(stored) % 16 == 0 and abs(float(np.linalg.norm(np.frombuffer(stored, dtype=_STORED))) - 1) < _UNIT
 
 
-def _unpack(stored: bytes) -> Rows:
-    return np.frombuffer(stored[:-_SEAL_BYTES], dtype=_STORED).astype(np.float32)
+def _unpack(key: bytes, stored: bytes) -> Rows:
+    embedding = stored[:-_SEAL_BYTES] if _is_sealed(key, stored) else stored
+    return np.frombuffer(embedding, dtype=_STORED).astype(np.float32)

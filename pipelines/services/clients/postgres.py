@@ -90,27 +90,29 @@ GRACE = 30.0
 KEEP_SECONDS = 5.0
 _NAMED = re.compile(r":(\w+)")
 REFUSALS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "no password supplied", "not permitted")
-"""What PostgreSQL says of an address that will never do."""
+"""What PostgreSQL says of an invalid address, for which waiting is no use."""
 
 
 def resolve_address(address: str) -> str:
     """Return what libpq is told; ``env:NAME`` is what that environment variable says.
 
     Raises:
-        ConfigError: if the variable is empty, or the configuration itself has a password.
+        ConfigError: if the variable is empty, or the address is none. It is not quoted.
     """
+    told = address
     if address.startswith("env:"):
         name = address.removeprefix("env:")
-        if not os.environ.get(name):
+        if not (told := os.environ.get(name, "")):
             raise ConfigError(f"replies.address: the environment variable {name} is not set")
-        return os.environ[name]
     try:
-        told = psycopg.conninfo.conninfo_to_dict(address)
-    except psycopg.ProgrammingError as error:
-        raise ConfigError(f"replies.address: {str(error).strip()}; expected postgresql://user@host/database") from error
-    if "password" in told:
-        raise ConfigError("replies.address has a password; put it into PGPASSWORD, ~/.pgpass or env:VARIABLE")
-    return address
+        psycopg.conninfo.conninfo_to_dict(told)
+    except psycopg.ProgrammingError:
+        # libpq quotes what it does not understand, which may be the password.
+        raise ConfigError(
+            "replies.address is no address of a PostgreSQL database; expected postgresql://user@host/database, "
+            "with %40 for an @ in a password"
+        ) from None
+    return told
 
 
 def name_place(address: str) -> str:

@@ -106,7 +106,7 @@ def test_a_run_that_waits_is_seen_from_outside_and_told_as_gone_once_it_is_kille
     assert len(written) == 1
     (dead,) = describe_status(summarise_workspace(own))["runs"]
     assert (dead["alive"], dead["processes"][0]["state"], dead["in_flight"]) == (False, "gone", 0)
-    assert "gives no sign of life" in show(render_status(summarise_workspace(own)))
+    assert "has no heartbeat" in show(render_status(summarise_workspace(own)))
 
 
 def test_an_interrupted_run_logs_json_to_its_end_and_leaves_no_file(own, away):

@@ -128,12 +128,26 @@ def test_what_an_interrupted_publish_left_is_cleaned(tmp_path, material, context
     assert not left.exists()
 
 
-def test_a_changed_file_in_a_published_version_is_noticed(tmp_path, material, context, published):
-    path = published["sft"].path / "quality.md"
-    path.chmod(0o644)
-    path.write_text("all is well")
-    with pytest.raises(CorruptInput, match=r"quality\.md has changed.*remove it and run again"):
-        publish_releases(tmp_path, *material, context)
+@pytest.mark.parametrize("damaged", ["quality.md", "manifest.json"])
+def test_a_damaged_version_is_published_again(tmp_path, material, context, published, damaged):
+    folder = published["sft"].path
+    before = read_tree(folder)
+    (folder / damaged).unlink()
+    publish_releases(tmp_path, *material, context)
+    assert read_tree(folder) == before
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def test_a_file_of_somebody_else_is_no_damage_and_outlives_a_damaged_version(tmp_path, material, context, published):
+    folder = published["sft"].path
+    (folder / ".DS_Store").write_bytes(b"x")
+    inode = folder.stat().st_ino
+    publish_releases(tmp_path, *material, context)
+    assert folder.stat().st_ino == inode
+    (folder / "quality.md").unlink()
+    publish_releases(tmp_path, *material, context)
+    assert (folder / "quality.md").is_file()
+    assert [path.read_bytes() for path in folder.parent.glob(".damaged-*/.DS_Store")] == [b"x"]
 
 
 def test_the_manifest_names_every_file_and_no_path_of_this_machine(tmp_path, published):

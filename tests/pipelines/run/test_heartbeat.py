@@ -17,9 +17,10 @@ from pipelines.run.metrics import render_metrics
 from pipelines.run.progress import SilentReporter
 from pipelines.run.underway import ProcessProgress, WorkProgress, find_host, place_progress, read_runs
 from pipelines.run.workspace import Workspace
+from pipelines.secrets import MASK
 from pipelines.services.clients.http import HttpClient, HttpRequest, NoConnection
 from pipelines.services.metering import count_usage
-from pipelines.services.traffic import Traffic, following_request, open_traffic
+from pipelines.services.traffic import Traffic, Waiting, following_request, open_traffic
 from schemas.manifest import Usage
 from tests.pipelines.run.test_progress import SIDECAR
 
@@ -34,7 +35,7 @@ def workspace(tmp_path):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Signs of life at once."""
+    """Heartbeats at once."""
     monkeypatch.setattr(heartbeat, "EVERY", 0.01)
     monkeypatch.setattr(heartbeat, "SUM_EVERY", 1)
     monkeypatch.setattr(heartbeat, "LEAST_WAIT", 0.0)
@@ -165,7 +166,7 @@ def test_without_a_run_the_metrics_say_so():
     assert read_metrics(render_metrics([])) == {("synth_run_under_way",): 0.0}
 
 
-def test_a_process_is_told_as_gone_or_silent_by_its_host_and_its_last_sign_of_life(workspace):
+def test_a_process_is_told_as_gone_or_silent_by_its_host_and_its_last_heartbeat(workspace):
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     here = {"host": HOST, "space": SPACE}
     make_process(workspace, "dead", **here, pid=int(ended.stdout))
@@ -179,6 +180,13 @@ def test_a_process_is_told_as_gone_or_silent_by_its_host_and_its_last_sign_of_li
     assert (states[int(ended.stdout)], states[os.getpid()], states[9], states[10]) == (
         "gone", "running", "silent", "ended"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"run": 1}'])
+def test_a_file_that_cannot_be_read_hides_no_other(workspace, damage):
+    make_process(workspace, "whole")
+    (place_progress(workspace) / "half.json").write_text(damage)
+    assert [[process.pid for process in run.processes] for run in read_runs(workspace)] == [[7]]
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next_one_and_not_by_a_worker(workspace):
@@ -203,6 +211,16 @@ def test_what_a_worker_waits_for_is_told_by_the_driver(workspace, quick):
         said = wait_until(lambda: listener.notes)[0]
     assert said.startswith("waiting 4")
     assert said.endswith(" s for http://a/v1 (no connection, 3 requests)")
+
+
+def test_what_is_waited_for_is_written_without_keys(workspace):
+    key = "sk-" + "a1B2" * 8
+    pulse = start_pulse(workspace, "r1", SilentReporter())
+    with open_traffic(pulse.traffic), Waiting() as waiting:
+        waiting.note("http://a/v1", f"{key} was refused")
+        pulse.write(False)
+        assert [wait.cause for wait in read_runs(workspace)[0].waits] == [f"{MASK} was refused"]
+    pulse.end()
 
 
 def test_requests_that_nobody_answers_wait_for_replies(workspace):

@@ -214,6 +214,16 @@ def test_parts_of_another_cut_are_neither_read_nor_kept(tmp_path: Path) -> None:
     assert [path.name for path in sorted(folder.path.glob("part-*.parquet"))] == ["part-00000.parquet"]
 
 
+def test_a_source_stage_that_is_made_again_keeps_what_was_spent_on_it_and_files_of_others(tmp_path: Path) -> None:
+    folder = StageFolder(tmp_path / "stages" / "seeds" / "key")
+    run_source_stage(Source(), folder, shard_rows=2)
+    folder.note_stopped(Usage(calls=3, cost=0.5))
+    (folder.path / "notes.txt").write_text("mine")
+    shards = run_source_stage(Source(), folder, shard_rows=100)
+    assert seal_stage(Source(), folder, shards, ORIGIN).stopped == Usage(calls=3, cost=0.5)
+    assert (folder.path / "notes.txt").read_text() == "mine"
+
+
 def test_a_damaged_part_says_what_makes_it_again(folder: StageFolder, source: Path) -> None:
     source.write_bytes(source.read_bytes()[:200])
     with pytest.raises(CorruptInput, match="run `synth run`: it makes this part again"):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import ConfigError, Unavailable
-from pipelines.files import make_temp_path, replacing
+from pipelines.files import TEMP_PREFIX, make_temp_path, replacing
 from pipelines.run.workspace import Workspace
 
 ROOT = Path(__file__).parents[3]
@@ -85,8 +85,11 @@ def test_one_run_holds_it_and_each_has_a_name_of_its_own(postgres, tmp_path):
     first = claim(workspace, address)
     with workspace.claim(address):
         run = workspace.read_run()
+        under_way = tmp_path / f"{TEMP_PREFIX}latest.json-0badf00d"
+        under_way.touch()
         with pytest.raises(Unavailable, match="another run holds it"):
             claim(workspace, address)
+        assert under_way.exists()
         assert workspace.read_run() == run
     assert workspace.read_run() == ""
     assert first != run

@@ -339,6 +339,19 @@ def test_a_row_that_is_damaged_is_encoded_again(folder, damage):
     assert encoder.asked == ["a"]
 
 
+def test_a_row_from_before_rows_had_a_seal_is_not_encoded_again(folder):
+    cached = CachedEncoder(FakeEncoder(), folder)
+    (whole,) = recall(cached, ["a"])
+    cached.close()
+    with sqlite3.connect(folder / FILE) as connection:
+        connection.execute("UPDATE embeddings SET embedding = ?", (whole[0].astype("<f4").tobytes(),))
+    connection.close()
+    encoder = FakeEncoder()
+    (again,) = recall(CachedEncoder(encoder, folder), ["a"])
+    np.testing.assert_array_equal(again, whole)
+    assert encoder.asked == []
+
+
 def start_worker(folder, count):
     command = [sys.executable, "-c", WORKER, str(folder), str(count)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)

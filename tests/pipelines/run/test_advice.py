@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.run.warnings import GOVERNING
+from pipelines.run.advice import GOVERNING
 from schemas.reasons import STAGE_REASONS
 from tests.chaos.driving import SMALL, call_here, copy_workspace, list_settings, share_small_run
 
