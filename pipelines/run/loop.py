@@ -170,7 +170,9 @@ def run_request(
             renew(workspace.replies, request.fresh, config.replies.address)
         warner, executor = Warner(told), executor or LocalExecutor()
         attempt = partial(_run_claimed, request, workspace, warner, executor, run)
-        reports, (releases, published, nothing) = run_mending(workspace, attempt, warner.tell_damage)
+        reports, (releases, published, nothing) = run_mending(
+            workspace, attempt, warner.tell_damage, config.replies.address
+        )
     return RunDocument(
         config.recipe,
         workspace.root,

@@ -2,7 +2,8 @@
 
 A run mends before it begins: notes are removed to be noted again, a shard with a damaged file is no longer done, a
 stage whose input has changed is no longer sealed, pictures come back from the corpus, releases are published again.
-What is found only when it is read ends the stages, is taken away, and they go on. Every mending is told.
+What is found only when it is read ends the stages, is dealt with, and they go on. Every mending is told. A corpus or a
+release is put aside and removed once its replacement stands; what no run makes again stays, and the run says so.
 """
 
 from collections import defaultdict
@@ -36,7 +37,6 @@ from pipelines.run.integrity import (
 )
 from pipelines.run.runner import STAGE_ORDER, PlannedStage
 from pipelines.run.workspace import Workspace, write_model
-from schemas.manifest import Usage
 
 Say = Callable[[str], None]
 T = TypeVar("T")
@@ -51,7 +51,7 @@ def _mend_notes(workspace: Workspace, say: Say) -> None:
         finding.path.unlink(missing_ok=True)
 
 
-def _check_mounted(workspace: Workspace) -> None:
+def _check_mounted(workspace: Workspace, address: str) -> None:
     """Refuse a workspace of which a kind of files is gone as a whole: that is no damage but another disk.
 
     Raises:
@@ -62,7 +62,7 @@ def _check_mounted(workspace: Workspace) -> None:
         wanted = "corpus" in latest if name == "corpus" else bool(latest.keys() & set(STAGE_ORDER))
         if wanted and not any((workspace.root / name).glob(pattern)):
             raise ConfigError(_explain_gone(workspace.root / name, "latest.json"))
-    for finding in examine_replies_missing(workspace):
+    for finding in () if address else examine_replies_missing(workspace):
         raise ConfigError(finding.describe())
 
 
@@ -73,13 +73,14 @@ def _explain_gone(folder: Path, too: str) -> str:
     )
 
 
-def run_mending(workspace: Workspace, run: Callable[[], T], say: Say) -> T:
+def run_mending(workspace: Workspace, run: Callable[[], T], say: Say, address: str = "") -> T:
     """Run without damaged notes, and begin again where a file of the workspace turns out to be damaged.
 
     Args:
         workspace: claimed by the caller.
         run: the whole run; called again after the damage was dealt with.
         say: told of each file.
+        address: of the replies in PostgreSQL; empty for none that is configured.
 
     Raises:
         ConfigError: if a kind of files is gone as a whole.
@@ -87,7 +88,7 @@ def run_mending(workspace: Workspace, run: Callable[[], T], say: Say) -> T:
     """
     seen = set[Path]()
     try:
-        _check_mounted(workspace)
+        _check_mounted(workspace, address)
         _mend_notes(workspace, say)
         for _ in range(TRIES - 1):
             try:
@@ -181,22 +182,20 @@ def _check_paid(workspace: Workspace, found: Sequence[StageDamage]) -> None:
 
 def mend_stage(damage: StageDamage) -> None:
     """Undo what is damaged of a stage: whole shards, whose cost stays noted, and the manifest with any."""
-    folder = damage.folder
-    for path in damage.notes:
+    folder, manifest = damage.folder, damage.manifest
+    notes = damage.notes
+    if manifest is not None and not damage.shards and (damage.lost or damage.notes):
+        notes = list(folder.path.glob("stopped-*.json"))
+        folder.note_stopped(manifest.stopped)
+    for path in notes:
         path.unlink()
-    if damage.manifest is not None and not damage.shards:
-        for sidecar in damage.sidecars:
-            write_model(folder.sidecar(sidecar.shard), sidecar)
-        if damage.lost or damage.notes:
-            for path in folder.path.glob("stopped-*.json"):
-                path.unlink()
-            folder.note_stopped(damage.manifest.stopped)
-        return
-    if damage.shards or damage.lost:
+    if damage.shards or (damage.lost and manifest is None):
         # Before the shards: a crash in between leaves a stage that is not sealed.
         folder.unseal()
     for shard, lost in damage.shards.items():
-        folder.note_stopped(lost.usage if lost else Usage())
+        if lost is not None:
+            # One name for one loss: a crash before the sidecar goes does not count it twice.
+            folder.note_stopped(lost.usage, digest_bytes(lost.model_dump_json().encode()))
         folder.sidecar(shard).unlink(missing_ok=True)
     for sidecar in damage.sidecars:
         if sidecar.shard not in damage.shards:

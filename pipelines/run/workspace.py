@@ -156,11 +156,11 @@ class StageFolder:
         """Return the manifest, or None while the stage is not sealed."""
         return read_model(self.manifest, Manifest) if self.manifest.is_file() else None
 
-    def note_stopped(self, usage: Usage) -> None:
-        """Note what a run used for shards that it did not finish; each note is a file of its own."""
+    def note_stopped(self, usage: Usage, name: str = "") -> None:
+        """Note what a run used for shards that it did not finish; each note is a file of its own, once a name."""
         if usage != Usage():
             self.path.mkdir(parents=True, exist_ok=True)
-            write_model(self.path / f"stopped-{uuid4().hex}.json", usage)
+            write_model(self.path / f"stopped-{name or uuid4().hex}.json", usage)
 
     def read_stopped(self) -> Usage:
         """Return what runs used for shards that they did not finish."""

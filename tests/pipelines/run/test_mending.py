@@ -28,7 +28,7 @@ from pipelines.run.integrity import (
 from pipelines.run.mending import check_pictures, mend_stage, mend_stages, run_mending
 from pipelines.run.progress import SilentReporter
 from pipelines.run.runner import PlannedStage, select_stages
-from pipelines.run.workspace import StageFolder, Workspace, read_names
+from pipelines.run.workspace import StageFolder, Workspace, read_names, write_model
 from pipelines.services.clients.replies import Table, open_ledger, sum_row
 from schemas.base import Record
 from schemas.datasets import Picture, Seed
@@ -158,6 +158,17 @@ def test_what_stopped_runs_used_stays_counted(planned):
     assert examine_stage(folder).findings == []
 
 
+def test_the_cost_of_a_lost_shard_counts_once_however_often_mending_is_cut_short(planned):
+    folder = planned[2].folder
+    sidecar = folder.read_sidecar(3).model_copy(update={"usage": Usage(calls=4, cost=0.25)})
+    for _ in range(2):
+        write_model(folder.sidecar(3), sidecar)
+        folder.failed(3).write_bytes(b"damaged")
+        folder.unseal()
+        mend(planned)
+    assert folder.read_stopped() == Usage(calls=4, cost=0.25)
+
+
 def test_a_stage_that_is_asked_for_alone_says_that_its_damaged_input_comes_first(planned):
     planned[1].folder.part(0).unlink()
     mend(planned)
@@ -274,6 +285,7 @@ def test_a_lost_store_of_replies_stops_a_run_before_it_makes_an_empty_one(planne
     planned[2].folder.used(3).write_text("a" * 64)
     with pytest.raises(ConfigError, match=r"replies\.db: is missing; is it mounted.*make an empty file there"):
         run_mending(workspace, fail_if_begun, lambda _: None)
+    assert run_mending(workspace, lambda: "began", lambda _: None, "env:REPLIES") == "began"
     assert not workspace.replies.exists()
     workspace.replies.mkdir()
     (workspace.replies / "replies.db").touch()
