@@ -3,6 +3,7 @@ import shutil
 
 import pytest
 
+from pipelines.checksums import read_note, seal_note
 from pipelines.cli.commands import run_recipe
 from pipelines.cli.plan import estimate_run, make_sample_config, render_estimate
 from pipelines.config.loading import make_config, read_recipe
@@ -90,7 +91,7 @@ def copied(sampled, tmp_path):
 
 def read_manifest(root, stage):
     (path,) = root.glob(f"stages/{stage}/*/manifest.json")
-    return path, json.loads(path.read_text())
+    return path, json.loads(read_note(path))
 
 
 def charge(root, tokens=1000, cost=0.01):
@@ -99,7 +100,7 @@ def charge(root, tokens=1000, cost=0.01):
         path, manifest = read_manifest(root, stage)
         calls = manifest["usage"]["calls"]
         manifest["usage"] |= {"tokens_in": tokens * calls, "cost": cost * calls, "gpu_seconds": 36.0 * calls}
-        path.write_text(json.dumps(manifest))
+        path.write_text(seal_note(json.dumps(manifest)))
 
 
 def by_stage(estimate):
