@@ -251,7 +251,7 @@ def test_a_damaged_note_of_a_shard_stops_the_workers_before_it_ends_the_run(tmp_
 
     def write_damaged(_: Span, __: WorkerSpec) -> SpanReport:
         planned[1].folder.path.mkdir(parents=True)
-        planned[1].folder.sidecar(0).write_text("{}")
+        planned[1].folder.sidecar(0).write_text("{")
         return SpanReport()
 
     pool = FakePool(planned[1:], [wait_for_stop, write_damaged, wait_for_stop, wait_for_stop])
