@@ -59,8 +59,8 @@ def _check_mounted(workspace: Workspace, address: str) -> None:
     """
     latest = read_latest(workspace)
     for name, pattern in (("corpus", "*"), ("stages", "*/*")):
-        wanted = "corpus" in latest if name == "corpus" else bool(latest.keys() & set(STAGE_ORDER))
-        if wanted and not any((workspace.root / name).glob(pattern)):
+        made = {"corpus"} if name == "corpus" else set(STAGE_ORDER) - {"corpus"}
+        if made & latest.keys() and not any((workspace.root / name).glob(pattern)):
             raise ConfigError(_explain_gone(workspace.root / name, "latest.json"))
     for finding in () if address else examine_replies_missing(workspace):
         raise ConfigError(finding.describe())

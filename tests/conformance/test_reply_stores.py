@@ -410,19 +410,15 @@ def test_a_workspace_that_keeps_its_replies_there_does_not_begin_anew_without_th
 
 
 @pytest.mark.postgres
-def test_no_address_with_a_password_of_a_user_who_is_unknown_or_of_no_database_is_taken(
-    postgres, tmp_path, monkeypatch
-):
+def test_no_address_of_another_database_or_of_one_that_is_not_there_is_taken(postgres, tmp_path, monkeypatch):
     unknown = postgres.address.replace("/postgres?", "/none?")
     monkeypatch.setenv("SYNTH_TEST_REPLIES", unknown)
     monkeypatch.delenv("SYNTH_TEST_NONE", raising=False)
     for address, said in [
-        ("postgresql://synth:secret@localhost/replies", "has a password"),
         ("mysql://localhost", "expected postgresql"),
         ("env:SYNTH_TEST_NONE", "SYNTH_TEST_NONE is not set"),
         ("env:SYNTH_TEST_REPLIES", "does not exist"),
         (unknown, "does not exist"),
     ]:
-        with pytest.raises(ConfigError, match=said) as caught:
+        with pytest.raises(ConfigError, match=said):
             open_replies(tmp_path, address)
-        assert "secret" not in str(caught.value)

@@ -280,6 +280,13 @@ def test_a_kind_of_files_that_is_gone_as_a_whole_is_asked_for_and_not_made_again
     assert run_mending(workspace, lambda: "began", lambda _: None) == "began"
 
 
+def test_a_workspace_of_which_only_the_corpus_was_made_misses_no_stages(tmp_path):
+    workspace = Workspace(tmp_path)
+    (workspace.corpora / "toywiki").mkdir(parents=True)
+    workspace.note_latest({"corpus": "toywiki"})
+    assert run_mending(workspace, lambda: "began", lambda _: None) == "began"
+
+
 def test_a_lost_store_of_replies_stops_a_run_before_it_makes_an_empty_one(planned, tmp_path):
     workspace = Workspace(tmp_path)
     planned[2].folder.used(3).write_text("a" * 64)
