@@ -110,7 +110,7 @@ def remove_whole(path: Path) -> None:
 
 
 def put_aside(path: Path) -> None:
-    """Rename a damaged folder to where readers do not look, until :func:`settle_damaged`."""
+    """Rename a damaged file or folder to where readers do not look, until :func:`settle_damaged`."""
     path.rename(path.with_name(f"{DAMAGED_PREFIX}{path.name}-{uuid.uuid4().hex[:8]}"))
 
 

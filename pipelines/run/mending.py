@@ -217,9 +217,13 @@ def _mend_pictures(workspace: Workspace, corpus: Corpus, parts: Sequence[Path], 
     cited |= find_replied_pictures(workspace, wanted - cited.keys())
     for finding in findings.values():
         say(finding.describe())
-    stay = (
+    stay = [
         path for path in findings if path.stem not in cited or not _restore_picture(workspace, corpus, cited[path.stem])
-    )
+    ]
+    for path in stay:
+        if path.stem not in citing and path.is_file():
+            # No row of this run needs it, and it is not what its name says: it goes aside, and may be fetched again.
+            put_aside(path)
     return {path: citing[path.stem] for path in stay if path.stem in citing}
 
 
