@@ -18,6 +18,7 @@ from prefect import Flow
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate
 from prefect.client.schemas.objects import DeploymentSchedule
+from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.settings import PREFECT_API_URL
@@ -152,6 +153,13 @@ def _ensure_pool(client: SyncPrefectClient, name: str, limit: int | None) -> str
     return "unchanged"
 
 
+def _find_deployment(client: SyncPrefectClient, name: str) -> DeploymentResponse | None:
+    try:
+        return client.read_deployment_by_name(name)
+    except ObjectNotFound:
+        return None
+
+
 def _ensure_deployment(client: SyncPrefectClient, entry: Deployment, directory: str) -> str:
     wanted: dict[str, Any] = {
         "entrypoint": f"{entry.flow.fn.__module__}.{entry.flow.fn.__name__}",
@@ -164,11 +172,7 @@ def _ensure_deployment(client: SyncPrefectClient, entry: Deployment, directory: 
         "enforce_parameter_schema": True,
     }
     done, schedules, paused = "made", entry.schedules, None
-    try:
-        found = client.read_deployment_by_name(entry.full_name)
-    except ObjectNotFound:
-        pass
-    else:
+    if (found := _find_deployment(client, entry.full_name)) is not None:
         there = found.model_dump(mode="json", include=set(wanted))
         if there == wanted and _list_crons(found.schedules) == _list_crons(entry.schedules):
             return "unchanged"

@@ -13,31 +13,13 @@ from tests.chaos.driving import SMALL, digest_outputs, run_small
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.usefixtures("harness"),
     # Prefect and what it stands on; nothing of ours warns.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 SETTINGS = [*SMALL, "seeds.limit=24"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A Prefect server of our own, which reports to nobody and whose database is thrown away."""
-    quiet = {
-        "PREFECT_HOME": str(tmp_path_factory.mktemp("prefect")),
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "DO_NOT_TRACK": "1",
-        "PREFECT_LOGGING_LEVEL": "ERROR",
-        "PREFECT_LOGGING_TO_API_ENABLED": "false",
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in quiet.items():
-            patch.setenv(name, value)
-        from prefect.testing.utilities import prefect_test_harness
-
-        with prefect_test_harness(server_startup_timeout=120):
-            yield
 
 
 @pytest.fixture(scope="module")
