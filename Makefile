@@ -52,7 +52,7 @@ test-vllm: $(STAMP)
 
 # A real open_clip, in an environment that has torch.
 test-clip: $(STAMP)
-	bash .ci/clip.sh $(CLIP) $(PYTHON)
+	bash .ci/extra.sh clip $(CLIP) $(PYTHON) open_clip
 	$(CLIP)/bin/python -m pytest -m clip tests/clip
 
 # A real Prefect server with workers, from this clone and from a wheel: README's schedule as it stands.
@@ -63,7 +63,7 @@ test-prefect: $(STAMP)
 FAULTS ?= 4
 ALONE := unshare --mount --net --pid --fork --kill-child --mount-proc
 test-ray: $(STAMP)
-	bash .ci/ray.sh $(RAY) $(PYTHON)
+	bash .ci/extra.sh ray $(RAY) $(PYTHON) ray prefect_ray
 	SYNTH_RAY_FAULTS=$(FAULTS) $(ALONE) $(RAY)/bin/python -m pytest -n 0 -m ray tests/ray
 
 # The loaders of trainers, without weights; tests of one without an environment are skipped.
