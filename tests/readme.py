@@ -54,7 +54,7 @@ def render_funnel(workspace: Path) -> str:
 def choose_row(workspace: Path) -> dict:
     """Return the three-hop question about a bridge, tower or castle with the smallest id, else any of three hops."""
     latest = json.loads((workspace / "latest.json").read_text())
-    data = workspace / "releases" / "bridgevqa" / latest["release:bridgevqa"] / "data" / "*.parquet"
+    data = workspace / "releases" / "vqa" / latest["release:vqa"] / "data" / "*.parquet"
     query = f"""
         SELECT id FROM read_parquet('{data}') WHERE hops = 3
         ORDER BY anchor_type NOT IN ('bridge', 'lighthouse', 'tower', 'castle'), id LIMIT 1

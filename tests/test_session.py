@@ -14,7 +14,7 @@ def test_the_shared_run_reached_every_release(demo):
     assert {release["dataset"]: release["rows"] > 0 for release in demo.document["releases"]} == {
         "sft": True,
         "rl": True,
-        "bridgevqa": True,
+        "vqa": True,
     }
     assert len(demo.rows("seeds", Seed)) > 100
 

@@ -451,7 +451,7 @@ def refuse_search_free(signatures: Sequence[Signature], share: float) -> dict[st
 
 def _list_datasets(signature: Signature, solved: Collection[str]) -> tuple[str, ...]:
     own = signature.split == "rl" or (signature.split == "sft" and signature.record_id in solved)
-    return ("bridgevqa", signature.split) if own else ("bridgevqa",)
+    return ("vqa", signature.split) if own else ("vqa",)
 
 
 def _find_duplicate(

@@ -335,7 +335,7 @@ def _sum_stages(stages: Sequence[StageEstimate], at_once: Collection[str]) -> St
 
 def _bound_rows(config: RunConfig, stage: str) -> int:
     """Return how many rows one row of a stage makes at most."""
-    # Of a release: a row of bridgevqa, and one of rl or one of sft for each trajectory.
+    # Of a release: a row of vqa, and one of rl or one of sft for each trajectory.
     released = 1 + min(config.rollouts.wanted, config.rollouts.attempts)
     return {"paths": config.paths.per_seed, "rollouts": config.rollouts.attempts, "releases": released}.get(stage, 1)
 

@@ -180,7 +180,7 @@ SIZES = ((1000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_0
 TASKS: Mapping[Dataset, list[str]] = {
     "sft": ["visual-question-answering", "image-text-to-text"],
     "rl": ["visual-question-answering", "reinforcement-learning"],
-    "bridgevqa": ["visual-question-answering", "question-answering"],
+    "vqa": ["visual-question-answering", "question-answering"],
 }
 SOURCE, TOY = "wikipedia", "toy"
 TAGS = ("synthetic", "multi-hop", "image", "parquet", SOURCE, "proof-carrying")

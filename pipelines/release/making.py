@@ -11,7 +11,6 @@ from pipelines.pictures import PictureStore
 from pipelines.release.rows import (
     ABILITY,
     DATA_SOURCE,
-    BridgeRow,
     ChainLink,
     EmbeddedImage,
     ExtraInfo,
@@ -22,6 +21,7 @@ from pipelines.release.rows import (
     RlRow,
     RowMessage,
     SftRow,
+    VqaRow,
     find_text_dialect,
     list_shown,
     make_messages,
@@ -112,8 +112,8 @@ class RowMaker:
         if example.entry.dataset == "sft":
             return make_sft_row(proof, self._make_transcript(example))
         images = tuple(map(self._embed, example.list_pictures()))
-        if example.entry.dataset == "bridgevqa":
-            return make_bridge_row(proof, images)
+        if example.entry.dataset == "vqa":
+            return make_vqa_row(proof, images)
         return make_rl_row(proof, images, index, tuple(map(self._show_found, example.question.found)))
 
     def _embed(self, picture: Picture) -> EmbeddedImage:
@@ -183,9 +183,9 @@ def make_rl_row(
     )
 
 
-def make_bridge_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> BridgeRow:
+def make_vqa_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> VqaRow:
     """Return the BridgeVQA row of a question with at most one picture."""
-    return BridgeRow(
+    return VqaRow(
         id=proof.record_id,
         image=images[0] if images else None,
         question=strip_page_text(proof.text),

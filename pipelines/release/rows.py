@@ -231,7 +231,7 @@ class ChainLink(Nested):
     object: str
 
 
-class BridgeRow(Nested):
+class VqaRow(Nested):
     """One question with its chain, its certificate counts and its difficulty."""
 
     id: str
@@ -291,8 +291,8 @@ class ProofRow(Nested):
     """What it found that the text gives away: nothing."""
 
 
-ReleaseRow = SftRow | RlRow | BridgeRow
-ROW_TYPES: Mapping[Dataset, type[ReleaseRow]] = {"sft": SftRow, "rl": RlRow, "bridgevqa": BridgeRow}
+ReleaseRow = SftRow | RlRow | VqaRow
+ROW_TYPES: Mapping[Dataset, type[ReleaseRow]] = {"sft": SftRow, "rl": RlRow, "vqa": VqaRow}
 
 
 def shorten(value: object) -> str:

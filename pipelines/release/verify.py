@@ -47,17 +47,17 @@ from pipelines.graph.proofs import list_names, make_question_id
 from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.ids import draw_unit
 from pipelines.pictures import probe_picture
-from pipelines.release.making import TRANSCRIPT, make_bridge_row, make_rl_row, make_sft_row
+from pipelines.release.making import TRANSCRIPT, make_rl_row, make_sft_row, make_vqa_row
 from pipelines.release.manifest import check_release_files, read_release_manifest
 from pipelines.release.rows import (
     PLACEHOLDER,
     ROW_TYPES,
-    BridgeRow,
     EmbeddedImage,
     ProofRow,
     ReleaseRow,
     RlRow,
     SftRow,
+    VqaRow,
     check_messages,
     explain_misfit,
     make_release_schema,
@@ -384,8 +384,8 @@ def find_row_problems(proof: ProofRow, row: ReleaseRow, index: int) -> list[str]
         case RlRow():
             made = make_rl_row(proof, images, index, row.image_search)
             problems += _find_thumbnail_problems(row)
-        case BridgeRow():
-            made = make_bridge_row(proof, images)
+        case VqaRow():
+            made = make_vqa_row(proof, images)
     for name in type(row).model_fields:
         given, right = getattr(row, name), getattr(made, name)
         if given != right:
@@ -394,7 +394,7 @@ def find_row_problems(proof: ProofRow, row: ReleaseRow, index: int) -> list[str]
 
 
 def _list_images(row: ReleaseRow) -> tuple[EmbeddedImage, ...]:
-    if isinstance(row, BridgeRow):
+    if isinstance(row, VqaRow):
         return () if row.image is None else (row.image,)
     return row.images
 

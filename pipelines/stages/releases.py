@@ -28,7 +28,7 @@ from schemas.base import Failure, Record, Rejection
 from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Split, Trajectory
 from schemas.manifest import ModelEntry
 
-SPLIT_OF_BRIDGEVQA: dict[Split, str] = {"sft": "train", "rl": "train", "eval": "test"}
+SPLIT_OF_VQA: dict[Split, str] = {"sft": "train", "rl": "train", "eval": "test"}
 PASSES = 16
 """Most passes in which the two share limits are applied in turn."""
 Limit = Callable[[Sequence[Signature]], dict[str, Rejection]]
@@ -37,7 +37,7 @@ Limit = Callable[[Sequence[Signature]], dict[str, Rejection]]
 
 @dataclass(frozen=True, slots=True)
 class Releases:
-    """The stage: questions and accepted trajectories in, rows of the sft, rl and bridgevqa datasets out.
+    """The stage: questions and accepted trajectories in, rows of the sft, rl and vqa datasets out.
 
     The question with the smallest record id, which is a digest, wins among duplicates and under every limit, so the
     outcome does not depend on the order of rows. Memory holds a signature a question, never its text.
@@ -55,7 +55,7 @@ class Releases:
         """Digest of the split table and the limits."""
         settings = self.settings
         limits = [settings.max_per_answer, settings.max_per_anchor]
-        return digest_value([SPLIT_OF_BRIDGEVQA, [*limits, settings.max_skeleton_share, settings.max_search_free]])
+        return digest_value([SPLIT_OF_VQA, [*limits, settings.max_skeleton_share, settings.max_search_free]])
 
     def prompts(self) -> dict[str, str]:
         """No prompt: nothing here asks a model."""
@@ -151,8 +151,8 @@ def collect_trajectories(
 
 
 def make_entries(signature: Signature, trajectories: Sequence[str]) -> Iterator[ReleaseEntry]:
-    """Yield a kept question's rows: always one of bridgevqa, and those of its split."""
-    yield _make_entry("bridgevqa", SPLIT_OF_BRIDGEVQA[signature.split], signature.record_id)
+    """Yield a kept question's rows: always one of vqa, and those of its split."""
+    yield _make_entry("vqa", SPLIT_OF_VQA[signature.split], signature.record_id)
     if signature.split == "rl":
         yield _make_entry("rl", "train", signature.record_id)
     if signature.split == "sft":

@@ -70,7 +70,7 @@ def _make_entry(question: str, trajectory: str) -> ReleaseEntry:
     return ReleaseEntry(
         record_id=f"entry-{trajectory or question}",
         parent_id=question,
-        dataset="sft" if trajectory else "bridgevqa",
+        dataset="sft" if trajectory else "vqa",
         split="train",
         trajectory_id=trajectory,
     )

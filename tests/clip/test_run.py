@@ -99,7 +99,7 @@ def test_a_search_by_picture_finds_the_anchor_by_likeness(run: Run) -> None:
 
 
 def test_cards_name_the_ranker(run: Run) -> None:
-    cards = list((run.root / "releases").glob("bridgevqa/*/README.md"))
+    cards = list((run.root / "releases").glob("vqa/*/README.md"))
     assert cards
     assert all("heart/heart.pt" in card.read_text("utf-8") for card in cards)
 

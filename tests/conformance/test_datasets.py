@@ -62,7 +62,7 @@ def loaded(small: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> C
 
 
 @pytest.mark.parametrize("form", ["files", "folder"])
-@pytest.mark.parametrize("dataset", ["sft", "rl", "bridgevqa"])
+@pytest.mark.parametrize("dataset", ["sft", "rl", "vqa"])
 def test_every_released_row_loads_with_its_pictures(
     small: dict[str, Any], loaded: Counter[tuple[str, str, str]], dataset: str, form: str
 ) -> None:

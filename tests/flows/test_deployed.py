@@ -66,7 +66,7 @@ def test_readme_gives_a_scheduled_run_that_completes(server: Server, tmp_path: P
     run = done[-1]["id"]
     assert server.read_state(run) == "COMPLETED Completed"
     artifacts = server.list_artifacts(run)
-    assert {"funnel", "gates", "release-sft", "release-rl", "release-bridgevqa"} == set(artifacts)
+    assert {"funnel", "gates", "release-sft", "release-rl", "release-vqa"} == set(artifacts)
     funnel = {row["stage"]: row for row in json.loads(artifacts["funnel"])}
     assert len(funnel) == 11
     assert all(row["rows in"] == row["kept"] + row["rejected"] + row["failed"] for row in funnel.values())

@@ -33,7 +33,7 @@ def test_the_flow_writes_the_bytes_of_the_command(tmp_path: Path, by_command: Pa
     from flows.synthesize import synthesize
 
     releases = synthesize(workspace=str(tmp_path), settings=SETTINGS)
-    assert {Path(release).parent.name for release in releases} == {"sft", "rl", "bridgevqa"}
+    assert {Path(release).parent.name for release in releases} == {"sft", "rl", "vqa"}
     assert digest_outputs(tmp_path) == digest_outputs(by_command)
 
 

@@ -127,7 +127,7 @@ def test_run_json_has_the_keys_of_the_design(document: Any) -> None:
     assert set(document) == {"run", "stages", "releases", "warnings"}
     assert document["warnings"] == []
     assert all(set(stage) >= STAGE_KEYS for stage in document["stages"])
-    assert {release["dataset"] for release in document["releases"]} == {"sft", "rl", "bridgevqa"}
+    assert {release["dataset"] for release in document["releases"]} == {"sft", "rl", "vqa"}
     assert all(set(release) == {"dataset", "version", "path", "rows"} for release in document["releases"])
 
 

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.release.making import ProofRow
-from pipelines.release.rows import BridgeRow, RlRow, SftRow
+from pipelines.release.rows import RlRow, SftRow, VqaRow
 from schemas.base import Failure, Nested, Record, Rejection, derive_schema, derive_type, make_table, read_row
 from schemas.datasets import (
     Difficulty,
@@ -26,7 +26,7 @@ DATASETS = {
     "seeds": Seed, "paths": Path, "questions": Question, "rewrites": Rewrite, "groundings": Grounding,
     "difficulty": Difficulty, "enhancements": Enhancement, "rollouts": Rollout, "trajectories": Trajectory,
     "releases": ReleaseEntry, "rejected": Rejection, "failed": Failure, "release-sft": SftRow, "release-rl": RlRow,
-    "release-bridgevqa": BridgeRow, "release-proofs": ProofRow,
+    "release-vqa": VqaRow, "release-proofs": ProofRow,
 }  # fmt: skip
 
 

@@ -52,7 +52,7 @@ def test_any_text_has_a_skeleton_without_capitals_but_its_slots(text):
 
 
 def choose(rows, share):
-    wordings = [Wording(skeleton, ("bridgevqa", *datasets)) for skeleton, datasets in rows]
+    wordings = [Wording(skeleton, ("vqa", *datasets)) for skeleton, datasets in rows]
     over = find_over_used(wordings, share)
     return [wording for wording, dataset in zip(wordings, over, strict=True) if not dataset]
 
@@ -60,7 +60,7 @@ def choose(rows, share):
 @given(SKELETONS, st.sampled_from([0.01, 0.05, 0.1, 0.3, 0.5, 0.999]))
 def test_no_skeleton_has_more_than_its_share_of_what_any_dataset_keeps(rows, share):
     kept = choose(rows, share)
-    for dataset in ("bridgevqa", "rl", "sft"):
+    for dataset in ("vqa", "rl", "sft"):
         counts = Counter(wording.skeleton for wording in kept if dataset in wording.datasets)
         most, size = max(counts.values(), default=0), counts.total()
         assert most <= max(1, share * size + 1e-9)

@@ -84,7 +84,7 @@ def test_a_null_in_a_list_of_pictures_is_missing(tmp_path):
     assert defects_of(path) == {"missing-image": 1}
 
 
-@pytest.mark.parametrize("dataset", ["sft", "rl", "bridgevqa"])
+@pytest.mark.parametrize("dataset", ["sft", "rl", "vqa"])
 def test_our_own_releases_have_no_defect(workspace, dataset):
     for path in (workspace / "releases" / dataset).rglob("data/*.parquet"):
         assert audit_file(path).passed

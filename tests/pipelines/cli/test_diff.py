@@ -10,7 +10,7 @@ from tests.pipelines.release.builders import make_context, make_material, make_p
 
 @pytest.fixture
 def versions(tmp_path):
-    """Two versions of bridgevqa: one question gone, one new, one with another answer."""
+    """Two versions of vqa: one question gone, one new, one with another answer."""
     questions, trajectories, entries = make_material(tmp_path)
     first = publish_releases(tmp_path, questions, trajectories, entries, make_context())
     answer = questions[5].answer.model_copy(update={"surface": "the year 1206"})

@@ -23,7 +23,7 @@ def render(explanation):
 def test_a_question_is_explained_with_what_was_made_from_it(workspace):
     explanation = explain_record(workspace, QUESTION)
     assert [row.stage for row in explanation.rows] == ["difficulty", "trajectories", "releases", "releases"]
-    assert {name.split("/")[0] for name in explanation.releases} == {"bridgevqa", "sft"}
+    assert {name.split("/")[0] for name in explanation.releases} == {"vqa", "sft"}
 
 
 def test_a_rollout_is_explained_with_its_question(workspace):

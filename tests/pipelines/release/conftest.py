@@ -20,7 +20,7 @@ def context():
 def small_releases(demo, tmp_path_factory):
     """Each release cut down to one row, with descriptor facts where there are any, and its proof; sealed honestly."""
     folder = tmp_path_factory.mktemp("releases")
-    for dataset in ("sft", "rl", "bridgevqa"):
+    for dataset in ("sft", "rl", "vqa"):
         shutil.copytree(demo.release(dataset), folder / dataset)
         proofs = read_rows(folder / dataset, "proofs")
         wanted = max(proofs, key=lambda row: (len(row["proof"]["constraints"]), row["record_id"]))["record_id"]

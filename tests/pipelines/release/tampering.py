@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 
 from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_file
-from pipelines.release.making import make_bridge_row
+from pipelines.release.making import make_vqa_row
 from pipelines.release.manifest import MANIFEST, read_release_manifest
 from pipelines.release.rows import EmbeddedImage, ProofRow
 
@@ -109,7 +109,7 @@ def forge(edit):
             row["record_id"] = make_question_id(proof.text, sha256, proof.answer, proof.proof)
             proof = ProofRow.model_validate(row, strict=False)
             shown = (EmbeddedImage(**image),) if proof.picture else ()
-            made[old] = make_bridge_row(proof, shown).model_dump()
+            made[old] = make_vqa_row(proof, shown).model_dump()
 
         edit_rows(folder, "proofs/*.parquet", edit_proof)
         rewrite_rows(folder, "data/*.parquet", lambda rows: [made[row["id"]] for row in rows])

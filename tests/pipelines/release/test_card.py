@@ -38,7 +38,7 @@ def folder(tmp_path, material, context):
 
 
 def credit(question, trajectory=None):
-    """Return the credits of a bridgevqa row, or of an sft row."""
+    """Return the credits of a vqa row, or of an sft row."""
     entries = run_stage([question], [trajectory] if trajectory else [])
     entry = next(each for each in entries if bool(each.trajectory_id) == bool(trajectory))
     return list(list_credits(Example(entry, question, trajectory), BASE, "c"))
@@ -109,7 +109,7 @@ def test_croissant_names_the_real_files_and_digests(folder):
         assert hashlib.sha256((folder / entry["contentUrl"]).read_bytes()).hexdigest() == entry["sha256"]
 
 
-@pytest.mark.parametrize("dataset", ["sft", "rl", "bridgevqa"])
+@pytest.mark.parametrize("dataset", ["sft", "rl", "vqa"])
 def test_every_dataset_has_all_parts_of_its_prose(dataset):
     assert "[More" not in read_prose(dataset, find_cards()).text
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
 from pipelines.graph.proofs import make_question_id
-from pipelines.release.rows import ROW_TYPES, BridgeRow, ProofRow
+from pipelines.release.rows import ROW_TYPES, ProofRow, VqaRow
 from pipelines.release.verify import find_question_problems, find_row_problems, read_anew, verify_release
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.toy.reader import GrammarReader
@@ -53,9 +53,9 @@ and which words of a sentence state a value."""
 
 @pytest.fixture(scope="module")
 def claimed(small_releases):
-    (proof,) = read_rows(small_releases / "bridgevqa", "proofs")
-    (row,) = read_rows(small_releases / "bridgevqa", "data")
-    return proof, BridgeRow.model_validate(row, strict=False)
+    (proof,) = read_rows(small_releases / "vqa", "proofs")
+    (row,) = read_rows(small_releases / "vqa", "data")
+    return proof, VqaRow.model_validate(row, strict=False)
 
 
 def list_leaves(value, path=()):
@@ -108,7 +108,7 @@ def test_no_value_of_a_proof_can_be_changed_alone(demo_ground, claimed):
 UNSEEN = {
     "sft": {("id",), ("tokens",), ("day",), ("snapshot",), ("messages", 0, "content")},
     "rl": {("image_search", number, name) for number in range(9) for name in ("url", "title")},
-    "bridgevqa": set(),
+    "vqa": set(),
 }
 """What no proof decides: of a transcript its id, length, dates and system message; the pages that a search found."""
 
@@ -199,7 +199,7 @@ def test_every_text_that_was_swapped_with_another_rows_is_named(demo_ground, dem
 
 @pytest.fixture(scope="module")
 def demo_proofs(demo):
-    rows = read_rows(demo.release("bridgevqa"), "proofs")
+    rows = read_rows(demo.release("vqa"), "proofs")
     return [ProofRow.model_validate(row, strict=False) for row in rows]
 
 
@@ -219,7 +219,7 @@ def deny(inputs):
 
 @pytest.mark.parametrize(("pages", "named"), [(GrammarReader(), 0), (FakeModel(deny), 2)])
 def test_a_page_that_is_read_otherwise_by_a_second_reader_is_named(demo, demo_ground, pages, named):
-    folder = demo.release("bridgevqa")
+    folder = demo.release("vqa")
     report = verify_release(folder, demo_ground)
     grammar = [RoleClient(GrammarReader(), load_prompt(name)) for name in ("read_question", "screen_question")]
     reader = ProseReader(demo_ground, RoleClient(pages, load_prompt("read_page")))

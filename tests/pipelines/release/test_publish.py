@@ -36,7 +36,7 @@ def read_tree(folder):
 
 
 def test_rows_of_each_dataset_have_their_layout(published):
-    assert {name: release.rows for name, release in published.items()} == {"sft": 4, "rl": 2, "bridgevqa": 7}
+    assert {name: release.rows for name, release in published.items()} == {"sft": 4, "rl": 2, "vqa": 7}
     rows = {name: pq.read_table(release.path / "data").to_pylist() for name, release in published.items()}
     for row in rows["sft"]:
         turns = [message["role"] for message in row["messages"]]
@@ -48,7 +48,7 @@ def test_rows_of_each_dataset_have_their_layout(published):
     assert row["data_source"] == "synth"
     assert row["prompt"][0]["content"].startswith("<image>\n")
     assert row["reward_model"]["ground_truth"] in row["reward_model"]["candidate_answers"]
-    row = next(row for row in rows["bridgevqa"] if row["id"].endswith("7"))
+    row = next(row for row in rows["vqa"] if row["id"].endswith("7"))
     assert [link["relation"] for link in row["chain"]] == ["architect", "birth place", "founded"]
     assert (row["r_chain"], row["r_alone"], row["n_img"]) == ([1, 1], [6], 8)
 
@@ -57,7 +57,7 @@ def test_a_question_without_picture_is_released_as_text_and_only_where_it_has_ro
     question = make_question(1, None, "eval")
     (release,) = publish_releases(tmp_path, [question], [], run_stage([question], []), context)
     (row,) = pq.read_table(release.path / "data").to_pylist()
-    assert (release.dataset, row["image"]) == ("bridgevqa", None)
+    assert (release.dataset, row["image"]) == ("vqa", None)
 
 
 def test_two_workspaces_publish_the_same_bytes(tmp_path, context):
@@ -77,7 +77,7 @@ def test_rows_may_come_once_and_in_any_order(tmp_path, context):
 
 
 def test_nothing_is_left_of_what_waited_on_disk(tmp_path, published):
-    assert sorted(path.name for path in (tmp_path / "releases").iterdir()) == ["bridgevqa", "rl", "sft"]
+    assert sorted(path.name for path in (tmp_path / "releases").iterdir()) == ["vqa", "rl", "sft"]
 
 
 def test_publishing_again_gives_the_same_version_and_touches_nothing(tmp_path, material, context, published):
@@ -163,7 +163,7 @@ def test_the_manifest_names_every_file_and_no_path_of_this_machine(tmp_path, pub
 
 
 def test_proofs_read_back_as_they_were(material, published):
-    proofs = {row.record_id: row for row in read_proofs(published["bridgevqa"].path)}
+    proofs = {row.record_id: row for row in read_proofs(published["vqa"].path)}
     assert {q.record_id: (q.proof, q.answer, q.text) for q in material[0]} == {
         name: (row.proof, row.answer, row.text) for name, row in proofs.items()
     }
@@ -174,7 +174,7 @@ def test_a_row_heavier_than_the_limit_has_a_shard_of_its_own():
 
 
 def test_files_are_sorted_by_picture_with_a_page_index_and_small_row_groups(published):
-    rows = pq.read_table(published["bridgevqa"].path / "data" / "train-00000-of-00001.parquet").to_pylist()
+    rows = pq.read_table(published["vqa"].path / "data" / "train-00000-of-00001.parquet").to_pylist()
     keys = [(row["image"]["path"], row["id"]) for row in rows]
     assert keys == sorted(keys)
     path = published["rl"].path / "data" / "train-00000-of-00001.parquet"
@@ -196,7 +196,7 @@ def test_shards_respect_the_limit_and_lose_nothing(tmp_path, material):
     assert found.fetchall() == [(2, [0, 1])]
 
 
-@pytest.mark.parametrize("dataset", ["sft", "rl", "bridgevqa"])
+@pytest.mark.parametrize("dataset", ["sft", "rl", "vqa"])
 @pytest.mark.parametrize("source", ["files", "folder"])
 def test_the_datasets_library_decodes_the_pictures(tmp_path, published, dataset, source, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -208,9 +208,9 @@ def test_the_datasets_library_decodes_the_pictures(tmp_path, published, dataset,
         where = {"path": "parquet", "data_files": f"{folder}/data/train-*.parquet"}
         where = where if source == "files" else {"path": folder}
         rows = load_dataset(**where, split="train", cache_dir=str(tmp_path / "cache"))
-        picture = rows[0]["image"] if dataset == "bridgevqa" else rows[0]["images"][0]
+        picture = rows[0]["image"] if dataset == "vqa" else rows[0]["images"][0]
     assert picture.size == (64, 48)
-    assert len(rows) == published[dataset].rows - (dataset == "bridgevqa")
+    assert len(rows) == published[dataset].rows - (dataset == "vqa")
 
 
 def test_the_cards_front_matter_says_what_the_manifest_says(published):
@@ -228,7 +228,7 @@ def test_an_entry_of_an_unknown_question_is_refused(tmp_path, material, context)
 
 def test_rl_data_come_with_their_rewards_and_nothing_else_does(published):
     shipped = {name: (release.path / "rewards.py").is_file() for name, release in published.items()}
-    assert shipped == {"sft": False, "rl": True, "bridgevqa": False}
+    assert shipped == {"sft": False, "rl": True, "vqa": False}
     assert (published["rl"].path / "rewards.py").read_text() == Path(rewards.__file__).read_text()
 
 

@@ -137,13 +137,13 @@ def test_shards_of_an_older_version_are_deleted(folder, make_hub):
 
 def test_several_datasets_share_a_repository_each_as_a_config(releases, make_hub, tmp_path, monkeypatch):
     hub = make_hub()
-    for dataset in ("sft", "rl", "bridgevqa"):
+    for dataset in ("sft", "rl", "vqa"):
         push_release(releases[dataset], REPO, hub)
     front, body = read_card(hub)
     names = [entry["config_name"] for entry in front["configs"]]
-    assert names == ["sft", "sft-proofs", "rl", "rl-proofs", "bridgevqa", "bridgevqa-proofs"]
+    assert names == ["sft", "sft-proofs", "rl", "rl-proofs", "vqa", "vqa-proofs"]
     assert [entry.get("default", False) for entry in front["configs"]] == [True, *[False] * 5]
-    assert [entry["config_name"] for entry in front["dataset_info"]] == ["sft", "rl", "bridgevqa"]
+    assert [entry["config_name"] for entry in front["dataset_info"]] == ["sft", "rl", "vqa"]
     assert {"reinforcement-learning", "image-text-to-text"} <= set(front["task_categories"])
     assert all(body.count(f"<!-- synth {dataset} -->") == 1 for dataset in releases)
     assert set(hub.tags) == {f"v{path.name}" for path in releases.values()}
@@ -185,7 +185,7 @@ ARRANGEMENTS = {
     "data in the same folders": Arrangement(
         {**CARD_AND_DATA, "data/train.parquet": b"theirs", "data/sft/data/train-00007-of-00008.parquet": b"theirs"}
     ),
-    "other datasets of ours": Arrangement(CARD_AND_DATA, ("rl", "bridgevqa")),
+    "other datasets of ours": Arrangement(CARD_AND_DATA, ("rl", "vqa")),
     "an older push, a card that was edited since": Arrangement(
         CARD_AND_DATA,
         ("sft",),

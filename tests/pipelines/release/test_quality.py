@@ -217,7 +217,7 @@ def test_numbers_are_described_in_order(values):
 def test_a_report_counts_what_is_there(material, context):
     questions, _, entries = material
     by_id = {question.record_id: question for question in questions}
-    examples = [Example(each, by_id[each.parent_id], None) for each in entries if each.dataset == "bridgevqa"]
+    examples = [Example(each, by_id[each.parent_id], None) for each in entries if each.dataset == "vqa"]
     report = quality.measure_quality(ReleaseFacts.of(examples), map(make_signature, questions), context)
     assert report["hops"] == {"2": {"rows": 7, "share": 1.0}}
     assert (report["splits"]["train"]["rows"], report["proof counts"]["answers"]["capped"]) == (6, 7)

@@ -22,7 +22,7 @@ from tests.pipelines.release.tampering import (
     set_in,
 )
 
-DATASETS = ("sft", "rl", "bridgevqa")
+DATASETS = ("sft", "rl", "vqa")
 
 
 def on_evidence(field, value):
@@ -190,8 +190,8 @@ def test_a_resealed_release_verifies_as_long_as_its_rows_do(small_releases, demo
 
 @pytest.mark.parametrize(("tamper", "named"), TAMPERINGS.values(), ids=TAMPERINGS.keys())
 def test_tampering_is_noticed_without_the_manifest_and_named(small_releases, demo_ground, tmp_path, tamper, named):
-    folder = tmp_path / "bridgevqa"
-    shutil.copytree(small_releases / "bridgevqa", folder)
+    folder = tmp_path / "vqa"
+    shutil.copytree(small_releases / "vqa", folder)
     tamper(folder)
     reseal(folder)
     report = verify_release(folder, demo_ground)
@@ -260,7 +260,7 @@ STRICT = {
     ],
 )
 def test_a_claim_says_in_words_what_was_demanded(small_releases, thresholds, others, claims):
-    (row,) = [ProofRow.model_validate(row, strict=False) for row in read_rows(small_releases / "bridgevqa", "proofs")]
+    (row,) = [ProofRow.model_validate(row, strict=False) for row in read_rows(small_releases / "vqa", "proofs")]
     least = row.proof.thresholds.model_copy(update=thresholds)
     proof = row.proof.model_copy(update={"thresholds": least, **others})
     assert describe_claim(row.model_copy(update={"proof": proof})).split("; ", 2)[2] == claims

@@ -165,20 +165,20 @@ def test_tampered_training_rows_are_noticed_and_named(small_releases, demo_groun
 
 @pytest.fixture(scope="module")
 def pair(demo, tmp_path_factory):
-    """Two questions of the bridgevqa release, one of each split, by different anchors."""
-    folder = tmp_path_factory.mktemp("pair") / "bridgevqa"
-    shutil.copytree(demo.release("bridgevqa"), folder)
+    """Two questions of the vqa release, one of each split, by different anchors."""
+    folder = tmp_path_factory.mktemp("pair") / "vqa"
+    shutil.copytree(demo.release("vqa"), folder)
     first = {}
     for row in read_rows(folder, "proofs"):
         first.setdefault(row["split"], row["record_id"])
     assert sorted(first) == ["test", "train"]
-    cut_release(folder, "bridgevqa", set(first.values()))
+    cut_release(folder, "vqa", set(first.values()))
     return folder
 
 
 @pytest.fixture
 def folder(pair, tmp_path):
-    return shutil.copytree(pair, tmp_path / "bridgevqa")
+    return shutil.copytree(pair, tmp_path / "vqa")
 
 
 def read_split(folder, kind, split):
@@ -279,7 +279,7 @@ def test_columns_of_another_type_are_a_problem_of_their_file(folder, demo_ground
     pq.write_table(table.set_column(hops, "hops", table["hops"].cast(pa.string())), path)
     reseal(folder)
     (problem,) = verify_release(folder, demo_ground).problems
-    assert (problem.where, problem.what) == (f"data/{path.name}", "columns: they are not those of bridgevqa")
+    assert (problem.where, problem.what) == (f"data/{path.name}", "columns: they are not those of vqa")
 
 
 @pytest.mark.parametrize("kind", ["data", "proofs"])

@@ -31,17 +31,17 @@ def test_releases_is_a_dataset_stage():
     assert isinstance(Releases(), DatasetStage)
 
 
-def test_every_question_is_in_bridgevqa_and_in_the_dataset_of_its_split(pictures):
+def test_every_question_is_in_vqa_and_in_the_dataset_of_its_split(pictures):
     questions = [make_question(n, pictures[n], split) for n, split in enumerate(("sft", "rl", "eval"))]
     rows = run_stage(questions, [make_trajectory(0, questions[0])])
     found = {(row.parent_id, row.dataset, row.split) for row in rows}
     first, second, third = (question.record_id for question in questions)
     assert found == {
         (first, "sft", "train"),
-        (first, "bridgevqa", "train"),
+        (first, "vqa", "train"),
         (second, "rl", "train"),
-        (second, "bridgevqa", "train"),
-        (third, "bridgevqa", "test"),
+        (second, "vqa", "train"),
+        (third, "vqa", "test"),
     }
 
 
@@ -57,7 +57,7 @@ def test_an_sft_row_names_its_trajectory(pictures):
 def test_an_unscored_trajectory_makes_no_row(pictures):
     question = make_question(0, pictures[0])
     rows = run_stage([question], [make_trajectory(7, question, verdict="unscored")])
-    assert [row.dataset for row in rows] == ["bridgevqa"]
+    assert [row.dataset for row in rows] == ["vqa"]
 
 
 def test_same_anchor_and_answer_key_is_a_duplicate_question(pictures):
@@ -153,7 +153,7 @@ def test_no_published_dataset_has_more_of_a_wording_than_its_share(rows, share):
     solved = [trajectory for trajectory in solved if trajectory.split == "sft"]
     words = {question.record_id: question.text for question in questions}
     entries = [row for row in run_stage(questions, solved, max_skeleton_share=share) if not isinstance(row, Rejection)]
-    for dataset in ("sft", "rl", "bridgevqa"):
+    for dataset in ("sft", "rl", "vqa"):
         kept = {entry.parent_id for entry in entries if entry.dataset == dataset}
         most = max(Counter(words[name] for name in kept).values(), default=0)
         assert most <= max(1, share * len(kept) + 1e-9)
