@@ -62,6 +62,7 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
     limit: int = 0,
     budget: float = 0.0,
     fresh_replies: list[str] | None = None,
+    retry: list[str] | None = None,
     models: str = "",
 ) -> list[str] | State[Any]:
     """Run a recipe in a workspace and return the releases' folders; stages and shards that are done are skipped.
@@ -76,6 +77,7 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
         limit: at most this many seeds; 0 is the recipe's own.
         budget: money this run may spend; 0 is no limit.
         fresh_replies: roles and tools that are asked anew.
+        retry: ``failed``, ``unscored`` or reasons: rows that ended so are asked anew.
         models: ``scripted`` for the players of the toy world.
 
     Returns:
@@ -91,7 +93,8 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
         with naming_endings(), heeding_signals():
             files, limits = [Path(path) for path in configs or []], name_limits(limit, budget)
             config = load_config(recipe, files, settings or [], limits, models, find_last(until, stages or []))
-            request = RunRequest(config, Path(workspace), until, tuple(stages or ()), tuple(fresh_replies or ()))
+            again = tuple(fresh_replies or ()), tuple(retry or ())
+            request = RunRequest(config, Path(workspace), until, tuple(stages or ()), *again)
             document = run_request(request, make_reporter(), choose_executor(config), note_holder)
             publish_artifacts(document)
             document.check_released()

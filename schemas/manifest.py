@@ -70,6 +70,15 @@ class ShardSidecar(ManifestPart):
     """The keys of the recorded replies that the shard used; None if it used none."""
 
 
+class RetryNote(ManifestPart):
+    """Rows of a shard that are asked anew: ``retry-00000.json``, until the shard is made."""
+
+    before: int
+    """When the retry began, in seconds of Unix: replies recorded until then are not used."""
+    ids: tuple[str, ...]
+    """``record_id`` of each row."""
+
+
 class ModelEntry(ManifestPart):
     """A model's part in the stage."""
 

@@ -91,12 +91,16 @@ def name_limits(seeds: int, money: float) -> list[str]:
 
 
 def run_recipe(
-    config: RunConfig, root: Path, until: str, only: Sequence[str], fresh: Sequence[str] = ()
+    config: RunConfig,
+    root: Path,
+    until: str,
+    only: Sequence[str],
+    fresh: Sequence[str] = (),
+    retry: Sequence[str] = (),
 ) -> RunDocument:
     """Run the missing parts of a recipe in a workspace, and say on stderr how far it is; see :func:`run_request`."""
-    return run_request(
-        RunRequest(config, root, until, tuple(only), tuple(fresh)), make_reporter(), make_executor(config)
-    )
+    request = RunRequest(config, root, until, tuple(only), tuple(fresh), tuple(retry))
+    return run_request(request, make_reporter(), make_executor(config))
 
 
 def render_run(document: RunDocument) -> Table:

@@ -36,6 +36,10 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
         list[str] | None,
         typer.Option("--fresh-replies", help="Ask this role or tool anew; may be repeated. Go on without the option."),
     ] = None,
+    retry: Annotated[
+        list[str] | None,
+        typer.Option("--retry", help="Ask rows anew that ended so: failed, unscored or a reason; may be repeated."),
+    ] = None,
     models: ModelsOption = "",
     set_: SetOption = None,
     workspace: WorkspaceOption = WORKSPACE,
@@ -49,7 +53,7 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     last = find_last(until, stage or [])
     settings = load_config(recipe, config, set_ or [], name_limits(limit, budget), models, last)
     with interruptible():
-        document = run_recipe(settings, workspace, until, stage or [], fresh or [])
+        document = run_recipe(settings, workspace, until, stage or [], fresh or [], retry or [])
     if as_json:
         emit_json(document.as_dict())
     else:

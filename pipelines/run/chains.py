@@ -196,7 +196,8 @@ class Link:
             self._rows_waiting -= source.rows_out
             self._drawn.set()
             self.drawn(source.shard)
-            batch = await read_batch(stage, source.shard, folder.part(source.shard), source.files[0].sha256)
+            part, note = folder.part(source.shard), self.plan.folder.retried(source.shard)
+            batch = await read_batch(stage, source.shard, part, source.files[0].sha256, note)
             batch.arrived = arrived
             yield batch
 

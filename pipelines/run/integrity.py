@@ -30,7 +30,7 @@ from pipelines.services.clients.ledger import check_ledger
 from pipelines.services.clients.replies import ADDRESS, PATIENCE, open_ledger, read_address, read_epochs, try_patiently
 from pipelines.services.clients.sqlite import FILE, connect_replies, is_busy
 from pipelines.services.clients.vendors import read_vendors
-from schemas.manifest import FileEntry, Manifest, ShardSidecar, Usage
+from schemas.manifest import FileEntry, Manifest, RetryNote, ShardSidecar, Usage
 
 RUN = "`synth run` makes it again"
 REPAIR = "`synth replies repair` saves what is whole"
@@ -149,6 +149,12 @@ def _examine_notes(found: StageDamage) -> None:
             total += read_model(path, Usage)
         except Damaged as error:
             found.add(path, error.what, "`synth run` counts again without it; nothing else is lost")
+            found.notes.append(path)
+    for path in sorted(found.folder.path.glob("retry-*.json")):
+        try:
+            read_model(path, RetryNote)
+        except Damaged as error:
+            found.add(path, error.what, "`synth run` goes on without it; name --retry again")
             found.notes.append(path)
     if found.manifest is not None and not found.notes and total != found.manifest.stopped:
         found.add(found.folder.path / "stopped-*.json", "are not those the manifest has the sum of", RUN)

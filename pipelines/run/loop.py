@@ -27,6 +27,7 @@ from pipelines.run.mending import check_pictures, mend_stages, run_mending
 from pipelines.run.models import check_renewable
 from pipelines.run.progress import Reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
+from pipelines.run.retrying import begin_retry, check_retry
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, select_stages
 from pipelines.run.spans import WorkerSpec
 from pipelines.run.workspace import Workspace
@@ -48,6 +49,7 @@ class RunRequest:
         until: last stage to run, empty for all.
         only: run just these stages; empty for all.
         fresh: roles and tools whose recorded replies are not used from now on.
+        retry: ``failed``, ``unscored`` or reasons: rows that ended so are asked anew.
     """
 
     config: RunConfig
@@ -55,6 +57,7 @@ class RunRequest:
     until: str = ""
     only: tuple[str, ...] = ()
     fresh: tuple[str, ...] = ()
+    retry: tuple[str, ...] = ()
 
     @property
     def last(self) -> str:
@@ -169,7 +172,9 @@ def run_request(
         if request.fresh:
             renew(workspace.replies, request.fresh, config.replies.address)
         warner, executor = Warner(told), executor or LocalExecutor()
-        attempt = partial(_run_claimed, request, workspace, warner, executor, run)
+        # Once: a run that begins again after damage must not ask a second time.
+        retry = list(request.retry)
+        attempt = partial(_run_claimed, request, workspace, warner, executor, run, retry)
         reports, (releases, published, nothing) = run_mending(
             workspace, attempt, warner.tell_damage, config.replies.address
         )
@@ -194,6 +199,7 @@ def _check_request(request: RunRequest) -> None:
     """
     config = request.config
     check_renewable(config, request.fresh)
+    check_retry(request.retry)
     if missing := list_missing_roles(config, request.last):
         raise ConfigError(explain_missing(missing))
     check_judges(config)
@@ -201,7 +207,7 @@ def _check_request(request: RunRequest) -> None:
 
 
 def _run_claimed(
-    request: RunRequest, workspace: Workspace, warner: Warner, executor: Executor, run: str
+    request: RunRequest, workspace: Workspace, warner: Warner, executor: Executor, run: str, retry: list[str]
 ) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool, str]]:
     config, reporter, last = request.config, warner.reporter, request.last
     # A world that is generated here is no part of the corpus's time.
@@ -219,6 +225,8 @@ def _run_claimed(
         reporter.watch(assembly.seeing.describe_fetching)
         lost = mend_stages(workspace, planned, corpus, warner.tell_damage)
         chosen = select_stages(planned, request.until, request.only) if planned else []
+        begin_retry(chosen, retry, reporter.note)
+        retry.clear()
 
         def end(report: StageReport) -> None:
             reports.append(report)

@@ -13,7 +13,7 @@ import gc
 import subprocess
 import time
 from array import array
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -48,13 +48,14 @@ from pipelines.run.shards import (
     write_shard,
 )
 from pipelines.run.stage import AnyStage, DatasetStage, PreparedStage, RecordStage, SourceStage, Stage
-from pipelines.run.workspace import StageFolder
+from pipelines.run.workspace import StageFolder, read_model
 from pipelines.services.clients.replies import set_aside
 from pipelines.services.health import Health, open_health
 from pipelines.services.metering import open_meter
+from pipelines.services.renewal import renewing
 from pipelines.services.traffic import Waiting
 from schemas.base import Failure, Record, Rejection
-from schemas.manifest import InputEntry, Manifest, ShardSidecar, Usage
+from schemas.manifest import InputEntry, Manifest, RetryNote, ShardSidecar, Usage
 
 REFUSED_ROWS = 20_000
 """Most refused rows of a source stage in memory, and in one shard."""
@@ -254,6 +255,8 @@ class Batch:
     """Seconds since the previous batch was done; over all batches they add up to the time with records in flight."""
     arrived: float = 0.0
     """When its source was there, by the clock of ``time.monotonic``; 0 where nothing waited for it."""
+    renewed: Mapping[str, int] = field(default_factory=dict)
+    """Records that are asked anew: until when (seconds of Unix) a reply is too old, by ``record_id``."""
 
     @property
     def done(self) -> bool:
@@ -414,7 +417,7 @@ class RecordRunner:
         self._room.set()
 
     async def _process(self, batch: Batch, record: Record) -> Outcome:
-        with open_meter() as meter:
+        with open_meter() as meter, renewing(batch.renewed.get(record.record_id)):
             try:
                 return await self._attempt(record)
             except RecordFailed as error:
@@ -493,6 +496,7 @@ async def write_batches(
         came = ShardInput(ids, kept, batch.source, batch.usage, batch.seconds, batch.replies)
         # In a thread: a flush to disk would block every request under way.
         sidecar = await asyncio.to_thread(write_shard, stage, folder, batch.shard, came, rows)
+        folder.retried(batch.shard).unlink(missing_ok=True)
         used.append(begun.pop(batch.shard).usage)
         reporter.file_shard(sidecar)
         written(sidecar)
@@ -505,7 +509,7 @@ async def write_batches(
     return sum(used, Usage())
 
 
-async def read_batch(stage: RecordStage, shard: int, source: Path, sealed: str = "") -> Batch:
+async def read_batch(stage: RecordStage, shard: int, source: Path, sealed: str = "", note: Path | None = None) -> Batch:
     """Read the part that a shard is made of, and get the stage ready for it.
 
     Args:
@@ -513,6 +517,7 @@ async def read_batch(stage: RecordStage, shard: int, source: Path, sealed: str =
         shard: its number.
         source: the part.
         sealed: sha256 that the part must have; empty for any.
+        note: names the records that are asked anew, if there is such a file.
 
     Raises:
         CorruptInput: if the part has other bytes, or is damaged.
@@ -521,7 +526,8 @@ async def read_batch(stage: RecordStage, shard: int, source: Path, sealed: str =
     digest, records = await asyncio.to_thread(_read_part, stage, source, sealed)
     if isinstance(stage, PreparedStage):
         stage.prepare(records)
-    return Batch(shard, digest, records)
+    retry = read_model(note, RetryNote) if note is not None and note.is_file() else None
+    return Batch(shard, digest, records, renewed=dict.fromkeys(retry.ids, retry.before) if retry else {})
 
 
 def _read_part(stage: RecordStage, source: Path, sealed: str) -> tuple[str, list[Record]]:

@@ -132,6 +132,10 @@ class StageFolder:
         """Return the path of the keys of the recorded replies that a shard used, one a line."""
         return self.path / f"used-{shard:05d}.txt"
 
+    def retried(self, shard: int) -> Path:
+        """Return the path of the note which rows of a shard are asked anew; there is none once the shard is made."""
+        return self.path / f"retry-{shard:05d}.json"
+
     @property
     def replies(self) -> Path:
         """Folder of the workspace's reply store."""

@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.driving import call, check_one_line, copy_workspace, digest_files, list_trusted, make_run, run_small
+from tests.chaos.driving import (
+    call,
+    check_one_line,
+    copy_workspace,
+    digest_files,
+    list_trusted,
+    make_run,
+    read_ledger,
+    run_small,
+)
 from tests.mock_openai import Schedule, start_mock
 
 TINY = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=4", "seeds.limit=28", "seed=9",
@@ -66,3 +75,37 @@ def test_a_model_that_says_nothing_usable_ends_no_stage_and_its_replies_are_aske
     assert mended.code == 0, mended.err
     key = mended.document["stages"][-1]["key"]
     assert digest_files(workspace, f"stages/{STAGES[role]}/{key}/*.parquet") == undisturbed[role]
+
+
+def test_retry_asks_only_the_rows_that_ended_so_and_ends_with_the_bytes_of_an_undisturbed_run(
+    made: Path, server: str, undisturbed: dict[str, dict[str, str]], tmp_path: Path
+) -> None:
+    workspace = copy_workspace(made, tmp_path / "workspace")
+    with start_mock(schedule=Schedule(shares={"null": 0.1}, seed=3)) as faulty:
+        first = call(make_command(workspace, "solver", faulty))
+    assert first.code == 0, first.err
+    unscored = first.document["stages"][-1]["rejected"]["unscored"]
+    asked = read_ledger(workspace).asks
+
+    retried = call([*make_command(workspace, "solver", server), "--retry", "unscored"])
+    assert retried.code == 0, retried.err
+    assert f"difficulty: {unscored} rows are asked anew" in retried.err
+    key = retried.document["stages"][-1]["key"]
+    assert digest_files(workspace, f"stages/difficulty/{key}/*.parquet") == undisturbed["solver"]
+    ledger = read_ledger(workspace)
+    again = {name for name, times in ledger.asks.items() if 0 < asked[name] < times}
+    assert again
+    assert {name.partition("-retried-")[0] for name in ledger.replies if "-retried-" in name} == again
+    assert not list((workspace / "stages").rglob("retry-*.json"))
+
+    assert call(make_command(workspace, "solver", server)).code == 0
+    assert read_ledger(workspace) == ledger
+
+
+def test_retry_of_what_no_row_ended_with_changes_nothing(made: Path, server: str, tmp_path: Path) -> None:
+    workspace = copy_workspace(made, tmp_path / "workspace")
+    sealed = list_trusted(workspace)
+    command = make_command(workspace, "solver", server)
+    assert "--retry bogus" in check_one_line(call([*command, "--retry", "bogus"]), 2)
+    assert "no row" in check_one_line(call([*command, "--retry", "shorter-path"]), 2)
+    assert list_trusted(workspace) == sealed

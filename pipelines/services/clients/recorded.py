@@ -40,6 +40,7 @@ from pipelines.services.protocols import (
     TextSearch,
     ToolCall,
 )
+from pipelines.services.renewal import find_renewal
 from pipelines.services.traffic import following_request
 from schemas.datasets import Picture
 from schemas.manifest import Usage
@@ -154,6 +155,8 @@ class RecordedChat:
 
         permit = None if self.budget is None else self.budget.check
         key = make_chat_key(self, request)
+        if (before := find_renewal()) is not None:
+            await self.store.retire(key, before)
         text, cached = await self.store.recall(key, self.identity, ask, permit)
         note_reply(key)
         if cached:

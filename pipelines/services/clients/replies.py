@@ -442,6 +442,17 @@ class ReplyStore:
         flight.set_result(reply)
         return reply, recorded
 
+    async def retire(self, key: str, before: int) -> None:
+        """Set the reply of a key aside if it was recorded until ``before``, in seconds of Unix: it is asked anew.
+
+        Raises:
+            Unavailable, CorruptInput: if the store cannot be written now, or is damaged.
+        """
+        ledger, mark = self.writer.ledger, f"-retried-{time.time_ns()}"
+        # Looked up in this thread first: most keys of a record that is asked anew have no reply yet.
+        if self.read(key) is not None:
+            await asyncio.wrap_future(self.writer.submit(lambda: _rename(ledger, [key], mark, before)))
+
     def close(self) -> None:
         """Write what waits and close the database."""
         self.writer.close()
@@ -528,19 +539,27 @@ def set_aside(folder: Path, keys: Sequence[str]) -> int:
     Raises:
         Unavailable, CorruptInput: if the store cannot be written now, or is damaged.
     """
+    mark = f"-unusable-{time.time_ns()}"
+
+    def rename(ledger: Ledger) -> int:
+        with ledger.transaction(paid=True):
+            return _rename(ledger, keys, mark)
+
     with closing(open_ledger(folder, read_address(folder))) as ledger:
-        return try_patiently(ledger, lambda: _rename(ledger, keys, f"-unusable-{time.time_ns()}"), PATIENCE)
+        return try_patiently(ledger, lambda: rename(ledger), PATIENCE)
 
 
-def _rename(ledger: Ledger, keys: Sequence[str], mark: str) -> int:
+def _rename(ledger: Ledger, keys: Sequence[str], mark: str, before: int | None = None) -> int:
+    """Give replies other keys, inside a transaction; those recorded after ``before`` keep theirs."""
     statement = "UPDATE replies SET key = :to, checksum = :checksum WHERE key = :key RETURNING key"
-    with ledger.transaction(paid=True):
-        replies = ledger.find(list(dict.fromkeys(keys)))
-        for key, reply in replies.items():
-            ((backend,),) = ledger.select("SELECT backend FROM replies WHERE key = :key", {"key": key})
+    count = 0
+    for key, reply in ledger.find(list(dict.fromkeys(keys))).items():
+        ((backend, recorded),) = ledger.select("SELECT backend, recorded FROM replies WHERE key = :key", {"key": key})
+        if before is None or recorded <= before:
             checksum = sum_row(f"{key}{mark}".encode(), backend.encode(), reply.encode())
             ledger.select(statement, {"key": key, "to": f"{key}{mark}", "checksum": checksum})
-    return len(replies)
+            count += 1
+    return count
 
 
 def _make_row(key: str, backend: str, reply: str) -> Row:
