@@ -1,6 +1,8 @@
 """The manifest: what a sealed stage folder holds and where it came from. Existence means complete."""
 
-from pydantic import BaseModel, ConfigDict
+from collections import Counter
+
+from pydantic import BaseModel, ConfigDict, Field
 
 SCHEMA_VERSION = 1
 
@@ -28,6 +30,8 @@ class Usage(ManifestPart):
     """In the currency of the configured prices; 0.0 for scripted models."""
     discount: float = 0.0
     """What the requests would have cost more if none had been asked in a batch."""
+    served: dict[str, int] = Field(default_factory=dict)
+    """Replies by ``model asked: model and fingerprint that the server named``, recorded ones included."""
 
     def __add__(self, other: "Usage") -> "Usage":
         """Return the sum, field by field; sums of what was checked need no check."""
@@ -40,6 +44,7 @@ class Usage(ManifestPart):
             gpu_seconds=self.gpu_seconds + other.gpu_seconds,
             cost=self.cost + other.cost,
             discount=self.discount + other.discount,
+            served=dict(Counter(self.served) + Counter(other.served)) if other.served else self.served,
         )
 
 
@@ -86,6 +91,8 @@ class ModelEntry(ManifestPart):
     name: str
     revision: str
     sampling: dict[str, float]
+    served: tuple[str, ...] = ()
+    """Of a release: models and fingerprints that the server named in its replies, sorted; empty if it named none."""
 
 
 class InputEntry(ManifestPart):

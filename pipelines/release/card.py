@@ -317,7 +317,12 @@ def _make_tables(facts: CardFacts) -> dict[str, str]:
     )
     tables = {name.replace(" ", "_"): render_section(quality[name]) for name in names}
     models: Section = {
-        model.role: {"model": model.name, "revision": model.revision, "sampling": json.dumps(model.sampling)}
+        model.role: {
+            "model": model.name,
+            "revision": model.revision,
+            "replied": ", ".join(model.served) or "not said",
+            "sampling": json.dumps(model.sampling),
+        }
         for model in facts.manifest.models
     }
     prompts: Section = {label: {"sha256": digest} for label, digest in facts.manifest.prompts.items()}

@@ -117,7 +117,11 @@ class Warner:
             self.say(f"{detail}; set adapter=openai, name and base_url of each for rows that are worth something")
 
     def warn_of_stage(self, report: StageReport) -> None:
-        """Warn of a stage that refused all its rows for one reason, and of seeds that lack a picture."""
+        """Warn of a stage that refused all its rows for one reason, of seeds that lack a picture, of other models."""
+        for name in sorted(report.usage.served if report.ran else ()):
+            asked, _, served = name.partition(": ")
+            if not is_same_model(asked, served):
+                self.say(f"{report.stage}: {asked!r} was asked for, and the server says that {served!r} replied")
         if report.rows_in < LEAST_ROWS or report.kept or report.failed:
             return
         if report.stage == "seeds" and "no-image" in report.rejected:
@@ -142,6 +146,12 @@ class Warner:
         """Say a warning."""
         self.said.append(text)
         self.reporter.warn(text)
+
+
+def is_same_model(asked: str, served: str) -> bool:
+    """Say whether a server names the model that was asked for: in full, dated, or without its maker's name."""
+    names = [name.casefold().rpartition("/")[2] for name in (asked, served.partition(" ")[0])]
+    return names[0] in names[1] or names[1] in names[0]
 
 
 def is_toy(dump: Path) -> bool:

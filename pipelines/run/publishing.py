@@ -1,6 +1,6 @@
 """Publishing what a run made, once: what is released, where it comes from, and the receipt that says so."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -16,7 +16,7 @@ from pipelines.run.runner import PlannedStage, StageReport
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace, read_names, write_names
 from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Trajectory
-from schemas.manifest import InputEntry, Manifest, Usage
+from schemas.manifest import InputEntry, Manifest, ModelEntry, Usage
 
 
 def report_corpus(corpus: Corpus, built: bool, seconds: float) -> StageReport:
@@ -85,6 +85,7 @@ def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> Relea
     funnel: list[StageReport | Manifest] = [report_corpus(corpus, False, 0.0), *manifests]
     lineage = [InputEntry(name=manifest.stage, key=manifest.key, digest=manifest.digest) for manifest in manifests]
     models = {(model.role, model.name): model for manifest in manifests for model in manifest.models}
+    served = sum((manifest.usage for manifest in manifests), Usage()).served
     return ReleaseContext(
         corpus=corpus.digest,
         snapshot=corpus.snapshot,
@@ -105,10 +106,18 @@ def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> Relea
             )
             for row in funnel
         ),
-        models=tuple(model for _, model in sorted(models.items())),
+        models=tuple(_name_served(model, served) for _, model in sorted(models.items())),
         prompts={label: digest for manifest in manifests for label, digest in manifest.prompts.items()},
         tools=agent.offered,
         # Native calls are written down as text in a released row, so its system message must describe them.
         system=render_system(SYNTH, agent.tools.describe(), agent.settings.max_calls) if agent.dialect.native else "",
         settings=assembly.config.releases,
+    )
+
+
+def _name_served(model: ModelEntry, served: Mapping[str, int]) -> ModelEntry:
+    """Return a model with the names that its server gave in replies."""
+    asked = f"{model.name}: "
+    return model.model_copy(
+        update={"served": tuple(sorted(name[len(asked) :] for name in served if name.startswith(asked)))}
     )

@@ -105,6 +105,7 @@ class ChatReply:
         reasoning: if the server returns it apart from the text.
         seconds: that the reply took when it was first made.
         key: under which it is recorded; empty if it is not.
+        served: the model that the server says has replied, and its fingerprint if it gives one; empty if it says none.
     """
 
     text: str
@@ -118,6 +119,7 @@ class ChatReply:
     reasoning: str = ""
     seconds: float = 0.0
     key: str = field(default="", compare=False)
+    served: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

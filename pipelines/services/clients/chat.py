@@ -221,6 +221,17 @@ class _Usage(BaseModel):
 class _Completion(BaseModel):
     choices: list[_Choice]
     usage: _Usage | None = None
+    model: object = None
+    system_fingerprint: object = None
+
+    @property
+    def served(self) -> str:
+        """The model that replied, with its fingerprint; of a hostile server's text no more than names are long."""
+        return " ".join(filter(None, (_clean(part)[:_NAME] for part in (self.model, self.system_fingerprint))))
+
+
+_NAME = 200
+"""Longest name of a model that is kept."""
 
 
 def _read_json(body: bytes) -> object:
@@ -244,7 +255,7 @@ def read_completion(body: bytes, key: str | Sequence[str]) -> ChatReply:
         raise NoReply(f"{kind} but {redact(body, key)[:_GLIMPSE]!r}") from None
     usage = completion.usage or _Usage()
     if not completion.choices:
-        return ChatReply("", usage.prompt_tokens, usage.completion_tokens)
+        return ChatReply("", usage.prompt_tokens, usage.completion_tokens, served=completion.served)
     choice = completion.choices[0]
     said = choice.message
     # An unknown finish reason does not show that the reply is complete.
@@ -256,6 +267,7 @@ def read_completion(body: bytes, key: str | Sequence[str]) -> ChatReply:
         "refused" if said.refusal or choice.finish_reason == "content_filter" else ended,
         calls=tuple(_read_call(call) for call in said.tool_calls or ()),
         reasoning=_clean(said.reasoning_content or said.reasoning),
+        served=completion.served,
     )
 
 

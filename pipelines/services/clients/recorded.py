@@ -159,9 +159,11 @@ class RecordedChat:
             await self.store.retire(key, before)
         text, cached = await self.store.recall(key, self.identity, ask, permit)
         note_reply(key)
-        if cached:
-            count_usage(Usage(cached_calls=1))
         reply = _read_chat(text, key)
+        # Who replied counts on each use, so that a stage that is made again from recordings says it, too.
+        served = {f"{self.name}: {reply.served}": 1} if reply.served else {}
+        if cached or served:
+            count_usage(Usage(cached_calls=int(cached), served=served))
         add_waited(reply.seconds, reply.day)
         return reply
 
@@ -173,19 +175,19 @@ def _name_day() -> str:
 def _write_chat(reply: ChatReply, seconds: float, day: str) -> str:
     """Return a reply as a JSON list; new parts of the format go to its end."""
     taken = [reply.tokens_in, reply.tokens_out, reply.ended, day, round(seconds * 1000.0)]
-    return write_reply([reply.text, *taken, [astuple(call) for call in reply.calls], reply.reasoning])
+    return write_reply([reply.text, *taken, [astuple(call) for call in reply.calls], reply.reasoning, reply.served])
 
 
-_LATER = ("", 0, (), "")
-"""Defaults of the parts that older recordings lack: day, milliseconds, calls, reasoning."""
+_LATER = ("", 0, (), "", "")
+"""Defaults of the parts that older recordings lack: day, milliseconds, calls, reasoning, served."""
 
 
 def _read_chat(recorded: str, key: str) -> ChatReply:
     parts: list[Any] = json.loads(recorded)
     parts += _LATER[len(parts) - 4 :]
-    text, tokens_in, tokens_out, ended, day, milliseconds, calls, reasoning = parts
+    text, tokens_in, tokens_out, ended, day, milliseconds, calls, reasoning, served = parts
     made, seconds = tuple(ToolCall(*call) for call in calls), milliseconds / 1000.0
-    return ChatReply(text, tokens_in, tokens_out, ended, 0.0, 0, day, made, reasoning, seconds, key)
+    return ChatReply(text, tokens_in, tokens_out, ended, 0.0, 0, day, made, reasoning, seconds, key, served)
 
 
 ServiceT = TypeVar("ServiceT", bound=Backend)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.run.advice import GOVERNING
+from pipelines.run.advice import GOVERNING, is_same_model
 from schemas.reasons import STAGE_REASONS
 from tests.chaos.driving import SMALL, call_here, copy_workspace, list_settings, share_small_run
 
@@ -147,3 +147,16 @@ def test_every_setting_that_is_named_exists_and_governs_a_reason_of_its_stage() 
         for key in ", ".join(settings.values()).split(", "):
             section, name = key.split(".")
             assert name in type(getattr(config, section)).model_fields
+
+
+@pytest.mark.parametrize(
+    ("asked", "served", "same"),
+    [
+        ("gpt-5", "gpt-5-2026-08-07 fp_44709d6fcb", True),
+        ("qwen/qwen3-32b", "Qwen3-32B", True),
+        ("Qwen/Qwen3-32B", "Qwen/Qwen3-8B", False),
+        ("teacher", "mock", False),
+    ],
+)
+def test_another_model_than_was_asked_for_is_told_from_a_dated_or_shorter_name(asked, served, same):
+    assert is_same_model(asked, served) is same

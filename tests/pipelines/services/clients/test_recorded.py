@@ -1,5 +1,6 @@
 import asyncio
 import json
+import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +38,7 @@ from pipelines.services.protocols import (
     TextHit,
     ToolCall,
 )
+from pipelines.services.renewal import renewing
 from schemas.datasets import Picture
 from schemas.tasks import AnswerReply
 
@@ -230,6 +232,32 @@ def test_native_calls_and_the_reasoning_are_replayed(store):
     replies = [asyncio.run(RecordedChat(model, store).chat(REQUEST)) for _ in range(2)]
     assert replies[0] == replies[1] == replace(said, day="2026-01-02", seconds=1.25)
     assert model.asked == 1
+
+
+def test_who_replied_counts_when_it_is_asked_and_when_it_is_replayed(store):
+    class Dated(CountingModel):
+        async def chat(self, request):
+            return replace(await super().chat(request), served="model-2026-08-07 fp_1")
+
+    for cached in (0, 1):
+        with open_meter() as meter:
+            assert asyncio.run(RecordedChat(Dated(), store).chat(REQUEST)).served == "model-2026-08-07 fp_1"
+        assert (meter.usage.cached_calls, meter.usage.served) == (cached, {"model: model-2026-08-07 fp_1": 1})
+
+
+def test_inside_a_renewal_what_was_recorded_before_is_asked_again_once(store):
+    model = CountingModel()
+    recorded = RecordedChat(model, store)
+    asyncio.run(recorded.chat(REQUEST))
+    now = int(time.time())
+    with renewing(now - 60):
+        asyncio.run(recorded.chat(REQUEST))
+    assert model.asked == 1
+    with renewing(now + 1):
+        asyncio.run(recorded.chat(REQUEST))
+    assert (model.asked, store.count()) == (2, (2, 2))
+    asyncio.run(recorded.chat(REQUEST))
+    assert model.asked == 2
 
 
 def test_the_stopwatch_reads_the_same_whether_a_reply_was_asked_for_now_or_long_ago(store):
