@@ -184,6 +184,20 @@ class FetchedPicture(Nested):
     picture: Picture
 
 
+class Origin(Nested):
+    """Where a question from outside comes from, and under which terms."""
+
+    pool: str
+    row: str
+    """Its id there."""
+    entity: str
+    """What the picture shows, by a name or id that its file gives; empty where it gives none."""
+    licence: str
+    """Of the question; empty where nobody says."""
+    source: str
+    """Web address of the set."""
+
+
 class Grounding(Record):
     """A picture and a question about it. ``record_id`` is the question's id from here on."""
 
@@ -203,6 +217,8 @@ class Grounding(Record):
     """What an independent reader understood the text to ask; None for questions from outside."""
     screening: Screening | None = None
     """What it found that the text gives away; None for questions from outside."""
+    origin: Origin | None = None
+    """Of a question from outside, which has no proof (:data:`schemas.proofs.NO_PROOF`)."""
     fetched: tuple[FetchedPicture, ...] = ()
     """What was fetched for this question: pictures of the anchor, refused ones of its article too, and lead pictures of
     others of its type. Searches by picture in later stages know them."""
@@ -434,6 +450,8 @@ class Trajectory(Rollout):
     """Whether a student is trained on each step; false for failed calls and malformed turns."""
     tokens: int = 0
     """Length when trained on, pictures included: by the configured tokenizer, else an estimate from above."""
+    left_out: tuple[str, ...] = ()
+    """Checks that were not made, as they need the names of a path and the question has none."""
 
 
 Dataset = Literal["sft", "rl", "vqa"]

@@ -311,8 +311,10 @@ def _count_system(counter: TokenCounter, system: str) -> int:
 
 
 _ORDER: tuple[TrajectoryReason, ...] = get_args(TrajectoryReason)
-_ASKED_OF_ANSWERS = ("from-memory", "unsupported", "path-not-covered", "unseen-claim")
+_ASKED_OF_ANSWERS: tuple[TrajectoryReason, ...] = ("from-memory", "unsupported", "path-not-covered", "unseen-claim")
 """Checks of the way to an answer; a rollout without an answer skips them."""
+_ASKED_OF_PATHS: tuple[TrajectoryReason, ...] = ("memory-jump", "path-not-covered")
+"""Checks of the names of a path; a question from outside has none."""
 
 
 DEFAULTS = TrajectoriesConfig()
@@ -436,9 +438,16 @@ def _find_answer_faults(rollout: Rollout, judgement: Judgement | None) -> list[R
     return []
 
 
+def list_left_out(rules: TrajectoriesConfig, rollout: Rollout) -> tuple[TrajectoryReason, ...]:
+    """Return the checks among those the rules name that a rollout cannot be held to, as its question has no path."""
+    titles = (*rollout.path, *rollout.bridges)
+    return () if titles else tuple(name for name in _ASKED_OF_PATHS if name in rules.checks)
+
+
 def _run(case: _Case) -> list[tuple[TrajectoryReason, CheckResult]]:
     """Return the results of the checks that the rules name and that apply."""
-    left_out = set(_ASKED_OF_ANSWERS) if case.judgement is None else set()
+    left_out = set(list_left_out(case.rules, case.trail.rollout))
+    left_out |= set(_ASKED_OF_ANSWERS) if case.judgement is None else set()
     if case.judgement is not None and case.judgement.verdict == "incorrect":
         left_out.add("unsupported")
     asked = [name for name in _ORDER if name in case.rules.checks and name not in left_out]

@@ -18,8 +18,9 @@ import numpy as np
 from pipelines.errors import ConfigError
 from pipelines.graph.values import parse_spelled
 from pipelines.ids import digest_value
+from pipelines.names import fold_name
 from schemas.base import Record, Rejection
-from schemas.datasets import Enhancement, SearchNeed, Split
+from schemas.datasets import Enhancement, Origin, Picture, SearchNeed, Split
 from schemas.proofs import Proof
 from schemas.reasons import ReleaseReason
 
@@ -297,16 +298,18 @@ class Signature:
 
     record_id: str
     split: Split
-    anchor: int
-    """Page id of the entity the picture shows."""
-    answer_node: int
+    anchor: str
+    """Page id of the entity the picture shows; of a question without a path what the picture shows by its pool, else
+    the picture."""
+    answer_node: str
+    """Page id; empty without a path."""
     answer_key: str
     hops: tuple[str, ...]
     """Subject, relation and object of each hop."""
     edges: str
-    """Digest of the set of them."""
+    """Digest of the set of them; empty without a path."""
     fact: tuple[str, str]
-    """The answer node's title without its qualifier, and the answer as its page shows it."""
+    """The answer node's title without its qualifier, empty without a path, and the answer as its page shows it."""
     sha256: str
     """Content of the picture before it was degraded; empty for a question without one."""
     phash: str
@@ -314,6 +317,37 @@ class Signature:
     """Digest of the wording without names, types and values."""
     search_need: SearchNeed = ""
     """Which search its answer takes; empty where that was not measured."""
+
+
+class Pictured(Protocol):
+    """A question with its picture and where it comes from."""
+
+    @property
+    def proof(self) -> Proof:
+        """Its path, if it has one."""
+
+    @property
+    def origin(self) -> Origin | None:
+        """Its pool, if it has one."""
+
+    @property
+    def picture(self) -> Picture | None:
+        """As it is shown."""
+
+    @property
+    def original(self) -> Picture | None:
+        """Before it was degraded, where it was."""
+
+
+def name_anchor(row: Pictured) -> str:
+    """Return what splits keep apart as the thing in the picture: a page id, else an entity's name, else the picture."""
+    if row.proof.nodes:
+        return str(row.proof.nodes[0].page_id)
+    if row.origin is not None and row.origin.entity:
+        return f"entity:{fold_name(row.origin.entity)}"
+    # Degraded in two ways a picture is still one picture.
+    picture = row.original or row.picture
+    return f"picture:{picture.sha256}" if picture else ""
 
 
 def make_signature(row: Record) -> Signature:
@@ -324,19 +358,19 @@ def make_signature(row: Record) -> Signature:
     """
     if not isinstance(row, Enhancement):
         raise ConfigError(f"releases: the first input holds {type(row).__name__} rows; it takes Enhancement rows")
-    # Degraded in two ways a picture is still one picture.
     picture = row.original or row.picture
     edges = sorted({(hop.subject_id, hop.relation, hop.object_id) for hop in row.proof.hops})
+    nodes = row.proof.nodes
     hops = tuple(f"{subject} {relation} {value}" for subject, relation, value in edges)
     return Signature(
         record_id=row.record_id,
         split=row.split,
-        anchor=row.proof.nodes[0].page_id,
-        answer_node=row.proof.nodes[-1].page_id,
+        anchor=name_anchor(row),
+        answer_node=str(nodes[-1].page_id) if nodes else "",
         answer_key=row.answer.key,
         hops=hops,
-        edges=digest_value(edges),
-        fact=(row.proof.nodes[-1].title.partition(" (")[0], row.answer.surface),
+        edges=digest_value(edges) if nodes else "",
+        fact=(nodes[-1].title.partition(" (")[0] if nodes else "", row.answer.surface),
         sha256=picture.sha256 if picture else "",
         phash=picture.phash if picture else "",
         skeleton=digest_value(delexicalise(row)),
@@ -369,7 +403,7 @@ def _refuse(refused: dict[str, Rejection], signature: Signature, reason: Release
 
 def refuse_anchors(signatures: Iterable[Signature], cap: int) -> dict[str, Rejection]:
     """Refuse questions beyond the first ``cap`` of a split that share an anchor (research: D3)."""
-    return _refuse_beyond(signatures, cap, "anchor-over-used", lambda signature: {"anchor": str(signature.anchor)})
+    return _refuse_beyond(signatures, cap, "anchor-over-used", lambda signature: {"anchor": signature.anchor})
 
 
 def refuse_answers(signatures: Iterable[Signature], cap: int) -> dict[str, Rejection]:
@@ -381,7 +415,7 @@ def refuse_answers(signatures: Iterable[Signature], cap: int) -> dict[str, Rejec
         signatures,
         cap,
         "answer-over-used",
-        lambda signature: {"answer": signature.answer_key, "answer node": str(signature.answer_node)},
+        lambda signature: {"answer": signature.answer_key, "answer node": signature.answer_node},
     )
 
 
@@ -392,7 +426,7 @@ def _refuse_beyond(
     refused: dict[str, Rejection] = {}
     used: Counter[tuple[Split, str, str]] = Counter()
     for signature in signatures:
-        marks = [(signature.split, name, value) for name, value in read(signature).items()]
+        marks = [(signature.split, name, value) for name, value in read(signature).items() if value]
         over = [mark for mark in marks if used[mark] >= cap]
         if over:
             split, name, value = over[0]
@@ -467,10 +501,8 @@ def _find_duplicate(
 
 
 def _list_identities(signature: Signature) -> tuple[Identity, ...]:
-    return (
-        ("duplicate-question", "anchor and answer key", f"{signature.anchor}:{signature.answer_key}"),
-        ("duplicate-path", "edge set", signature.edges),
-    )
+    asked: Identity = ("duplicate-question", "anchor and answer key", f"{signature.anchor}:{signature.answer_key}")
+    return (asked, ("duplicate-path", "edge set", signature.edges)) if signature.edges else (asked,)
 
 
 def _list_marks(signature: Signature) -> list[str]:
@@ -489,11 +521,10 @@ def list_shared_values(signatures: Iterable[Signature]) -> dict[str, list[str]]:
         name: defaultdict(set) for name in ("anchor", "answer node", "answer key", "picture")
     }
     for signature in signatures:
-        values = (str(signature.anchor), str(signature.answer_node), signature.answer_key, signature.sha256)
+        values = (signature.anchor, signature.answer_node, signature.answer_key, signature.sha256)
         for seen, value in zip(splits.values(), values, strict=True):
             seen[value].add(signature.split)
-    splits["picture"].pop("", None)
-    return {name: sorted(value for value, of in seen.items() if len(of) > 1) for name, seen in splits.items()}
+    return {name: sorted(value for value, of in seen.items() if value and len(of) > 1) for name, seen in splits.items()}
 
 
 def refuse_shared(signatures: Iterable[Signature]) -> dict[str, Rejection]:
@@ -506,7 +537,8 @@ def refuse_shared(signatures: Iterable[Signature]) -> dict[str, Rejection]:
     refused: dict[str, Rejection] = {}
     owners: dict[tuple[str, str], Signature] = {}
     for signature in sorted(signatures, key=lambda each: (_RANKS[each.split], each.record_id)):
-        values = [("anchor", str(signature.anchor)), ("answer node", str(signature.answer_node))]
+        named = [("anchor", signature.anchor), ("answer node", signature.answer_node)]
+        values = [each for each in named if each[1]]
         values += [("answer key", signature.answer_key), *(("hop", hop) for hop in signature.hops)]
         values += [(mark.partition(":")[0], mark) for mark in _list_marks(signature)]
         met = (value for value in values if value in owners and owners[value].split != signature.split)

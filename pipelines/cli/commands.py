@@ -239,7 +239,7 @@ def verify_releases(
                 evaluator = make_evaluator(place, roles, reading.role)
                 pages = make_page_reader(place, roles, reading.role)
                 report = asyncio.run(read_anew(report, folder, evaluator, pages, reading.sample))
-            reporter.finish(f"{folder}: {report.verified:,} of {report.rows:,} rows hold")
+            reporter.finish(f"{folder}: {report.describe()}")
             reports.append(report)
         return reports
 

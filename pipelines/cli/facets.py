@@ -17,6 +17,7 @@ from schemas.datasets import (
     Difficulty,
     Enhancement,
     Grounding,
+    Origin,
     Picture,
     Question,
     ReleaseEntry,
@@ -76,6 +77,13 @@ def describe_picture(picture: Picture | None) -> str:
         return "none"
     size = f"{picture.width}x{picture.height}"
     return f"{picture.file}, {size}, {picture.author}, {picture.licence}, {picture.source_url}, {picture.sha256}"
+
+
+def describe_origin(origin: Origin) -> str:
+    """Return where a question without a proof comes from, and its licence."""
+    shown = f", shows {origin.entity}" if origin.entity else ""
+    licence = origin.licence or "licence unknown"
+    return f"no proof: row {origin.row} of the pool {origin.pool}{shown}, {licence}, {origin.source or 'no address'}"
 
 
 def describe_proof(proof: Proof) -> Lines:
@@ -195,7 +203,10 @@ def _describe_grounding(grounding: Grounding) -> Lines:
     yield "picture", describe_picture(grounding.picture)
     if grounding.depiction is not None:
         yield "chosen", describe_depiction(grounding.depiction)
-    yield from describe_proof(grounding.proof)
+    if grounding.origin is not None:
+        yield "from outside", describe_origin(grounding.origin)
+    if grounding.proof.nodes:
+        yield from describe_proof(grounding.proof)
 
 
 def _describe_difficulty(difficulty: Difficulty) -> Lines:

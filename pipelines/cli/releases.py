@@ -42,6 +42,7 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """Re-derive every answer of a release from corpus and proof alone; with no model, unless one is to read."""
     from pipelines.cli.commands import ReadingChoice, load_config, verify_releases
+    from pipelines.release.verify import describe_rows
     from pipelines.run.progress import make_reporter
 
     reading = ReadingChoice(load_config(recipe, config, set_ or []), read, sample) if read else None
@@ -56,8 +57,8 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
             for claim in report.claims:
                 emit(f"{report.dataset} claims: {claim}")
             told = "" if report.passed else f", NOT VERIFIED: {len(report.problems)} problems, named above"
-            emit(f"{report.dataset} {report.version}: {report.verified}/{report.rows}{told}")
-        emit(f"{sum(r.verified for r in reports)}/{sum(r.rows for r in reports)}")
+            emit(f"{report.dataset} {report.version}: {report.describe()}{told}")
+        emit(describe_rows(reports))
     if not passed:
         raise typer.Exit(1)
 

@@ -23,6 +23,7 @@ from pipelines.cli.facets import (
     describe_cell,
     describe_evidence,
     describe_hop,
+    describe_origin,
     describe_step,
     describe_thresholds,
     describe_trial,
@@ -189,7 +190,15 @@ def render_report(report: Report) -> str:
     """Return the page as HTML; the template escapes every value."""
     source = (resources.files("pipelines.cli") / "report.html.j2").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    functions = (describe_evidence, describe_hop, describe_step, describe_thresholds, list_near_misses, list_told)
+    functions = (
+        describe_evidence,
+        describe_origin,
+        describe_hop,
+        describe_step,
+        describe_thresholds,
+        list_near_misses,
+        list_told,
+    )
     environment.globals |= {function.__name__: function for function in functions}
     environment.globals |= {"describe_counts": _describe_counts, "list_difficulty": _list_difficulty}
     environment.globals |= {"shorten": lambda text: shorten_text(text, LONGEST_SHOWN), "UNCOUNTED": UNCOUNTED}
@@ -295,14 +304,16 @@ def _list_difficulty(question: Grounding) -> list[str]:
 
 
 def _make_distributions(questions: Sequence[Grounding]) -> tuple[Distribution, ...]:
+    proved = [question for question in questions if question.proof.nodes]
     made = (
-        _distribute("Hops", Counter(str(len(question.proof.hops)) for question in questions)),
+        _distribute("Hops", Counter(str(len(question.proof.hops)) for question in proved)),
         _distribute("Answer types", Counter(question.answer.type for question in questions)),
         _distribute("Splits", Counter(question.split for question in questions)),
+        _distribute("Pools", Counter(question.origin.pool for question in questions if question.origin)),
         _distribute("Domains", Counter(question.domain for question in questions)),
-        _distribute("Anchor types", Counter(question.proof.nodes[0].type for question in questions)),
+        _distribute("Anchor types", Counter(question.proof.nodes[0].type for question in proved)),
         _distribute("Relations", Counter(hop.relation for question in questions for hop in question.proof.hops)),
-        _distribute("Asked for", Counter(question.proof.answer_relation for question in questions)),
+        _distribute("Asked for", Counter(question.proof.answer_relation for question in proved)),
     )
     return tuple(distribution for distribution in made if distribution.values)
 

@@ -101,6 +101,25 @@ def type_answer(text: str, iso: str, relation: str) -> Answer | None:
     return _type_text(surface)
 
 
+_ASKS_WHEN = re.compile(r"\b(?:when|(?:what|which) (?:year|date|day|month))\b", re.IGNORECASE)
+
+
+def type_reference(question: str, text: str, aliases: Iterable[str] = ()) -> Answer | None:
+    """Return an answer from outside as a typed one, with other accepted forms as aliases; None as :func:`type_answer`.
+
+    Args:
+        question: decides whether a bare year is a date.
+        text: the answer.
+        aliases: as the file gives them, each as good as the answer.
+    """
+    answer = type_answer(text, "", "date" if _ASKS_WHEN.search(question) else "")
+    if answer is None:
+        return None
+    given = (" ".join(strip_invisible(alias).split()) for alias in aliases)
+    forms = dict.fromkeys((*answer.aliases, *given))
+    return answer.model_copy(update={"aliases": tuple(form for form in forms if form and form != answer.surface)})
+
+
 def count_tokens(text: str) -> int:
     """Return the number of white-space separated tokens (published bound: six)."""
     return len(text.split())

@@ -53,6 +53,8 @@ def make_query(corpus: Corpus, proof: Proof) -> Query:
 
 def make_question_id(text: str, sha256: str, answer: Answer, proof: Proof) -> str:
     """Return a final question's id: a digest of text, picture (its sha256 or empty), answer key and path."""
+    if not proof.nodes:
+        return make_record_id("q", [text, sha256, answer.key])
     path = [[hop.relation, node.page_id] for hop, node in zip(proof.hops, proof.nodes[1:], strict=False)]
     return make_record_id("q", [text, sha256, answer.key, proof.nodes[0].page_id, path, proof.answer_relation])
 

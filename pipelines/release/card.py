@@ -23,7 +23,7 @@ from pipelines.release.making import Example, make_chain
 from pipelines.release.manifest import ReleaseManifest, is_invented, list_inventions
 from pipelines.release.quality import Quality, Section, render_section
 from pipelines.release.rows import ReleaseRow, describe_columns, is_image
-from schemas.datasets import Dataset, Picture, Trajectory
+from schemas.datasets import Dataset, Origin, Picture, Trajectory
 from schemas.manifest import FileEntry
 from schemas.proofs import Evidence
 
@@ -42,7 +42,8 @@ class Credit:
     """One line of the attribution file."""
 
     kind: str
-    """``image``; ``page``: evidence of a proof; ``page-read``: shown in a trajectory, opened or quoted by a search."""
+    """``image``; ``page``: evidence of a proof; ``page-read``: shown in a trajectory, opened or quoted by a search;
+    ``question``: from outside."""
     title: str
     url: str
     author: str
@@ -66,8 +67,10 @@ def make_revision_url(base_url: str, title: str, revision: int) -> str:
 
 
 def list_evidence(example: Example) -> tuple[Evidence, ...]:
-    """Return the evidence of an example's hops and of its answer."""
+    """Return the evidence of an example's hops and of its answer; none of a question without a path."""
     proof = example.question.proof
+    if not proof.nodes:
+        return ()
     return (*(hop.evidence for hop in proof.hops), proof.answer_evidence)
 
 
@@ -91,6 +94,8 @@ def list_credits(example: Example, base_url: str, corpus: str, lenient: bool = F
     for evidence in list_evidence(example):
         url = make_revision_url(base_url, evidence.title, evidence.revision)
         yield credit_page("page", evidence.title, url, corpus)
+    if example.question.origin is not None:
+        yield credit_question(example.question.origin, lenient)
     for page in list_shown_pages(example.trajectory) if example.trajectory is not None else ():
         yield credit_shown(page, base_url, corpus, lenient)
 
@@ -111,6 +116,19 @@ def list_changes(example: Example) -> dict[str, str]:
     pictures = {image.id: image.picture for image in trajectory.images} if trajectory else {}
     told = {picture.sha256: changes.get(name, first) for name, picture in pictures.items()}
     return told | ({question.picture.sha256: first} if question.picture else {})
+
+
+def credit_question(origin: Origin, lenient: bool = False) -> Credit:
+    """Return the line of a question from outside.
+
+    Raises:
+        GateNotMet: if nobody says under which licence, and it may not be published so.
+    """
+    licence = origin.licence.strip() or UNKNOWN
+    if licence == UNKNOWN and not lenient:
+        whose = f"question {origin.row!r} of the pool {origin.pool}"
+        raise GateNotMet(f"attribution: {whose} has no licence; set the pool's, or releases.unknown_licences")
+    return Credit("question", origin.row, origin.source, origin.pool, licence, "", origin.source, UNCHANGED)
 
 
 def credit_picture(picture: Picture, changes: str, lenient: bool = False) -> Credit:
@@ -247,6 +265,7 @@ def render_card(prose: Prose, facts: CardFacts) -> str:
     card = environment.from_string(prose.template).render(
         prose=prose.parts,
         manifest=facts.manifest,
+        pools=facts.quality["pools"],
         inventions=list_inventions(facts.manifest),
         invented=is_invented(facts.manifest.base_url),
         commit=f", commit `{facts.manifest.git_commit}`" if facts.manifest.git_commit else "",
@@ -312,6 +331,7 @@ def _make_tables(facts: CardFacts) -> dict[str, str]:
         "proof counts",
         "difficulty",
         "standing",
+        "pools",
         "grounding",
         "enhancements",
     )

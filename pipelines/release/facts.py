@@ -79,12 +79,15 @@ class QuestionFacts:
     characters: int
     words: int
     aliases: int
-    hops: int
+    hops: str
+    """``none`` without a path."""
     proof: ProofFacts
     depiction: Depiction | None
     trial: Trial | None
     cells: tuple[CellFacts, ...]
     standing: str
+    pool: str
+    """Empty for a question made here."""
     alternatives: bool
     swapped: bool
     left_out: tuple[str, ...]
@@ -102,12 +105,13 @@ def read_question(question: Enhancement) -> QuestionFacts:
         characters=len(answer.surface),
         words=len(answer.surface.split()),
         aliases=len(answer.aliases),
-        hops=len(question.proof.hops),
+        hops=str(len(question.proof.hops)) if question.proof.nodes else "none",
         proof=_read_proof(question.proof),
         depiction=question.depiction,
         trial=question.trial,
         cells=tuple(map(_read_cell, question.cells)),
         standing=intern(question.standing),
+        pool=intern(question.origin.pool) if question.origin else "",
         alternatives=bool(question.alternatives),
         swapped=bool(question.swapped_with),
         left_out=tuple(map(intern, question.left_out)),
@@ -122,7 +126,7 @@ def _read_cell(cell: Cell) -> CellFacts:
 def _read_proof(proof: Proof) -> ProofFacts:
     hops = (f"<-{hop.relation}" if hop.backward else hop.relation for hop in proof.hops)
     return ProofFacts(
-        relations=tuple(map(intern, (*hops, proof.answer_relation))),
+        relations=tuple(map(intern, (*hops, proof.answer_relation))) if proof.nodes else (),
         asked=intern(proof.answer_relation),
         nodes=tuple(NodeFacts(intern(node.role), node.page_id, intern(node.type)) for node in proof.nodes),
         counts=tuple(CountFacts(intern(each.name), each.node, each.value, each.capped) for each in proof.counts),

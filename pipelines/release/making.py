@@ -86,7 +86,7 @@ class Example:
         return tuple(found.thumbnail for found in self.question.found if found.thumbnail)
 
 
-COPIED = ("stop_reason", "verdict", "loss", "supports", "tokens", "snapshot", "day")
+COPIED = ("stop_reason", "verdict", "loss", "supports", "tokens", "snapshot", "day", "left_out")
 TRANSCRIPT = ("id", "images", "messages", "tools", "dialect", *COPIED)
 """The columns of an SFT row that are the trajectory's; the rest follows from the proof."""
 
@@ -193,7 +193,7 @@ def make_vqa_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> VqaRow:
         answer_type=proof.answer.type,
         answer_aliases=proof.answer.aliases,
         hops=len(proof.proof.hops),
-        anchor_type=proof.proof.nodes[0].type,
+        anchor_type=proof.proof.nodes[0].type if proof.proof.nodes else "",
         domain=proof.domain,
         chain=make_chain(proof),
         r_chain=list_counts(proof.proof, "chain"),
@@ -202,6 +202,7 @@ def make_vqa_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> VqaRow:
         difficulty=proof.difficulty,
         search_need=proof.search_need,
         standing=proof.standing,
+        pool=proof.origin.pool if proof.origin else "",
         ease=proof.depiction.ease if proof.depiction else "",
         degradation=proof.trial.degradation if proof.trial else "",
         repair=proof.trial.repair if proof.trial else "",
@@ -214,8 +215,10 @@ def list_counts(proof: Proof, name: str) -> tuple[int, ...]:
 
 
 def make_chain(question: Enhancement | ProofRow) -> tuple[ChainLink, ...]:
-    """Return the path's hops by title; the last link is the attribute that the question asks for."""
+    """Return the path's hops by title; the last link is the attribute asked for. Without a path there is none."""
     proof = question.proof
+    if not proof.nodes:
+        return ()
     titles = {node.page_id: node.title for node in proof.nodes}
     links = [(hop.relation, titles[hop.subject_id], titles[hop.object_id]) for hop in proof.hops]
     links.append((proof.answer_relation, proof.nodes[-1].title, question.answer.surface))

@@ -262,6 +262,12 @@ def measure_standing(questions: Sequence[QuestionFacts]) -> Table:
     return {name: {"rows": counts[name], "share": share(counts[name], len(questions))} for name in sorted(counts)}
 
 
+def measure_pools(questions: Sequence[QuestionFacts]) -> Table:
+    """Return rows and shares of all rows by the pool that they are of; those made here are of none."""
+    pools = Counter(question.pool for question in questions if question.pool)
+    return {pool: {"rows": pools[pool], "share": share(pools[pool], len(questions))} for pool in sorted(pools)}
+
+
 TOP = 10
 DUPLICATES = ("duplicate-question", "duplicate-path", "duplicate-picture")
 DEPICTS = {None: "not stated", True: "yes", False: "no"}
@@ -344,10 +350,10 @@ def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], contex
         **_describe_origin(context),
         "splits": {name: _describe_split(facts.splits[name]) for name in sorted(facts.splits)},
         "overlap": {name: len(found) for name, found in list_shared_values(signatures).items()},
-        "hops": count_values(str(question.hops) for question in own),
+        "hops": count_values(question.hops for question in own),
         "answer types": count_values(question.answer_type for question in own),
         "domains": count_values(question.domain for question in own),
-        "anchor types": count_values(question.proof.nodes[0].type for question in own),
+        "anchor types": count_values(question.proof.nodes[0].type for question in own if question.proof.nodes),
         "answers": measure_answers(own),
         "proof counts": measure_counts(own),
         "proof": measure_proofs(own),
@@ -358,6 +364,7 @@ def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], contex
         "duplicates": {**dict.fromkeys(DUPLICATES, 0), **count_duplicates(question.signature for question in own)},
         "difficulty": measure_difficulty(own),
         "standing": measure_standing(own),
+        "pools": measure_pools(own),
         "pictures": {
             "shorter side, pixels": describe_numbers([each.side for each in pictures]),
             "pictures a row": describe_numbers(facts.shown),

@@ -28,6 +28,7 @@ from schemas.datasets import (
     Dataset,
     Depiction,
     Ease,
+    Origin,
     Picture,
     SearchNeed,
     Standing,
@@ -178,6 +179,8 @@ class SftRow(Nested):
     """Date of the corpus that the tools searched; empty for live tools."""
     day: str
     """Latest day of a reply of a model or a live tool; empty where all replies are scripted or local."""
+    left_out: tuple[str, ...] = ()
+    """Checks that were not made, as the question has no path whose names they need."""
 
 
 class RewardModel(Nested):
@@ -260,6 +263,8 @@ class VqaRow(Nested):
     """How the picture was degraded; empty where it was not."""
     repair: str = ""
     """The tool that repairs it."""
+    pool: str = ""
+    """The set from outside that the question is of; empty where it was made here."""
 
 
 class ProofRow(Nested):
@@ -285,10 +290,12 @@ class ProofRow(Nested):
     """The picture before it was degraded, where it was."""
     trial: Trial | None = None
     """How it was degraded, and what showed that the repair restores it."""
-    reading: Reading
-    """What an independent reader understood the text to ask."""
-    screening: Screening
-    """What it found that the text gives away: nothing."""
+    reading: Reading | None
+    """What an independent reader understood the text to ask; None for a question from outside."""
+    screening: Screening | None
+    """What it found that the text gives away: nothing; None for a question from outside."""
+    origin: Origin | None = None
+    """Where a question from outside comes from; one with a proof has none."""
 
 
 ReleaseRow = SftRow | RlRow | VqaRow

@@ -31,18 +31,19 @@ from pipelines.agent.transcript import BadTurn, Turn, parse_turn, read_observati
 from pipelines.checks.answers import check_named
 from pipelines.checks.descriptors import check_spoken
 from pipelines.checks.examination import Claim, check_picture_names, list_hidden_checks
-from pipelines.checks.leakage import list_type_words
+from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.legibility import check_readable
 from pipelines.checks.pictures import check_licence
 from pipelines.checks.proofs import find_problems
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator, compare_reading, judge_screening
 from pipelines.checks.rollouts import fold_words, locate_form, locate_value
+from pipelines.checks.sets import name_anchor
 from pipelines.checks.verdicts import Check, run_checks
 from pipelines.corpus.images import find_page_images
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet, RecordFailed
-from pipelines.graph.answers import compare_answers
+from pipelines.graph.answers import compare_answers, type_reference
 from pipelines.graph.proofs import list_names, make_question_id
 from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.ids import draw_unit
@@ -69,7 +70,7 @@ from pipelines.release.rows import (
 from schemas.base import derive_schema
 from schemas.corpus import CorpusImage
 from schemas.datasets import CandidateSource, Dataset, Picture, Support, Trial
-from schemas.proofs import Answer
+from schemas.proofs import NO_PROOF, Answer, Reading, Screening
 
 _SAID = ("author", "licence", "licence_url", "source_url")
 """What a picture keeps of its source, however it was scaled."""
@@ -236,6 +237,8 @@ def find_transcript_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
     yield from _find_turn_problems(turns, shown)
     yield from _find_flag_problems(row, shown)
     yield from _find_support_problems(proof, row, shown, turns[-1].answer)
+    if row.left_out and proof.proof.nodes:
+        yield f"left_out: {shorten(row.left_out)} were not checked, and the question has a path"
     if compare_answers(turns[-1].answer, proof.answer) != "correct":
         yield f"messages: the last answer is {turns[-1].answer!r}, the proof's is {proof.answer.surface!r}"
 
@@ -261,7 +264,7 @@ def _find_tool_problems(row: SftRow, dialect: Dialect, turns: Sequence[Turn]) ->
 
 
 def _find_date_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
-    if row.snapshot not in ("", proof.proof.snapshot):
+    if proof.proof.nodes and row.snapshot not in ("", proof.proof.snapshot):
         yield f"snapshot: the row's tools searched {shorten(row.snapshot)}, its proof is of {proof.proof.snapshot}"
     if row.day and DAY.fullmatch(row.day) is None:
         yield f"day: {shorten(row.day)} is not a date such as 2026-11-22"
@@ -330,7 +333,11 @@ def _divides(text: str, place: int) -> bool:
 def find_question_problems(ground: Indexes, proof: ProofRow) -> list[str]:
     """Return the problems of a question: of its query, text, picture and id."""
     corpus = ground.corpus
+    if not proof.proof.nodes:
+        return list(find_outside_problems(proof))
     problems = find_problems(ground, Claim(proof.text, proof.answer, proof.proof))
+    if proof.origin is not None or proof.reading is None or proof.screening is None:
+        problems.append("proof: a question with a path has a reading and a screening, and is of no pool")
     if problems:
         return problems
     (anchor,) = locate_nodes(corpus, proof.proof.nodes[:1])
@@ -338,17 +345,47 @@ def find_question_problems(ground: Indexes, proof: ProofRow) -> list[str]:
     if proof.domain != page.domain:
         problems.append(f"domain: {page.title} is of {page.domain}, the proof says {proof.domain}")
     problems += find_picture_problems(ground, anchor, proof)
-    read = compare_reading(corpus, proof.text, proof.reading, proof.proof, proof.answer)
-    screened = judge_screening(ground, proof.text, proof.reading, proof.screening, proof.proof, proof.answer)
+    problems += _find_read_problems(ground, proof)
+    problems += _find_wording_problems(ground, proof)
+    return [*problems, *find_id_problems(proof)]
+
+
+def _find_read_problems(ground: Indexes, row: ProofRow) -> Iterator[str]:
+    if row.reading is None or row.screening is None:
+        return
+    read = compare_reading(ground.corpus, row.text, row.reading, row.proof, row.answer)
+    screened = judge_screening(ground, row.text, row.reading, row.screening, row.proof, row.answer)
     for what, result in (("reading", read), ("screening", screened)):
         if not result.passed:
-            problems.append(f"{what}: {result.detail}")
-    problems += _find_wording_problems(ground, proof)
-    sha256 = proof.picture.sha256 if proof.picture else ""
-    wanted = make_question_id(proof.text, sha256, proof.answer, proof.proof)
-    if proof.record_id != wanted:
-        problems.append(f"id: the question's id is {wanted}, the proof says {proof.record_id}")
-    return problems
+            yield f"{what}: {result.detail}"
+
+
+def find_id_problems(row: ProofRow) -> Iterator[str]:
+    """Yield the problem of a question whose id does not follow from its text, picture, answer and path."""
+    wanted = make_question_id(row.text, row.picture.sha256 if row.picture else "", row.answer, row.proof)
+    if row.record_id != wanted:
+        yield f"id: the question's id is {wanted}, the proof says {row.record_id}"
+
+
+def find_outside_problems(row: ProofRow) -> Iterator[str]:
+    """Yield what is wrong with a question that has no path, as far as it can be told without one.
+
+    It says where it comes from, claims no proof, does not hold its answer, and was solved if it says so.
+    """
+    if row.proof != NO_PROOF or row.reading is not None or row.screening is not None or row.depiction is not None:
+        yield "proof: a question without a path has no part of a proof"
+    if row.origin is None or not row.origin.pool:
+        yield "proof: it has no path, and names no pool that it comes from"
+    solved = any(cell.correct for cell in row.difficulty if not cell.condition.startswith("swapped"))
+    if row.standing != ("solved" if solved else "unproved"):
+        yield f"standing: it is said to be {row.standing}; attempts solved it: {'yes' if solved else 'no'}"
+    told = check_answer(row.text, row.answer)
+    if not told.passed:
+        yield f"text: {told.code}: {told.detail}"
+    if type_reference(row.text, row.answer.surface, row.answer.aliases) != row.answer:
+        yield f"answer: {shorten(row.answer.surface)} is typed otherwise"
+    yield from _find_degradation_problems(row)
+    yield from find_id_problems(row)
 
 
 def _find_wording_problems(ground: Indexes, row: ProofRow) -> Iterator[str]:
@@ -452,15 +489,35 @@ class VerifyReport:
     dataset: str
     version: str
     rows: int
+    """Those with a proof."""
     verified: int
     problems: tuple[Problem, ...]
     claims: tuple[str, ...] = ()
     """What the proofs demanded, in words: a release made under weak thresholds verifies and says so."""
+    unproved: int = 0
+    """Rows from outside, which have no proof."""
+    held: int = 0
+    """Those of them in which all holds that can be told without one."""
 
     @property
     def passed(self) -> bool:
         """Whether every row and every file holds, and there was at least one row."""
-        return self.rows > 0 and self.verified == self.rows and not self.problems
+        whole = self.verified == self.rows and self.held == self.unproved
+        return self.rows + self.unproved > 0 and whole and not self.problems
+
+    def describe(self) -> str:
+        """Return how many rows verify; those without a proof are told apart."""
+        return describe_rows([self])
+
+
+def describe_rows(reports: Sequence[VerifyReport]) -> str:
+    """Return ``41/41``, and of rows without a proof how many there are: they are never counted as proved."""
+    count = f"{sum(each.verified for each in reports)}/{sum(each.rows for each in reports)}"
+    unproved, held = sum(each.unproved for each in reports), sum(each.held for each in reports)
+    if not unproved:
+        return count
+    wrong = f", {unproved - held} of them with problems" if held < unproved else ""
+    return f"{count} proved rows verify; {unproved} rows are from outside and have no proof{wrong}"
 
 
 RawRow = tuple[str, int, Mapping[str, Any]]
@@ -497,24 +554,28 @@ def verify_release(folder: Path, ground: Indexes, advance: Callable[[int], None]
         check_release_files(folder)
     except GateNotMet as error:
         problems.insert(0, Problem("files", str(error)))
-    rows = verified = 0
+    rows, verified = Counter[bool](), Counter[bool]()
     ledger = Ledger()
     try:
         proofs, found = _read_proofs(folder)
         problems += found
         for raw in _read_rows(folder / "data"):
-            rows += 1
             whats = _check_row(manifest.dataset, raw, proofs, ledger, ground)
             problems += [Problem(str(raw[2].get("id")), what) for what in whats]
-            verified += not whats
-            advance(rows)
+            proof = proofs.get(_name_question(manifest.dataset, raw))
+            # A row whose proof is missing is none that is from outside: it counts as one that does not verify.
+            proved = proof is None or bool(proof.proof.nodes)
+            rows[proved] += 1
+            verified[proved] += not whats
+            advance(rows.total())
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise CorruptInput(f"release {folder}: a Parquet file cannot be read as {manifest.dataset}: {error}") from error
     problems += _check_together(proofs, ledger)
-    if rows != manifest.rows:
-        problems.append(Problem("manifest.json", f"it says {manifest.rows} rows, the files hold {rows}"))
+    if rows.total() != manifest.rows:
+        problems.append(Problem("manifest.json", f"it says {manifest.rows} rows, the files hold {rows.total()}"))
     claims = tuple(sorted({describe_claim(proof) for proof in proofs.values()}))
-    return VerifyReport(manifest.dataset, manifest.version, rows, verified, tuple(problems), claims)
+    told, counts = tuple(problems), (rows[False], verified[False])
+    return VerifyReport(manifest.dataset, manifest.version, rows[True], verified[True], told, claims, *counts)
 
 
 async def read_anew(
@@ -535,7 +596,9 @@ async def read_anew(
         ServiceError: if the model is unavailable.
     """
     proofs, _ = _read_proofs(folder)
-    drawn = sorted(proofs.values(), key=lambda row: draw_unit("read", row.record_id))[: most or None]
+    drawn = sorted(
+        (row for row in proofs.values() if row.proof.nodes), key=lambda row: draw_unit("read", row.record_id)
+    )[: most or None]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_read_row(evaluator, pages, row)) for row in drawn]
     found = tuple(problem for task in tasks if (problem := task.result()))
@@ -553,8 +616,11 @@ async def _read_row(evaluator: Evaluator, pages: ProseReader, row: ProofRow) -> 
 
 
 def describe_claim(row: ProofRow) -> str:
-    """Return in words what a proof's thresholds and switches demanded."""
+    """Return in words what a proof's thresholds and switches demanded; of a question without one its origin."""
     proof, least = row.proof, row.proof.thresholds
+    if not proof.nodes:
+        origin = row.origin
+        return f"no proof: from the pool {origin.pool}, {origin.licence or 'licence unknown'}" if origin else "no proof"
     agreement = {
         "required": "a sentence says the answer too",
         "uncontradicted": "no sentence says another answer",
@@ -588,8 +654,8 @@ def describe_claim(row: ProofRow) -> str:
             "one entity fits every hidden node given the chain",
             f"at least {least.alone_first} the first and {least.alone} the others without it",
             *(demanded if holds else dropped for holds, demanded, dropped in choices),
-            f"words read back by {_name_reader(row.reading.reader)}",
-            f"what they give away, and what else a search finds for a step, by {_name_reader(row.screening.reader)}",
+            f"words read back by {_name_reader(row.reading)}",
+            f"what they give away, and what else a search finds for a step, by {_name_reader(row.screening)}",
         )
     )
 
@@ -640,7 +706,7 @@ def _check_row(
 ) -> list[str]:
     split, index, values = raw
     ledger.ids[str(values.get("id"))] += 1
-    question = str(values.get("question_id" if dataset == "sft" else "id"))
+    question = _name_question(dataset, raw)
     ledger.questions.add(question)
     proof = proofs.get(question)
     if proof is None:
@@ -659,6 +725,10 @@ def _check_row(
     return problems
 
 
+def _name_question(dataset: Dataset, raw: RawRow) -> str:
+    return str(raw[2].get("question_id" if dataset == "sft" else "id"))
+
+
 def _check_together(proofs: Mapping[str, ProofRow], ledger: Ledger) -> Iterator[Problem]:
     """Check the rows together: each row once, each proof used, one set of tools and thresholds, splits apart."""
     for row, times in ledger.ids.items():
@@ -672,7 +742,7 @@ def _check_together(proofs: Mapping[str, ProofRow], ledger: Ledger) -> Iterator[
         )
     rules = {
         (proof.thresholds, proof.shortcuts_checked, proof.hub_in_degree, proof.compared_snapshot)
-        for proof in (row.proof for row in proofs.values())
+        for proof in (row.proof for row in proofs.values() if row.proof.nodes)
     }
     if len(rules) > 1:
         yield Problem("proofs", f"thresholds: questions were accepted by {len(rules)} sets of them; there must be one")
@@ -684,11 +754,10 @@ def _check_splits(proofs: Mapping[str, ProofRow]) -> Iterator[Problem]:
     splits: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     asked: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for question, row in proofs.items():
-        if not row.proof.nodes:
-            continue
-        anchor = str(row.proof.nodes[0].page_id)
+        anchor = name_anchor(row)
         splits["anchor", anchor].add(row.split)
-        splits["answer node", str(row.proof.nodes[-1].page_id)].add(row.split)
+        for node in row.proof.nodes[-1:]:
+            splits["answer node", str(node.page_id)].add(row.split)
         splits["answer key", row.answer.key].add(row.split)
         for hop in row.proof.hops:
             splits["hop", f"{hop.subject_id} {hop.relation} {hop.object_id}"].add(row.split)
@@ -704,5 +773,5 @@ def _check_splits(proofs: Mapping[str, ProofRow]) -> Iterator[Problem]:
             yield Problem(same[-1], f"rows: it asks the same of the same anchor as {same[0]}")
 
 
-def _name_reader(identity: str) -> str:
-    return identity.partition(":")[0]
+def _name_reader(read: Reading | Screening | None) -> str:
+    return read.reader.partition(":")[0] if read else "nobody"

@@ -154,7 +154,7 @@ class MeasuredDifficulty:
 
     async def _rate(self, record: Grounding) -> Depiction | None:
         """Return the depiction with the ease that could not be rated before all pictures were fetched."""
-        if self.rater is None or record.depiction is None or record.picture is None:
+        if self.rater is None or record.depiction is None or record.picture is None or not record.proof.nodes:
             return record.depiction
         ease, small = await self.rater.rate(record.picture, record.proof.nodes[0].title)
         return record.depiction.model_copy(update={"ease": ease, "ease_at_training": small})
@@ -221,7 +221,8 @@ class MeasuredDifficulty:
         solver = Solver(step.role, self.solvers[step.role], self.jury)
         series = Series(step, len(exhibits))
         # What is attempted after the label is known is measured and decides nothing.
-        watched = self.contest is not None and not course.need and _shows_truth(course.record, exhibits[0])
+        contested = self.contest is not None and bool(course.record.proof.nodes)
+        watched = contested and not course.need and _shows_truth(course.record, exhibits[0])
         # Without an early stop all are made at once, so that one batch holds them.
         ended = [] if self.settings.early_stop else await _attempt_at_once(solver, course.record, exhibits)
         for sample, exhibit in enumerate(exhibits):
@@ -240,9 +241,10 @@ class MeasuredDifficulty:
 
     def _hold_against_corpus(self, course: QuestionCourse) -> tuple[Alternative, ...] | Rejection:
         """Return the repeated wrong answers if the corpus refutes all of them, else the rejection by the first."""
-        if self.contest is None:
-            return ()
         record, refuted = course.record, []
+        # Without a path there is nothing in the corpus to hold an answer against.
+        if self.contest is None or not record.proof.nodes:
+            return ()
         given = [text for series in course.measured for text in series.wrong]
         for repeat in find_repeats(given, record.answer.type):
             result = self.contest(record.proof, record.answer, repeat.text)

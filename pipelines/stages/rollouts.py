@@ -110,14 +110,17 @@ def _refuse_failed(rollouts: Sequence[Rollout]) -> Sequence[Rollout]:
 
 
 def make_oracle(question: Enhancement, attempt: int) -> TeacherOracle:
-    """Return the proof as a plan for scripted teachers; the answer node is the last hop's object."""
+    """Return the proof as a plan for scripted teachers; the answer node is the last hop's object.
+
+    Without a proof the plan ends at what the picture shows, where that is known.
+    """
     (wrong,) = make_decoys(question.answer, 1)
-    proof = question.proof
+    proof, origin = question.proof, question.origin
     titles = {node.page_id: node.title for node in proof.nodes}
     return TeacherOracle(
         question_id=question.record_id,
         attempt=attempt,
-        anchor_title=proof.nodes[0].title,
+        anchor_title=proof.nodes[0].title if proof.nodes else origin.entity if origin else "",
         hops=tuple(
             TeacherHop(relation=hop.relation, clause=hop.clause, object_title=titles[hop.object_id])
             for hop in proof.hops

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipelines.agent.acceptance import Assessment, Cascade
-from pipelines.agent.cascade import RolloutFault
+from pipelines.agent.cascade import RolloutFault, list_left_out
 from pipelines.agent.judging import UnscoredWatch
 from pipelines.checks.rollouts import list_loss
 from schemas.base import Record, Rejection
@@ -23,7 +23,7 @@ class Trajectories:
 
     cascade: Cascade = field(default_factory=Cascade)
     name: str = "trajectories"
-    version: int = 4
+    version: int = 5
     input: ClassVar[type[Record]] = Rollout
     output: ClassVar[type[Record]] = Trajectory
 
@@ -52,10 +52,12 @@ class Trajectories:
             ServiceError: if a judge is away.
         """
         found = await self.cascade.assess(record)
-        return (_accept(record, found),) if found.accepted else _reject(record.record_id, found.faults)
+        if not found.accepted:
+            return _reject(record.record_id, found.faults)
+        return (_accept(record, found, list_left_out(self.cascade.rules, record)),)
 
 
-def _accept(rollout: Rollout, found: Assessment) -> Trajectory:
+def _accept(rollout: Rollout, found: Assessment, left_out: tuple[str, ...]) -> Trajectory:
     return Trajectory(
         **dict(rollout),
         verdict=found.judgement.verdict,
@@ -64,6 +66,7 @@ def _accept(rollout: Rollout, found: Assessment) -> Trajectory:
         process=None if found.marks is None else found.marks.process,
         loss=list_loss(rollout.steps),
         tokens=found.examination.tokens,
+        left_out=left_out,
     )
 
 

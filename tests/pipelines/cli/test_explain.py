@@ -6,7 +6,8 @@ from rich.console import Console
 from pipelines.cli.explain import explain_record, list_chain, render_explanation, trace_line
 from pipelines.cli.facets import describe_proof, describe_record, list_near_misses
 from pipelines.errors import ConfigError
-from schemas.datasets import Alternative
+from schemas.datasets import Alternative, Origin
+from schemas.proofs import NO_PROOF
 from tests.pipelines.cli.injected import REFUTED, make_injected, make_rewrite
 from tests.pipelines.release.builders import make_question
 
@@ -56,6 +57,15 @@ def test_the_explanation_shows_evidence_picture_and_difficulty(workspace):
     text = render(explain_record(workspace, QUESTION))
     assert "1 of 8 correct" in text
     assert "Mira Tolland" in text
+
+
+def test_a_question_from_outside_is_explained_by_where_it_comes_from():
+    origin = Origin(pool="elsewhere", row="17", entity="", licence="", source="https://pool.example/")
+    asked = make_question(1, None, proof=NO_PROOF, origin=origin, reading=None, screening=None, standing="unproved")
+    assert list_chain(asked) == []
+    told = dict(describe_record(asked))
+    assert told["from outside"] == "no proof: row 17 of the pool elsewhere, licence unknown, https://pool.example/"
+    assert "asks for" not in told
 
 
 def test_a_measured_question_is_described_with_what_was_attempted_and_what_it_needs():

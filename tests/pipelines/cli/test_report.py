@@ -20,7 +20,8 @@ from pipelines.errors import ConfigError
 from pipelines.pictures import PictureStore
 from pipelines.run.workspace import Workspace
 from schemas.base import Failure, Rejection
-from schemas.datasets import Alternative, Difficulty, Enhancement, ReleaseEntry, Rewrite, Rollout, Trajectory
+from schemas.datasets import Alternative, Difficulty, Enhancement, Origin, ReleaseEntry, Rewrite, Rollout, Trajectory
+from schemas.proofs import NO_PROOF
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.agent.trail import SOURCE
 from tests.pipelines.cli.conftest import FakeStage, write_stage
@@ -109,6 +110,15 @@ def test_attempts_are_shown_and_no_empty_table(tmp_path):
         assert text in page
     for text in ("Proof: what is told", "Confirmed by", "Degraded pictures", "Rollouts"):
         assert text not in page
+
+
+def test_a_question_from_outside_is_shown_without_a_chain(tmp_path):
+    origin = Origin(pool="<b>elsewhere", row="17", entity="", licence="CC0", source="https://pool.example/")
+    asked = make_question(1, None, proof=NO_PROOF, origin=origin, reading=None, screening=None, standing="unproved")
+    write_rows(tmp_path, difficulty=(Difficulty, [asked]))
+    page = render(tmp_path)
+    assert "no proof: row 17 of the pool &lt;b&gt;elsewhere, CC0, https://pool.example/" in page
+    assert "-&gt;" not in page
 
 
 def test_hostile_text_is_shown_as_text(tmp_path):

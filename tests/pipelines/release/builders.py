@@ -130,6 +130,8 @@ def make_question(number: int, picture: Picture | None, split: str = "sft", **ch
         "standing": "solved",
     }
     asked = Enhancement(**(values | changes))
+    if not asked.proof.nodes:
+        return asked
     read = {
         "reading": read_rightly(asked.text, asked.proof, asked.answer),
         "screening": screen_rightly(asked.text, asked.proof, asked.answer),
