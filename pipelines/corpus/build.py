@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipelines.checksums import write_checksums
+from pipelines.corpus.boxes import needs_survey
 from pipelines.corpus.commons import write_images
 from pipelines.corpus.dump import Site, list_parts, plan_ranges, read_site, strip_qualifier
 from pipelines.corpus.kinds import find_domain, name_class_kind
@@ -44,7 +45,7 @@ from pipelines.corpus.manifest import (
 from pipelines.corpus.numbering import CYCLE, DANGLING, NumberedPart, Numbering, number_pages, write_titles
 from pipelines.corpus.passages import write_passages
 from pipelines.corpus.properties import SideProperties, collect_side_properties
-from pipelines.corpus.scan import Part, RangeJob, scan_ranges
+from pipelines.corpus.scan import Part, RangeJob, scan_ranges, survey_ranges
 from pipelines.corpus.statements import write_statements
 from pipelines.corpus.tables import (
     ALIASES,
@@ -311,6 +312,9 @@ def build_corpus(
     build = _Build(dumps, out, read_site(dumps[0]), find_side_files(dump), progress, workers)
     unfinished, jobs = build.plan_jobs(range_bytes)
     try:
+        if needs_survey(build.site):
+            with build.phase("templates") as report:
+                jobs = survey_ranges(jobs, workers, report)
         with build.phase("pages") as report:
             parts = scan_ranges(jobs, workers, report)
     except ConfigError:  # the dump is damaged: what was read of it is of no use
