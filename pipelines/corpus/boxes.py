@@ -47,7 +47,7 @@ MOST_NAMES, LONGEST_NAME = 200, 60
 """Named values of one use that are counted, and characters of their names: a dump is hostile."""
 
 _HEADING = re.compile(r"^==", re.MULTILINE)
-_NAME = re.compile(r"\{\{[\s_]*+([^{}|<>\[\]#]+?)[\s_]*(?=\||\}\}|$)")
+_NAME = re.compile(r"\{\{[\s_]*+([^{}|<>\[\]#]+?)[\s_]*(?=\||\}\}|<!--)")
 _TOKEN = re.compile(r"\[\[|\{\{|\]\]|\}\}|\|")
 _NOT_RUNNING = re.compile(r"\[\[[^\[\]|]*:(?:[^\[\]]|\[\[[^\[\]]*\]\])*\]\]|<[^<>]*>|__\w+__|^[:*#].*$", re.MULTILINE)
 _FILE = re.compile(r"[^\[\]|{}<>=\n]{1,240}\.(?:jpe?g|png|svg|gif|tiff?|webp)\b", re.IGNORECASE)
@@ -117,7 +117,12 @@ def find_magic_word(text: str) -> bool:
 
     Source: Extension:Disambiguator, ``Disambiguator.i18n.magic.php``.
     """
-    return "__" in text and any(word in text for word in split_names(read_data("wikis")["disambiguations"]))
+    return "__" in text and _compile_magic_word().search(text) is not None
+
+
+@cache
+def _compile_magic_word() -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, split_names(read_data("wikis")["disambiguations"]))))
 
 
 def _end_lead(text: str) -> int:
@@ -140,14 +145,15 @@ class Usage:
     """With two files under names that differ in a number."""
     told: int = 0
     """Values that say something, in all."""
-    keys: Counter[str] = field(default_factory=Counter)
+    keys: dict[str, int] = field(default_factory=dict)
     """Uses of each parameter, empty ones included, the number at its end left out."""
 
     def add(self, other: "Usage") -> None:
         """Add the uses of another name of the template, or of another range."""
         for name in ("articles", "opening", "positional", "pictured", "galleries", "told"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.keys.update(other.keys)
+        for key, count in other.keys.items():
+            self.keys[key] = self.keys.get(key, 0) + count
 
     def looks_like_infobox(self) -> bool:
         """Say whether the shape is an infobox's."""
@@ -160,7 +166,7 @@ class Usage:
             and self.positional <= MOST_POSITIONAL * uses
             and self.galleries < MOST_GALLERIES * uses
             and len(own) >= LEAST_COMMON
-            and sum(own) >= LEAST_OVERLAP * self.keys.total()
+            and sum(own) >= LEAST_OVERLAP * sum(self.keys.values())
             and self.told >= (LEAST_TOLD_PICTURED if pictured else LEAST_TOLD) * uses
         )
 
@@ -204,7 +210,7 @@ class Survey:
     def load(cls, source: str) -> "Survey":
         """Read what :meth:`dump` returned."""
         body = json.loads(source)
-        usages = {name: Usage(**use | {"keys": Counter(use["keys"])}) for name, use in body.pop("usages").items()}
+        usages = {name: Usage(**use) for name, use in body.pop("usages").items()}
         pages = {name: TemplatePage(**page) for name, page in body.pop("pages").items()}
         return cls(usages, pages, **body)
 
@@ -248,7 +254,7 @@ def list_usages(text: str, prefixes: frozenset[str]) -> Iterator[tuple[str, Usag
 
 
 def _measure(template: str, opening: bool) -> Usage:
-    keys: Counter[str] = Counter()
+    keys: dict[str, int] = {}
     files: Counter[str] = Counter()
     told, positional = 0, False
     for raw in _split_arguments(template)[:MOST_NAMES]:
