@@ -312,8 +312,8 @@ def build_corpus(
     beside ``out``.
 
     Args:
-        dump: ``*-pages-articles*.xml.bz2`` or ``.xml``, or one file of a dump in several; side files are looked for
-            beside it.
+        dump: ``*-pages-articles*.xml.bz2``, ``.xml.gz`` or ``.xml``, or one file of a dump in several; side files
+            are looked for beside it.
         out: folder of the corpus; its parent is made, and it must not exist itself.
         progress: called with the phases and how far they are.
         workers: processes that read the dump, and threads that write the search index.

@@ -35,7 +35,7 @@ def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter, sa
     if config.dump:
         dump = Path(config.dump)
         if not dump.is_file():
-            raise ConfigError(f"corpus.dump {dump}: no such file; name a pages-articles .xml.bz2 or .xml")
+            raise ConfigError(f"corpus.dump {dump}: no such file; name a pages-articles .xml.bz2, .xml.gz or .xml")
         return dump
     folder = (
         Path(config.world)

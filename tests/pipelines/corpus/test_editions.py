@@ -1,3 +1,4 @@
+import gzip
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -7,8 +8,9 @@ from hypothesis import strategies as st
 
 from pipelines.corpus.boxes import Survey, choose_boxes, survey_pages
 from pipelines.corpus.build import build_corpus
-from pipelines.corpus.dump import plan_ranges, read_range, read_site
+from pipelines.corpus.dump import cover_file, plan_ranges, read_blocks, read_range, read_site
 from pipelines.corpus.store import Corpus
+from pipelines.errors import CorruptInput
 from tests.pipelines.corpus.editions import Edition, make_itwiki, make_ltgwiki
 
 EDITIONS = {"ltg": make_ltgwiki(), "it": make_itwiki()}
@@ -90,3 +92,41 @@ def test_the_values_and_pictures_of_such_infoboxes_are_read(corpora):
         ("Amministratore locale", "Persona 3"),
     }
     assert len(facts) >= 3
+
+
+@pytest.mark.parametrize("members", ["one", "many"])
+def test_a_gzip_dump_gives_the_corpus_of_the_bz2_dump(corpora, tmp_path, members):
+    wiki = EDITIONS["it"]
+    dump = wiki.write(tmp_path / "itwiki-20260101-pages-articles.xml.gz", packed=gzip.compress)
+    if members == "one":
+        dump.write_bytes(gzip.compress(gzip.decompress(dump.read_bytes())) + b"\0" * 100)
+    assert len(plan_ranges(dump, 1000)) == 1
+    build_corpus(dump, tmp_path / "corpus", range_bytes=1000)
+    assert read_pages(Corpus.open(tmp_path / "corpus")) == read_pages(corpora["it"])
+
+
+def read_titles(dump: Path) -> list[str]:
+    return [page.title for page in read_range(dump, cover_file(dump))]
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "trailing", "no-gzip"])
+def test_a_damaged_gzip_dump_is_refused(tmp_path, damage):
+    dump = EDITIONS["ltg"].write(tmp_path / "ltgwiki-20260101-pages-articles.xml.gz", packed=gzip.compress)
+    whole = dump.read_bytes()
+    flipped = bytes([*whole[:3000], whole[3000] ^ 255, *whole[3001:]])
+    broken = {"cut": whole[:-9], "flipped": flipped, "trailing": whole + b"more", "no-gzip": gzip.decompress(whole)}
+    assert len(read_titles(dump)) == len(EDITIONS["ltg"].pages)
+    dump.write_bytes(broken[damage])
+    with pytest.raises(CorruptInput, match=r"ltgwiki-20260101-pages-articles.xml.gz"):
+        read_titles(dump)
+
+
+def test_a_gzip_bomb_is_read_in_blocks_and_its_page_fails_alone(tmp_path):
+    page = "<page><title>{}</title><ns>0</ns><id>{}</id><revision><id>1</id><text>{}</text></revision></page>\n"
+    pages = page.format("A", 1, "a") + page.format("Bomb", 2, "a" * (80 << 20)) + page.format("B", 3, "b")
+    header = '<mediawiki version="0.11" xml:lang="it"><siteinfo><dbname>itwiki</dbname></siteinfo>\n'
+    dump = tmp_path / "itwiki-20260101-pages-articles.xml.gz"
+    dump.write_bytes(gzip.compress(f"{header}{pages}</mediawiki>".encode()))
+    read = list(read_range(dump, cover_file(dump)))
+    assert [getattr(found, "title", getattr(found, "error", "")) for found in read] == ["A", "page-too-large", "B"]
+    assert max(map(len, read_blocks(dump, cover_file(dump)))) <= 4 << 20
