@@ -40,7 +40,9 @@ class GeneratedWorld(Section):
 class CorpusConfig(Section):
     """Where the corpus comes from: exactly one of ``dump``, ``world`` and ``generate``."""
 
-    dump: str = Field("", description="pages-articles XML dump (.bz2 or .xml); tables and images/ are found beside it")
+    dump: str = Field(
+        "", description="pages-articles dump (.xml.bz2, .xml.gz or .xml); tables and images/ are found beside it"
+    )
     world: str = Field("", description="folder made by `synth world`")
     generate: GeneratedWorld | None = Field(None, description="generate a toy Wikipedia")
 

@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipelines.checksums import write_checksums
+from pipelines.corpus.boxes import needs_survey
 from pipelines.corpus.commons import write_images
+from pipelines.corpus.data import read_names
 from pipelines.corpus.dump import Site, list_parts, plan_ranges, read_site, strip_qualifier
 from pipelines.corpus.kinds import find_domain, name_class_kind
 from pipelines.corpus.linkgraph import EdgeBlock, LinkGraph, build_graph
@@ -43,8 +45,8 @@ from pipelines.corpus.manifest import (
 )
 from pipelines.corpus.numbering import CYCLE, DANGLING, NumberedPart, Numbering, number_pages, write_titles
 from pipelines.corpus.passages import write_passages
-from pipelines.corpus.properties import SideProperties, collect_side_properties
-from pipelines.corpus.scan import Part, RangeJob, scan_ranges
+from pipelines.corpus.properties import SideProperties, collect_side_properties, read_labels
+from pipelines.corpus.scan import Part, RangeJob, scan_ranges, survey_ranges
 from pipelines.corpus.statements import write_statements
 from pipelines.corpus.tables import (
     ALIASES,
@@ -90,8 +92,10 @@ def list_edges(numbering: Numbering) -> Iterator[EdgeBlock]:
             yield EdgeBlock(*(values[kept].astype(np.uint32) for values in (sources, targets, links.positions)))
 
 
-def write_pages(folder: Path, numbering: Numbering, side: SideProperties, graph: LinkGraph) -> None:
-    """Write the table of articles."""
+def write_pages(
+    folder: Path, numbering: Numbering, side: SideProperties, graph: LinkGraph, labels: Mapping[str, str]
+) -> None:
+    """Write the table of articles; ``labels`` name the classes that have no English noun here."""
     with TableWriter(folder, "pages", PAGES, mapped=True) as writer:
         for numbered in numbering.parts:
             rows = numbered.part.read_columns("articles", [*_SCANNED, "is_list", "is_disambiguation", "image"])
@@ -102,11 +106,14 @@ def write_pages(folder: Path, numbering: Numbering, side: SideProperties, graph:
             image = pc.if_else(has_free, known["image_free"], rows["image"])
             columns: dict[str, object] = {name: rows[name] for name in _SCANNED}
             columns |= {name: known[name] for name in _KNOWN}
-            columns["type"], columns["domain"] = _fill_kinds(rows, known["classes"])
+            columns["type"], columns["domain"] = _fill_kinds(rows, known["classes"], labels)
+            lists, disambiguations = (_has_class(known["classes"], name) for name in ("list", "disambiguation"))
             columns |= {
                 "node": nodes.astype(np.uint32),
-                "is_list": pc.or_(rows["is_list"], known["is_set_index"]),
-                "is_disambiguation": pc.or_(rows["is_disambiguation"], known["is_disambiguation"]),
+                "is_list": pc.or_(pc.or_(rows["is_list"], known["is_set_index"]), lists),
+                "is_disambiguation": pc.or_(
+                    pc.or_(rows["is_disambiguation"], known["is_disambiguation"]), disambiguations
+                ),
                 "in_degree": np.asarray(graph.in_degree[nodes]),
                 "image": pc.if_else(pc.not_equal(image, ""), image, known["image"]),
                 "image_free": has_free,
@@ -114,13 +121,24 @@ def write_pages(folder: Path, numbering: Numbering, side: SideProperties, graph:
             writer.write_table(pa.table({name: columns[name] for name in PAGES.names}))
 
 
-def _fill_kinds(rows: pa.Table, classes: pa.ChunkedArray) -> tuple[list[str], list[str]]:
-    """Return the types and domains of articles; the classes name those that the text did not."""
+def _fill_kinds(rows: pa.Table, classes: pa.ChunkedArray, labels: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Return the types and domains of articles; the classes name those that the text did not.
+
+    A class without an English noun here has its label in the wiki's language: the writer of questions reads both.
+    """
     kinds, domains = rows["type"].to_pylist(), rows["domain"].to_pylist()
     for row, kind in enumerate(kinds):
-        if not kind and (named := name_class_kind(classes[row].as_py())):
-            kinds[row], domains[row] = named, find_domain(named)
+        if not kind and (own := classes[row].as_py()):
+            named = name_class_kind(own)
+            kinds[row] = named or next((labels[qid] for qid in own if qid in labels), "")
+            domains[row] = find_domain(named)
     return kinds, domains
+
+
+def _has_class(classes: pa.ChunkedArray, name: str) -> pa.Array:
+    """Say of each article whether a class of it is one of those that are lists, or disambiguation pages."""
+    wanted = read_names("kinds", f"{name}_classes")
+    return pa.array([not wanted.isdisjoint(own) for own in classes.to_pylist()], pa.bool_())
 
 
 def write_facts(folder: Path, numbering: Numbering) -> tuple[int, int]:
@@ -294,8 +312,8 @@ def build_corpus(
     beside ``out``.
 
     Args:
-        dump: ``*-pages-articles*.xml.bz2`` or ``.xml``, or one file of a dump in several; side files are looked for
-            beside it.
+        dump: ``*-pages-articles*.xml.bz2``, ``.xml.gz`` or ``.xml``, or one file of a dump in several; side files
+            are looked for beside it.
         out: folder of the corpus; its parent is made, and it must not exist itself.
         progress: called with the phases and how far they are.
         workers: processes that read the dump, and threads that write the search index.
@@ -311,6 +329,9 @@ def build_corpus(
     build = _Build(dumps, out, read_site(dumps[0]), find_side_files(dump), progress, workers)
     unfinished, jobs = build.plan_jobs(range_bytes)
     try:
+        if needs_survey(build.site):
+            with build.phase("templates") as report:
+                jobs = survey_ranges(jobs, workers, report)
         with build.phase("pages") as report:
             parts = scan_ranges(jobs, workers, report)
     except ConfigError:  # the dump is damaged: what was read of it is of no use
@@ -382,7 +403,8 @@ class _Build:
         with self.phase("links"):
             graph = build_graph(folder / "graph", numbering.article_count, list_edges(numbering), scratch)
         with self.phase("tables"):
-            write_pages(folder, numbering, side, graph)
+            labels = read_labels(side, scratch) if needs_survey(self.site) else {}
+            write_pages(folder, numbering, side, graph, labels)
             facts, linked = write_facts(folder, numbering)
             stated = write_statements(folder, scratch, side.stated, numbering.article_count)
             redirects, rejected, failed = write_redirects(folder, numbering)

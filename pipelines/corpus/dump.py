@@ -7,7 +7,8 @@ with an element twice or inside another, not UTF-8) is a :class:`FailedPage`, an
 is truncated or is no XML is an error.
 
 A multistream dump is a sequence of bz2 streams: the header, streams of a hundred pages each, and the footer. A byte
-range starts at a stream of pages, so a worker can unpack it alone. Every cut is verified by unpacking its first bytes:
+range starts at a stream of pages, so a worker can unpack it alone. A gzip file is one
+range. Every cut is verified by unpacking its first bytes:
 ten bytes that look like the start of a stream may occur anywhere in compressed data.
 
 Link targets are resolved by MediaWiki's rules (``MediaWikiTitleCodec``, ``Language::ucfirst``, and Wikimedia's
@@ -20,6 +21,7 @@ import bz2
 import html
 import re
 import unicodedata
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -47,8 +49,12 @@ _STREAM_START, _STREAM_START_BYTES = re.compile(rb"BZh[1-9]1AY&SY"), 10
 _PAGE_START = b"<page>"
 _GAP_BYTES = 64
 """Bytes before a page that hold the end of the page before it."""
-_PART = re.compile(r"(?P<stem>.+?)(?P<number>\d+)\.xml-p(?P<first>\d+)p(?P<last>\d+)(?P<ending>\.bz2|)")
-EXPECTED = "expected a MediaWiki export (.xml, or .xml.bz2 in one or many streams)"
+_PART = re.compile(r"(?P<stem>.+?)(?P<number>\d+)\.xml-p(?P<first>\d+)p(?P<last>\d+)(?P<ending>\.bz2|\.gz|)")
+_PACKINGS = {"bz2": b"BZh", "gz": b"\x1f\x8b"}
+_STARTS = {"bz2": "BZh", "gz": "the bytes 1f 8b"}
+_GZIP = 31
+"""For zlib: the window of a gzip member, header and checksum included."""
+EXPECTED = "expected a MediaWiki export (.xml, .xml.gz, or .xml.bz2 in one or many streams)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ class ByteRange:
     number: int
     """Its place in the dump, from 0."""
     start: int
-    """Offset of its first byte in the file: compressed bytes of a .bz2, plain ones of an .xml."""
+    """Offset of its first byte in the file: compressed bytes of a .bz2 or .gz, plain ones of an .xml."""
     end: int
     """Offset after its last byte."""
 
@@ -66,8 +72,8 @@ class ByteRange:
 def plan_ranges(dump: Path, range_bytes: int) -> tuple[ByteRange, ...]:
     """Cut a dump into ranges of about ``range_bytes``, in file order, that cover the file without gap or overlap.
 
-    The header belongs to the first range and the footer to the last. A bz2 file of one stream, and one whose streams do
-    not start with pages, is a single range. About half a MB is read a cut, a few MB at most.
+    The header belongs to the first range and the footer to the last. A gz file, a bz2 file of one stream, and one whose
+    streams do not start with pages, is a single range. About half a MB is read a cut, a few MB at most.
 
     Raises:
         ConfigError: there is no such file, or ``range_bytes`` is no positive number.
@@ -94,7 +100,7 @@ def sample_ranges(dump: Path, count: int, range_bytes: int) -> tuple[ByteRange, 
     if len(spread) == 1 or spread[0].end <= 2 * range_bytes:
         return spread
     with open_dump(dump) as file:
-        search = _search_stream if is_packed(file) else _search_page
+        search = _search_stream if find_packing(file) else _search_page
         ends = [(piece, search(file, piece.start + range_bytes)) for piece in spread[:count]]
     return tuple(ByteRange(piece.number, piece.start, end or piece.end) for piece, end in ends)
 
@@ -151,21 +157,23 @@ def open_dump(path: Path) -> BinaryIO:
 
     Raises:
         ConfigError: there is no such file.
-        CorruptInput: the file is named .bz2 but does not start as one.
+        CorruptInput: the file is named .bz2 or .gz but does not start as one.
     """
     if not path.is_file():
         raise ConfigError(f"no dump at {path}; {EXPECTED}")
     file = path.open("rb")
-    if path.suffix == ".bz2" and not is_packed(file):
+    named = path.suffix.removeprefix(".")
+    if named in _PACKINGS and find_packing(file) != named:
         file.close()
-        raise CorruptInput(f"{path} is not a bz2 file: it does not start with BZh; {EXPECTED}")
+        raise CorruptInput(f"{path} is not a {named} file: it does not start with {_STARTS[named]}; {EXPECTED}")
     return file
 
 
-def is_packed(file: BinaryIO) -> bool:
-    """Return whether an open file is bz2, by its first bytes."""
+def find_packing(file: BinaryIO) -> str:
+    """Return ``bz2`` or ``gz`` by the first bytes of an open file, or an empty string for plain text."""
     file.seek(0)
-    return file.read(3) == b"BZh"
+    start = file.read(3)
+    return next((name for name, magic in _PACKINGS.items() if start.startswith(magic)), "")
 
 
 def read_blocks(path: Path, byte_range: ByteRange) -> Iterator[bytes]:
@@ -176,10 +184,10 @@ def read_blocks(path: Path, byte_range: ByteRange) -> Iterator[bytes]:
         CorruptInput: the range is truncated, is damaged, or does not end where a stream ends.
     """
     with open_dump(path) as file:
-        packed = is_packed(file)
+        packing = find_packing(file)
         file.seek(byte_range.start)
         pieces = _read_pieces(path, file, byte_range.end - byte_range.start)
-        yield from _unpack(path, pieces) if packed else pieces
+        yield from {"bz2": _unpack, "gz": _inflate}[packing](path, pieces) if packing else pieces
 
 
 def _read_pieces(path: Path, file: BinaryIO, left: int) -> Iterator[bytes]:
@@ -209,10 +217,38 @@ def _unpack(path: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
         raise CorruptInput(f"{path} is truncated inside a bz2 stream; {EXPECTED} that is whole")
 
 
+def _inflate(path: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    stream, is_open = zlib.decompressobj(_GZIP), False
+    for piece in pieces:
+        data = piece
+        while data:
+            if not is_open:
+                data = data.lstrip(b"\0")  # members may be padded
+                if not data:
+                    break
+            try:
+                block = stream.decompress(data, _BLOCK_BYTES)
+            except zlib.error as error:
+                raise CorruptInput(f"{path} cannot be decompressed ({error}); {EXPECTED}") from error
+            data, is_open = stream.unconsumed_tail, True
+            if stream.eof:
+                data, stream, is_open = stream.unused_data, zlib.decompressobj(_GZIP), False
+            if block:
+                yield block
+    if is_open:
+        raise CorruptInput(f"{path} is truncated inside a gzip member; {EXPECTED} that is whole")
+
+
 def _find_cuts(file: BinaryIO, size: int, range_bytes: int) -> list[int]:
-    """Return the offsets where ranges but the first start, each at the first page after a multiple of the length."""
+    """Return the offsets where ranges but the first start, each at the first page after a multiple of the length.
+
+    A gzip file has none: nothing in it can be unpacked without what stands before.
+    """
     cuts: list[int] = []
-    search = _search_stream if is_packed(file) else _search_page
+    packing = find_packing(file)
+    if packing == "gz":
+        return cuts
+    search = _search_stream if packing else _search_page
     first = search(file, 1)
     aim = max(range_bytes, first + 1) if first is not None else size  # the header is no range of its own
     while aim < size:

@@ -13,6 +13,7 @@ from itertools import pairwise
 import mwparserfromhell
 from mwparserfromhell.nodes import Template
 
+from pipelines.corpus.boxes import NO_BOXES, Boxes
 from pipelines.corpus.data import read_names
 from pipelines.corpus.templates import RenderedLink, parse_date, render_value
 from pipelines.corpus.wikitext import blank_ignored, blank_spans, find_references, match_template
@@ -265,6 +266,7 @@ _IMAGE_KEY = re.compile(r"(?:image|photo|picture|logo|cover|img)[ _]?(?:name|fil
 _FILE = re.compile(
     r"(?:(?:file|image)\s*:\s*)?([^\[\]|{}<>=:\n]{1,240}\.(?:jpe?g|png|svg|gif|tiff?|webp))", re.IGNORECASE
 )
+_FILE_VALUE = re.compile(r"(?:\[\[)?(?:[^\[\]|{}<>=:\n]{1,40}:)?\s*" + _FILE.pattern, re.IGNORECASE)
 _COMMENT = re.compile(r"<!--.*?(?:-->|$)", re.DOTALL)
 
 
@@ -294,24 +296,42 @@ class Infobox:
         """Return the file that the infobox of this text shows first, with spaces, or an empty string."""
         for shown in self.fields:
             if _IMAGE_KEY.fullmatch(shown.key) and (match := _FILE.search(text, shown.start, shown.end)):
-                name = " ".join(match.group(1).replace("_", " ").split())
-                return name[:1].upper() + name[1:]
+                return _name_file(match)
         return ""
 
+    def find_file(self, text: str) -> str:
+        """Return the first file that is a value, under whatever key, photographs before drawings; or an empty string.
 
-def has_infobox(text: str) -> bool:
+        For editions whose keys are not English; drawings are flags, arms and maps.
+        """
+        found = (_FILE_VALUE.match(text, shown.start, shown.end) for shown in self.fields)
+        names = [_name_file(match) for match in found if match]
+        return next((name for name in names if not name.lower().endswith((".svg", ".gif"))), names[0] if names else "")
+
+
+def _name_file(match: re.Match[str]) -> str:
+    name = " ".join(match.group(1).replace("_", " ").split())
+    return name[:1].upper() + name[1:]
+
+
+def has_infobox(text: str, boxes: Boxes = NO_BOXES) -> bool:
     """Return quickly whether a page may have an infobox; False is certain, True is not."""
-    return _OPENING.search(text) is not None or "{{<!--" in text
+    return _OPENING.search(text) is not None or "{{<!--" in text or boxes.find_infobox(text) is not None
 
 
-def read_infobox(text: str) -> Infobox | None:
+def read_infobox(text: str, boxes: Boxes = NO_BOXES) -> Infobox | None:
     """Read the first template whose name starts with Infobox, Taxobox, Speciesbox or Automatic taxobox.
+
+    Args:
+        text: the page's wikitext.
+        boxes: other templates that are infoboxes, known by name.
 
     Returns:
         None when there is no such template or its braces are not balanced (MediaWiki shows no template then).
     """
     visible = blank_ignored(text)
-    opening = _OPENING.search(visible)
+    openings = [match for match in (_OPENING.search(visible), boxes.find_infobox(visible)) if match]
+    opening = min(openings, key=lambda match: match.start(), default=None)
     start = opening.start() if opening else -1
     end = match_template(visible, start) if opening else -1
     if end < 0:
@@ -320,7 +340,8 @@ def read_infobox(text: str) -> Infobox | None:
     if not templates or str(templates[0]) != text[start:end]:
         return None
     name = " ".join(_COMMENT.sub("", str(templates[0].name)).replace("_", " ").split())
-    return Infobox(name[:1].upper() + name[1:], start, end, _read_fields(templates[0], start))
+    name = boxes.name(name)
+    return Infobox(boxes.infoboxes.get(name, name), start, end, _read_fields(templates[0], start))
 
 
 def _read_fields(template: Template, offset: int) -> tuple[Field, ...]:

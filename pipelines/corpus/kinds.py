@@ -95,7 +95,7 @@ def choose_kind(infobox_kind: str, lead_kind: str, title_kind: str = "") -> str:
     by a topic ("History of Angola") is that whatever the lead begins with.
     """
     if not infobox_kind:
-        by_title = title_kind in read_names("kinds", "topics") or not _is_known(lead_kind)
+        by_title = title_kind in read_names("kinds", "topics") or not is_known(lead_kind)
         return title_kind if by_title else lead_kind
     finer = infobox_kind in read_names("kinds", "broad") and find_domain(lead_kind) != OTHER
     return lead_kind if finer else infobox_kind
@@ -144,7 +144,8 @@ def _list_known() -> frozenset[str]:
     return frozenset(_map_domains()).union(*listed)
 
 
-def _is_known(kind: str) -> bool:
+def is_known(kind: str) -> bool:
+    """Say whether a noun is one of the known ones."""
     return kind in _list_known() or kind in read_data("kinds")["renamed"].values()
 
 

@@ -167,6 +167,19 @@ def collect_side_properties(
     return SideProperties(tuple(tables), stated), counts
 
 
+def read_labels(side: SideProperties, scratch: Path) -> dict[str, str]:
+    """Return names of articles' classes in the wiki's language, by Qid: those of classes that have an article there."""
+    if side.stated is None:
+        return {}
+    table = f"read_parquet({quote_path(side.stated.with_name('entities.parquet'))})"
+    with open_spill(scratch) as connection:
+        rows = connection.execute(f"""
+            SELECT qid, min(label) FROM {table}
+            WHERE label <> '' AND qid IN (SELECT unnest(classes) FROM {table}) GROUP BY qid
+        """).fetchall()
+    return dict(rows)
+
+
 def make_once(
     kept: Path, name: str, files: Iterable[Path | None], make: Callable[[Path], dict[str, int]]
 ) -> tuple[Path, dict[str, int]]:

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -24,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.corpus.boxes import NO_BOXES, Boxes, Survey, choose_boxes, survey_pages
 from pipelines.corpus.dump import (
     NO_ARTICLE,
     ByteRange,
@@ -41,6 +43,7 @@ from pipelines.corpus.infobox import Field, Infobox, has_infobox, read_infobox
 from pipelines.corpus.kinds import (
     choose_kind,
     find_domain,
+    is_known,
     name_category_kind,
     name_infobox_kind,
     name_lead_kind,
@@ -159,12 +162,24 @@ _DISAMBIGUATION = re.compile(
 )
 
 
-def describe_article(page: RawPage, infobox: Infobox | None) -> tuple[object, ...]:
-    """Return an article's row of ``ARTICLE_PARTS`` after its ordinal."""
+def describe_article(page: RawPage, infobox: Infobox | None, boxes: Boxes | None = None) -> tuple[object, ...]:
+    """Return an article's row of ``ARTICLE_PARTS`` after its ordinal.
+
+    Args:
+        page: the article.
+        infobox: its infobox.
+        boxes: of an edition in another language than English, whose words name no kind here.
+    """
     source = page.text.encode("utf-8", "surrogatepass")
-    lead_kind = name_lead_kind("\n".join(list_lead(page.text)), page.title)
     infobox_kind = name_infobox_kind(infobox.template) if infobox else ""
-    kind = choose_kind(infobox_kind, lead_kind, name_title_kind(page.title)) or name_category_kind(page.text)
+    if boxes is None:
+        lead_kind = name_lead_kind("\n".join(list_lead(page.text)), page.title)
+        kind = choose_kind(infobox_kind, lead_kind, name_title_kind(page.title)) or name_category_kind(page.text)
+        image = infobox.find_image(page.text) if infobox else ""
+    else:
+        lead_kind, kind = "", infobox_kind if is_known(infobox_kind) else ""
+        image = infobox.find_image(page.text) or infobox.find_file(page.text) if infobox else ""
+    is_disambiguation = is_disambiguation_title(page.title) or _DISAMBIGUATION.search(page.text) is not None
     return (
         page.page_id,
         page.title,
@@ -174,12 +189,12 @@ def describe_article(page: RawPage, infobox: Infobox | None) -> tuple[object, ..
         len(source),
         hashlib.sha256(source).hexdigest(),
         is_list_title(page.title),
-        is_disambiguation_title(page.title) or _DISAMBIGUATION.search(page.text) is not None,
+        is_disambiguation or (boxes or NO_BOXES).marks_disambiguation(page.text),
         infobox.template if infobox else "",
         kind,
         lead_kind,
         find_domain(kind, lead_kind),
-        infobox.find_image(page.text) if infobox else "",
+        image,
         find_bold_names(page.text),
     )
 
@@ -237,6 +252,8 @@ class RangeJob:
     byte_range: ByteRange
     site: Site
     folder: Path
+    boxes: Boxes | None = None
+    """Of an edition in another language than English, once its templates were surveyed."""
 
 
 def scan_range(job: RangeJob) -> PartCounts:
@@ -251,10 +268,12 @@ def scan_range(job: RangeJob) -> PartCounts:
         writers = {name: stack.enter_context(TableWriter(job.folder, name, schema)) for name, schema in _TABLES.items()}
         store = stack.enter_context(PageStoreWriter(job.folder))
         child = stack.enter_context(
-            ParserPool[Infobox | None](read_infobox, seconds=PARSE_SECONDS, memory=PARSE_MEGABYTES << 20)
+            ParserPool[Infobox | None](
+                partial(read_infobox, boxes=job.boxes or NO_BOXES), seconds=PARSE_SECONDS, memory=PARSE_MEGABYTES << 20
+            )
         )
         links = {name: stack.enter_context(ArrayFile(job.folder / f"{name}.npy", kind)) for name, kind in LINKS.items()}
-        scanner = _Scanner(TitleRules(job.site), store, child)
+        scanner = _Scanner(TitleRules(job.site), store, child, job.boxes)
         for number, block in enumerate(_cut_blocks(read_range(job.dump, job.byte_range)), start=1):
             for name, rows in scanner.read_block(block).items():
                 writers[name].write_rows(rows)
@@ -291,7 +310,13 @@ def _cut_blocks(pages: Iterable[RawPage | FailedPage]) -> Iterator[list[RawPage 
 class _Scanner:
     """Sorts the pages of a range into articles, redirects, rejected and failed ones, block by block."""
 
-    def __init__(self, rules: TitleRules, store: PageStoreWriter, child: ParserPool[Infobox | None]) -> None:
+    def __init__(
+        self,
+        rules: TitleRules,
+        store: PageStoreWriter,
+        child: ParserPool[Infobox | None],
+        boxes: Boxes | None = None,
+    ) -> None:
         self.rows_in = 0
         self.newest = ""
         self._links = LinkReader(rules)
@@ -299,6 +324,7 @@ class _Scanner:
         self._rules = rules
         self._store = store
         self._child = child
+        self._boxes = boxes
         self._articles = 0
         self._rows: dict[str, list[Row]] = {}
 
@@ -308,7 +334,8 @@ class _Scanner:
         first = self.rows_in
         left = [(first + index, page) for index, page in enumerate(block) if self._admit(first + index, page)]
         self.rows_in += len(block)
-        candidates = [page for _, page in left if isinstance(page, RawPage) and has_infobox(page.text)]
+        boxes = self._boxes or NO_BOXES
+        candidates = [page for _, page in left if isinstance(page, RawPage) and has_infobox(page.text, boxes)]
         parsed = self._child.parse_all(page.text for page in candidates)
         outcomes = {id(page): outcome for page, outcome in zip(candidates, parsed, strict=True)}
         for ordinal, page in left:
@@ -344,7 +371,7 @@ class _Scanner:
         self._articles += 1
         self._store.append(page.text)
         self._links.add_page(article, page.text)
-        self._rows["articles"].append((ordinal, *describe_article(page, infobox)))
+        self._rows["articles"].append((ordinal, *describe_article(page, infobox, self._boxes)))
         if infobox is not None:
             for parameter in sorted(infobox.fields, key=lambda parameter: parameter.start):
                 self._add_values(article, parameter)
@@ -390,6 +417,35 @@ class _Scanner:
         )
 
 
+def survey_range(job: RangeJob) -> RangeJob:
+    """Count the templates of one byte range and write the counts beside its part.
+
+    Raises:
+        CorruptInput: the range is damaged or truncated.
+    """
+    survey = survey_pages(read_range(job.dump, job.byte_range), job.site)
+    job.folder.parent.mkdir(parents=True, exist_ok=True)
+    write_text(_place_survey(job), survey.dump())
+    return job
+
+
+def _place_survey(job: RangeJob) -> Path:
+    return job.folder.with_suffix(".survey.json")
+
+
+def survey_ranges(jobs: Sequence[RangeJob], workers: int, report: Callable[[int, int], None]) -> list[RangeJob]:
+    """Return the jobs with what their edition calls its infoboxes, which all of the dump must be read for.
+
+    Args, Raises: as for :func:`scan_ranges`.
+    """
+    _work_off(jobs, workers, report, survey_range, lambda job: _place_survey(job).is_file())
+    whole = Survey()
+    for job in jobs:
+        whole.add(Survey.load(_place_survey(job).read_text()))
+    boxes = choose_boxes(whole, jobs[0].site)
+    return [replace(job, boxes=boxes) for job in jobs]
+
+
 def scan_ranges(jobs: Sequence[RangeJob], workers: int, report: Callable[[int, int], None]) -> list[Part]:
     """Read every range whose part is missing, and return all parts in order.
 
@@ -402,14 +458,7 @@ def scan_ranges(jobs: Sequence[RangeJob], workers: int, report: Callable[[int, i
         CorruptInput: a range is damaged; those that are complete stay for the next try.
         Unavailable: a worker was killed, perhaps for lack of memory.
     """
-    total = sum(_count_bytes(job) for job in jobs)
-    pending = [job for job in jobs if open_part(job.folder) is None]
-    done = total - sum(_count_bytes(job) for job in pending)
-    report(done, total)
-    workers = min(workers, len(pending))
-    for job in map(_scan_here, pending) if workers <= 1 else _scan_in_pool(pending, workers):
-        done += _count_bytes(job)
-        report(done, total)
+    _work_off(jobs, workers, report, _scan_here, lambda job: open_part(job.folder) is not None)
     parts = []
     for job in jobs:
         part = open_part(job.folder)
@@ -419,17 +468,36 @@ def scan_ranges(jobs: Sequence[RangeJob], workers: int, report: Callable[[int, i
     return parts
 
 
+def _work_off(
+    jobs: Sequence[RangeJob],
+    workers: int,
+    report: Callable[[int, int], None],
+    work: Callable[[RangeJob], RangeJob],
+    is_done: Callable[[RangeJob], bool],
+) -> None:
+    total = sum(_count_bytes(job) for job in jobs)
+    pending = [job for job in jobs if not is_done(job)]
+    done = total - sum(_count_bytes(job) for job in pending)
+    report(done, total)
+    workers = min(workers, len(pending))
+    for job in map(work, pending) if workers <= 1 else _work_in_pool(work, pending, workers):
+        done += _count_bytes(job)
+        report(done, total)
+
+
 def _scan_here(job: RangeJob) -> RangeJob:
     scan_range(job)
     return job
 
 
-def _scan_in_pool(pending: Sequence[RangeJob], workers: int) -> Iterator[RangeJob]:
+def _work_in_pool(
+    work: Callable[[RangeJob], RangeJob], pending: Sequence[RangeJob], workers: int
+) -> Iterator[RangeJob]:
     # A fresh interpreter, not a fork: the caller may hold threads and open connections.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, context, initializer=_begin_worker, initargs=(os.getpid(),))
     try:
-        futures = [pool.submit(_scan_here, job) for job in pending]
+        futures = [pool.submit(work, job) for job in pending]
         for future in as_completed(futures):
             yield future.result()
     except BrokenProcessPool as error:

@@ -35,7 +35,7 @@ def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter, sa
     if config.dump:
         dump = Path(config.dump)
         if not dump.is_file():
-            raise ConfigError(f"corpus.dump {dump}: no such file; name a pages-articles .xml.bz2 or .xml")
+            raise ConfigError(f"corpus.dump {dump}: no such file; name a pages-articles .xml.bz2, .xml.gz or .xml")
         return dump
     folder = (
         Path(config.world)
@@ -137,7 +137,7 @@ def follow_phases(reporter: Reporter) -> Callable[[str, int, int], None]:
 
     def listen(phase: str, done: int, total: int) -> None:
         nonlocal current
-        scale, unit = (1e6, "MB") if phase == "pages" else (1, "pages")
+        scale, unit = (1e6, "MB") if phase in ("templates", "pages") else (1, "pages")
         if phase != current[0] or total not in (0, current[1]):
             current = (phase, total)
             reporter.begin(f"corpus {phase}", round(total / scale), unit)

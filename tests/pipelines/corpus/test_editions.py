@@ -1,0 +1,132 @@
+import gzip
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pipelines.corpus.boxes import Survey, choose_boxes, survey_pages
+from pipelines.corpus.build import build_corpus
+from pipelines.corpus.dump import cover_file, plan_ranges, read_blocks, read_range, read_site
+from pipelines.corpus.store import Corpus
+from pipelines.errors import CorruptInput
+from tests.pipelines.corpus.editions import Edition, make_itwiki, make_ltgwiki
+
+EDITIONS = {"ltg": make_ltgwiki(), "it": make_itwiki()}
+DUMP = "{}wiki-20260101-pages-articles.xml.bz2"
+
+
+def read_pages(corpus: Corpus) -> list[dict]:
+    columns = ["title", "infobox", "is_disambiguation", "image", "type"]
+    return pq.read_table(corpus.table("pages"), columns=columns).to_pylist()
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory) -> dict[str, Corpus]:
+    folder = tmp_path_factory.mktemp("editions")
+    found = {}
+    for language, wiki in EDITIONS.items():
+        build_corpus(wiki.write(folder / language / DUMP.format(language)), folder / f"{language}-corpus")
+        found[language] = Corpus.open(folder / f"{language}-corpus")
+    return found
+
+
+@pytest.mark.parametrize("language", EDITIONS)
+def test_infoboxes_of_other_editions_are_found_and_little_else(corpora, language):
+    wiki, pages = EDITIONS[language], read_pages(corpora[language])
+    boxed = [page for page in pages if wiki.boxes[page["title"]]]
+    found = [page for page in boxed if page["infobox"] == wiki.boxes[page["title"]]]
+    false = [page for page in pages if page["infobox"] and not wiki.boxes[page["title"]]]
+    assert len(boxed) >= 200
+    assert len(found) >= 0.95 * len(boxed)
+    assert len(false) <= 0.02 * (len(pages) - len(boxed))
+
+
+@pytest.mark.parametrize("language", EDITIONS)
+def test_disambiguation_pages_of_other_editions_are_found(corpora, language):
+    wiki, pages = EDITIONS[language], read_pages(corpora[language])
+    found = {page["title"] for page in pages if page["is_disambiguation"]}
+    assert len(found & wiki.disambiguations) >= 0.95 * len(wiki.disambiguations)
+    assert found <= wiki.disambiguations
+
+
+def survey(wiki: Edition, folder: Path, seed: int | None, range_bytes: int) -> Survey:
+    """Survey a dump range by range, as workers do, through the files that they leave."""
+    dump = wiki.write(folder / DUMP.format(wiki.language), seed)
+    site, whole = read_site(dump), Survey()
+    for piece in plan_ranges(dump, range_bytes):
+        whole.add(Survey.load(survey_pages(read_range(dump, piece), site).dump()))
+    return whole
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    language=st.sampled_from(list(EDITIONS)), seed=st.integers(0, 99), range_bytes=st.sampled_from([900, 4000, 1 << 20])
+)
+def test_neither_the_order_of_articles_nor_the_cut_of_the_dump_decides_what_is_an_infobox(
+    tmp_path, language, seed, range_bytes
+):
+    wiki = EDITIONS[language]
+    site = read_site(wiki.write(tmp_path / DUMP.format(language)))
+    plain = choose_boxes(survey(wiki, tmp_path, None, 1 << 30), site)
+    assert plain.infoboxes
+    assert choose_boxes(survey(wiki, tmp_path, seed, range_bytes), site) == plain
+
+
+def test_two_processes_build_the_corpus_that_one_builds(corpora, tmp_path):
+    dump = EDITIONS["it"].write(tmp_path / DUMP.format("it"))
+    build_corpus(dump, tmp_path / "two", workers=2, range_bytes=3000)
+    assert read_pages(Corpus.open(tmp_path / "two")) == read_pages(corpora["it"])
+
+
+def test_the_values_and_pictures_of_such_infoboxes_are_read(corpora):
+    corpus = corpora["it"]
+    pages = {page["title"]: page for page in read_pages(corpus)}
+    pictured = [title for title, page in pages.items() if page["image"] == f"{title}.jpg"]
+    assert {title.split()[0] for title in pictured} == {"Comune", "Persona", "Felis"}
+    facts = {(fact.key, fact.text) for fact in corpus.facts(corpus.find("Comune 3"))}
+    assert facts <= {("Nome", "Comune 3"), ("Panorama", "Comune 3.jpg"), ("Stato", "ITA"), ("Superficie", "12.5")} | {
+        ("Grado amministrativo", "3"),
+        ("Abitanti", "2003"),
+        ("Amministratore locale", "Persona 3"),
+    }
+    assert len(facts) >= 3
+
+
+@pytest.mark.parametrize("members", ["one", "many"])
+def test_a_gzip_dump_gives_the_corpus_of_the_bz2_dump(corpora, tmp_path, members):
+    wiki = EDITIONS["it"]
+    dump = wiki.write(tmp_path / "itwiki-20260101-pages-articles.xml.gz", packed=gzip.compress)
+    if members == "one":
+        dump.write_bytes(gzip.compress(gzip.decompress(dump.read_bytes())) + b"\0" * 100)
+    assert len(plan_ranges(dump, 1000)) == 1
+    build_corpus(dump, tmp_path / "corpus", range_bytes=1000)
+    assert read_pages(Corpus.open(tmp_path / "corpus")) == read_pages(corpora["it"])
+
+
+def read_titles(dump: Path) -> list[str]:
+    return [page.title for page in read_range(dump, cover_file(dump))]
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "trailing", "no-gzip"])
+def test_a_damaged_gzip_dump_is_refused(tmp_path, damage):
+    dump = EDITIONS["ltg"].write(tmp_path / "ltgwiki-20260101-pages-articles.xml.gz", packed=gzip.compress)
+    whole = dump.read_bytes()
+    flipped = bytes([*whole[:3000], whole[3000] ^ 255, *whole[3001:]])
+    broken = {"cut": whole[:-9], "flipped": flipped, "trailing": whole + b"more", "no-gzip": gzip.decompress(whole)}
+    assert len(read_titles(dump)) == len(EDITIONS["ltg"].pages)
+    dump.write_bytes(broken[damage])
+    with pytest.raises(CorruptInput, match=r"ltgwiki-20260101-pages-articles.xml.gz"):
+        read_titles(dump)
+
+
+def test_a_gzip_bomb_is_read_in_blocks_and_its_page_fails_alone(tmp_path):
+    page = "<page><title>{}</title><ns>0</ns><id>{}</id><revision><id>1</id><text>{}</text></revision></page>\n"
+    pages = page.format("A", 1, "a") + page.format("Bomb", 2, "a" * (80 << 20)) + page.format("B", 3, "b")
+    header = '<mediawiki version="0.11" xml:lang="it"><siteinfo><dbname>itwiki</dbname></siteinfo>\n'
+    dump = tmp_path / "itwiki-20260101-pages-articles.xml.gz"
+    dump.write_bytes(gzip.compress(f"{header}{pages}</mediawiki>".encode()))
+    read = list(read_range(dump, cover_file(dump)))
+    assert [getattr(found, "title", getattr(found, "error", "")) for found in read] == ["A", "page-too-large", "B"]
+    assert max(map(len, read_blocks(dump, cover_file(dump)))) <= 4 << 20
