@@ -35,7 +35,7 @@ class Paths:
     guide: Guide | None = None
     """Chooses the steps and marks the paths; None draws walks by chance."""
     name: str = "paths"
-    version: int = 5
+    version: int = 6
     drawn: dict[Order, Drawn] = field(default_factory=dict, init=False, repr=False, compare=False)
     """First walks of the records of a shard, drawn in one batch."""
     judged: dict[tuple[int, str, str], str] = field(default_factory=dict, init=False, repr=False, compare=False)
