@@ -51,8 +51,8 @@ _NUMBER = re.compile(r"“(\d+)”")
 _END = re.compile(r"(?<=[^.]\.)(?<!\b[A-Z]\.)(?<!\b[DS]r\.)(?<!\bSt\.)(?<!\bSgt\.) (?=[A-Z])")
 """Where a sentence ends; not behind an initial or a title."""
 _ASKS_NAME = (
-    (re.compile(r"(?:What is the name of|Who (?:is|was)) (the .+)\?"), r"\1"),
-    (re.compile(r"Who (?!(?:is|was) the )(.+)\?"), r"the person who \1"),
+    (re.compile(r"(?:What is the name of|Wh(?:o|at) is given as|Who (?:is|was)) (the .+)\?"), r"\1"),
+    (re.compile(r"Who (?!(?:is|was|is given as) the )(.+)\?"), r"the person who \1"),
     (re.compile(r"Which ([a-z-]+) (.+)\?"), r"the \1 that \2"),
     (re.compile(r"Which ([a-z-]+ [a-z-]+) (.+)\?"), r"the \1 that \2"),
 )
