@@ -43,10 +43,12 @@ class HopView(Nested):
 
 
 class FactView(Nested):
-    """A literal infobox fact of an entity."""
+    """An infobox fact of an entity."""
 
     relation: str
     text: str
+    type: str = Field("", exclude_if=lambda type: not type)
+    """Of a name that an article bears: what that is, such as ``painter``."""
 
 
 class WriteQuestionInputs(Nested):
@@ -61,6 +63,8 @@ class WriteQuestionInputs(Nested):
     """Any text; wording is chosen by its hash, so the same path reads the same and different paths differ."""
     answer_gloss: str = Field("", exclude_if=lambda gloss: not gloss)
     """What is asked for in plain words, as it was read in a sentence: ``was opened on``."""
+    answer_type: str = Field("", exclude_if=lambda type: not type)
+    """Of an answer that is the name of an article: what that is, such as ``painter``."""
     tried: tuple[Tried, ...] = Field(NOTHING, exclude_if=lambda tried: not tried)
 
 

@@ -15,7 +15,7 @@ from pipelines.config.settings import PathsConfig, SplitRule
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import count_tokens
-from pipelines.graph.facts import Attribute, read_attributes, read_relations
+from pipelines.graph.facts import Attribute, read_relations
 from pipelines.graph.propositions import Proposition, list_lines, place_relations, state_answer, view_lines
 from pipelines.graph.query import Indexes
 from pipelines.graph.salience import is_generic, rate_attribute, rate_hop
@@ -214,16 +214,17 @@ class Guide:
     ) -> list[Attribute]:
         """Return the best-rated facts of the last node that may be asked for in a split."""
         node, corpus, longest = nodes[-1], self.corpus, self.graph.rules.max_answer_tokens
-        found = list(read_attributes(corpus, node, longest))
+        found = list(self.graph.read_answers(node, split))
         for read in await self.read_page(node):
             short = not longest or count_tokens(read.answer.surface) <= longest
-            if read.single and short and read.target not in nodes:
+            if read.single and short:
                 found.append(state_answer(corpus, read))
         kind = corpus.page(node).type
         rated = []
         for attribute in {each.answer.key: each for each in reversed(found)}.values():
-            generic = attribute.fact.target >= 0 and is_generic(corpus, attribute.fact.target)
-            if generic or self.splits.place("answer", attribute.answer.key) != split:
+            target = attribute.fact.target
+            refused = target in nodes or (target >= 0 and is_generic(corpus, target))
+            if refused or self.splits.place("answer", attribute.answer.key) != split:
                 continue
             chance = draw_unit(key, "answer", attribute.answer.key)
             rated.append((rate_attribute(self.ground, kind, attribute.fact.key) * (1 - JITTER * chance), attribute))

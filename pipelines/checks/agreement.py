@@ -18,12 +18,21 @@ from typing import Literal
 from pipelines.checks.uniqueness import Ends, list_fitting_ends
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus, Fact
+from pipelines.corpus.wikitext import plain_text
 from pipelines.graph.answers import LONGEST_ANSWER, compare_answers, covers_date, derive_answer, is_hedged, make_answer
 from pipelines.graph.cues import EVERYWHERE, GENERIC, WORD, fold_word, list_stems, name_cues, stem_word
-from pipelines.graph.facts import fold_names, holds_phrase, read_attributes, read_relations, split_key, type_value
+from pipelines.graph.facts import (
+    fold_names,
+    holds_phrase,
+    read_askable,
+    read_relations,
+    split_key,
+    type_fact,
+    type_value,
+)
 from pipelines.graph.proofs import cite_sentence, make_query
-from pipelines.graph.prose import Sentence, list_prose
-from pipelines.graph.query import MENTIONS, Indexes, ShownField, locate_nodes, read_field
+from pipelines.graph.prose import Sentence, list_edge_links, list_prose
+from pipelines.graph.query import MENTIONS, Indexes, ShownField, find_article, locate_nodes, read_field
 from pipelines.graph.statements import Statement, fold_forms, read_sentence
 from pipelines.graph.values import (
     KNOWN_UNITS,
@@ -88,19 +97,23 @@ def find_corroboration(ground: Indexes, node: int, relation: str, answer: Answer
     """Return whether sentences of a page agree with its relation's value or dispute it; the infobox is not read.
 
     A sentence agrees when a cue of the relation states the answer in it; it disputes when a cue states another value of
-    the same type, and its words show that it says it of the page's subject (:func:`_speaks_of_subject`).
+    the same type, and its words show that it says it of the page's subject (:func:`_speaks_of_subject`). An article
+    that is the answer is stated by what links to it too, whatever the link says. Its mere mention counts only in the
+    first sentence: an article names many for many reasons.
     """
     page = ground.corpus.page(node)
     # "The painting" is what the page is about, not that it was painted.
     cues = ground.cues.words(relation) - set(list_stems(f"{page.type} {page.lead_type}"))
     others = ground.shares.values(relation) if answer.type in ("name", "string") else frozenset[str]()
     repeated = _is_repeated(ground.corpus, node, relation, answer)
+    article = find_article(ground.corpus, node, relation, answer)
     agreeing: tuple[int, Sentence, Statement] | None = None
     disputing: tuple[Sentence, Statement] | None = None
     doubtful: tuple[Sentence, Statement] | None = None
     for sentence in list_prose(ground.corpus, node)[:MAX_SENTENCES]:
-        for reading in read_sentence(sentence, answer, cues, others):
-            rank = _rank_agreement(reading, sentence, answer, repeated)
+        named = _add_links(ground.corpus, node, sentence, answer, article)
+        for reading in read_sentence(sentence, named, cues, others):
+            rank = _rank_agreement(reading, sentence, answer, repeated or (article >= 0 and not sentence.lead))
             if rank and (agreeing is None or rank > agreeing[0]):
                 agreeing = rank, sentence, reading
             if reading.likeness == "other" and reading.strength == "stated":
@@ -110,6 +123,13 @@ def find_corroboration(ground: Indexes, node: int, relation: str, answer: Answer
                     disputing = sentence, reading
                 doubtful = doubtful or (sentence, reading)
     return _conclude(ground.corpus, node, agreeing, disputing, doubtful)
+
+
+def _add_links(corpus: Corpus, node: int, sentence: Sentence, answer: Answer, article: int) -> Answer:
+    """Return an answer with the words by which a sentence links to its article among its forms."""
+    shown = [plain_text(corpus.text(node)[link.start : link.end]) for target, link in list_edge_links(corpus, node)
+             if target == article and sentence.start <= link.start < sentence.end]  # fmt: skip
+    return answer.model_copy(update={"aliases": (*answer.aliases, *shown)}) if shown else answer
 
 
 def check_agreement(corroboration: Corroboration, mode: Agreement, read: bool = False) -> CheckResult:
@@ -247,7 +267,7 @@ def _list_first_names(corpus: Corpus, node: int) -> frozenset[str]:
 
 def _is_repeated(corpus: Corpus, node: int, relation: str, answer: Answer) -> bool:
     """Say whether the page gives the same value for another relation too: then its mere mention says nothing."""
-    attributes = read_attributes(corpus, node)
+    attributes = read_askable(corpus, node)
     return any(other.answer.key == answer.key and other.fact.key != relation for other in attributes)
 
 
@@ -570,7 +590,7 @@ def _compare_later(corpus: Corpus, later: Corpus, number: int, relation: str, an
     if node is None or later.page(node).page_id != page.page_id:
         return CheckResult("UNKNOWN", "volatile", f"{page.title!r} is not in the dump of {later.snapshot}")
     facts = [fact for fact in later.facts(node) if fact.key == relation]
-    values = [type_value(fact.text, fact.iso, fact.key) for fact in facts if fact.target < 0]
+    values = [type_fact(later, fact) for fact in facts]
     if len(facts) != 1 or facts[0].value_count != 1 or not values or values[0] is None:
         return CheckResult("UNKNOWN", "volatile", f"{relation} has no single value in the dump of {later.snapshot}")
     if not _is_same(answer, values[0]):
@@ -590,8 +610,8 @@ def _is_same(answer: Answer, other: Answer) -> bool:
         return compare_measures(Number(answer.value, answer.unit), Number(other.value, other.unit)) == "same"
     if answer.type == other.type == "date":
         return covers_date(answer, other)
-    forms = {fold_name(form) for form in (answer.surface, *answer.aliases)}
-    return fold_name(other.surface) in forms
+    forms, others = ({fold_name(form) for form in (each.surface, *each.aliases)} for each in (answer, other))
+    return fold_name(other.surface) in forms or fold_name(answer.surface) in others
 
 
 @dataclass(frozen=True, slots=True)

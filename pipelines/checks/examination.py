@@ -26,6 +26,7 @@ from pipelines.checks.uniqueness import (
     check_answer_unchanged,
     check_fit,
     check_near_misses,
+    check_single_answer,
     check_single_value,
     count_fit,
     find_near_misses,
@@ -35,7 +36,7 @@ from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.facts import Attribute
 from pipelines.graph.proofs import flatten_names, list_names, make_query
 from pipelines.graph.prose import mask_names
-from pipelines.graph.query import TYPE, Indexes, Query, count_anchor_answers, locate_nodes
+from pipelines.graph.query import TYPE, Indexes, Query, count_anchor_answers, find_article, locate_nodes
 from pipelines.names import fold_name, list_writings
 from schemas.datasets import Path
 from schemas.proofs import Answer, Constraint, Proof, Thresholds
@@ -82,7 +83,8 @@ def _list_checks(ground: Indexes, claim: Claim, numbers: Sequence[int], max_toke
     yield partial(check_answer_unchanged, ground, query, claim.answer.key)
     if claim.proof.shortcuts_checked:
         yield partial(check_path_length, ground.corpus, numbers, claim.proof.hub_in_degree)
-        yield partial(check_earlier_pages, ground.corpus, numbers, claim.answer)
+        article = find_article(ground.corpus, numbers[-1], claim.proof.answer_relation, claim.answer)
+        yield partial(check_earlier_pages, ground.corpus, numbers, claim.answer, article)
     yield partial(check_need, ground, query, claim.proof.nodes[0].type, limits.answers)
     for hop, descriptor in zip(claim.proof.hops, claim.proof.descriptors, strict=False):
         said = [constraint for constraint in claim.proof.constraints if constraint.node == hop.index]
@@ -99,6 +101,7 @@ def list_answer_checks(
     yield partial(check_form, answer.surface, answer, max_tokens)
     yield partial(check_volatility, ground, number, relation, answer, limits.volatile)
     yield partial(check_guessable, ground, relation, answer, limits.answer_share)
+    yield partial(check_single_answer, ground, number, relation, answer)
     yield lambda: check_agreement(
         find_corroboration(ground, number, relation, answer), limits.agreement, limits.read_pages
     )
@@ -133,7 +136,7 @@ class PathDemands:
             *(partial(check_single_value, ground, numbers, hop) for hop in path.hops),
             *self._list_clause_checks(path, names, answer),
             partial(check_answer_unchanged, ground, query, answer.key),
-            *self._list_shortcut_checks(ground, numbers, answer),
+            *self._list_shortcut_checks(ground, numbers, path.answer_relation, answer),
             partial(check_need, ground, query, path.nodes[0].type, self.limits.answers),
         ))  # fmt: skip
         return refused[0] if refused else None
@@ -147,10 +150,13 @@ class PathDemands:
             yield partial(check_demonyms, clause, names, words)
             yield partial(check_answer, clause, answer, words)
 
-    def _list_shortcut_checks(self, ground: Indexes, numbers: Sequence[int], answer: Answer) -> Iterator[Check]:
+    def _list_shortcut_checks(
+        self, ground: Indexes, numbers: Sequence[int], relation: str, answer: Answer
+    ) -> Iterator[Check]:
         if self.hub_in_degree is not None:
+            article = find_article(ground.corpus, numbers[-1], relation, answer)
             yield partial(check_path_length, ground.corpus, numbers, self.hub_in_degree)
-            yield partial(check_earlier_pages, ground.corpus, numbers, answer)
+            yield partial(check_earlier_pages, ground.corpus, numbers, answer, article)
 
 
 def list_uniqueness_checks(

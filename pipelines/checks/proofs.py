@@ -18,12 +18,12 @@ from pipelines.checks.uniqueness import (
     find_redundant,
 )
 from pipelines.checks.verdicts import CheckResult, run_checks
-from pipelines.corpus.infobox import parse_value
+from pipelines.corpus.infobox import FieldValue, parse_value
 from pipelines.corpus.store import Corpus
 from pipelines.graph.answers import count_tokens, derive_answer, type_answer
-from pipelines.graph.facts import fold_names, read_attributes, read_relations
+from pipelines.graph.facts import fold_names, name_answer, read_askable, read_relations
 from pipelines.graph.proofs import cite_fact, flatten_names, list_names, make_query
-from pipelines.graph.propositions import find_field, name_answer, name_gloss
+from pipelines.graph.propositions import find_field, name_gloss
 from pipelines.graph.prose import BLANK, list_blanked, make_clause, quotes
 from pipelines.graph.query import (
     MENTIONS,
@@ -31,6 +31,7 @@ from pipelines.graph.query import (
     Indexes,
     answer_query,
     count_anchor_answers,
+    find_article,
     locate_nodes,
     matches,
     name_relation,
@@ -248,8 +249,8 @@ def _check_answer(ground: Indexes, claim: Claim) -> Iterator[str]:
     if proof.answer_clause:
         yield from _check_stated_answer(ground, claim)
         return
-    if evidence.kind == "sentence" or evidence.link_start != -1:
-        yield f"answer: the evidence is a {evidence.kind} with a link at {evidence.link_start}; it must be a literal"
+    if evidence.kind == "sentence":
+        yield f"answer: the evidence is a {evidence.kind} with a link at {evidence.link_start}; it must be a field"
         return
     asked = _read_answer(ground.corpus, proof)
     if asked != claim.answer:
@@ -290,12 +291,20 @@ def _read_answer(corpus: Corpus, proof: Proof) -> Answer | None:
     evidence, typed = proof.answer_evidence, None
     if evidence.kind == "statement":
         (number,) = locate_nodes(corpus, proof.nodes[-1:])
-        stated = (a for a in read_attributes(corpus, number) if a.fact.key == proof.answer_relation)
+        stated = (a for a in read_askable(corpus, number) if a.fact.key == proof.answer_relation)
         typed = next((a.answer for a in stated if cite_fact(corpus, a.fact) == evidence), None)
     elif evidence.key == proof.answer_relation:
         values = parse_value(evidence.text)
-        typed = type_answer(values[0].text, values[0].iso, proof.answer_relation) if len(values) == 1 else None
+        typed = _type_shown(corpus, values[0], evidence) if len(values) == 1 else None
     return None if typed is None else derive_answer(typed, proof.derivation)
+
+
+def _type_shown(corpus: Corpus, value: FieldValue, evidence: Evidence) -> Answer | None:
+    """Return a shown value as an answer: the article that its link leads to by redirects, or its text."""
+    if evidence.link_start == -1:
+        return type_answer(value.text, value.iso, evidence.key)
+    target = None if value.link is None else _find_target(corpus, value.link)
+    return None if target is None else name_answer(corpus, target)
 
 
 def _check_counts(ground: Indexes, claim: Claim) -> Iterator[str]:
@@ -378,10 +387,11 @@ def _check_shortcuts(ground: Indexes, claim: Claim) -> Iterator[str]:
     if not claim.proof.shortcuts_checked:
         return
     numbers = locate_nodes(ground.corpus, claim.proof.nodes)
+    article = find_article(ground.corpus, numbers[-1], claim.proof.answer_relation, claim.answer)
     yield from _report(
         "shortcut",
         check_path_length(ground.corpus, numbers, claim.proof.hub_in_degree),
-        check_earlier_pages(ground.corpus, numbers, claim.answer),
+        check_earlier_pages(ground.corpus, numbers, claim.answer, article),
     )
 
 

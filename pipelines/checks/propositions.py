@@ -26,7 +26,7 @@ from pipelines.graph.answers import compare_answers
 from pipelines.graph.cues import EVERYWHERE
 from pipelines.graph.facts import Match, compare_value, fold_names, holds_phrase, read_shown, read_wanted, split_key
 from pipelines.graph.prose import Sentence, list_prose
-from pipelines.graph.query import MENTIONS, Indexes, locate_nodes
+from pipelines.graph.query import MENTIONS, Indexes, find_article, locate_nodes
 from pipelines.graph.statements import fold_forms, read_sentence
 from pipelines.graph.values import KNOWN_UNITS, Number, find_measures, find_spelled_numbers
 from pipelines.ids import digest_value
@@ -67,11 +67,13 @@ class Claim:
     relation: str
     value: Answer | int
     """The answer, or the node number of the hop's object."""
+    article: int = -1
+    """The article that the answer is the name of; -1 for none."""
 
     @property
     def kind(self) -> Literal["date", "number", "words", "entity"]:
         """What the field holds."""
-        if isinstance(self.value, int):
+        if isinstance(self.value, int) or self.article >= 0:
             return "entity"
         return self.value.type if self.value.type in ("date", "number") else "words"
 
@@ -82,7 +84,8 @@ def list_claims(corpus: Corpus, proof: Proof, answer: Answer) -> tuple[Claim, ..
     A backward hop counts all entities with any value, and a quoted sentence whose relation nobody read has one blank.
     """
     numbers = locate_nodes(corpus, proof.nodes)
-    asked = [Claim(numbers[-1], proof.answer_relation, answer)] if find_mode(proof) != "off" else []
+    article = find_article(corpus, numbers[-1], proof.answer_relation, answer)
+    asked = [Claim(numbers[-1], proof.answer_relation, answer, article)] if find_mode(proof) != "off" else []
     hops = [
         Claim(numbers[hop.index - 1], hop.gloss or hop.relation, numbers[hop.index])
         for hop in proof.hops
@@ -249,8 +252,9 @@ def compare_stated(ground: Indexes, claim: Claim, sentence: Sentence, value: str
     bare = value[denied.end() :] if denied else value
     if not bare or bare.casefold() == _UNCLEAR:
         return "unclear"
-    if isinstance(claim.value, int):
-        likeness = _compare_object(ground.corpus, claim.node, claim.value, sentence, bare)
+    if isinstance(claim.value, int) or claim.article >= 0:
+        object = claim.value if isinstance(claim.value, int) else claim.article
+        likeness = _compare_object(ground.corpus, claim.node, object, sentence, bare)
     else:
         likeness = _compare_literal(claim.relation, claim.value, bare)
     if not denied:

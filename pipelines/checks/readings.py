@@ -27,7 +27,7 @@ from pipelines.graph.facts import (
     fold_names,
     holds_phrase,
     is_layout,
-    read_attributes,
+    read_askable,
     read_relations,
     split_key,
     stem_key,
@@ -54,7 +54,7 @@ from schemas.tasks import (
     SearchedStep,
 )
 
-VERSION = 1
+VERSION = 2
 """Version of the offers and of the comparison; part of a reader's identity."""
 OTHERS = 8
 """Relations offered of each kind beside those of the proof, at most."""
@@ -361,7 +361,7 @@ def _draw_glosses(text: str, proof: Proof) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of pages of one type: those that lead to entities with the types they lead to, and the others."""
+    """The fields of pages of one type: those that lead to entities, with their types, and all that may be asked for."""
 
     entities: Mapping[str, frozenset[str]]
     values: tuple[str, ...]
@@ -375,7 +375,7 @@ def list_fields(corpus: Corpus, kind: str) -> Fields:
     for node in draw_nodes(corpus.nodes_of_type(kind), SAMPLED, "fields", kind):
         for fact in read_relations(corpus, node):
             entities.setdefault(state_relation(fact.key), set()).add(corpus.page(fact.target).type)
-        values.update((state_relation(each.fact.key), None) for each in read_attributes(corpus, node))
+        values.update((state_relation(each.fact.key), None) for each in read_askable(corpus, node))
     return Fields({statement: frozenset(types) for statement, types in entities.items()}, tuple(values))
 
 
@@ -468,7 +468,7 @@ def is_same_field(corpus: Corpus, proof: Proof, number: int, relation: str, stat
     if statement == state_relation(relation) or (proof.answer_clause and find_relation(statement) == relation):
         return True
     values = {
-        stem_key(a.fact.key): a.answer.key for a in read_attributes(corpus, locate_nodes(corpus, proof.nodes)[number])
+        stem_key(a.fact.key): a.answer.key for a in read_askable(corpus, locate_nodes(corpus, proof.nodes)[number])
     }
     own = values.get(stem_key(relation))
     return own is not None and any(

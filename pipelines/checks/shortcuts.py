@@ -61,8 +61,10 @@ def check_path_length(corpus: Corpus, nodes: Sequence[int], hub_in_degree: int) 
     return PASSED
 
 
-def check_earlier_pages(corpus: Corpus, nodes: Sequence[int], answer: Answer) -> CheckResult:
+def check_earlier_pages(corpus: Corpus, nodes: Sequence[int], answer: Answer, article: int = -1) -> CheckResult:
     """FAIL when a page before the answer node's says the answer: prose, infobox, tables, and templates as they show.
+
+    So it does when it links to the article that the answer is the name of, or is that article itself.
 
     Looked for are the answer's forms as whole words; of a date also other writings of it and days within it; of a
     number also words, and measures in other units that are the same as written (``compare_measures``). Words that very
@@ -73,6 +75,9 @@ def check_earlier_pages(corpus: Corpus, nodes: Sequence[int], answer: Answer) ->
     common = answer.type in ("name", "string") and _is_common(corpus, answer.surface)
     names = _compile_words(name for name in fold_names(corpus, nodes[-1]) if not pattern.search(name))
     for node in nodes[:-1]:
+        if article >= 0 and (node == article or corpus.graph.find_link(node, article) >= 0):
+            detail = f"{corpus.page(node).title} leads to {corpus.page(article).title}"
+            return CheckResult("FAIL", "answer-on-earlier-page", detail)
         texts = (
             (text for text in _fold_sentences(corpus, node) if names.search(text))
             if common

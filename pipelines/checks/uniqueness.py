@@ -20,6 +20,7 @@ from pipelines.graph.query import (
     Query,
     answer_query,
     count_alone,
+    find_article,
     follow_chain,
     follow_hop,
     list_constraints_of,
@@ -27,7 +28,7 @@ from pipelines.graph.query import (
     read_field,
 )
 from pipelines.graph.statements import find_object, fold_text, list_rivals, resolve_rival
-from schemas.proofs import Constraint, Count, Hop, NearMiss
+from schemas.proofs import Answer, Constraint, Count, Hop, NearMiss
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +125,24 @@ def check_single_value(ground: Indexes, numbers: Sequence[int], hop: Hop) -> Che
     """
     if hop.backward or hop.relation == MENTIONS:
         return PASSED
-    corpus, subject, value = ground.corpus, numbers[hop.index - 1], numbers[hop.index]
-    field = read_field(corpus, subject, hop.relation)
+    return _check_single(ground, numbers[hop.index - 1], numbers[hop.index], hop.relation)
+
+
+def check_single_answer(ground: Indexes, subject: int, relation: str, answer: Answer) -> CheckResult:
+    """Check an answer that is an article as :func:`check_single_value` does the end of a hop; others pass."""
+    article = find_article(ground.corpus, subject, relation, answer)
+    return PASSED if article < 0 else _check_single(ground, subject, article, relation)
+
+
+def _check_single(ground: Indexes, subject: int, value: int, relation: str) -> CheckResult:
+    corpus = ground.corpus
+    field = read_field(corpus, subject, relation)
     if len(field.facts) != 1 or not field.complete:
         shown = max(len(field.facts), *(fact.value_count for fact in field.facts), 0)
-        return CheckResult("FAIL", "multi-valued", f"{corpus.page(subject).title} has {shown} of {hop.relation}")
-    for other, sentence in _list_other_values(ground, subject, value, hop.relation):
+        return CheckResult("FAIL", "multi-valued", f"{corpus.page(subject).title} has {shown} of {relation}")
+    for other, sentence in _list_other_values(ground, subject, value, relation):
         title = corpus.page(other).title
-        return CheckResult("UNKNOWN", "multi-valued", f"{title} may be another {hop.relation}: {sentence.text!r}")
+        return CheckResult("UNKNOWN", "multi-valued", f"{title} may be another {relation}: {sentence.text!r}")
     return PASSED
 
 

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pipelines.ids import draw_unit
 from pipelines.secrets import check_address, check_variable
 from schemas.datasets import Split
-from schemas.proofs import Agreement
+from schemas.proofs import Agreement, AnswerType
 
 Variable = Annotated[str, AfterValidator(check_variable)]
 """Name of an environment variable that holds a key, never the key."""
@@ -613,11 +613,19 @@ class PathsConfig(Section):
         description="prefer hops that tell things apart and facts that people ask for; false draws all alike, as "
         "published",
     )
+    # Of the answers of sixty questions of MuSiQue, which people wrote, 37 are names (0.62), 16 dates (0.27), 5 numbers
+    # (0.08) and 2 other words (0.03); FVQA and InfoSeek ask for names more often still.
+    answer_types: dict[AnswerType, Annotated[float, Field(ge=0.0)]] = Field(
+        {"name": 0.6, "date": 0.25, "number": 0.1, "string": 0.05},
+        description="wanted share of each type of answer, by which the fact to ask for is drawn; one left out is never "
+        "asked for. Guided walks leave it to their model",
+    )
     max_answer_share: float = Field(
         1.0,
         gt=0.0,
         le=1.0,
-        description="largest share of a shard's paths that ask for one fact or have one answer; 1: no cap",
+        description="largest share of a shard's paths that end at one entity, ask for one fact or have one answer; 1: "
+        "no cap",
     )
     max_relation_share: float = Field(1.0, gt=0.0, le=1.0, description="the same of one relation that is asked for")
 

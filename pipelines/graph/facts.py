@@ -2,6 +2,7 @@
 
 A relation is an infobox field that holds one link; with several values a hop would have several answers. An attribute
 is a field with one literal of a known type. What Wikidata states of a relation that the infobox lacks is a field too.
+Both may be asked for: of a relation the answer is the article that it leads to, by all its names.
 :class:`FactIndex` has fields with several values too, by the stem of the key (``leader_name1`` and ``leader_name2`` are
 ``leader_name``). Comparing is three-valued: ``1871`` leaves 4 May 1871 open.
 """
@@ -19,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.corpus.dump import is_list_title
+from pipelines.corpus.dump import is_list_title, strip_qualifier
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.answers import count_tokens, type_answer
 from pipelines.graph.values import Date, parse_date, render_ordinal
@@ -76,6 +77,8 @@ HOLLOW_VALUES = frozenset(
 KEPT = 1 << 16
 """Cached articles: counting reads them for every question."""
 KEPT_KEYS = 1 << 14
+KEPT_NAMED = 1 << 14
+_TEXT = "text:"
 WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 LETTERS = re.compile(r"[^\W\d_]+")
@@ -142,6 +145,46 @@ def _type_attributes(corpus: Corpus, node: int) -> tuple[Attribute, ...]:
         if answer is not None:
             attributes.append(Attribute(fact, answer))
     return tuple(attributes)
+
+
+def read_askable(corpus: Corpus, node: int, max_tokens: int = 0) -> tuple[Attribute, ...]:
+    """Return what may be asked of a page in page order: its typed literals, and the articles its relations lead to."""
+    attributes = _type_askable(corpus, node)
+    return tuple(a for a in attributes if not 0 < max_tokens < count_tokens(a.answer.surface))
+
+
+@lru_cache(maxsize=KEPT)
+def _type_askable(corpus: Corpus, node: int) -> tuple[Attribute, ...]:
+    typed = ((fact, type_fact(corpus, fact)) for fact in read_single_facts(corpus, node) if fact.target != node)
+    return tuple(Attribute(fact, answer) for fact, answer in typed if answer is not None)
+
+
+def type_fact(corpus: Corpus, fact: Fact) -> Answer | None:
+    """Return a value as a typed answer: the article it links to, or its text; None when it answers nothing."""
+    if fact.target < 0:
+        return type_value(fact.text, fact.iso, fact.key)
+    return name_answer(corpus, fact.target) if is_named(corpus, fact.target) else None
+
+
+def is_named(corpus: Corpus, node: int) -> bool:
+    """Say whether an article is about one thing with a name: no list, no disambiguation page."""
+    page = corpus.page(node)
+    return not page.is_list and not page.is_disambiguation and bool(fold_name(strip_qualifier(page.title)))
+
+
+@lru_cache(maxsize=KEPT_NAMED)
+def name_answer(corpus: Corpus, target: int) -> Answer:
+    """Return an article's entity as an answer: its title without brackets, all its other names as aliases."""
+    surface = strip_qualifier(corpus.page(target).title)
+    others = dict.fromkeys(strip_qualifier(name) for name in corpus.aliases(target))
+    aliases = tuple(name for name in others if name != surface)
+    return Answer(type="name", value=surface, precision="", unit="", surface=surface, aliases=aliases,
+                  key=name_key(surface))  # fmt: skip
+
+
+def name_key(surface: str) -> str:
+    """Return the key of a name as an answer."""
+    return f"{_TEXT}{fold_name(surface)}"
 
 
 _LAYOUT_VALUE = re.compile(
@@ -626,7 +669,6 @@ def draw_nodes(nodes: Iterable[int] | npt.NDArray[np.uint32], count: int, *parts
 MAX_SUBJECTS = 5_000
 """Subjects of a relation whose answers are typed; more are sampled."""
 _DATE = "date:"
-_TEXT = "text:"
 
 
 class AnswerShares:
@@ -666,7 +708,7 @@ class AnswerShares:
         """Return the distinct keys of a subject's answers, and an empty key for every answer."""
         answers = {}
         for fact in self._corpus.facts(node):
-            answer = type_value(fact.text, fact.iso, fact.key) if stem_key(fact.key) == stem else None
+            answer = type_fact(self._corpus, fact) if stem_key(fact.key) == stem else None
             if answer is not None:
                 answers[answer.key] = answer
         keys = {part for key in answers for part in _widen(key)}

@@ -14,7 +14,7 @@ from pipelines.config.settings import GroundingsConfig, InjectionsConfig, Rewrit
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.facts import Attribute, read_relations
 from pipelines.graph.prose import generalise_clause, list_prose, mask_names
-from pipelines.graph.query import Indexes, Query, locate_nodes
+from pipelines.graph.query import Indexes, Query, find_article, locate_nodes
 from pipelines.ids import choose_weighted, digest_value, draw_unit, make_record_id
 from pipelines.names import digest_aliases
 from schemas.datasets import Certificate, Split
@@ -66,6 +66,7 @@ def view_proof(corpus: Corpus, proof: Proof, answer: Answer) -> WriteQuestionInp
                 object_type=node.type, backward=hop.backward, gloss=hop.gloss)
         for hop, node in zip(proof.hops, proof.nodes[1:], strict=True)
     )  # fmt: skip
+    article = find_article(corpus, locate_nodes(corpus, proof.nodes[-1:])[0], proof.answer_relation, answer)
     return WriteQuestionInputs(
         anchor_name=proof.nodes[0].title,
         anchor_type=proof.nodes[0].type,
@@ -74,6 +75,7 @@ def view_proof(corpus: Corpus, proof: Proof, answer: Answer) -> WriteQuestionInp
         answer=answer,
         variety=digest_value([[node.page_id for node in proof.nodes], proof.answer_relation])[:16],
         answer_gloss=proof.answer_gloss,
+        answer_type=corpus.page(article).type if article >= 0 else "",
     )
 
 

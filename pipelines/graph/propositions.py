@@ -11,13 +11,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from pipelines.corpus.dump import strip_qualifier
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.corpus.wikitext import WikiLink, plain_text
 from pipelines.graph.answers import is_date_key, make_answer, type_answer
-from pipelines.graph.facts import Attribute, fold_names, holds_phrase
+from pipelines.graph.facts import Attribute, fold_names, holds_phrase, name_answer
 from pipelines.graph.prose import (
     BLANK,
     MAX_WORDS,
@@ -35,11 +34,8 @@ from pipelines.names import fold_name
 from schemas.proofs import Answer
 from schemas.tasks import LinkedObject, PassageLine, StatedRelation
 
-KEPT_PAGES = 1024
 LONGEST_GLOSS = 7
 """Words of a gloss, at most: a longer one repeats its sentence."""
-MAX_ALIASES = 40
-"""Other names of an entity that are accepted as an answer, at most."""
 LEAST_WORDS = 4
 """Words of a quotation, its blank among them; of a shorter one the whole sentence is quoted."""
 VALUE = "value"
@@ -249,18 +245,6 @@ def list_values(text: str) -> Iterator[ShownValue]:
         if answer is not None and not any(begun < end and start < ended for begun, ended in taken):
             taken.append((start, end))
             yield ShownValue(start, end, text[start:end], answer)
-
-
-@lru_cache(maxsize=KEPT_PAGES)
-def name_answer(corpus: Corpus, target: int) -> Answer:
-    """Return an article's entity as an answer: its title without brackets, all its other names as aliases."""
-    surface = strip_qualifier(corpus.page(target).title)
-    others = dict.fromkeys(strip_qualifier(name) for name in corpus.aliases(target))
-    aliases = tuple(name for name in others if name != surface)[:MAX_ALIASES]
-    return Answer(
-        type="name", value=surface, precision="", unit="", surface=surface, aliases=aliases,
-        key=f"text:{fold_name(surface)}",
-    )  # fmt: skip
 
 
 def state_answer(corpus: Corpus, proposition: Proposition) -> Attribute:

@@ -28,17 +28,17 @@ from pipelines.graph.facts import (
     fold_names,
     holds_phrase,
     is_layout,
-    read_attributes,
+    read_askable,
     read_relations,
     read_shown,
     read_wanted,
     stem_key,
 )
-from pipelines.graph.propositions import name_answer, read_clause
+from pipelines.graph.propositions import read_clause
 from pipelines.graph.prose import find_clause, find_quoted
 from pipelines.names import fold_name
 from schemas.corpus import Page
-from schemas.proofs import Constraint, Derivation, Hop, PathNode
+from schemas.proofs import Answer, Constraint, Derivation, Hop, PathNode
 
 
 @dataclass(frozen=True)
@@ -292,12 +292,21 @@ def read_answers(corpus: Corpus, query: Query, nodes: Iterable[int]) -> dict[str
 def _read_asked(corpus: Corpus, query: Query, node: int) -> Sequence[Attribute]:
     """Return the values of the attribute asked for: of the sentence, if there is one, else of the field."""
     stem = stem_key(query.answer_relation)
-    fields = [attribute for attribute in read_attributes(corpus, node) if stem_key(attribute.fact.key) == stem]
-    if not query.answer_clause:
-        return fields
-    stated = read_clause(corpus, node, query.answer_clause, query.answer_relation, query.names)
-    named = (fact for fact in read_relations(corpus, node) if stem_key(fact.key) == stem)
-    return stated or [*fields, *(Attribute(fact, name_answer(corpus, fact.target)) for fact in named)]
+    if query.answer_clause:
+        stated = read_clause(corpus, node, query.answer_clause, query.answer_relation, query.names)
+        if stated:
+            return stated
+    return [attribute for attribute in read_askable(corpus, node) if stem_key(attribute.fact.key) == stem]
+
+
+def find_article(corpus: Corpus, node: int, relation: str, answer: Answer) -> int:
+    """Return the article that an answer is the name of, by the relation's value on a page; -1 for none.
+
+    Of an answer that a sentence gives it is the one that the infobox gives too.
+    """
+    stem = stem_key(relation)
+    found = (a.fact.target for a in read_askable(corpus, node) if stem_key(a.fact.key) == stem and a.answer == answer)
+    return next(found, -1)
 
 
 def answer_query(ground: Indexes, query: Query) -> dict[str, Attribute]:

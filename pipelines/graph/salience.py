@@ -4,10 +4,8 @@ A link to a country, or the four hundredth link of a long article, tells one thi
 a thousand entities share. The ratings need no model. Word lists stand in ``data/salience.toml``.
 """
 
-import math
 import re
 import tomllib
-from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
@@ -24,7 +22,6 @@ from pipelines.corpus.wikitext import WikiLink
 from pipelines.graph.facts import Attribute, split_key
 from pipelines.graph.prose import BLANK
 from pipelines.graph.query import Indexes
-from pipelines.ids import draw_unit
 
 Rates = npt.NDArray[np.float32]
 
@@ -145,20 +142,6 @@ def rate_attribute(ground: Indexes, type: str, key: str) -> float:
     if rate is not None:
         return rate
     return UNKNOWN * min(len(ground.facts.having(key)) / SEEN, 1.0)
-
-
-def order_attributes(ground: Indexes, attributes: Sequence[Attribute], identity: int) -> tuple[Attribute, ...]:
-    """Return the attributes that a person may ask for, drawn one after another by :func:`weigh_attribute`.
-
-    Efraimidis and Spirakis: a number of which the least is drawn first, for each by itself.
-    """
-    keyed = []
-    for attribute in attributes:
-        weight = weigh_attribute(ground, attribute)
-        if weight > 0:
-            unit = draw_unit("ask", identity, attribute.fact.key)
-            keyed.append((-math.log(1.0 - unit) / weight, attribute.fact.start, attribute))
-    return tuple(attribute for _, _, attribute in sorted(keyed, key=lambda entry: entry[:2]))
 
 
 def weigh_attribute(ground: Indexes, attribute: Attribute) -> float:

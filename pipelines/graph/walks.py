@@ -32,6 +32,7 @@ import pyarrow.parquet as pq
 from pipelines import names
 from pipelines.checksums import is_sealed, seal_file
 from pipelines.config.settings import PathsConfig, SplitRule
+from pipelines.corpus.dump import strip_qualifier
 from pipelines.corpus.kinds import list_hubs, list_kinds
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.corpus.tables import map_array
@@ -44,7 +45,8 @@ from pipelines.graph.facts import (
     FieldKeys,
     RelationIndex,
     list_single_rows,
-    read_attributes,
+    name_key,
+    read_askable,
     read_relations,
     type_value,
 )
@@ -86,6 +88,8 @@ LIST, DISAMBIGUATION, HUB, GENERIC = 1, 2, 4, 8
 """Bits of a node's flags."""
 CLOSED = LIST | DISAMBIGUATION | HUB
 """A node with any of these bits is never stepped on."""
+NO_ANSWER = CLOSED | GENERIC
+"""A node with any of these bits is no answer: too many questions have it."""
 REASONS = ("hub", "list-page", "disambiguation-page", "out-of-reach", "cycle", "unreadable", "dead-end", "generic")
 """Why a link was not taken, the first that applies; ``dead-end`` counts the steps that found no link to take."""
 _HUB, _LISTED, _AMBIGUOUS, _FAR, _CYCLE, _UNREADABLE, _DEAD_END, _GENERIC = map(np.uint8, range(1, 1 + len(REASONS)))
@@ -98,7 +102,7 @@ SALIENT = 0.2
 LOOKED_THROUGH = 1 << 20
 """Links per batch when all links of nodes are tried."""
 
-REACH_VERSION = 4
+REACH_VERSION = 5
 """Version of the marks; raise it if the code of this module computes other marks from the same input."""
 DECIDING = (facts, answers, values, names)
 """Modules that decide which values are answers: marks are computed again when their source changes."""
@@ -429,7 +433,7 @@ def read_flags(corpus: Corpus, hub_in_degree: int) -> Bits:
 def place_answers(
     corpus: Corpus, splits: SplitRule, max_tokens: int, flags: Bits, asked: Callable[[str], bool] | None = None
 ) -> Bits:
-    """Return for each article the bit of its split when one of its attributes has an answer key of that split.
+    """Return for each article the bit of its split when what may be asked of it has an answer key of that split.
 
     Args:
         corpus: of the articles.
@@ -439,7 +443,8 @@ def place_answers(
         asked: says of an infobox key whether it is asked for; None for all.
     """
     ends = np.zeros(len(flags), dtype=np.uint8)
-    titles = pq.read_table(corpus.table("pages"), columns=["title"])["title"]
+    # In one piece: what relations lead to lies anywhere, and taking from pieces joins them each time.
+    titles = pq.read_table(corpus.table("pages"), columns=["title"])["title"].combine_chunks()
 
     # Years and nationalities recur, and typing a value costs more than a cache hit.
     @lru_cache(maxsize=KEPT_VALUES)
@@ -449,20 +454,31 @@ def place_answers(
         short = short and (asked is None or asked(key))
         return splits.place("answer", answer.key) if answer is not None and short else None
 
+    @lru_cache(maxsize=KEPT_VALUES)
+    def place_name(title: str, key: str) -> Split | None:
+        surface = strip_qualifier(title)
+        short = not max_tokens or count_tokens(surface) <= max_tokens
+        return splits.place("answer", name_key(surface)) if short and (asked is None or asked(key)) else None
+
     for table, _ in list_single_rows(corpus, FieldKeys(), ["target", "text", "iso"]):
-        nodes = table["node"].to_numpy()
-        kept = np.flatnonzero((table["target"].to_numpy() < 0) & (flags[nodes] & CLOSED == 0))
+        nodes, targets = table["node"].to_numpy(), table["target"].to_numpy()
+        named = (targets >= 0) & (targets != nodes) & (flags[np.maximum(targets, 0)] & NO_ANSWER == 0)
+        kept = np.flatnonzero(((targets < 0) | named) & (flags[nodes] & CLOSED == 0))
         if not len(kept):
             continue
         found, firsts = np.unique(nodes[kept], return_index=True)
-        values = list(zip(*(table[name].take(kept).to_pylist() for name in ("text", "iso", "key")), strict=True))
-        # Only the titles of this run of nodes: taking from a whole column would join all its pieces first.
-        here = titles.slice(int(found[0]), int(found[-1] - found[0]) + 1).take(found - found[0]).to_pylist()
+        columns = (table[name].take(kept).to_pylist() for name in ("text", "iso", "key"))
+        linked = titles.take(np.maximum(targets[kept], 0)).to_pylist()
+        placed = [
+            place_name(title, key) if name else place_value(text, iso, key)
+            for name, title, text, iso, key in zip(named[kept].tolist(), linked, *columns, strict=True)
+        ]
+        here = titles.take(found).to_pylist()
         for node, title, (first, after) in zip(
-            found.tolist(), here, pairwise([*firsts.tolist(), len(values)]), strict=True
+            found.tolist(), here, pairwise([*firsts.tolist(), len(placed)]), strict=True
         ):
             split = splits.place("entity", title)
-            if any(place_value(*value) == split for value in values[first:after]):
+            if split in placed[first:after]:
                 ends[node] = 1 << SPLITS.index(split)
     return ends
 
@@ -674,14 +690,20 @@ class WalkGraph:
         steps = int((sampled.edges[row] >= 0).sum())
         nodes, edges, related = (array[row].tolist() for array in (sampled.nodes, sampled.edges, sampled.related))
         moves = tuple(self._read_move(nodes[step], edges[step], related[step]) for step in range(steps))
-        found = self.read_answers(nodes[steps], drawn.order.split)
+        asked = self.read_answers(nodes[steps], drawn.order.split)
+        found = tuple(a for a in asked if a.fact.target not in nodes[: steps + 1])
         first = int(drawn.choice * len(found))
         return Walk(moves, (*found[first:], *found[:first])) if found else None
 
     def read_answers(self, node: int, split: Split) -> tuple[Attribute, ...]:
-        """Return the attributes of a node whose answers are of a split, page order."""
-        found = read_attributes(self.corpus, node, self.rules.max_answer_tokens)
-        return tuple(a for a in found if self.rules.splits.place("answer", a.answer.key) == split)
+        """Return what may be asked of a node whose answers are of a split, page order."""
+        found = read_askable(self.corpus, node, self.rules.max_answer_tokens)
+        return tuple(
+            a
+            for a in found
+            if (a.fact.target < 0 or self.flags[a.fact.target] & NO_ANSWER == 0)
+            and self.rules.splits.place("answer", a.answer.key) == split
+        )
 
     def _find_marks(self) -> Marks:
         asked = is_asked if self.rules.settings.salience else None

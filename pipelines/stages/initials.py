@@ -22,8 +22,9 @@ from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.verdicts import PASSED, TRIES, Check, CheckResult, explain_refusal, refuse, run_checks
 from pipelines.config.settings import SplitRule
+from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
-from pipelines.graph.facts import Attribute, read_attributes
+from pipelines.graph.facts import Attribute, read_askable
 from pipelines.graph.proofs import cite_fact, flatten_names, list_names, make_node, make_query, read_opening
 from pipelines.graph.prose import mask_names
 from pipelines.graph.query import Indexes, answer_query
@@ -122,7 +123,7 @@ class Initials:
     def _list_candidates(self, record: Seed, number: int) -> tuple[list[_Candidate], list[CheckResult]]:
         """Return the seed's facts that pass every check on an answer, and why the others did not."""
         candidates, refused = [], []
-        for attribute in read_attributes(self.ground.corpus, number):
+        for attribute in read_askable(self.ground.corpus, number):
             if self.splits.place("answer", attribute.answer.key) != record.split:
                 refused.append(CheckResult("FAIL", "other-split", attribute.fact.key))
                 continue
@@ -157,7 +158,7 @@ class Initials:
         inputs = AskFactInputs(
             name=record.title,
             type=record.type,
-            facts=tuple(_view_fact(candidate.attribute) for candidate in candidates),
+            facts=tuple(_view_fact(self.ground.corpus, candidate.attribute) for candidate in candidates),
             page=read_opening(self.ground.corpus, number, self.page_words),
             variety=digest_value(["ask", record.page_id])[:16],
         )
@@ -222,8 +223,11 @@ class Initials:
         )
 
 
-def _view_fact(attribute: Attribute) -> FactView:
-    return FactView(relation=attribute.fact.key, text=attribute.fact.text)
+def _view_fact(corpus: Corpus, attribute: Attribute) -> FactView:
+    fact = attribute.fact
+    if fact.target < 0:
+        return FactView(relation=fact.key, text=fact.text)
+    return FactView(relation=fact.key, text=attribute.answer.surface, type=corpus.page(fact.target).type)
 
 
 def _check_sentence(text: str) -> CheckResult:

@@ -40,7 +40,7 @@ from pipelines.graph.proofs import (
     retreat,
     view_proof,
 )
-from pipelines.graph.query import Indexes, locate_nodes
+from pipelines.graph.query import Indexes, find_article, locate_nodes
 from pipelines.ids import digest_value, make_record_id
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
@@ -224,10 +224,11 @@ class Injections:
         """Return the search for chains that end at an allowed anchor and pass no page that holds the answer."""
         corpus, rules = self.ground.corpus, self.rules
         (seed,) = locate_nodes(corpus, record.proof.nodes)
+        article = find_article(corpus, seed, record.proof.answer_relation, record.answer)
 
         def judge_page(node: int) -> str:
             result = (
-                check_earlier_pages(corpus, (node, seed), record.answer)
+                check_earlier_pages(corpus, (node, seed), record.answer, article)
                 if rules.descriptors.forbid_shortcuts
                 else PASSED
             )
@@ -399,7 +400,8 @@ class Injections:
             yield partial(check_fit, fit, rules.descriptors.require_alone(fit.node))
         if rules.descriptors.forbid_shortcuts:
             yield partial(check_path_length, corpus, numbers, rules.hub_in_degree)
-            yield partial(check_earlier_pages, corpus, numbers, answer)
+            article = find_article(corpus, numbers[-1], draft.proof.answer_relation, answer)
+            yield partial(check_earlier_pages, corpus, numbers, answer, article)
         yield from list_hidden_checks(corpus, draft.text, draft.proof, answer)
 
     def _refuse(self, record: Question, setbacks: Sequence[Setback], rounds: int, search: ChainSearch) -> Rejection:

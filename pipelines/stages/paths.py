@@ -3,17 +3,19 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
 from pipelines.agent.guiding import Guide
 from pipelines.checks.examination import PathDemands
 from pipelines.config.settings import PathsConfig
 from pipelines.corpus.store import Corpus
+from pipelines.graph.balance import Balance
 from pipelines.graph.facts import Attribute
 from pipelines.graph.proofs import cite_answer, cite_fact, cite_sentence, make_node
 from pipelines.graph.prose import Clause, make_clause, mask_names
 from pipelines.graph.query import Indexes
-from pipelines.graph.salience import order_attributes, read_lists
+from pipelines.graph.salience import read_lists, weigh_attribute
 from pipelines.graph.walks import Drawn, Order, Walk, WalkGraph, WalkMove
 from pipelines.ids import choose_weighted, digest_value, draw_unit, make_record_id
 from schemas.base import Record, Rejection
@@ -35,9 +37,11 @@ class Paths:
     guide: Guide | None = None
     """Chooses the steps and marks the paths; None draws walks by chance."""
     name: str = "paths"
-    version: int = 5
+    version: int = 6
     drawn: dict[Order, Drawn] = field(default_factory=dict, init=False, repr=False, compare=False)
     """First walks of the records of a shard, drawn in one batch."""
+    balances: list[Balance] = field(default_factory=list, init=False, repr=False, compare=False)
+    """Of the shard that was prepared; empty before."""
     judged: dict[tuple[int, str, str], str] = field(default_factory=dict, init=False, repr=False, compare=False)
     """By node, key and answer of an attribute, the code that refuses it; empty for none."""
     input: ClassVar[type[Record]] = Seed
@@ -72,7 +76,11 @@ class Paths:
             node = self.graph.corpus.find(record.title)
             if node is not None and self.graph.lengths_from(node, record.split):
                 orders += [make_order(record, node, number, 1) for number in range(self.settings.per_seed)]
-        self.drawn.update(zip(orders, self.graph.draw_walks(orders, self.seed), strict=True))
+        drawn = self.graph.draw_walks(orders, self.seed)
+        self.drawn.update(zip(orders, drawn, strict=True))
+        walks = (walk for each in drawn if (walk := self.graph.read_walk(each)) is not None)
+        ends = ((walk.moves[-1].target, walk) for walk in walks)
+        self.balances[:] = [Balance.of(self.settings.answer_types, ends, self.settings.max_answer_share)]
 
     async def __call__(self, record: Seed) -> Sequence[Path] | Rejection:
         """Return distinct paths of a seed, or the rejection if there is none."""
@@ -88,6 +96,9 @@ class Paths:
                 walk = self.graph.read_walk(drawn)
                 if walk is None:
                     refused.update(drawn.refused)
+                    continue
+                if not self._balance.passes(walk.moves[-1].target, drawn.order.identity):
+                    refused["end-asked-often"] += 1
                     continue
                 path = self._choose_path(record, drawn.order, walk, attempt, refused)
                 if path is not None and path.record_id not in paths:
@@ -159,9 +170,16 @@ class Paths:
 
     def _order(self, walk: Walk, order: Order) -> Sequence[Attribute]:
         """Return the attributes at a walk's end in the order of trying."""
-        if self.settings.salience and not self.guide:
-            return order_attributes(self.ground, walk.attributes, order.identity)
-        return walk.attributes
+        if self.guide:
+            return walk.attributes
+        if self.settings.salience:
+            return self._balance.order(walk.attributes, order.identity, partial(weigh_attribute, self.ground))
+        return self._balance.order(walk.attributes, order.identity)
+
+    @property
+    def _balance(self) -> Balance:
+        """The balance of the shard; a seed alone has none of ends and relations."""
+        return self.balances[0] if self.balances else Balance(self.settings.answer_types)
 
     def _judge_answer(self, attribute: Attribute) -> str:
         """Return the code that refuses an attribute, empty for none; walks often end at the same articles."""

@@ -15,8 +15,9 @@ from pipelines.checks.uniqueness import check_single_value
 from pipelines.checks.verdicts import PASSED, TRIES, Check, CheckResult, explain_refusal, refuse, run_checks
 from pipelines.config.settings import SplitRule
 from pipelines.errors import RecordFailed
-from pipelines.graph.answers import derive_answer, type_answer
+from pipelines.graph.answers import derive_answer
 from pipelines.graph.caps import find_capped
+from pipelines.graph.facts import read_askable
 from pipelines.graph.proofs import flatten_names, list_names, make_query, view_proof
 from pipelines.graph.propositions import read_clause
 from pipelines.graph.query import Indexes, answer_query, locate_nodes
@@ -55,7 +56,7 @@ class Questions:
     caps: tuple[float, float] = (1.0, 1.0)
     """Largest shares of a shard's paths with one fact or answer, and with one relation asked for."""
     name: str = "questions"
-    version: int = 9
+    version: int = 10
     capped: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Paths over a cap, each with what is asked too often; known before a word is paid for."""
     input: ClassVar[type[Record]] = Path
@@ -128,10 +129,11 @@ class Questions:
 
     def _type_answer(self, record: Path) -> Answer | None:
         """Return the answer of a path: of its field, or of the blank of its sentence."""
-        if not record.answer_clause:
-            return type_answer(record.answer_text, record.answer_iso, record.answer_relation)
         corpus = self.ground.corpus
         number = locate_nodes(corpus, record.nodes)[-1]
+        if not record.answer_clause:
+            typed = (a.answer for a in read_askable(corpus, number) if a.fact.key == record.answer_relation)
+            return next(typed, None)
         names = flatten_names(list_names(corpus, record.nodes))
         found = read_clause(corpus, number, record.answer_clause, record.answer_relation, names)
         return found[0].answer if len(found) == 1 else None

@@ -28,7 +28,7 @@ from pipelines.checks.verdicts import TRIES, Check, CheckResult, explain_refusal
 from pipelines.config.settings import RewritesConfig
 from pipelines.graph.proofs import list_names, make_query, read_lead, view_proof
 from pipelines.graph.prose import mask_names
-from pipelines.graph.query import Indexes, Query, locate_nodes
+from pipelines.graph.query import Indexes, Query, find_article, locate_nodes
 from pipelines.ids import digest_value, make_record_id
 from pipelines.names import list_writings
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
@@ -123,7 +123,8 @@ class Rewrites:
     def _list_shortcut_checks(self, record: Question, nodes: Sequence[int]) -> Iterator[Check]:
         if self.settings.forbid_shortcuts:
             yield partial(check_path_length, self.ground.corpus, nodes, self.hub_in_degree)
-            yield partial(check_earlier_pages, self.ground.corpus, nodes, record.answer)
+            article = find_article(self.ground.corpus, nodes[-1], record.proof.answer_relation, record.answer)
+            yield partial(check_earlier_pages, self.ground.corpus, nodes, record.answer, article)
 
     def _start(self, record: Question) -> Draft:
         return Draft(

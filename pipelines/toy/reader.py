@@ -10,11 +10,11 @@ shorter phrase.
 import asyncio
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pipelines.errors import ConfigError
 from pipelines.ids import canonical_json, digest_value
@@ -35,7 +35,7 @@ from schemas.tasks import (
     StatedValue,
 )
 
-VERSION: Final = 1
+VERSION: Final = 2
 _TABLES = Path(__file__).with_name("reading.toml")
 _WORD = r"(?!(?:the|who|that|where|which|of|in|on|at|to|by|from|or|and)\b)[a-z][a-z'-]*"
 _SLOTS = {
@@ -50,6 +50,16 @@ _QUOTE = re.compile(r"“([^“”]+)”")
 _NUMBER = re.compile(r"“(\d+)”")
 _END = re.compile(r"(?<=[^.]\.)(?<!\b[A-Z]\.)(?<!\b[DS]r\.)(?<!\bSt\.)(?<!\bSgt\.) (?=[A-Z])")
 """Where a sentence ends; not behind an initial or a title."""
+_ASKS_NAME = (
+    (re.compile(r"(?:What is the name of|Wh(?:o|at) is given as|Who (?:is|was)) (the .+)\?"), r"\1"),
+    (re.compile(r"Who (?!(?:is|was|is given as) the )(.+)\?"), r"the person who \1"),
+    (re.compile(r"Which ([a-z-]+) (.+)\?"), r"the \1 that \2"),
+    (re.compile(r"Which ([a-z-]+ [a-z-]+) (.+)\?"), r"the \1 that \2"),
+)
+"""Questions for a name, and the noun phrase of whose entity they want it."""
+_ASKS_PLACE = re.compile(r"(?:Where|In which (?P<noun>[a-z-]+(?: [a-z-]+)?)) (?P<verb>was|is|were|are) (?P<rest>.+)\?")
+_LONGEST_END = 5
+"""Words at the end of a question for a place that say what was there: "was Ilda Marsh born"."""
 _CLAUSE = frozenset(
     "as at before after by born died during has had if in is that this was were when where which who with".split()
 )
@@ -130,6 +140,16 @@ class _Chain:
         """Return a text with the lines it quotes."""
         return _NUMBER.sub(lambda number: f"“{self.quotes[int(number[1])]}”", text)
 
+    def copy(self) -> "_Chain":
+        """Return a chain that can be led on without this one."""
+        return replace(
+            self,
+            nouns=[*self.nouns],
+            names=dict(self.names),
+            steps=[*self.steps],
+            conditions=[*self.conditions],
+        )
+
     def add(self, noun: str) -> int:
         self.nouns.append(noun)
         return len(self.nouns) - 1
@@ -159,6 +179,10 @@ def _read_text(text: str, chain: _Chain) -> ReadingReply:
     *steps, last = _END.split(_QUOTE.sub(lambda _: f"“{next(numbers)}”", text))
     for sentence in steps:
         _read_step(sentence, chain)
+    for phrase in _list_wanted(last):
+        asked = _ask_name(phrase, chain)
+        if asked is not None:
+            return asked
     for pattern in tables.frames:
         match = pattern.words.fullmatch(last)
         if match is None:
@@ -168,6 +192,33 @@ def _read_text(text: str, chain: _Chain) -> ReadingReply:
             raise _Unread(f"it asks for what it passed before: {match['from']!r}")
         return _ask(match, pattern.entry, chain)
     raise _Unread(f"no question that is known: {last!r}")
+
+
+def _list_wanted(last: str) -> Iterator[str]:
+    """Yield the phrases of whose entity a question may want the name: ``Who built A?`` wants the person who built A."""
+    for words, phrase in _ASKS_NAME:
+        if match := words.fullmatch(last):
+            yield match.expand(phrase)
+    if match := _ASKS_PLACE.fullmatch(last):
+        told = match["rest"].split()
+        for place in range(max(1, len(told) - _LONGEST_END), len(told)):
+            subject, end = " ".join(told[:place]), " ".join(told[place:])
+            yield f"the {match['noun'] or 'place'} where {subject} {match['verb']} {end}"
+
+
+def _ask_name(phrase: str, chain: _Chain) -> ReadingReply | None:
+    """Return the reading of a question for the name of what a phrase leads to; None if it states none on offer."""
+    for inner, noun, entries in _match_relations(phrase, chain):
+        tried = chain.copy()
+        try:
+            source = _read_phrase(inner, tried)
+        except _Unread:
+            continue
+        says = [each for entry in entries if not entry.get("backward") for each in entry["says"]]
+        asked = _choose("value", says, tried, tried.nouns[source], noun) if source == tried.last else "none"
+        if asked != "none":
+            return _reply(tried, asked)
+    return None
 
 
 def _ask(match: re.Match[str], entry: dict[str, Any], chain: _Chain) -> ReadingReply:
@@ -183,13 +234,19 @@ def _ask(match: re.Match[str], entry: dict[str, Any], chain: _Chain) -> ReadingR
     if not statements:
         raise _Unread(f"no attribute that is known: {about!r}")
     asked = _choose("value", statements, chain, chain.nouns[chain.last])
+    return _reply(chain, asked, entry.get("form", "none"), said.get("unit") or entry.get("unit", "none"))
+
+
+def _reply(
+    chain: _Chain, asked: str, form: Literal["none", "day", "month", "year"] = "none", unit: str = "none"
+) -> ReadingReply:
     steps = tuple(step.model_copy(update={"words": chain.quote(step.words)}) for step in chain.steps)
     conditions = (each.model_copy(update={"words": chain.quote(each.words)}) for each in chain.conditions)
     return ReadingReply(
         steps=steps,
         asked=asked,
-        form=entry.get("form", "none"),
-        unit=said.get("unit") or entry.get("unit", "none"),
+        form=form,
+        unit=unit,
         conditions=tuple(conditions),
         questions=1,
     )
@@ -272,24 +329,8 @@ def _read_relation(phrase: str, chain: _Chain) -> int | None:
 
     The longest pattern decides; several that fit and mean different things leave the relation open.
     """
-    readings: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for pattern in (*_load().relations, *chain.glossed):
-        if match := pattern.words.fullmatch(phrase):
-            noun = match.groupdict().get("noun") or pattern.entry.get("noun", "")
-            entry = pattern.entry
-            if clause := match.groupdict().get("clause"):
-                entry = {**entry, "says": _find_clause(clause, chain)}
-            readings.setdefault((match["from"], noun), []).append(entry)
-    if not readings:
-        return _read_condition(phrase, chain)
-    for (inner, noun), entries in sorted(readings.items(), key=lambda item: len(item[0][0])):
-        tried = replace(
-            chain,
-            nouns=[*chain.nouns],
-            names=dict(chain.names),
-            steps=[*chain.steps],
-            conditions=[*chain.conditions],
-        )
+    for inner, noun, entries in _match_relations(phrase, chain):
+        tried = chain.copy()
         try:
             source = _read_phrase(inner, tried)
         except _Unread:
@@ -305,6 +346,20 @@ def _read_relation(phrase: str, chain: _Chain) -> int | None:
         )
         return chain.last
     return _read_condition(phrase, chain)
+
+
+def _match_relations(phrase: str, chain: _Chain) -> list[tuple[str, str, list[dict[str, Any]]]]:
+    """Return the phrases that one leads on from, with the noun reached and what it may state, the shortest first."""
+    readings: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for pattern in (*_load().relations, *chain.glossed):
+        if match := pattern.words.fullmatch(phrase):
+            noun = match.groupdict().get("noun") or pattern.entry.get("noun", "")
+            entry = pattern.entry
+            if clause := match.groupdict().get("clause"):
+                entry = {**entry, "says": _find_clause(clause, chain)}
+            readings.setdefault((match["from"], noun), []).append(entry)
+    ordered = sorted(readings.items(), key=lambda found: len(found[0][0]))
+    return [(inner, noun, entries) for (inner, noun), entries in ordered]
 
 
 def _list_glossed(offer: OfferedRelation) -> list[_Pattern]:

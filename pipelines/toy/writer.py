@@ -73,7 +73,7 @@ from schemas.tasks import (
     WriteQuestionInputs,
 )
 
-VERSION = 3
+VERSION = 4
 """Raised when the writer answers otherwise to the same request; the tables count by their digest."""
 
 _BLANK = "____"
@@ -121,6 +121,7 @@ _EVENT = {
     "month": ("What were the month and year of {e}", "Which month of which year saw {e}"),
     "year": ("Which year saw {e}", "What was the year of {e}", "What year is given for {e}"),
 }
+_BEING = re.compile(r"where \{s\} (?P<verb>was|is) (?P<rest>.+)")
 _BE = frozenset(("is", "are", "was", "were"))
 _LISTED = {"day": "exact date ", "month": "month and year ", "year": "year "}
 _FRAMES = 4
@@ -234,10 +235,10 @@ def ask_fact(entity: AskFactInputs) -> AskedFactReply:
         if answer is not None:
             draw = draw_unit("ask", entity.variety, entity.name, fact.relation, fact.text)
             rank = _share_words(fact.text, entity.name), _grade_question(entity.type, fact, answer), draw
-            choices.append((rank, fact.relation, answer))
+            choices.append((rank, fact.relation, answer, fact.type))
     if not choices:
         return AskedFactReply(relation="", question="")
-    _, relation, answer = min(choices, key=lambda choice: choice[0])
+    _, relation, answer, kind = min(choices, key=lambda choice: choice[0])
     asked = WriteQuestionInputs(
         anchor_name=entity.name,
         anchor_type=entity.type,
@@ -245,6 +246,7 @@ def ask_fact(entity: AskFactInputs) -> AskedFactReply:
         answer_relation=relation,
         answer=answer,
         variety=entity.variety,
+        answer_type=kind,
     )
     return AskedFactReply(relation=relation, question=write_question(asked))
 
@@ -490,7 +492,7 @@ def _compose_question(path: WriteQuestionInputs, descriptors: Sequence[str], anc
         flat = not phrase.endswith(anchor) and pieces[-1].text.endswith(SUBJECT)
         words_after = _SHORT_PHRASE if size <= _LONGEST_NESTED else int(flat and size <= _SHORT_PHRASE)
     subject_type = [path.anchor_type, *_list_types(path)][-1]
-    frames = list_frames(path.answer_relation, path.answer, subject_type, path.answer_gloss)
+    frames = list_frames(path.answer_relation, path.answer, subject_type, path.answer_gloss, path.answer_type)
     # A long phrase reads better at the end: "was the town where the architect was born founded" piles up verbs.
     short = [frame for frame in frames if len(frame.partition(SLOT)[2].strip("?").split()) <= words_after]
     frame = pick(short or frames, "frame", path.variety, path.answer_relation)
@@ -667,7 +669,7 @@ def _list_kinds(noun: str) -> set[str]:
 # Frames: how the attribute of the last entity is asked for.
 
 
-def list_frames(key: str, answer: Answer, subject_type: str, gloss: str = "") -> tuple[str, ...]:
+def list_frames(key: str, answer: Answer, subject_type: str, gloss: str = "", answer_type: str = "") -> tuple[str, ...]:
     """Return the questions that ask for an attribute at the answer's precision and in its unit.
 
     Args:
@@ -675,6 +677,7 @@ def list_frames(key: str, answer: Answer, subject_type: str, gloss: str = "") ->
         answer: typed answer; only its type, precision and unit are used.
         subject_type: noun of the entity that has the attribute.
         gloss: the attribute in plain words, used where the tables have none for its key.
+        answer_type: of an answer that is the name of an article: its noun, which decides between who and which.
 
     Returns:
         At least four questions ending with ``?``, each with one ``{s}``.
@@ -682,6 +685,9 @@ def list_frames(key: str, answer: Answer, subject_type: str, gloss: str = "") ->
     row = find_attribute(key, subject_type)
     noun = split_key(key) if row is None else row.noun
     verb, _, rest = clean_gloss(gloss).partition(" ")
+    named = find_relation(key, subject_type, answer_type) if answer_type else None
+    if named is not None:
+        return tuple(f"{frame}?" for frame in _ask_name(named, answer_type))
     if row is None and answer.type != "number" and verb in _BE and rest:
         frames = _ask_gloss(verb, rest, noun, answer)
     elif answer.type == "date":
@@ -744,6 +750,30 @@ def _fill(frames: Sequence[str], spare: Sequence[str]) -> list[str]:
     """Return the frames, with as many clumsier ones as make four of them."""
     distinct = list(dict.fromkeys(frames))
     return [*distinct, *(frame for frame in spare if frame not in distinct)][: max(len(distinct), _FRAMES)]
+
+
+def _ask_name(relation: RelationWording, answer_type: str) -> list[str]:
+    """Return questions for the name of what a relation leads to: who for a person, else which or where."""
+    noun = find_head(answer_type) or relation.noun
+    person = classify_noun(noun) == "person"
+    frames = []
+    for tail in relation.tails:
+        opening, _, rest = tail.partition(" ")
+        if born := _BEING.fullmatch(tail):
+            frames += [
+                f"In which {noun} {born['verb']} {SLOT} {born['rest']}",
+                f"Where {born['verb']} {SLOT} {born['rest']}",
+            ]
+        elif opening in ("{who}", "that") and not rest.startswith(SLOT):
+            frames.append(f"Who {rest}" if person else f"Which {noun} {rest}")
+        else:
+            frames.append(f"What is the name of the {noun} {tail}")
+    plain = "Who was" if person else "What is the name of"
+    spare = [f"{plain} {each}" for each in relation.plains]
+    spare += [
+        f"What is the name of the {noun} {tail}".replace("{who}", choose_pronoun(noun)) for tail in relation.tails
+    ]
+    return _fill(frames, spare)
 
 
 def _ask_relation(relation: RelationWording) -> list[str]:
