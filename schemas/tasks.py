@@ -24,6 +24,8 @@ class Tried(Nested):
 
 NOTHING: tuple[Tried, ...] = ()
 """Left out of a first request's inputs."""
+NO_BOX: tuple[int, ...] = ()
+"""Left out of a plan without a scene."""
 
 
 class HopView(Nested):
@@ -286,7 +288,9 @@ class TeacherOracle(Nested):
     answer: Answer
     wrong_answer: str
     repair: str = ""
-    """Tool that repairs the picture, where it was degraded."""
+    """Tool that repairs the picture, where it was degraded or is a scene."""
+    box: tuple[int, ...] = Field(NO_BOX, exclude_if=lambda box: not box)
+    """What ``crop`` cuts out of a scene, in thousandths of its sides; empty for other repairs."""
 
 
 class ActInputs(Nested):

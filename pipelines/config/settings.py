@@ -245,6 +245,17 @@ class EnhancementsConfig(Section):
     )
 
 
+class HighResolutionConfig(Section):
+    """Questions whose picture becomes a small part of one of high resolution, to be cut out (SenseNova-MARS, 3.4)."""
+
+    share: float = Field(0.0, ge=0.0, le=1.0, description="share of the questions; 0 makes no such picture")
+    long_side: int = Field(3840, ge=1024, le=7680, description="width of the picture, pixels; it is 16 to 9")
+    most_share: float = Field(
+        0.05, gt=0.0, le=0.25, description="share of the picture's area that the asked-for part stays under"
+    )
+    parts: int = Field(12, ge=3, description="other pictures around it, as many as there is room for")
+
+
 class ToolsConfig(Section):
     """What the agent's visual tools work with."""
 
@@ -857,6 +868,7 @@ class RunConfig(Section):
     difficulty: DifficultyConfig = DifficultyConfig()
     judging: JudgingConfig = JudgingConfig()
     enhancements: EnhancementsConfig = EnhancementsConfig()
+    high_resolution: HighResolutionConfig = HighResolutionConfig()
     rollouts: RolloutsConfig = RolloutsConfig()
     trajectories: TrajectoriesConfig = TrajectoriesConfig()
     releases: ReleasesConfig = ReleasesConfig()

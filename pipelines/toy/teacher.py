@@ -383,10 +383,11 @@ def _find_subject(oracle: TeacherOracle, history: Sequence[HeardTurn]) -> str:
 
 def _repair_first(inputs: ActInputs, history: Sequence[HeardTurn]) -> Move | None:
     """Call the tool that repairs a degraded picture, once, whatever comes of it."""
-    repair, arguments = inputs.oracle.repair, {"image": "img_1"}
+    repair, box = inputs.oracle.repair, inputs.oracle.box
     if not repair or any(exchange.turn.tool == repair for exchange in history):
         return None
-    return Move(repair, repair, arguments) if can_say(repair, arguments, inputs.dialect) else None
+    arguments = {"image": "img_1"} | ({"box": list(box)} if box else {})
+    return Move("zoom" if box else repair, repair, arguments) if can_say(repair, arguments, inputs.dialect) else None
 
 
 # What a vice makes of the next move.
