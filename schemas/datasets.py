@@ -454,6 +454,10 @@ class Process(Nested):
     judge: str
 
 
+Verification = Literal["coherence", "plausibility"]
+"""What is verified of a trajectory beside format and answer (SenseNova-MARS, 3.3)."""
+
+
 class Trajectory(Rollout):
     """An accepted rollout. ``record_id`` is the rollout's."""
 
@@ -463,6 +467,8 @@ class Trajectory(Rollout):
     supports: tuple[Support, ...]
     process: Process | None = None
     """None where no process judge is configured."""
+    verified: tuple[Verification, ...] = ()
+    """What models.process_judge verified; empty where nothing was to be verified."""
     loss: tuple[bool, ...] = ()
     """Whether a student is trained on each step; false for failed calls and malformed turns."""
     tokens: int = 0

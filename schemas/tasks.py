@@ -328,6 +328,21 @@ class JudgeProcessInputs(Nested):
     """Names this transcript to a scripted judge, for its luck; real models never see it."""
 
 
+class VerifyTrajectoryInputs(JudgeProcessInputs):
+    """The same transcript, shown to be verified (SenseNova-MARS, 3.3)."""
+
+
+class VerificationReply(Nested):
+    """Whether a transcript holds together and makes sense."""
+
+    coherent: bool
+    """Thoughts follow from what was seen and lead to the actions."""
+    plausible: bool
+    """Tools are called for a purpose, and no claim is out of nowhere."""
+    step: int
+    """The first step that is not so, from 1; 0 where both are true."""
+
+
 class ProcessReply(Nested):
     """Four marks from 1 to 5."""
 

@@ -506,8 +506,8 @@ _LOOK = (
     "question's whole picture; gives titles and addresses."
 )
 _LOOK_AT = (
-    "Find pages that show the same picture as the one with this number, or a like one; without a number it looks up the "
-    "question's whole picture. Gives titles and addresses."
+    "Find pages that show the same picture as the one with this number, or a like one; without a number it looks up "
+    "the question's whole picture. Gives titles and addresses."
 )
 _WHOLE: Values = {"type": "integer", "minimum": 0}
 _OPENSEARCH_VL = (
@@ -577,7 +577,10 @@ _MARS = (
         "image_search_tool",
         {"img_idx": "image"},
         schemas={
-            "img_idx": {"type": "number", "description": "number of the picture: 0 for img_1, which is also the default"}
+            "img_idx": {
+                "type": "number",
+                "description": "number of the picture: 0 for img_1, which is also the default",
+            }
         },
         description=_LOOK_AT,
         counts_from=0,

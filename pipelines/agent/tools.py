@@ -87,9 +87,7 @@ from schemas.datasets import Observation, Picture, RolloutImage
 MIN_SIDE = 16
 
 
-def place_box(
-    box: Sequence[float], size: tuple[int, int], unit: BoxUnit = "normalised"
-) -> tuple[int, int, int, int]:
+def place_box(box: Sequence[float], size: tuple[int, int], unit: BoxUnit = "normalised") -> tuple[int, int, int, int]:
     """Return a box in whole pixels of a picture of ``size`` (width, height); it may go beyond the picture."""
     across, down = (size[0] / FULL_BOX, size[1] / FULL_BOX) if unit == "normalised" else (1.0, 1.0)
     left, right = (round(edge * across) for edge in (box[0], box[2]))

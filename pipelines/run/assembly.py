@@ -19,7 +19,7 @@ from pipelines.agent.depicting import CandidateLister, ClipRanker, MetadataRanke
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.distractors import DistractorFetcher
 from pipelines.agent.guiding import Guide
-from pipelines.agent.judging import ProcessJury, UnscoredWatch
+from pipelines.agent.judging import ProcessJury, UnscoredWatch, Verifier
 from pipelines.agent.loop import Agent
 from pipelines.agent.observations import Summariser, Thumbnails
 from pipelines.agent.picture_search import FetchedPictures, LocalImageSearch
@@ -420,15 +420,16 @@ class Acting:
             ConfigError: if the tokenizer cannot be read.
         """
         config, roles = self.config, self.roles
-        judged = config.models.process_judge is not None
+        judged, verified = config.models.process_judge is not None, bool(config.trajectories.verifications)
         tokenizer = config.trajectories.tokenizer
         return Cascade(
             config.trajectories,
             roles.make_jury(),
-            ProcessJury(roles.ask("process_judge", "judge_process")) if judged else None,
+            ProcessJury(roles.ask("process_judge", "judge_process")) if judged and not verified else None,
             UnscoredWatch(config.judging.max_unscored, config.judging.min_attempts),
             open_tokenizer(Path(tokenizer)) if tokenizer else EstimatedTokens(),
             config.rollouts.fatal_errors,
+            Verifier(roles.ask("process_judge", "verify_trajectory")) if verified else None,
         )
 
     def _make_tools(self) -> ToolBox:

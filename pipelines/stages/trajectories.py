@@ -13,7 +13,7 @@ from pipelines.agent.cascade import RolloutFault
 from pipelines.agent.judging import UnscoredWatch
 from pipelines.checks.rollouts import list_loss
 from schemas.base import Record, Rejection
-from schemas.datasets import Rollout, Trajectory
+from schemas.datasets import Rollout, Trajectory, Verification
 from schemas.manifest import ModelEntry
 
 
@@ -23,7 +23,7 @@ class Trajectories:
 
     cascade: Cascade = field(default_factory=Cascade)
     name: str = "trajectories"
-    version: int = 4
+    version: int = 5
     input: ClassVar[type[Record]] = Rollout
     output: ClassVar[type[Record]] = Trajectory
 
@@ -52,16 +52,19 @@ class Trajectories:
             ServiceError: if a judge is away.
         """
         found = await self.cascade.assess(record)
-        return (_accept(record, found),) if found.accepted else _reject(record.record_id, found.faults)
+        if not found.accepted:
+            return _reject(record.record_id, found.faults)
+        return (_accept(record, found, () if self.cascade.verifier is None else self.cascade.rules.verifications),)
 
 
-def _accept(rollout: Rollout, found: Assessment) -> Trajectory:
+def _accept(rollout: Rollout, found: Assessment, verified: tuple[Verification, ...]) -> Trajectory:
     return Trajectory(
         **dict(rollout),
         verdict=found.judgement.verdict,
         decided_by=found.judgement.by,
         supports=found.examination.supports,
         process=None if found.marks is None else found.marks.process,
+        verified=verified,
         loss=list_loss(rollout.steps),
         tokens=found.examination.tokens,
     )
