@@ -316,19 +316,52 @@ class Trial(Nested):
     repaired: bool
 
 
-class Enhancement(Difficulty):
-    """A question on its way to the teacher: as it was, or with a degraded picture.
+class ScenePart(Nested):
+    """Another picture in a scene, and the article that leads with it."""
 
-    A question with a degraded picture is another question: ``record_id`` is new, ``parent_id`` is that of the question
+    title: str
+    picture: Picture
+
+
+class Scene(Nested):
+    """A picture of high resolution in which what the question asks about is a small part (SenseNova-MARS, 3.4).
+
+    A search by picture says what the picture tells at two sizes: whole, scaled to what a student sees, and cut to the
+    box as the tool ``crop`` cuts it.
+    """
+
+    box: tuple[int, ...]
+    """Left, top, right, bottom of the part, in thousandths of the picture's sides as the tool counts them."""
+    share: float
+    """Of the picture's area, 0..1."""
+    training_pixels: int
+    """Of the picture as a student sees it."""
+    whole: bool
+    """Whether the whole, scaled to those pixels, finds the anchor."""
+    cropped: bool
+    """Whether the part does."""
+    crop_phash: str
+    """Perceptual hash of the part: its pixels, whoever decodes them."""
+    parts: tuple[ScenePart, ...]
+    """What else the scene shows: entities of other domains than the anchor's, of the same split."""
+
+
+class Enhancement(Difficulty):
+    """A question on its way to the teacher: as it was, with a degraded picture, or with a scene around its picture.
+
+    A question with another picture is another question: ``record_id`` is new, ``parent_id`` is that of the question
     with the original picture.
     """
 
     original: Picture | None = None
-    """The picture before, where it was degraded."""
+    """The picture before, where it was degraded or set in a scene."""
     trial: Trial | None = None
     """How it was degraded, where it was."""
+    scene: Scene | None = None
+    """Where it lies in the scene, where it was set in one."""
     left_whole: str = ""
-    """Why a picture that was chosen is not degraded, a word and the trials after a colon; else empty."""
+    """Why a picture that was chosen is not degraded or set in a scene, a word and its reason after a colon; else
+    empty."""
     found: tuple[SearchResult, ...] = ()
     """What a search by the picture finds, for trainers that replay it (SenseNova-MARS, MMSearch-R1)."""
 
@@ -437,6 +470,10 @@ class Process(Nested):
     judge: str
 
 
+Verification = Literal["coherence", "plausibility"]
+"""What is verified of a trajectory beside format and answer (SenseNova-MARS, 3.3)."""
+
+
 class Trajectory(Rollout):
     """An accepted rollout. ``record_id`` is the rollout's."""
 
@@ -446,6 +483,8 @@ class Trajectory(Rollout):
     supports: tuple[Support, ...]
     process: Process | None = None
     """None where no process judge is configured."""
+    verified: tuple[Verification, ...] = ()
+    """What models.process_judge verified; empty where nothing was to be verified."""
     loss: tuple[bool, ...] = ()
     """Whether a student is trained on each step; false for failed calls and malformed turns."""
     tokens: int = 0

@@ -36,7 +36,7 @@ RolloutReason = Literal["other-split", "no-teacher-turn"]
 TrajectoryReason = Literal[
     "format", "tool-errors", "no-answer", "wrong-answer", "unscored", "from-memory", "unsupported", "memory-jump",
     "path-not-covered", "repetition", "contaminated", "unknown-image", "unseen-claim", "too-long", "poor-process",
-    "process-unscored",
+    "process-unscored", "incoherent", "implausible", "unverified",
 ]  # fmt: skip
 ReleaseReason = Literal[
     "duplicate-question", "duplicate-path", "duplicate-picture", "anchor-over-used", "answer-over-used",

@@ -24,6 +24,8 @@ class Tried(Nested):
 
 NOTHING: tuple[Tried, ...] = ()
 """Left out of a first request's inputs."""
+NO_BOX: tuple[int, ...] = ()
+"""Left out of a plan without a scene."""
 
 
 class HopView(Nested):
@@ -290,7 +292,9 @@ class TeacherOracle(Nested):
     answer: Answer
     wrong_answer: str
     repair: str = ""
-    """Tool that repairs the picture, where it was degraded."""
+    """Tool that repairs the picture, where it was degraded or is a scene."""
+    box: tuple[int, ...] = Field(NO_BOX, exclude_if=lambda box: not box)
+    """What ``crop`` cuts out of a scene, in thousandths of its sides; empty for other repairs."""
 
 
 class ActInputs(Nested):
@@ -326,6 +330,21 @@ class JudgeProcessInputs(Nested):
     """How many pictures the transcript names; ``img_1`` is shown."""
     trial: str
     """Names this transcript to a scripted judge, for its luck; real models never see it."""
+
+
+class VerifyTrajectoryInputs(JudgeProcessInputs):
+    """The same transcript, shown to be verified (SenseNova-MARS, 3.3)."""
+
+
+class VerificationReply(Nested):
+    """Whether a transcript holds together and makes sense."""
+
+    coherent: bool
+    """Thoughts follow from what was seen and lead to the actions."""
+    plausible: bool
+    """Tools are called for a purpose, and no claim is out of nowhere."""
+    step: int
+    """The first step that is not so, from 1; 0 where both are true."""
 
 
 class ProcessReply(Nested):

@@ -18,11 +18,21 @@ from pipelines.agent.cascade import (
     TokenCounter,
     examine_rollout,
 )
-from pipelines.agent.judging import COMPARER_ALONE, Judgement, Jury, ProcessJudgement, ProcessJury, UnscoredWatch
+from pipelines.agent.judging import (
+    COMPARER_ALONE,
+    Judgement,
+    Jury,
+    ProcessJudgement,
+    ProcessJury,
+    UnscoredWatch,
+    Verifier,
+)
 from pipelines.config.settings import TrajectoriesConfig
 from pipelines.ids import digest_value
 from schemas.datasets import Rollout
 from schemas.manifest import ModelEntry
+from schemas.reasons import TrajectoryReason
+from schemas.tasks import VerificationReply
 
 ValueT = TypeVar("ValueT")
 
@@ -52,6 +62,7 @@ class Cascade:
         rules: the section of the configuration.
         jury: judges answers that the comparer leaves open.
         process: marks rollouts without faults; None makes no request.
+        verifier: verifies them, in the place of marks; None makes no request.
         watch: stops the run if too many answers are unscored; None counts none.
         counter: counts tokens.
     """
@@ -62,24 +73,28 @@ class Cascade:
     watch: UnscoredWatch | None = None
     counter: TokenCounter = ESTIMATED
     fatal_errors: int = FATAL_ERRORS
+    verifier: Verifier | None = None
 
     @property
     def identity(self) -> str:
         """Digest of the rules, the judges and how lengths are counted."""
-        process = "" if self.process is None else self.process.identity
-        settings = [self.rules.model_dump(), self.fatal_errors]
-        return digest_value([*settings, self.jury.identity, process, self.counter.identity])
+        judges = [each.identity for each in (self.jury, *self._judges)]
+        return digest_value([self.rules.model_dump(), self.fatal_errors, *judges, self.counter.identity])
+
+    @property
+    def _judges(self) -> tuple[ProcessJury | Verifier, ...]:
+        return tuple(each for each in (self.process, self.verifier) if each is not None)
 
     def prompts(self) -> dict[str, str]:
         """Those of the judges."""
-        return self.jury.prompts() | ({} if self.process is None else self.process.prompts())
+        return {label: digest for each in (self.jury, *self._judges) for label, digest in each.prompts().items()}
 
     def models(self) -> tuple[ModelEntry, ...]:
         """The judges."""
-        return self.jury.models() + (() if self.process is None else self.process.models())
+        return tuple(model for each in (self.jury, *self._judges) for model in each.models())
 
     async def assess(self, rollout: Rollout) -> Assessment:
-        """Return every reason against a rollout; the process judge is asked only where there is no other.
+        """Return every reason against a rollout; whoever judges the way is asked only where there is no other.
 
         Raises:
             GateNotMet: if too many answers or ways are unscored.
@@ -88,11 +103,25 @@ class Cascade:
         judgement = await self.jury.judge(rollout.question, rollout.answer, rollout.reference, rollout.record_id)
         self._watch(judgement.verdict == "unscored", judgement.detail)
         found = examine_rollout(rollout, judgement, self.rules, self.counter, self.fatal_errors)
-        if self.process is None or found.faults:
-            return Assessment(judgement, found, None, found.faults)
-        marks = await self.process.mark(rollout)
-        self._watch(marks.process is None, marks.problem)
-        return Assessment(judgement, found, marks, self._list_process_faults(marks))
+        marks, faults = None, found.faults
+        if self.process is not None and not faults:
+            marks = await self.process.mark(rollout)
+            self._watch(marks.process is None, marks.problem)
+            faults = self._list_process_faults(marks)
+        if self.verifier is not None and not faults:
+            faults = self._list_verification_faults(await self.verifier.verify(rollout))
+        return Assessment(judgement, found, marks, faults)
+
+    def _list_verification_faults(self, said: VerificationReply | str) -> tuple[RolloutFault, ...]:
+        self._watch(isinstance(said, str), said if isinstance(said, str) else "")
+        if isinstance(said, str):
+            return (RolloutFault("unverified", said),)
+        false: list[TrajectoryReason] = []
+        if "coherence" in self.rules.verifications and not said.coherent:
+            false.append("incoherent")
+        if "plausibility" in self.rules.verifications and not said.plausible:
+            false.append("implausible")
+        return tuple(RolloutFault(reason, f"from step {said.step} on") for reason in false)
 
     def _watch(self, unscored: bool, problem: str) -> None:
         if self.watch is not None:

@@ -282,7 +282,7 @@ class ToolForm:
         if self.boxes == "corner":
             _split_box(left)
         if self.counts_from >= 0:
-            left["image"] = _number_picture(left.get("image", "img_1"), self.counts_from)
+            self._number(left)
         theirs = {our: name for name, our in self.fields.items()}
         known = list_arguments(self.tool)
         written: Values = dict(self.added)
@@ -295,6 +295,13 @@ class ToolForm:
             elif not _is_default(known, name, value):
                 raise UnsayableTurn(f"{self.name} has no word for {self.tool}'s {name} {canonical_json(value)[:80]}")
         return written | {name: known[our] for name, our in self._list_filled() if name not in written}
+
+    def _number(self, left: Values) -> None:
+        """Put a picture's number in the place of its name; the first one is left out where a call may do so."""
+        name = left.pop("image", "img_1")
+        needed = any(our == "image" and theirs in self.required for theirs, our in self.fields.items())
+        if needed or not _is_default(list_arguments(self.tool), "image", name):
+            left["image"] = _number_picture(name, self.counts_from)
 
     def _list_filled(self) -> list[tuple[str, str]]:
         """Return what a call must have there and ours may leave out: theirs and ours."""
@@ -498,6 +505,10 @@ _LOOK = (
     "Find pages that show the same picture as the question, or a like one. Takes no argument and looks up the "
     "question's whole picture; gives titles and addresses."
 )
+_LOOK_AT = (
+    "Find pages that show the same picture as the one with this number, or a like one; without a number it looks up "
+    "the question's whole picture. Gives titles and addresses."
+)
 _WHOLE: Values = {"type": "integer", "minimum": 0}
 _OPENSEARCH_VL = (
     ToolForm(
@@ -559,7 +570,21 @@ _MARS = (
         counts_from=0,
     ),
     ToolForm("text_search", "text_search_tool", {"query": "query"}, required=("query",), description=_READ),
-    ToolForm("image_search", "image_search_tool", fixed=_FIRST, description=_LOOK),
+    # The published configuration has no argument here and looks up the first picture, as a call without one still does;
+    # by the paper (4.1) the tool takes a picture's number, without which what was zoomed into cannot be looked up.
+    ToolForm(
+        "image_search",
+        "image_search_tool",
+        {"img_idx": "image"},
+        schemas={
+            "img_idx": {
+                "type": "number",
+                "description": "number of the picture: 0 for img_1, which is also the default",
+            }
+        },
+        description=_LOOK_AT,
+        counts_from=0,
+    ),
 )
 _DR_MMSEARCH = (
     ToolForm("text_search", "web_text_search", {"query": "query"}, required=("query",)),
@@ -580,7 +605,7 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
             Dialect(
                 "mmsearch-r1", ("act_mmsearch_r1", 2), _MMSEARCH_R1, think="reason", response="information", calls=2
             ),
-            Dialect("mars", ("act_mars", 2), _MARS),
+            Dialect("mars", ("act_mars", 3), _MARS),
             Dialect("dr-mmsearch", ("act_dr_mmsearch", 1), _DR_MMSEARCH, summary="summary", reads=False),
             NATIVE,
         )

@@ -7,17 +7,19 @@ reply, a time-out and judges that disagree leave an answer unscored: never right
 
 A process judge marks a rollout in four respects (OpenSearch-VL, 3.3). It sees the question, the steps and the given
 answer, never the reference: a judge that knows the answer marks the answer. A reply without marks leaves the rollout
-unscored.
+unscored. In the place of marks it may verify two statements: that the way is coherent, and that it is plausible
+(SenseNova-MARS, 3.3).
 """
 
 import json
 import re
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from pipelines.agent.observations import cut_text
 from pipelines.errors import GateNotMet, RecordFailed
@@ -29,7 +31,14 @@ from pipelines.services.protocols import ChatReply, ChatRequest, Message
 from schemas.datasets import Process, Rollout, Step, Verdict
 from schemas.manifest import ModelEntry
 from schemas.proofs import Answer
-from schemas.tasks import JudgeAnswerInputs, JudgeOracle, JudgeProcessInputs, ProcessReply
+from schemas.tasks import (
+    JudgeAnswerInputs,
+    JudgeOracle,
+    JudgeProcessInputs,
+    ProcessReply,
+    VerificationReply,
+    VerifyTrajectoryInputs,
+)
 
 _WORDS: dict[str, Verdict] = {
     "correct": "correct",
@@ -327,6 +336,41 @@ class Marks(ProcessReply):
     cross_modal: Mark
 
 
+def _check_statement(value: object) -> object:
+    if not isinstance(value, bool):
+        raise ValueError("the value is true or false")
+    return value
+
+
+Statement = Annotated[bool, BeforeValidator(_check_statement)]
+
+
+class Statements(VerificationReply):
+    """Two statements, and the step that makes one of them false: one is named where one is false, and else none."""
+
+    coherent: Statement
+    plausible: Statement
+
+    @model_validator(mode="after")
+    def check_step(self) -> Self:
+        """Refuse a reply whose step and statements contradict each other."""
+        if (self.step > 0) == (self.coherent and self.plausible) or self.step < 0:
+            raise ValueError(f"step is {self.step}; it is 0 exactly where both are true")
+        return self
+
+
+WayT = TypeVar("WayT", Marks, Statements)
+_REPAIRS: Mapping[type[ProcessReply | VerificationReply], str] = {
+    Marks: _PROCESS_JUDGING_REPAIR,
+    Statements: (
+        "That reply says nothing that can be read: {problem}. Reply again with one JSON object and nothing else, with "
+        "the keys coherent and plausible, each true or false, and step, the number of the first step that is not so, 0 "
+        "where both are true."
+    ),
+}
+_WANTED: Mapping[type[ProcessReply | VerificationReply], str] = {Marks: "marks", Statements: "statements"}
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessJudgement:
     """The marks of a rollout's process."""
@@ -364,27 +408,76 @@ class ProcessJury:
         Raises:
             ServiceError: if the judge is away.
         """
-        inputs = make_process_inputs(rollout)
-        shown = tuple(image.picture.sha256 for image in rollout.images[:1])
-        messages = render_messages(self.judge.prompt, inputs, shown)
-        problem = ""
-        for _ in range(2):
-            request = ChatRequest(TASK, self.judge.prompt.label, messages, inputs, self.judge.sampling)
-            try:
-                said = await self.judge.model.chat(request)
-            except RecordFailed as error:
-                return ProcessJudgement(None, f"{self.judge.model.name}: {error}")
-            try:
-                return ProcessJudgement(_sum_up(read_reply(said, Marks), self.judge.model.name))
-            except BadReply as error:
-                problem = str(error)
-            echo = said.text[:_PROCESS_JUDGING_ECHOED].encode("utf-8", "replace").decode().strip() or "(nothing)"
-            messages = (
-                *messages,
-                Message("assistant", echo),
-                Message("user", _PROCESS_JUDGING_REPAIR.format(problem=problem)),
-            )
-        return ProcessJudgement(None, f"{self.judge.model.name}: no marks in two replies ({problem})")
+        given = await ask_about_way(self.judge, TASK, rollout, make_process_inputs(rollout), Marks)
+        if isinstance(given, str):
+            return ProcessJudgement(None, given)
+        return ProcessJudgement(_sum_up(given, self.judge.model.name))
+
+
+async def ask_about_way(
+    judge: RoleClient, task: str, rollout: Rollout, inputs: JudgeProcessInputs, model: type[WayT]
+) -> WayT | str:
+    """Return what a judge says of a rollout, or why it says nothing. An unusable reply is repaired once.
+
+    Args:
+        judge: is shown the question's picture.
+        task: name of the request.
+        rollout: whose picture is shown.
+        inputs: the transcript.
+        model: shape of the reply.
+
+    Raises:
+        ServiceError: if the judge is away.
+    """
+    shown = tuple(image.picture.sha256 for image in rollout.images[:1])
+    messages: tuple[Message, ...] = render_messages(judge.prompt, inputs, shown)
+    problem = ""
+    for _ in range(2):
+        request = ChatRequest(task, judge.prompt.label, messages, inputs, judge.sampling)
+        try:
+            said = await judge.model.chat(request)
+        except RecordFailed as error:
+            return f"{judge.model.name}: {error}"
+        try:
+            return read_reply(said, model)
+        except BadReply as error:
+            problem = str(error)
+        echo = said.text[:_PROCESS_JUDGING_ECHOED].encode("utf-8", "replace").decode().strip() or "(nothing)"
+        messages = (*messages, Message("assistant", echo), Message("user", _REPAIRS[model].format(problem=problem)))
+    return f"{judge.model.name}: no {_WANTED[model]} in two replies ({problem})"
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """The process judge as a verifier of trajectories: two statements in the place of four marks."""
+
+    judge: RoleClient
+
+    @property
+    def identity(self) -> str:
+        """Digest of everything that decides what is said of a rollout."""
+        shown = [PROCESS_JUDGING_VERSION, LONGEST_OBSERVATION, LONGEST_WORDS]
+        return digest_value([*shown, _REPAIRS[Statements], self.judge.identity])
+
+    def prompts(self) -> dict[str, str]:
+        """The verifying prompt, by label."""
+        return {self.judge.prompt.label: self.judge.prompt.digest}
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """The judge."""
+        return (self.judge.describe(ROLE),)
+
+    async def verify(self, rollout: Rollout) -> VerificationReply | str:
+        """Return what the judge says of a rollout, or why it says nothing.
+
+        Raises:
+            ServiceError: if the judge is away.
+        """
+        inputs = VerifyTrajectoryInputs(**dict(make_process_inputs(rollout)))
+        given = await ask_about_way(self.judge, "verify_trajectory", rollout, inputs, Statements)
+        if not isinstance(given, str) and given.step > len(rollout.steps):
+            return f"{self.judge.model.name}: it names step {given.step} of {len(rollout.steps)}"
+        return given
 
 
 def make_process_inputs(rollout: Rollout) -> JudgeProcessInputs:

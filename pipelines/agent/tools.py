@@ -87,6 +87,14 @@ from schemas.datasets import Observation, Picture, RolloutImage
 MIN_SIDE = 16
 
 
+def place_box(box: Sequence[float], size: tuple[int, int], unit: BoxUnit = "normalised") -> tuple[int, int, int, int]:
+    """Return a box in whole pixels of a picture of ``size`` (width, height); it may go beyond the picture."""
+    across, down = (size[0] / FULL_BOX, size[1] / FULL_BOX) if unit == "normalised" else (1.0, 1.0)
+    left, right = (round(edge * across) for edge in (box[0], box[2]))
+    top, bottom = (round(edge * down) for edge in (box[1], box[3]))
+    return left, top, right, bottom
+
+
 def cut_picture(data: bytes, box: Sequence[float], unit: BoxUnit = "normalised") -> bytes:
     """Return the part of a picture inside a box as a file's bytes: JPEG for a JPEG, else PNG.
 
@@ -101,9 +109,7 @@ def cut_picture(data: bytes, box: Sequence[float], unit: BoxUnit = "normalised")
     """
     shown = open_pixels(data)
     width, height = shown.size
-    across, down = (width / FULL_BOX, height / FULL_BOX) if unit == "normalised" else (1.0, 1.0)
-    left, right = (round(edge * across) for edge in (box[0], box[2]))
-    top, bottom = (round(edge * down) for edge in (box[1], box[3]))
+    left, top, right, bottom = place_box(box, shown.size, unit)
     if right > width or bottom > height:
         raise RecordFailed("crop-outside", f"the picture is {width} x {height} pixels")
     if min(right - left, bottom - top) < MIN_SIDE:

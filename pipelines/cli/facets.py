@@ -23,6 +23,7 @@ from schemas.datasets import (
     ReleaseEntry,
     Rewrite,
     Rollout,
+    Scene,
     Seed,
     Trajectory,
     Trial,
@@ -231,6 +232,9 @@ def _describe_enhancement(enhancement: Enhancement) -> Lines:
     if enhancement.trial is not None:
         yield "degraded", describe_trial(enhancement.trial)
         yield "before", describe_picture(enhancement.original)
+    if enhancement.scene is not None:
+        yield "scene", describe_scene(enhancement.scene)
+        yield "before", describe_picture(enhancement.original)
     if enhancement.left_whole:
         yield "not degraded", enhancement.left_whole
 
@@ -248,6 +252,14 @@ def describe_depiction(depiction: Depiction) -> str:
     if depiction.text:
         parts.append(f"reads {shorten_text(' / '.join(depiction.text), 80)!r}")
     return "; ".join(parts)
+
+
+def describe_scene(scene: Scene) -> str:
+    """Return where a question's picture lies in a scene, and what was measured there."""
+    box = ", ".join(map(str, scene.box))
+    seen = f"a search by the whole at {scene.training_pixels:,} pixels {'finds' if scene.whole else 'misses'} it"
+    part = f"by the part {'finds' if scene.cropped else 'misses'} it"
+    return f"{scene.share:.1%} of the area at [{box}], among {len(scene.parts)} others; {seen}, {part}"
 
 
 def describe_trial(trial: Trial) -> str:

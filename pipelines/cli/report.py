@@ -18,6 +18,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from pipelines.agent.pictures import REPAIRS, has_opencv, make_repairs, read_loss
+from pipelines.agent.scenes import NO_SCENE
 from pipelines.checksums import read_note
 from pipelines.cli.facets import (
     describe_cell,
@@ -356,6 +357,7 @@ def report_enhancements(root: Path) -> EnhancementReport:
     rows = [row for row in read_stage(root, "enhancements") if isinstance(row, Enhancement)]
     kept = [row for row in rows if row.trial is not None]
     left = [row.left_whole.partition(": ") for row in rows if row.left_whole]
+    left = [parts for parts in left if parts[0] != NO_SCENE]
     latest = [found for found in list_latest(root) if found.stage == "enhancements"]
     failed = [refusal.reason for found in latest for refusal in read_refusals(found)]
     others = Counter([*(reason for reason, _, _ in left), *failed])

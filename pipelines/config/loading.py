@@ -203,6 +203,11 @@ def _check_sight(config: RunConfig) -> None:
 
 def _check_acting(config: RunConfig) -> None:
     tools, live = config.tools, config.live
+    if config.trajectories.verifications and config.models.process_judge is None:
+        raise ConfigError(
+            "configuration: trajectories.verifications without models.process_judge; name a model that is not the "
+            "teacher, or verify nothing: --set trajectories.verifications=[]"
+        )
     if tools.summarise is True and not config.summarises:
         raise ConfigError(
             "configuration: tools.summarise without models.summariser; name one: "

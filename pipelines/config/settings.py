@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from pipelines.ids import draw_unit
 from pipelines.secrets import check_address, check_variable
-from schemas.datasets import Split
+from schemas.datasets import Split, Verification
 from schemas.proofs import Agreement, AnswerType
 
 Variable = Annotated[str, AfterValidator(check_variable)]
@@ -245,6 +245,17 @@ class EnhancementsConfig(Section):
         description="tried from the one drawn upwards, until the picture is of no use any more; what is then beyond "
         "repair is tried again at strengths between",
     )
+
+
+class HighResolutionConfig(Section):
+    """Questions whose picture becomes a small part of one of high resolution, to be cut out (SenseNova-MARS, 3.4)."""
+
+    share: float = Field(0.0, ge=0.0, le=1.0, description="share of the questions; 0 makes no such picture")
+    long_side: int = Field(3840, ge=3840, le=7680, description="width of the picture, pixels; it is 16 to 9")
+    most_share: float = Field(
+        0.05, ge=0.005, le=0.05, description="share of the picture's area that the asked-for part stays under"
+    )
+    parts: int = Field(12, ge=3, description="other pictures around it, as many as there is room for")
 
 
 class ToolsConfig(Section):
@@ -807,6 +818,11 @@ class TrajectoriesConfig(Section):
     min_process: float = Field(
         3.0, ge=1.0, le=5.0, description="lowest mean mark of models.process_judge; none is asked where there is none"
     )
+    verifications: tuple[Verification, ...] = Field(
+        (),
+        description="what models.process_judge must confirm, in place of its marks (mars): coherence (thoughts follow "
+        "from what was seen and lead to the calls), plausibility (calls have a purpose, claims a source)",
+    )
 
 
 class ReleasesConfig(Section):
@@ -867,6 +883,7 @@ class RunConfig(Section):
     difficulty: DifficultyConfig = DifficultyConfig()
     judging: JudgingConfig = JudgingConfig()
     enhancements: EnhancementsConfig = EnhancementsConfig()
+    high_resolution: HighResolutionConfig = HighResolutionConfig()
     rollouts: RolloutsConfig = RolloutsConfig()
     trajectories: TrajectoriesConfig = TrajectoriesConfig()
     releases: ReleasesConfig = ReleasesConfig()

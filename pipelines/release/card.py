@@ -32,6 +32,7 @@ NOBODY = "nobody, the page is invented"
 PAGE_LICENCE = "CC BY-SA 4.0"
 PAGE_LICENCE_URL = "https://creativecommons.org/licenses/by-sa/4.0/"
 UNCHANGED, EXCERPT, SCALED = "none", "excerpt", "scaled down"
+IN_SCENE = "scaled down, in a picture composed of several"
 UNKNOWN = "unknown"
 """Licence of pages and pictures of live tools; refused unless ``unknown_licences`` is set."""
 SPACES = re.compile(r"[\s\x00-\x1f\x7f]+")
@@ -89,6 +90,9 @@ def list_credits(example: Example, base_url: str, corpus: str, lenient: bool = F
     changes = list_changes(example)
     for picture in example.list_pictures():
         yield credit_picture(picture, changes[picture.sha256], lenient)
+    scene = example.question.scene
+    for part in scene.parts if scene is not None else ():
+        yield credit_picture(part.picture, IN_SCENE, lenient)
     for picture in example.list_thumbnails():
         yield credit_picture(picture, SCALED, lenient)
     for evidence in list_evidence(example):
@@ -105,6 +109,7 @@ def list_changes(example: Example) -> dict[str, str]:
     question, trajectory = example.question, example.trajectory
     trial = question.trial
     first = UNCHANGED if trial is None else f"{trial.degradation} of strength {trial.strength:g}"
+    first = first if question.scene is None else IN_SCENE
     changes = {"img_1": first}
     for step in trajectory.steps if trajectory else ():
         for made in step.observation.images if step.observation else ():

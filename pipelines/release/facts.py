@@ -84,6 +84,8 @@ class QuestionFacts:
     proof: ProofFacts
     depiction: Depiction | None
     trial: Trial | None
+    object_share: float | None
+    """Of a scene's area; None where the picture is no scene."""
     cells: tuple[CellFacts, ...]
     standing: str
     pool: str
@@ -109,6 +111,7 @@ def read_question(question: Enhancement) -> QuestionFacts:
         proof=_read_proof(question.proof),
         depiction=question.depiction,
         trial=question.trial,
+        object_share=question.scene.share if question.scene else None,
         cells=tuple(map(_read_cell, question.cells)),
         standing=intern(question.standing),
         pool=intern(question.origin.pool) if question.origin else "",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipelines.agent.scenes import TOOL
 from pipelines.errors import ConservationError, CorruptInput
 from pipelines.pictures import PictureStore
 from pipelines.release.rows import (
@@ -205,7 +206,8 @@ def make_vqa_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> VqaRow:
         pool=proof.origin.pool if proof.origin else "",
         ease=proof.depiction.ease if proof.depiction else "",
         degradation=proof.trial.degradation if proof.trial else "",
-        repair=proof.trial.repair if proof.trial else "",
+        repair=proof.trial.repair if proof.trial else TOOL if proof.scene else "",
+        object_share=proof.scene.share if proof.scene else 0.0,
     )
 
 

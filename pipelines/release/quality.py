@@ -218,6 +218,10 @@ def measure_enhancements(questions: Sequence[QuestionFacts]) -> Table:
     for degradation in sorted({trial.degradation for trial in trials}):
         strengths = [trial.strength for trial in trials if trial.degradation == degradation]
         table[f"strength of {degradation}"] = describe_numbers(strengths)
+    shares = [question.object_share for question in questions if question.object_share is not None]
+    if shares:
+        table["set in a scene, crop"] = {"rows": len(shares), "share": share(len(shares), len(questions))}
+        table["share of the scene's area"] = describe_numbers(shares)
     return table
 
 

@@ -30,6 +30,7 @@ from schemas.datasets import (
     Ease,
     Origin,
     Picture,
+    Scene,
     SearchNeed,
     Standing,
     Support,
@@ -262,7 +263,9 @@ class VqaRow(Nested):
     degradation: str = ""
     """How the picture was degraded; empty where it was not."""
     repair: str = ""
-    """The tool that repairs it."""
+    """The tool that repairs it, or that cuts what is asked about out of a scene."""
+    object_share: float = 0.0
+    """Share of a scene's area that what is asked about covers; 0 where the picture is no scene."""
     pool: str = ""
     """The set from outside that the question is of; empty where it was made here."""
 
@@ -287,9 +290,11 @@ class ProofRow(Nested):
     depiction: Depiction | None = None
     """How the picture was chosen for the anchor."""
     original: Picture | None = None
-    """The picture before it was degraded, where it was."""
+    """The picture before it was degraded or set in a scene, where it was."""
     trial: Trial | None = None
     """How it was degraded, and what showed that the repair restores it."""
+    scene: Scene | None = None
+    """Where it lies in a scene, and what showed that it must be cut out."""
     reading: Reading | None
     """What an independent reader understood the text to ask; None for a question from outside."""
     screening: Screening | None

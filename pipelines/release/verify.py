@@ -67,6 +67,7 @@ from pipelines.release.rows import (
     show_pictures,
     strip_page_text,
 )
+from pipelines.release.scenes import find_scene_problems, find_view_problems
 from schemas.base import derive_schema
 from schemas.corpus import CorpusImage
 from schemas.datasets import CandidateSource, Dataset, Picture, Support, Trial
@@ -93,6 +94,7 @@ def find_picture_problems(ground: Indexes, anchor: int, proof: ProofRow) -> Iter
     yield from _find_source_problems(ground.corpus, anchor, proof, picture)
     yield from _find_choice_problems(ground.corpus, anchor, proof, picture)
     yield from _find_degradation_problems(proof)
+    yield from find_scene_problems(ground.corpus, proof)
     licence = check_licence(picture.licence)
     if licence.outcome != "PASS":
         yield f"picture: {licence.code}: {licence.detail}"
@@ -161,16 +163,20 @@ def _find_choice_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture:
 
 
 def _find_degradation_problems(proof: ProofRow) -> Iterator[str]:
-    """A degraded picture keeps author and licence, and its trial must have shown that the repair restores it."""
-    if (proof.original is None) != (proof.trial is None):
+    """Another picture keeps author and licence; its trial or scene must have shown that a tool undoes what was done."""
+    if (proof.original is not None) != (proof.trial is not None or proof.scene is not None):
         yield "picture: a degraded picture needs its original and its trial, the proof has one of the two"
-    if proof.original is None or proof.trial is None:
+    if proof.trial is not None and proof.scene is not None:
+        yield "picture: it is said to be degraded and to be a scene"
+    if proof.original is None or (proof.trial is None and proof.scene is None):
         return
     if proof.picture is None or proof.picture.sha256 == proof.original.sha256:
         yield "picture: it is said to be degraded and is the original"
         return
     if any(getattr(proof.picture, name) != getattr(proof.original, name) for name in ("file", *_SAID)):
         yield "picture: the degraded picture is credited otherwise than its original"
+    if proof.trial is None:
+        return
     yield from _find_trial_problems(proof.trial, proof.original, proof.picture)
     words = list_words(proof.depiction.text) if proof.depiction else frozenset()
     if proof.trial.test == "text" and len(words) < MIN_WORDS:
@@ -413,6 +419,8 @@ def find_row_problems(proof: ProofRow, row: ReleaseRow, index: int) -> list[str]
     """Return the problems of a row at a place in its split, given a proof that verifies."""
     images = _list_images(row)
     problems = list(_find_image_problems(proof.picture, images))
+    if not problems and proof.scene is not None:
+        problems += find_view_problems(proof, images[0].bytes)
     match row:
         case SftRow():
             told = {name: getattr(row, name) for name in TRANSCRIPT}
@@ -764,6 +772,8 @@ def _check_splits(proofs: Mapping[str, ProofRow]) -> Iterator[Problem]:
         picture = row.original or row.picture
         for name in ("sha256", "phash") if picture else ():
             splits[f"picture {name}", getattr(picture, name)].add(row.split)
+        for part in row.scene.parts if row.scene else ():
+            splits["picture sha256", part.picture.sha256].add(row.split)
         asked[anchor, row.answer.key].append(question)
     for (name, value), found in splits.items():
         if len(found) > 1:

@@ -19,11 +19,12 @@ from pipelines.agent.depicting import CandidateLister, ClipRanker, MetadataRanke
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.distractors import DistractorFetcher
 from pipelines.agent.guiding import Guide
-from pipelines.agent.judging import ProcessJury, UnscoredWatch
+from pipelines.agent.judging import ProcessJury, UnscoredWatch, Verifier
 from pipelines.agent.loop import Agent
 from pipelines.agent.observations import Summariser, Thumbnails
 from pipelines.agent.picture_search import FetchedPictures, LocalImageSearch
 from pipelines.agent.pictures import Reader, Upscaler, has_opencv, make_repairs
+from pipelines.agent.scenes import SceneMaker
 from pipelines.agent.tools import ToolBox
 from pipelines.checks.agreement import check_alternative
 from pipelines.checks.endings import list_endings
@@ -234,7 +235,7 @@ class Seeing:
         return EaseRater(search, self.roles.pictures, near, self.config.groundings.training_pixels)
 
     def make_enhancements(self) -> Enhancements:
-        """Return the stage that degrades pictures."""
+        """Return the stage that degrades pictures and sets them in scenes."""
         # A text layer is lost with the first change of a picture: it tells nothing of what can still be read.
         reads = set(self.config.groundings.ocr) - {"layer"}
         return Enhancements(
@@ -245,7 +246,17 @@ class Seeing:
             self.config.enhancements,
             self.config.seed,
             self.config.releases.image_results,
+            self._make_scenes(),
         )
+
+    def _make_scenes(self) -> SceneMaker | None:
+        """Return what sets pictures in scenes; None where no share of them is."""
+        config = self.config
+        if not config.high_resolution.share:
+            return None
+        splits, training = SplitRule(config.splits, config.seed), config.groundings.training_pixels
+        parts = (self.corpus, self.roles.pictures, self.later_search, splits)
+        return SceneMaker(*parts, config.high_resolution, training, config.seed)
 
     def close(self) -> None:
         """Close the encoder with its cache, threads and model."""
@@ -409,15 +420,16 @@ class Acting:
             ConfigError: if the tokenizer cannot be read.
         """
         config, roles = self.config, self.roles
-        judged = config.models.process_judge is not None
+        judged, verified = config.models.process_judge is not None, bool(config.trajectories.verifications)
         tokenizer = config.trajectories.tokenizer
         return Cascade(
             config.trajectories,
             roles.make_jury(),
-            ProcessJury(roles.ask("process_judge", "judge_process")) if judged else None,
+            ProcessJury(roles.ask("process_judge", "judge_process")) if judged and not verified else None,
             UnscoredWatch(config.judging.max_unscored, config.judging.min_attempts),
             open_tokenizer(Path(tokenizer)) if tokenizer else EstimatedTokens(),
             config.rollouts.fatal_errors,
+            Verifier(roles.ask("process_judge", "verify_trajectory")) if verified else None,
         )
 
     def _make_tools(self) -> ToolBox:

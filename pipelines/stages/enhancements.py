@@ -1,7 +1,8 @@
-"""Enhancements: the pictures of a share of the questions are degraded in a way that a tool of the agent can repair.
+"""Enhancements: a share of the questions get a picture that is of use only after a tool of the agent was called.
 
 OpenSearch-VL, section 3.2, degrades 10% without a test. Here each degraded picture is tested: the degradation must do
-harm and the tool must undo it, else the question keeps its picture as it was and says why.
+harm and the tool must undo it, else the question keeps its picture as it was and says why. SenseNova-MARS, section 3.4,
+asks about small parts of pictures of high resolution: there the tool is ``crop`` (:mod:`pipelines.agent.scenes`).
 """
 
 import asyncio
@@ -15,14 +16,15 @@ from pipelines.agent.observations import VERSION as RESULTS
 from pipelines.agent.observations import ImageStore, credit_picture, keep_results
 from pipelines.agent.pictures import DEGRADING_VERSION as DEGRADING
 from pipelines.agent.pictures import REPAIRING_VERSION as REPAIRING
-from pipelines.agent.pictures import Reader, RepairLoop, RepairTool, Tried, find_gauge
+from pipelines.agent.pictures import Reader, RepairLoop, RepairTool, find_gauge
+from pipelines.agent.scenes import SceneMaker
 from pipelines.config.settings import EnhancementsConfig
 from pipelines.errors import RecordFailed
 from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_value, draw_unit
 from pipelines.services.protocols import ImageSearch, PictureFile
 from schemas.base import Record
-from schemas.datasets import Degradation, Difficulty, Enhancement, Picture, SearchResult
+from schemas.datasets import Degradation, Difficulty, Enhancement, Picture, Scene, SearchResult, Trial
 from schemas.manifest import ModelEntry
 
 UNTESTED = "untested: neither words nor a search by picture tell what the original shows"
@@ -48,14 +50,17 @@ class Enhancements:
     seed: int
     results: int = 5
     """Search results that a row keeps; 0 makes no search."""
+    scenes: SceneMaker | None = None
+    """Sets pictures in scenes of high resolution; a question that it chooses is not degraded."""
     name: str = "enhancements"
-    version: int = 4
+    version: int = 5
     input: ClassVar[type[Record]] = Difficulty
     output: ClassVar[type[Record]] = Enhancement
 
     def fingerprint(self) -> str:
         """Digest of the rules, the degradations, the tools that repair and what tests them."""
         kept = [self.results, RESULTS, self.search.identity] if self.results else []
+        kept += [self.scenes.identity] if self.scenes is not None else []
         if not self._degrades:
             return digest_value([kept])
         tools = {degradation: tool.identity for degradation, tool in self.repairs.items()}
@@ -88,6 +93,11 @@ class Enhancements:
             ServiceError: if a reader or search is unavailable.
         """
         picture = record.picture
+        if picture is not None and self.scenes is not None and self.scenes.is_chosen(record):
+            made = await self.scenes.compose(record, picture)
+            if isinstance(made, str):
+                return (await self._leave(record, made),)
+            return (await self._replace(record, picture, made.data, scene=made.scene),)
         if (
             picture is None
             or not self._degrades
@@ -107,26 +117,26 @@ class Enhancements:
         if not tried[-1].holds:
             found = UNHARMED if all(each.trial.degraded for each in tried) else UNREPAIRED
             return (await self._leave(record, f"{found}: {'; '.join(each.describe() for each in tried)}"),)
-        return (await self._degrade(record, picture, tried[-1]),)
+        return (await self._replace(record, picture, tried[-1].data, trial=tried[-1].trial),)
 
     def _draw(self, record: Difficulty, what: str, count: int) -> int:
         return int(draw_unit(self.seed, record.record_id, what) * count)
 
-    async def _degrade(self, record: Difficulty, picture: Picture, tried: Tried) -> Enhancement:
-        """Return the question with its degraded picture: another question, whose parent is the one before."""
-        made = await asyncio.to_thread(self.pictures.add_bytes, tried.data, credit_picture(picture))
+    async def _replace(self, record: Difficulty, picture: Picture, data: bytes, **how: Trial | Scene) -> Enhancement:
+        """Return the question with another picture: another question, whose parent is the one before."""
+        made = await asyncio.to_thread(self.pictures.add_bytes, data, credit_picture(picture))
         changes = {
             "record_id": make_question_id(record.text, made.sha256, record.answer, record.proof),
             "parent_id": record.record_id,
             "picture": made,
             "original": picture,
-            "trial": tried.trial,
             "found": await self._look_up(made),
+            **how,
         }
         return Enhancement(**(dict(record) | changes))
 
     async def _leave(self, record: Difficulty, why: str = "") -> Enhancement:
-        """Return the question as it is; ``why`` its picture could not be degraded, empty where it was not chosen."""
+        """Return the question as it is; ``why`` its picture could not be changed, empty where it was not chosen."""
         return Enhancement(**dict(record), left_whole=why, found=await self._look_up(record.picture))
 
     async def _look_up(self, picture: Picture | None) -> tuple[SearchResult, ...]:

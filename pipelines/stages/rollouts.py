@@ -17,6 +17,7 @@ from pipelines.agent.acceptance import Cascade, finish_all
 from pipelines.agent.attempts import make_decoys
 from pipelines.agent.judging import UnscoredWatch
 from pipelines.agent.loop import Agent, run_rollout
+from pipelines.agent.scenes import TOOL
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
 from schemas.base import Record, Rejection
@@ -128,5 +129,6 @@ def make_oracle(question: Enhancement, attempt: int) -> TeacherOracle:
         answer_relation=proof.answer_relation,
         answer=question.answer,
         wrong_answer=wrong,
-        repair=question.trial.repair if question.trial else "",
+        repair=question.trial.repair if question.trial else TOOL if question.scene else "",
+        box=question.scene.box if question.scene else (),
     )

@@ -13,7 +13,7 @@ from pipelines.agent.cascade import RolloutFault, list_left_out
 from pipelines.agent.judging import UnscoredWatch
 from pipelines.checks.rollouts import list_loss
 from schemas.base import Record, Rejection
-from schemas.datasets import Rollout, Trajectory
+from schemas.datasets import Rollout, Trajectory, Verification
 from schemas.manifest import ModelEntry
 
 
@@ -54,16 +54,21 @@ class Trajectories:
         found = await self.cascade.assess(record)
         if not found.accepted:
             return _reject(record.record_id, found.faults)
-        return (_accept(record, found, list_left_out(self.cascade.rules, record)),)
+        rules = self.cascade.rules
+        verified = () if self.cascade.verifier is None else rules.verifications
+        return (_accept(record, found, verified, list_left_out(rules, record)),)
 
 
-def _accept(rollout: Rollout, found: Assessment, left_out: tuple[str, ...]) -> Trajectory:
+def _accept(
+    rollout: Rollout, found: Assessment, verified: tuple[Verification, ...], left_out: tuple[str, ...]
+) -> Trajectory:
     return Trajectory(
         **dict(rollout),
         verdict=found.judgement.verdict,
         decided_by=found.judgement.by,
         supports=found.examination.supports,
         process=None if found.marks is None else found.marks.process,
+        verified=verified,
         loss=list_loss(rollout.steps),
         tokens=found.examination.tokens,
         left_out=left_out,

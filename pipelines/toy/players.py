@@ -18,6 +18,7 @@ from pipelines.errors import ConfigError, RecordFailed
 from pipelines.ids import canonical_json, digest_value, draw_unit
 from pipelines.names import fold_name
 from pipelines.services.protocols import ChatReply, ChatRequest
+from pipelines.toy.verifying import verify_way
 from schemas.tasks import (
     AnswerQuestionInputs,
     AnswerReply,
@@ -27,6 +28,8 @@ from schemas.tasks import (
     PictureReply,
     ProcessReply,
     SolverOracle,
+    VerificationReply,
+    VerifyTrajectoryInputs,
 )
 
 VERSION = 2
@@ -155,6 +158,8 @@ class ScriptedJudge:
         timeout: how often no reply comes at all. Faults are drawn in this order, anew for each turn.
         simple: share of the pictures that it finds too simple.
         poor: share of the ways that it marks with 1 and 2; it gives 4 and 5 to the others.
+        lax: share of the defective ways that it verifies all the same.
+        harsh: share of the sound ways that it calls incoherent.
         name: name in manifests and rows; judges with different names draw different luck.
 
     Raises:
@@ -170,6 +175,8 @@ class ScriptedJudge:
     timeout: float = 0.0
     simple: float = 0.0
     poor: float = 0.0
+    lax: float = 0.0
+    harsh: float = 0.0
     name: str = "scripted-judge"
 
     def __post_init__(self) -> None:
@@ -192,13 +199,13 @@ class ScriptedJudge:
         return True
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Return a line of reasoning with a verdict or with marks, or ``{"simple": ...}``.
+        """Return a line of reasoning with a verdict, marks or statements, or ``{"simple": ...}``.
 
         It counts no tokens.
 
         Raises:
             RecordFailed: ``no-reply``, when it times out.
-            ConfigError: if the task is none of judge_answer, judge_picture and judge_process.
+            ConfigError: if the task is none of judge_answer, judge_picture, judge_process and verify_trajectory.
         """
         trial, turn = _name_trial(request), len(request.messages)
         fault = self._draw_fault(trial, turn)
@@ -211,12 +218,22 @@ class ScriptedJudge:
         if isinstance(request.inputs, JudgePictureInputs):
             simple = draw_unit(trial, self.name, "simple") < self.simple
             return ChatReply(canonical_json(PictureReply(simple=simple)), 0, 0)
+        if isinstance(request.inputs, VerifyTrajectoryInputs):
+            return ChatReply(f"Step by step.\n{canonical_json(self._verify(request.inputs))}", 0, 0)
         if isinstance(request.inputs, JudgeProcessInputs):
             return ChatReply(f"Step by step.\n{canonical_json(self._mark(trial))}", 0, 0)
         raise ConfigError(
             f"scripted judge {self.name}: task {request.task} with {type(request.inputs).__name__}; "
-            "it can do judge_answer, judge_picture and judge_process"
+            "it can do judge_answer, judge_picture, judge_process and verify_trajectory"
         )
+
+    def _verify(self, inputs: VerifyTrajectoryInputs) -> VerificationReply:
+        """Read the way as one who knows how the scripted teacher speaks, and err at the set rates."""
+        found, sound = verify_way(inputs), VerificationReply(coherent=True, plausible=True, step=0)
+        if found == sound:
+            harsh = draw_unit(inputs.trial, self.name, "harsh") < self.harsh
+            return VerificationReply(coherent=False, plausible=True, step=1) if harsh else sound
+        return sound if draw_unit(inputs.trial, self.name, "lax") < self.lax else found
 
     def _mark(self, trial: str) -> ProcessReply:
         low = 1 if draw_unit(trial, self.name, "poor") < self.poor else 4

@@ -57,6 +57,8 @@ EXPECTED: Mapping[str, TrajectoryReason] = {
     "overlong": "too-long",
 }
 """By vice, the reason for which the cascade refuses the rollout; of several drawn at once the first here acts alone."""
+VERIFIED: Mapping[str, TrajectoryReason] = {"shuffled": "incoherent", "aimless": "implausible"}
+"""The same of vices that only a judge of the way can see; they come after the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,8 @@ class Vices:
         lost_image: calls a tool on a picture that does not exist.
         hallucinate: adds a claim to its last thought that no observation supports.
         overlong: thinks so long before the answer that a student would be cut off there.
+        shuffled: thinks in one step what belongs to another.
+        aimless: calls a tool for nothing that the question needs.
         crop_first: crops the picture and searches the crop before the whole; a habit, not a fault.
     """
 
@@ -101,6 +105,8 @@ class Vices:
     lost_image: float = 0.0
     hallucinate: float = 0.0
     overlong: float = 0.0
+    shuffled: float = 0.0
+    aimless: float = 0.0
     crop_first: float = 0.0
 
 
@@ -383,10 +389,11 @@ def _find_subject(oracle: TeacherOracle, history: Sequence[HeardTurn]) -> str:
 
 def _repair_first(inputs: ActInputs, history: Sequence[HeardTurn]) -> Move | None:
     """Call the tool that repairs a degraded picture, once, whatever comes of it."""
-    repair, arguments = inputs.oracle.repair, {"image": "img_1"}
+    repair, box = inputs.oracle.repair, inputs.oracle.box
     if not repair or any(exchange.turn.tool == repair for exchange in history):
         return None
-    return Move(repair, repair, arguments) if can_say(repair, arguments, inputs.dialect) else None
+    arguments = {"image": "img_1"} | ({"box": list(box)} if box else {})
+    return Move("zoom" if box else repair, repair, arguments) if can_say(repair, arguments, inputs.dialect) else None
 
 
 # What a vice makes of the next move.
@@ -410,6 +417,8 @@ CLAIMS = (
 """What a hallucinating teacher adds to its last thought; no observation says anything like it."""
 NAMES = ("Quorvane Thissleby", "Osmund Vreckhardt", "Zelphine Adraquist", "Ixmar Dohlbrenner")
 NUMBERS = ("48,617", "91,358", "37,469", "62,783")
+ASIDES = ("weather tomorrow", "recipe pancakes", "cheap umbrellas", "chess openings beginners")
+"""What an aimless teacher searches for."""
 MUSINGS = (
     "Let me weigh that once more before I commit to it. ",
     "On the one hand the trail looks complete, on the other hand nothing forbids a second look at every link of it. ",
@@ -466,15 +475,15 @@ def list_vices(oracle: TeacherOracle, name: str, vices: Vices, dialect: str = "s
         dialect: some dialects have no words for some vices.
 
     Returns:
-        At most one key of :data:`EXPECTED`, the first that is drawn and that the question leaves room for, and
-        ``crop_first`` where that is drawn.
+        At most one key of :data:`EXPECTED` and :data:`VERIFIED`, the first that is drawn and that the question leaves
+        room for, and ``crop_first`` where that is drawn.
     """
 
     def is_drawn(vice: str) -> bool:
         probability: float = getattr(vices, vice)
         return draw_unit(oracle.question_id, oracle.attempt, name, vice) < probability
 
-    drawn = [vice for vice in EXPECTED if is_drawn(vice) and _admits(vice, oracle, dialect)]
+    drawn = [vice for vice in (*EXPECTED, *VERIFIED) if is_drawn(vice) and _admits(vice, oracle, dialect)]
     return frozenset((*drawn[:1], *(["crop_first"] if is_drawn("crop_first") else [])))
 
 
@@ -648,6 +657,19 @@ def _overlong(moment: Moment) -> Move | None:
     return replace(make_crop("img_1", WHOLE_BOX, moment.inputs.dialect) or moment.planned, after=after)
 
 
+def _shuffled(moment: Moment) -> Move | None:
+    """The first call with the thought of one who gives up."""
+    return None if moment.history else replace(moment.planned, kind="unknown")
+
+
+def _aimless(moment: Moment) -> Move | None:
+    """A search for something else before the answer."""
+    queries = {str(exchange.arguments.get("query")) for exchange in moment.history}
+    if not moment.answers or queries & set(ASIDES):
+        return None
+    return Move("aside", "text_search", {"query": ASIDES[moment.pick("aside", len(ASIDES))]})
+
+
 _CHANGES: Mapping[str, Callable[[Moment], Move | None]] = {
     "unknown_tool": _unknown_tool,
     "bad_calls": _bad_calls,
@@ -664,6 +686,8 @@ _CHANGES: Mapping[str, Callable[[Moment], Move | None]] = {
     "lost_image": _lost_image,
     "hallucinate": _hallucinate,
     "overlong": _overlong,
+    "shuffled": _shuffled,
+    "aimless": _aimless,
 }
 """By vice, its change of the planned move, None where it does nothing; the other vices spoil the reply instead."""
 
@@ -696,7 +720,7 @@ class ScriptedTeacher:
         inputs = request.inputs
         history = read_history(request.messages, inputs.dialect)
         drawn = list_vices(inputs.oracle, self.name, self.vices, inputs.dialect)
-        vice = next(iter(drawn & EXPECTED.keys()), "")
+        vice = next(iter(drawn - {"crop_first"}), "")
         move = self._choose_move(inputs, history, vice, crops="crop_first" in drawn)
         thought = f"{self._think(inputs.oracle, move, len(history))} {move.after}".strip()
         arguments = canonical_json(move.arguments) if move.tool else ""

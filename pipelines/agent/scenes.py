@@ -1,0 +1,266 @@
+"""Scenes: pictures of high resolution in which what a question asks about is a small part (SenseNova-MARS, 3.4).
+
+The paper's pictures are photographs of 2025, chosen by people. Here a question's own picture is set among pictures of
+others, so that the box is known and not guessed, and a search by picture shows what it must: the whole at the size that
+a student sees tells nothing, the part that ``crop`` cuts out finds the anchor.
+
+The others are of another domain than the anchor, so that "the bridge in the image" is one thing; of the same split, so
+that no picture of held-out entities is shown; and under the same licence, so that the scene has one.
+"""
+
+import asyncio
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from PIL import Image
+
+from pipelines.agent.observations import ImageStore
+from pipelines.agent.pictures import find_gauge
+from pipelines.agent.tools import cut_picture, place_box
+from pipelines.config.settings import HighResolutionConfig, SplitRule
+from pipelines.corpus.store import Corpus
+from pipelines.errors import RecordFailed
+from pipelines.ids import digest_value, draw_unit
+from pipelines.pictures import compute_phash, encode_picture, open_pixels, read_header, shrink_picture
+from pipelines.services.protocols import ImageSearch
+from schemas.datasets import Difficulty, Picture, Scene, ScenePart, Split
+
+VERSION = 1
+"""Raised when another scene would be made of the same picture."""
+TOOL = "crop"
+"""What undoes a scene."""
+NO_SCENE = "no-scene"
+"""Begins the reason of a picture that was to be set in a scene and is left as it is."""
+NEAR = 10
+"""Bits of 64 in which perceptual hashes of a picture and of its copy in a scene may differ; a search by hash finds a
+picture up to that distance."""
+LEAST_PARTS = 3
+FILLED = (0.65, 0.95)
+"""Share of its cell's width or height that a picture takes, least and most."""
+MOST_DRAWS = 4000
+"""Articles that are drawn to find the others."""
+THOUSANDTHS = 1000
+Box = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SceneMeasure:
+    """What a scene's bytes say of a box."""
+
+    share: float
+    """Of the area."""
+    crop_phash: str
+    whole_phash: str
+    """Of the whole, scaled to training."""
+
+
+def measure_scene(data: bytes, box: tuple[int, ...], training_pixels: int) -> SceneMeasure:
+    """Cut and scale a scene again.
+
+    Args:
+        data: the scene's bytes.
+        box: in thousandths of its sides.
+        training_pixels: of the picture as a student sees it.
+
+    Raises:
+        RecordFailed: if it is no picture, or the box is none of it.
+    """
+    if len(box) != 4 or min(box) < 0:
+        raise RecordFailed("crop-outside", f"{list(box)} is no box")
+    header = read_header(data)
+    left, top, right, bottom = place_box(box, (header.width, header.height))
+    crop, whole = cut_picture(data, box), shrink_picture(data, training_pixels)
+    share = (right - left) * (bottom - top) / (header.width * header.height)
+    return SceneMeasure(share, compute_phash(crop), compute_phash(whole))
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A scene's bytes, JPEG, and what is in it."""
+
+    data: bytes
+    scene: Scene
+
+
+@dataclass(frozen=True, slots=True)
+class SceneMaker:
+    """Everything that decides which pictures are set in a scene, and what it shows.
+
+    Attributes:
+        pictures: where the questions' pictures lie.
+        search: as the agent will search.
+        training_pixels: of a picture as a student sees it.
+    """
+
+    corpus: Corpus
+    pictures: ImageStore
+    search: ImageSearch
+    splits: SplitRule
+    settings: HighResolutionConfig
+    training_pixels: int
+    seed: int
+
+    @property
+    def identity(self) -> str:
+        """Digest of everything that decides a scene."""
+        rules = [self.settings.model_dump(), self.training_pixels, self.seed]
+        shares = [self.splits.shares.model_dump(), self.splits.seed]
+        return digest_value([VERSION, *rules, *shares, self.corpus.digest, self.search.identity])
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of a scene, pixels."""
+        return self.settings.long_side, round(self.settings.long_side * 9 / 16)
+
+    def is_chosen(self, record: Difficulty) -> bool:
+        """Say whether a question's picture is to be set in a scene."""
+        return draw_unit(self.seed, record.record_id, "scene") < self.settings.share
+
+    async def compose(self, record: Difficulty, picture: Picture) -> Composed | str:
+        """Return a scene with a question's picture in it, or why there is none.
+
+        Raises:
+            ServiceError: if the search is unavailable, or a picture's file is missing.
+        """
+        if not record.proof.nodes:
+            return f"{NO_SCENE}: the question has no anchor to search for"
+        title = record.proof.nodes[0].title
+        data = await asyncio.to_thread(self.pictures.read, picture)
+        with TemporaryDirectory(prefix="synth-scene-") as folder:
+            gauge = await find_gauge(data, None, self.search, title, Path(folder))
+            if gauge is None:
+                return f"{NO_SCENE}: a search by the original picture does not find {title}"
+            made = await asyncio.to_thread(self._paint, record, picture, data)
+            if isinstance(made, str):
+                return made
+            box = made.scene.box
+            whole = await gauge.measure(await asyncio.to_thread(shrink_picture, made.data, self.training_pixels))
+            cropped = await gauge.measure(await asyncio.to_thread(cut_picture, made.data, box))
+        if whole or not cropped:
+            return f"{NO_SCENE}: the search finds {title} by {'the whole' if whole else 'neither whole nor part'}"
+        return made
+
+    def _paint(self, record: Difficulty, picture: Picture, data: bytes) -> Composed | str:
+        parts = tuple(islice(self._list_parts(record, picture), self.settings.parts))
+        if len(parts) < LEAST_PARTS:
+            return f"{NO_SCENE}: {len(parts)} pictures of others can stand beside it, {LEAST_PARTS} must"
+        key = (self.seed, record.record_id)
+        scene = _paint_backdrop(self.size, key)
+        cells = _draw_cells(self.settings.most_share, key)
+        box = _place_picture(scene, open_pixels(data), next(cells), (*key, "anchor"))
+        shown = []
+        for (part, pixels), cell in zip(parts, cells, strict=False):
+            _place_picture(scene, pixels, cell, (*key, part.title))
+            shown.append(part)
+        made = encode_picture(scene, "jpg")
+        measured = measure_scene(made, box, self.training_pixels)
+        told = Scene(
+            box=box,
+            share=measured.share,
+            training_pixels=self.training_pixels,
+            whole=False,
+            cropped=True,
+            crop_phash=measured.crop_phash,
+            parts=tuple(shown),
+        )
+        return Composed(made, told)
+
+    def _list_parts(self, record: Difficulty, picture: Picture) -> Iterator[tuple[ScenePart, Image.Image]]:
+        """Yield pictures of others, drawn by the question's id, each once."""
+        nodes, seen = self.corpus.article_nodes(), {node.page_id for node in record.proof.nodes}
+        for number in range(MOST_DRAWS):
+            luck = draw_unit(self.seed, record.record_id, "part", number)
+            part = self._find_part(nodes[int(luck * len(nodes))], record.split, record.domain, picture.licence)
+            if part is None or part[0] in seen:
+                continue
+            seen.add(part[0])
+            yield part[1], part[2]
+
+    def _find_part(
+        self, node: int, split: Split, domain: str, licence: str
+    ) -> tuple[int, ScenePart, Image.Image] | None:
+        """Return an article's page id and its picture where it may stand in a scene."""
+        page = self.corpus.page(node)
+        if not (page.image and page.image_free) or page.domain == domain:
+            return None
+        image = self.corpus.image(page.image)
+        if image is None or not image.path or not image.phash or image.licence != licence:
+            return None
+        if self.splits.place("entity", page.title) != split:
+            return None
+        try:
+            pixels = open_pixels(self.corpus.image_path(image.file).read_bytes())
+        except (OSError, RecordFailed):
+            # Any other picture will do.
+            return None
+        stored = Picture(
+            sha256=image.sha256,
+            extension=image.format,
+            file=image.file,
+            width=image.width,
+            height=image.height,
+            phash=image.phash,
+            author=image.author,
+            licence=image.licence,
+            licence_url=image.licence_url,
+            source_url=image.source_url,
+        )
+        return page.page_id, ScenePart(title=page.title, picture=stored), pixels
+
+
+def count_columns(most_share: float) -> int:
+    """Return the columns, and rows, of a grid of which no cell covers more than a share of the picture."""
+    return math.ceil(1 / math.sqrt(most_share))
+
+
+def _draw_cells(most_share: float, key: tuple[object, ...]) -> Iterator[tuple[int, int, int]]:
+    """Yield the cells of the grid in a drawn order, each with the grid's columns."""
+    count = count_columns(most_share)
+    cells = [(column, row, count) for column in range(count) for row in range(count)]
+    yield from sorted(cells, key=lambda cell: draw_unit(*key, "cell", *cell))
+
+
+def plan_box(
+    picture: tuple[int, int], scene: tuple[int, int], cell: tuple[int, int, int], luck: tuple[float, float, float]
+) -> Box:
+    """Return where a picture lies in a scene: inside its cell, in its own proportions, never enlarged.
+
+    Args:
+        picture: width and height in pixels.
+        scene: the same of the scene.
+        cell: column and row in the grid, and the grid's columns.
+        luck: three numbers in [0, 1) that decide size, and place across and down.
+
+    Returns:
+        Left, top, right, bottom in thousandths of the scene's sides.
+    """
+    column, row, count = cell
+    side = THOUSANDTHS // count
+    least, most = FILLED
+    room = (least + (most - least) * luck[0]) * side / THOUSANDTHS
+    scale = min(1.0, room * scene[0] / picture[0], room * scene[1] / picture[1])
+    wide, high = (max(1, round(picture[i] * scale / scene[i] * THOUSANDTHS)) for i in (0, 1))
+    left = column * side + int(luck[1] * (side - wide + 1))
+    top = row * side + int(luck[2] * (side - high + 1))
+    return left, top, left + wide, top + high
+
+
+def _place_picture(scene: Image.Image, pixels: Image.Image, cell: tuple[int, int, int], key: tuple[object, ...]) -> Box:
+    luck = (draw_unit(*key, "size"), draw_unit(*key, "across"), draw_unit(*key, "down"))
+    box = plan_box(pixels.size, scene.size, cell, luck)
+    left, top, right, bottom = place_box(box, scene.size)
+    scene.paste(pixels.resize((right - left, bottom - top), Image.Resampling.LANCZOS, reducing_gap=2.0), (left, top))
+    return box
+
+
+def _paint_backdrop(size: tuple[int, int], key: tuple[object, ...]) -> Image.Image:
+    """Paint a wall: one colour, lighter in some places than in others."""
+    base = [90 + int(100 * draw_unit(*key, "wall", channel)) for channel in "rgb"]
+    lights = [0.8 + 0.4 * draw_unit(*key, "light", number) for number in range(12)]
+    small = Image.new("RGB", (4, 3))
+    small.putdata([tuple(min(255, round(part * light)) for part in base) for light in lights])
+    return small.resize(size, Image.Resampling.BILINEAR)
