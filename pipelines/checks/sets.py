@@ -16,6 +16,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from pipelines.errors import ConfigError
+from pipelines.graph.titles import asks_name
 from pipelines.graph.values import parse_spelled
 from pipelines.ids import digest_value
 from schemas.base import Record, Rejection
@@ -304,9 +305,10 @@ class Signature:
     hops: tuple[str, ...]
     """Subject, relation and object of each hop."""
     edges: str
-    """Digest of the set of them."""
+    """Digest of the set of them; empty without a hop."""
     fact: tuple[str, str]
-    """The answer node's title without its qualifier, and the answer as its page shows it."""
+    """The answer node's title without its qualifier, and the answer as its page shows it; empty where the answer is
+    that name itself: what says it does not tell what the picture shows."""
     sha256: str
     """Content of the picture before it was degraded; empty for a question without one."""
     phash: str
@@ -335,8 +337,8 @@ def make_signature(row: Record) -> Signature:
         answer_node=row.proof.nodes[-1].page_id,
         answer_key=row.answer.key,
         hops=hops,
-        edges=digest_value(edges),
-        fact=(row.proof.nodes[-1].title.partition(" (")[0], row.answer.surface),
+        edges=digest_value(edges) if edges else "",
+        fact=("", "") if asks_name(row.proof) else (row.proof.nodes[-1].title.partition(" (")[0], row.answer.surface),
         sha256=picture.sha256 if picture else "",
         phash=picture.phash if picture else "",
         skeleton=digest_value(delexicalise(row)),
@@ -423,32 +425,6 @@ def refuse_skeletons(signatures: Sequence[Signature], solved: Collection[str], s
     return refused
 
 
-def refuse_search_free(signatures: Sequence[Signature], share: float) -> dict[str, Rejection]:
-    """Refuse questions that need no search beyond their share of a split (MMSearch-R1, search balancing).
-
-    The share is of kept, measured rows: of s questions that need a search, ``share / (1 - share) * s`` that need none
-    may be kept. A question whose need was not measured counts for neither.
-
-    Args:
-        signatures: of the rows kept so far; earlier ones come first.
-        share: largest share; 1.0 is no limit.
-    """
-    if share >= 1.0:
-        return {}
-    searched = Counter(signature.split for signature in signatures if signature.search_need not in ("", "search-free"))
-    left = {split: math.floor(share / (1.0 - share) * count + ROUNDING) for split, count in searched.items()}
-    refused: dict[str, Rejection] = {}
-    for signature in signatures:
-        if signature.search_need != "search-free":
-            continue
-        if left.get(signature.split, 0) > 0:
-            left[signature.split] -= 1
-            continue
-        detail = f"{share:.1%} of {signature.split} need no search already"
-        _refuse(refused, signature, "search-free-over-share", detail)
-    return refused
-
-
 def _list_datasets(signature: Signature, solved: Collection[str]) -> tuple[str, ...]:
     own = signature.split == "rl" or (signature.split == "sft" and signature.record_id in solved)
     return ("vqa", signature.split) if own else ("vqa",)
@@ -467,10 +443,9 @@ def _find_duplicate(
 
 
 def _list_identities(signature: Signature) -> tuple[Identity, ...]:
-    return (
-        ("duplicate-question", "anchor and answer key", f"{signature.anchor}:{signature.answer_key}"),
-        ("duplicate-path", "edge set", signature.edges),
-    )
+    path: Identity = ("duplicate-path", "edge set", signature.edges)
+    asked: Identity = ("duplicate-question", "anchor and answer key", f"{signature.anchor}:{signature.answer_key}")
+    return (asked, path) if signature.edges else (asked,)
 
 
 def _list_marks(signature: Signature) -> list[str]:

@@ -88,6 +88,7 @@ class QuestionFacts:
     alternatives: bool
     swapped: bool
     left_out: tuple[str, ...]
+    knowledge: str = ""
 
 
 def read_question(question: Enhancement) -> QuestionFacts:
@@ -111,6 +112,7 @@ def read_question(question: Enhancement) -> QuestionFacts:
         alternatives=bool(question.alternatives),
         swapped=bool(question.swapped_with),
         left_out=tuple(map(intern, question.left_out)),
+        knowledge=intern(question.knowledge),
     )
 
 

@@ -205,6 +205,7 @@ def make_vqa_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> VqaRow:
         ease=proof.depiction.ease if proof.depiction else "",
         degradation=proof.trial.degradation if proof.trial else "",
         repair=proof.trial.repair if proof.trial else "",
+        knowledge=proof.knowledge,
     )
 
 

@@ -28,6 +28,7 @@ from schemas.datasets import (
     Dataset,
     Depiction,
     Ease,
+    Knowledge,
     Picture,
     SearchNeed,
     Standing,
@@ -260,6 +261,8 @@ class VqaRow(Nested):
     """How the picture was degraded; empty where it was not."""
     repair: str = ""
     """The tool that repairs it."""
+    knowledge: Knowledge = ""
+    """What knowledge the question takes, of a closed list; empty where that was not asked."""
 
 
 class ProofRow(Nested):
@@ -289,6 +292,7 @@ class ProofRow(Nested):
     """What an independent reader understood the text to ask."""
     screening: Screening
     """What it found that the text gives away: nothing."""
+    knowledge: Knowledge = ""
 
 
 ReleaseRow = SftRow | RlRow | VqaRow

@@ -579,6 +579,7 @@ STAGE_ORDER = (
     "rewrites",
     "groundings",
     "difficulty",
+    "mixes",
     "enhancements",
     "rollouts",
     "trajectories",
