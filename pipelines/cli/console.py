@@ -30,7 +30,12 @@ ConfigOption = Annotated[
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="Change one key: section.key=value.")]
 LimitOption = Annotated[int, typer.Option("--limit", min=0, help="At most this many seeds; 0 is the recipe's own.")]
 ModelsOption = Annotated[
-    str, typer.Option("--models", help="scripted: the players of the toy world in place of models.", metavar="scripted")
+    str,
+    typer.Option(
+        "--models",
+        help="scripted: the players of the toy world in place of models; they read a world's pictures by their text.",
+        metavar="scripted",
+    ),
 ]
 WORKSPACE = Path("workspace")
 

@@ -253,17 +253,21 @@ def read_recipe(name: str) -> dict[str, Any]:
 
 
 def choose_players(tables: dict[str, Any]) -> None:
-    """Put the scripted players of the toy world in the place of the tables' models; sampling settings stay.
+    """Lay players.toml over the tables: the scripted players of the toy world in the place of models.
 
-    Walks are then drawn by chance: no player reads real prose.
+    Sampling settings stay. The players of one recipe stand under ``[recipes.NAME]`` and lie over those of all. The
+    text layer reads pictures of generated worlds alone, so that a dump's keep their engine.
     """
-    players = tomllib.loads((resources.files("pipelines.config") / "players.toml").read_text())["models"]
+    players = tomllib.loads((resources.files("pipelines.config") / "players.toml").read_text())
+    own = players.pop("recipes").get(tables.get("recipe"), {})
+    _lay_over(players, own)
+    if "dump" in _list_keys(tables.get("corpus")):
+        del players["groundings"]["ocr"]
     models = tables.setdefault("models", {})
     models.pop("default", None)
-    for role, player in players.items():
+    for role, player in players.pop("models").items():
         models[role] = {**models.get(role, {}), **player}
-    if "guide" in tables.get("paths", {}):
-        tables["paths"]["guide"] = "off"
+    _lay_over(tables, players)
 
 
 def read_config_file(path: Path) -> dict[str, Any]:

@@ -1,0 +1,24 @@
+"""One generated world for all recipes, made once and shared by all workers."""
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.toy.publishing import write_world
+from pipelines.toy.world import WorldConfig
+from tests.conftest import hold_lock
+
+ENTITIES = 600
+
+
+@pytest.fixture(scope="session")
+def recipe_world(request, tmp_path_factory) -> Path:
+    """A world of 600 entities."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if hasattr(request.config, "workerinput") else base) / "recipes"
+    folder.mkdir(exist_ok=True)
+    with hold_lock(folder / "lock"):
+        if not (folder / "made").exists():
+            write_world(folder / "world", WorldConfig(entities=ENTITIES))
+            (folder / "made").touch()
+    return folder / "world"
