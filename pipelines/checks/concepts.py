@@ -12,6 +12,7 @@ from functools import partial
 from pipelines.checks.descriptors import check_reference
 from pipelines.checks.examination import list_text_checks
 from pipelines.checks.verdicts import PASSED, Check, CheckResult
+from pipelines.corpus.dump import strip_qualifier
 from pipelines.graph.facts import holds_phrase
 from pipelines.graph.query import Indexes
 from pipelines.names import fold_name
@@ -21,8 +22,8 @@ OPENING = re.compile(r"(?:who|what|where)\b", re.IGNORECASE)
 
 
 def check_concept(answer: Answer, concept: str) -> CheckResult:
-    """FAIL (``concept-not-in-answer``) unless an accepted form of the answer holds the concept as whole words."""
-    wanted = fold_name(concept)
+    """FAIL (``concept-not-in-answer``) unless an accepted form of the answer holds the concept, its bracket aside."""
+    wanted = fold_name(strip_qualifier(concept))
     if wanted and any(holds_phrase(fold_name(form), wanted) for form in (answer.surface, *answer.aliases)):
         return PASSED
     return CheckResult("FAIL", "concept-not-in-answer", f"{concept!r} is in no form of {answer.surface!r}")
