@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pipelines.checks.sets import find_quota
 from schemas.base import Rejection
 from schemas.datasets import SearchNeed, Split
 from schemas.reasons import MixReason
@@ -28,6 +29,20 @@ def share_out(counts: Mapping[str, int], total: int) -> dict[str, int]:
         kept[name] = min(counts[name], left // (len(counts) - place))
         left -= kept[name]
     return kept
+
+
+def sample(counts: Mapping[str, int], total: int, spread: float) -> dict[str, int]:
+    """Return how many of each category are kept: at most ``total``, evenly, and none far more than others.
+
+    Args:
+        counts: of each category that there is.
+        total: most that are kept.
+        spread: largest share of a category, as a multiple of an even one.
+    """
+    even = share_out(counts, total)
+    present = [count for count in even.values() if count]
+    most = find_quota(present, min(1.0, spread / len(present))) if present else 0
+    return {name: min(count, most) for name, count in even.items()}
 
 
 def fit_mix(free: int, required: int, low: float, high: float) -> tuple[int, int]:

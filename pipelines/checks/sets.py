@@ -140,7 +140,7 @@ def find_over_used(wordings: Sequence[Wording], share: float) -> list[str]:
         for place in kept:
             for dataset in wordings[place].datasets:
                 counts[dataset][wordings[place].skeleton] += 1
-        quotas = {dataset: _find_quota(list(skeletons.values()), share) for dataset, skeletons in counts.items()}
+        quotas = {dataset: find_quota(list(skeletons.values()), share) for dataset, skeletons in counts.items()}
         used: Counter[tuple[str, str]] = Counter()
         for place in kept:
             marks = [(dataset, wordings[place].skeleton) for dataset in wordings[place].datasets]
@@ -153,7 +153,7 @@ def find_over_used(wordings: Sequence[Wording], share: float) -> list[str]:
             return refused
 
 
-def _find_quota(counts: Sequence[int], share: float) -> int:
+def find_quota(counts: Sequence[int], share: float) -> int:
     """Return the largest q of at least 1 that is at most ``share`` of ``sum(min(count, q))``, else 1."""
     low, high = 1, max(counts)
     while low < high:

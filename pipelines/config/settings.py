@@ -685,6 +685,9 @@ class ConceptsConfig(Section):
     kept: float = Field(
         0.6, gt=0.0, le=1.0, description="share of the questions that is kept, sampled evenly over the taxonomy"
     )
+    spread: float = Field(
+        1.5, ge=1.0, description="largest share of a category among them, as a multiple of an even one"
+    )
     least_mark: int = Field(
         3, ge=1, le=5, description="least mark for what a curious person would ask (1 to 5), as the evaluator gives it"
     )

@@ -705,7 +705,7 @@ class Assembly:
 
     def _build_rewrites(self) -> AnyStage:
         if self.config.method == "concepts":
-            return Samples(self.config.concepts.kept)
+            return Samples(self.config.concepts.kept, self.config.concepts.spread)
         if self.config.method == "injection":
             return self._build_injections()
         proposing, rewriting = (

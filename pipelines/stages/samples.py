@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipelines.checks.balance import ROUNDING, share_out
+from pipelines.checks.balance import ROUNDING, sample
 from pipelines.graph.titles import asks_name
 from pipelines.ids import digest_value, make_record_id
 from schemas.base import Failure, Record, Rejection
@@ -23,15 +23,17 @@ class Samples:
     """The stage: classified questions in, an even sample of them out; the smallest record ids are kept."""
 
     kept: float
-    """Share of the questions of each kind that is kept."""
+    """Share of the questions of each kind that is kept, at most."""
+    spread: float = 1.5
+    """Largest share of a category among the kept of a kind, as a multiple of an even one."""
     name: str = "rewrites"
     version: int = 1
     inputs: ClassVar[tuple[type[Record], ...]] = (Question,)
     output: ClassVar[type[Record]] = Rewrite
 
     def fingerprint(self) -> str:
-        """Digest of the share."""
-        return digest_value(["samples", self.kept])
+        """Digest of the shares."""
+        return digest_value(["samples", self.kept, self.spread])
 
     def prompts(self) -> dict[str, str]:
         """No prompt: nothing here asks a model."""
@@ -49,7 +51,7 @@ class Samples:
         for visual in (True, False):
             counts = {category: count for (kind, category), count in found.items() if kind is visual}
             total = int(self.kept * sum(counts.values()) + ROUNDING)
-            quota |= {(visual, category): most for category, most in share_out(counts, total).items()}
+            quota |= {(visual, category): most for category, most in sample(counts, total, self.spread).items()}
         left = dict(quota)
         chosen = set[str]()
         for record_id in sorted(marks):
