@@ -10,9 +10,11 @@ from typing import Literal
 
 from schemas.base import Nested, Record
 from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof, Reading, Screening
-from schemas.tasks import Condition, PathMarksReply
+from schemas.tasks import Category, Condition, PathMarksReply
 
 Split = Literal["sft", "rl", "eval"]
+Knowledge = Literal["", Category]
+"""What knowledge a question takes; empty where that was not asked."""
 
 
 class Seed(Record):
@@ -33,6 +35,14 @@ class Seed(Record):
     image: str
     """File name of the lead picture; empty without one, where the recipe allows that."""
     split: Split
+    concept: str = ""
+    """The visual concept that it was drawn as (MMSearch-R1, section 3.1); empty for a seed that was not."""
+    frequency: int = -1
+    """Of the concept, in its list; -1 without one."""
+    band: Literal["", "head", "tail"] = ""
+    """The end of the list's distribution that it was drawn from."""
+    asks: Literal["", "visual", "textual"] = ""
+    """Whether its name is asked for, or a fact of its page."""
 
 
 class PathMarks(PathMarksReply):
@@ -76,6 +86,7 @@ class Question(Record):
     text: str
     answer: Answer
     proof: Proof
+    knowledge: Knowledge = ""
 
 
 class Candidate(Nested):
@@ -116,6 +127,7 @@ class Rewrite(Record):
     answer: Answer
     proof: Proof
     certificates: tuple[Certificate, ...]
+    knowledge: Knowledge = ""
 
 
 class Picture(Nested):
@@ -222,6 +234,7 @@ class Grounding(Record):
     fetched: tuple[FetchedPicture, ...] = ()
     """What was fetched for this question: pictures of the anchor, refused ones of its article too, and lead pictures of
     others of its type. Searches by picture in later stages know them."""
+    knowledge: Knowledge = ""
 
 
 SearchNeed = Literal["", "search-free", "image", "text", "mixed"]
@@ -235,6 +248,7 @@ class Cell(Nested):
     """``correct`` of ``attempts`` under one condition by one solver, with a 95% Wilson interval."""
 
     condition: Condition
+    """What was given, or what the solver itself searched, where it had the choice (preset ``fvqa``)."""
     role: str = "solver"
     """The solver's name in the configuration."""
     solver: str

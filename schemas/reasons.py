@@ -6,19 +6,19 @@ CorpusReason = Literal["namespace", "dangling-redirect", "redirect-cycle"]
 SeedReason = Literal[
     "list-page", "disambiguation-page", "no-infobox", "no-type", "abstract", "no-image", "image-not-free",
     "image-too-small", "image-unusable", "in-degree-low", "hub", "class", "counts-unknown", "too-well-known",
-    "too-few-statements", "not-in-corpus", "other-split", "over-quota",
+    "too-few-statements", "not-in-corpus", "other-split", "over-quota", "same-article",
 ]  # fmt: skip
 PathReason = Literal["no-walk", "no-answer-in-reach"]
 QuestionReason = Literal[
     "answer-untyped", "answer-too-long", "answer-form", "answer-is-bridge", "not-derivable", "multi-valued",
     "answer-unconfirmed", "answer-disputed", "volatile", "guessable-answer", "no-fact", "reading-differs", "unread",
-    "writer-declined", "asked-often",
+    "writer-declined", "asked-often", "unnamed", "concept-not-in-answer", "rules-broken", "not-curious",
 ]  # fmt: skip
 RewriteReason = Literal[
     "alias-leak", "demonym-leak", "answer-leak", "not-unique", "multi-valued", "near-miss", "too-many-near-misses",
     "no-injection", "picture-not-needed", "volatile", "entity-not-in-question", "answer-changed", "stands-alone",
     "shorter-path", "answer-on-earlier-page", "no-descriptor", "descriptor-lost",
-    "reading-differs", "unread",
+    "reading-differs", "unread", "category-over-share",
 ]  # fmt: skip
 GroundingReason = Literal[
     "no-picture", "picture-too-small", "picture-unusable", "picture-not-free", "picture-of-another",
@@ -32,6 +32,7 @@ DifficultyReason = Literal[
     "not-rare", "picture-too-simple", "answer-leak", "never-solved", "alternative-answer", "unproved", "unscored",
     "clause-answers",
 ]  # fmt: skip
+MixReason = Literal["search-free-over-share", "search-required-over-share"]
 RolloutReason = Literal["other-split", "no-teacher-turn"]
 TrajectoryReason = Literal[
     "format", "tool-errors", "no-answer", "wrong-answer", "unscored", "from-memory", "unsupported", "memory-jump",
@@ -40,7 +41,8 @@ TrajectoryReason = Literal[
 ]  # fmt: skip
 ReleaseReason = Literal[
     "duplicate-question", "duplicate-path", "duplicate-picture", "anchor-over-used", "answer-over-used",
-    "skeleton-over-used", "search-free-over-share", "shared-across-splits", "tells-held-out-fact",
+    "skeleton-over-used", "search-free-over-share", "search-required-over-share", "shared-across-splits",
+    "tells-held-out-fact",
 ]  # fmt: skip
 
 Reason = Literal[
@@ -51,6 +53,7 @@ Reason = Literal[
     RewriteReason,
     GroundingReason,
     DifficultyReason,
+    MixReason,
     RolloutReason,
     TrajectoryReason,
     ReleaseReason,
@@ -64,6 +67,7 @@ STAGE_REASONS: Final[dict[str, tuple[str, ...]]] = {
     "rewrites": get_args(RewriteReason),
     "groundings": get_args(GroundingReason),
     "difficulty": get_args(DifficultyReason),
+    "mixes": get_args(MixReason),
     "enhancements": (),
     "rollouts": get_args(RolloutReason),
     "trajectories": get_args(TrajectoryReason),

@@ -134,6 +134,36 @@ class AskedFactReply(Nested):
     question: str
 
 
+class AskConceptInputs(Nested):
+    """A concept, what its article calls it, and the article; the answer will be its name (MMSearch-R1, table 2)."""
+
+    concept: str
+    type: str
+    page: str
+    """Beginning of the article as plain text."""
+    variety: str
+    tried: tuple[Tried, ...] = Field(NOTHING, exclude_if=lambda tried: not tried)
+
+
+Category = Literal["Arts", "Place", "People", "Industry", "Science", "Nature", "Entities", "Events"]
+"""What knowledge a question takes: the first level of FVQA's taxonomy (MMSearch-R1, figure 7)."""
+
+
+class ClassifyQuestionInputs(Nested):
+    """A question, and what kind of thing it is about."""
+
+    question: str
+    type: str
+
+
+class ClassifiedReply(Nested):
+    """The knowledge that a question takes, and whether a person would ask it."""
+
+    knowledge: Category
+    curious: int = Field(ge=1, le=5)
+    """5: what a curious person who knows nothing of the picture asks on seeing it; 1: what nobody asks."""
+
+
 class OfferedFact(Nested):
     """A fact of the entity's page that leads to another article."""
 
@@ -295,6 +325,8 @@ class TeacherOracle(Nested):
     """Tool that repairs the picture, where it was degraded or is a scene."""
     box: tuple[int, ...] = Field(NO_BOX, exclude_if=lambda box: not box)
     """What ``crop`` cuts out of a scene, in thousandths of its sides; empty for other repairs."""
+    popularity: tuple[int, ...] = Field((), exclude_if=lambda counts: not counts)
+    """In-degree of every node of the path, for a Knower that chooses its searches; empty for a teacher."""
 
 
 class ActInputs(Nested):

@@ -5,8 +5,9 @@ an end of the question alone (``checks.endings``); a solver is not told that a p
 shows another entity of the anchor's type that leads to another answer: a solver that is right all the same did not need
 the picture (research/quality.md, section 3, advance 6). A preset is a list of steps, a condition and a solver each, in
 order of cost. A *bound* refuses a question with too many successes (OpenSearch-VL, section 3.2; VSearcher, section 2.1;
-SenseNova-MARS, cold start); a *label* names the search that the first success needed (MMSearch-R1, search balancing); a
-*measurement* decides nothing. Decoys are plausible wrong answers of the right answer's type, for scripted players.
+SenseNova-MARS, cold start); a *measurement* decides nothing. MMSearch-R1's labels come of another kind of attempt, in
+which the solver searches as it likes (:mod:`pipelines.agent.choices`). Decoys are plausible wrong answers of the right
+answer's type, for scripted players.
 """
 
 from collections import defaultdict
@@ -27,8 +28,9 @@ from numpy.typing import NDArray
 from pipelines.agent.agreement import wilson_interval
 from pipelines.agent.judging import Jury
 from pipelines.agent.observations import cut_match
+from pipelines.checks.verdicts import CheckResult
 from pipelines.errors import RecordFailed, Unavailable
-from pipelines.graph.answers import compare_answers, is_no_answer
+from pipelines.graph.answers import compare_answers, find_repeats, is_no_answer
 from pipelines.graph.proofs import make_query
 from pipelines.graph.query import Indexes, answer_query, locate_nodes
 from pipelines.graph.values import Date, Number, format_decimal, parse_date, parse_number, render_date, render_number
@@ -36,8 +38,9 @@ from pipelines.ids import digest_value, draw_unit
 from pipelines.pictures import PictureSource, PictureStore
 from pipelines.services.prompting import RoleClient, ask_answer
 from pipelines.services.protocols import ImageHit, ImageSearch, PictureFile, TextHit, TextSearch
-from schemas.datasets import Cell, Grounding, Picture, SearchNeed, Verdict
-from schemas.proofs import Answer
+from schemas.base import Rejection
+from schemas.datasets import Alternative, Cell, Grounding, Picture, Verdict
+from schemas.proofs import Answer, Proof
 from schemas.reasons import DifficultyReason
 from schemas.tasks import AnswerQuestionInputs, Condition, SolverOracle
 
@@ -261,7 +264,7 @@ def make_oracle(record: Grounding, hits: Sequence[ImageHit] = ()) -> SolverOracl
     )
 
 
-Preset = Literal["opensearch-vl", "vsearcher", "mars", "fvqa", "grid"]
+Preset = Literal["opensearch-vl", "vsearcher", "mars", "grid"]
 CONFIGURED = -1
 """In a preset: the bound of the configuration."""
 
@@ -277,8 +280,6 @@ class Filter:
     """Most correct attempts of a question that is kept; None refuses none."""
     reason: DifficultyReason | None = None
     """Reason of that rejection."""
-    need: SearchNeed = ""
-    """Label of a question whose first success is in this step; empty for a step without a label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,12 +330,6 @@ _PRESETS: Mapping[Preset, Plan] = {
     ),
     # "marking a sample as hard if the model answers it correctly one time or fewer"
     "mars": Plan((Filter("image", max_correct=1, reason="not-rare"),)),
-    "fvqa": Plan((
-        Filter("image", need="search-free"),
-        Filter("image+image-search", need="image"),
-        Filter("image+text-search", need="text"),
-        Filter("image+both", need="mixed"),
-    )),
     "grid": Plan(
         (
             Filter("text"),
@@ -426,31 +421,6 @@ def refuse_cell(step: Filter, tally: Tally) -> DifficultyReason | None:
     return "unscored" if tally.correct + tally.unscored > step.max_correct else None
 
 
-def find_need(
-    steps: Sequence[Filter], tallies: Sequence[Tally]
-) -> SearchNeed | Literal["unscored", "never-solved"] | None:
-    """Return the cheapest search that led to a success; None while that is open.
-
-    If an attempt without that search is unscored it might have been right: the label is then ``unscored``.
-
-    Args:
-        steps: all labels of the plan, in order of cost.
-        tallies: of the first of them, each complete.
-    """
-    doubtful: SearchNeed = ""
-    for step, tally in zip(steps, tallies, strict=False):
-        if doubtful not in ("", step.need):
-            return "unscored"
-        if tally.correct:
-            return step.need
-        if tally.unscored:
-            doubtful = step.need
-    left = steps[len(tallies) :]
-    if doubtful and (not left or left[0].need != doubtful):
-        return "unscored"
-    return None if left else "never-solved"
-
-
 def is_settled(tally: Tally, planned: int, max_correct: int) -> bool:
     """Say whether the remaining attempts can change neither a bound's decision nor its reason."""
     left = planned - tally.done
@@ -463,8 +433,8 @@ def is_settled(tally: Tally, planned: int, max_correct: int) -> bool:
 def is_enough(step: Filter, tally: Tally, planned: int, watched: bool) -> bool:
     """Say whether further attempts of a step can no longer change the decision about its question.
 
-    A label needs one success, a measurement all attempts. A bound that can no longer be broken continues to its first
-    success, which shows that the question can be solved.
+    A measurement needs all attempts. A bound that can no longer be broken continues to its first success, which shows
+    that the question can be solved.
 
     Args:
         step: the step of the attempts.
@@ -474,8 +444,6 @@ def is_enough(step: Filter, tally: Tally, planned: int, watched: bool) -> bool:
     """
     if tally.done >= planned:
         return True
-    if step.need:
-        return tally.correct > 0
     if step.max_correct is None or not is_settled(tally, planned, step.max_correct):
         return False
     return refuse_cell(step, tally) is not None or (not watched and tally.correct > 0)
@@ -652,3 +620,25 @@ class PictureSwaps:
 def _look_alike(one: str, other: str) -> bool:
     """Say whether two perceptual hashes (16 hex digits) are of one picture, cropped, scaled or saved again."""
     return bool(one and other) and (int(one, 16) ^ int(other, 16)).bit_count() <= ALIKE
+
+
+AlternativeCheck = Callable[[Proof, Answer, str], CheckResult]
+"""Checks another answer in the corpus: PASS if it is refuted, FAIL if it is confirmed, else UNKNOWN."""
+
+
+def hold_against_corpus(
+    contest: AlternativeCheck | None, record: Grounding, wrong: Sequence[str]
+) -> tuple[Alternative, ...] | Rejection:
+    """Return the wrong answers given twice if the corpus refutes all of them, else the rejection by the first."""
+    # Without a path there is nothing in the corpus to hold an answer against.
+    if contest is None or not record.proof.nodes:
+        return ()
+    refuted = []
+    for repeat in find_repeats(wrong, record.answer.type):
+        result = contest(record.proof, record.answer, repeat.text)
+        if not result.passed:
+            found = "answers it too" if result.outcome == "FAIL" else "cannot be refuted"
+            detail = f"{repeat.text!r}, given {repeat.times} times, {found}: {result.detail}"
+            return Rejection(record_id=record.record_id, reason="alternative-answer", detail=detail)
+        refuted.append(Alternative(text=repeat.text, times=repeat.times))
+    return tuple(refuted)

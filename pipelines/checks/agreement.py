@@ -34,6 +34,7 @@ from pipelines.graph.proofs import cite_sentence, make_query
 from pipelines.graph.prose import Sentence, list_edge_links, list_prose
 from pipelines.graph.query import MENTIONS, Indexes, ShownField, find_article, locate_nodes, read_field
 from pipelines.graph.statements import Statement, fold_forms, read_sentence
+from pipelines.graph.titles import asks_name
 from pipelines.graph.values import (
     KNOWN_UNITS,
     MONTHS,
@@ -350,6 +351,8 @@ def check_alternative(ground: Indexes, proof: Proof, answer: Answer, given: str)
     verdict = compare_answers(given, answer)
     if verdict == "correct":
         return PASSED
+    if asks_name(proof):
+        return _check_other_name(ground, proof, given)
     value = type_given(given, answer, proof.answer_relation, ground.shares.values(proof.answer_relation))
     if value is None:
         return CheckResult("UNKNOWN", CODE, f"{given[:80]!r} is not one value of the kind that is asked for")
@@ -369,6 +372,14 @@ def check_alternative(ground: Indexes, proof: Proof, answer: Answer, given: str)
     if found or ends.capped:
         return CheckResult("UNKNOWN", CODE, found[0].detail if found else "too many entities may fit the chain")
     return _check_refuted(ground, node, asked)
+
+
+def _check_other_name(ground: Indexes, proof: Proof, given: str) -> CheckResult:
+    """PASS if a name is another article's; UNKNOWN if no article has it, such as a word for the thing's kind."""
+    number = ground.corpus.find(given)
+    if number is not None and ground.corpus.page(number).page_id != proof.nodes[0].page_id:
+        return PASSED
+    return CheckResult("UNKNOWN", CODE, f"no other article is called {given[:80]!r}")
 
 
 def type_given(given: str, answer: Answer, relation: str, known: frozenset[str] = frozenset()) -> Answer | None:

@@ -289,6 +289,7 @@ def list_hidden_checks(corpus: Corpus, text: str, proof: Proof, answer: Answer) 
     """Yield the checks that a question, its anchor still named, reveals no other node and no answer."""
     names, words = list_names(corpus, proof.nodes)[1:], list_type_words(proof.nodes)
     masked = mask_names(text, list_writings(proof.nodes[0].title))
-    yield partial(check_names, masked, names, words)
-    yield partial(check_demonyms, masked, names, words)
+    if names:
+        yield partial(check_names, masked, names, words)
+        yield partial(check_demonyms, masked, names, words)
     yield partial(check_answer, text, answer, words)

@@ -26,7 +26,9 @@ from pipelines.errors import RecordFailed
 from pipelines.names import fold_name, normalise_file
 from pipelines.pictures import open_pixels
 from pipelines.services.protocols import ImageHit
+from schemas.corpus import CorpusImage
 from schemas.datasets import Ease
+from schemas.reasons import SeedReason
 
 LicenceClass = Literal["free", "unfree", "unknown"]
 
@@ -70,6 +72,26 @@ def classify_licence(licence: str) -> LicenceClass:
 def is_free_licence(licence: str) -> bool:
     """Return whether a picture under this licence may be given away and changed; an unknown licence may not."""
     return classify_licence(licence) == "free"
+
+
+def find_lead_fault(image: CorpusImage | None, name: str, free: bool, least: int) -> tuple[SeedReason | None, str]:
+    """Return why an article's lead picture cannot be an anchor's, with a detail; None if it can.
+
+    Args:
+        image: what is known of the picture; None for nothing.
+        name: of the file, or of the article if it names none.
+        free: whether the article's wiki takes the file for free.
+        least: shorter side, pixels.
+    """
+    if image is None:
+        return "no-image", name
+    if image.error:
+        return "image-unusable", f"{image.file}: {image.error}"
+    if not free or not is_free_licence(image.licence):
+        return "image-not-free", f"{image.file}: {image.licence or 'no licence'}"
+    if min(image.width, image.height) < least:
+        return "image-too-small", f"{image.file}: {image.width}x{image.height}"
+    return None, ""
 
 
 def check_licence(licence: str) -> CheckResult:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pipelines.checks.agreement import check_lasting_hop, find_corroboration
 from pipelines.checks.answers import check_not_bridge
+from pipelines.checks.concepts import check_opening
 from pipelines.checks.descriptors import find_constraint_problems
 from pipelines.checks.examination import Claim, list_answer_checks, list_text_checks
 from pipelines.checks.propositions import list_reading_problems
@@ -22,7 +23,7 @@ from pipelines.corpus.infobox import FieldValue, parse_value
 from pipelines.corpus.store import Corpus
 from pipelines.graph.answers import count_tokens, derive_answer, type_answer
 from pipelines.graph.facts import fold_names, name_answer, read_askable, read_relations
-from pipelines.graph.proofs import cite_fact, flatten_names, list_names, make_query
+from pipelines.graph.proofs import cite_fact, cite_sentence, flatten_names, list_names, make_query
 from pipelines.graph.propositions import find_field, name_gloss
 from pipelines.graph.prose import BLANK, list_blanked, make_clause, quotes
 from pipelines.graph.query import (
@@ -37,6 +38,7 @@ from pipelines.graph.query import (
     name_relation,
     read_field,
 )
+from pipelines.graph.titles import asks_name, find_name
 from pipelines.names import digest_aliases, fold_name
 from schemas.proofs import Answer, Count, Evidence, Hop, NearMiss, PathNode, Proof
 
@@ -46,10 +48,10 @@ SNAPSHOT = re.compile(r"\d{4}-\d{2}-\d{2}")
 def find_shape_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
     """Yield faults of a proof's structure; later parts index by its node numbers."""
     hops = len(proof.hops)
-    if len(proof.nodes) != hops + 1 or not hops:
+    if len(proof.nodes) != hops + 1:
         yield f"nodes: {len(proof.nodes)} nodes for {hops} hops"
         return
-    if [node.role for node in proof.nodes] != ["anchor", *["bridge"] * (hops - 1), "answer"]:
+    if [node.role for node in proof.nodes] != ["anchor", *["bridge"] * (hops - 1), *["answer"] * min(hops, 1)]:
         yield f"nodes: the roles are {[node.role for node in proof.nodes]}"
     if proof.snapshot != corpus.snapshot:
         yield f"corpus: the proof is of {proof.snapshot}, this corpus of {corpus.snapshot}"
@@ -57,11 +59,11 @@ def find_shape_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
         yield f"corpus: the other dump is of {proof.compared_snapshot!r}, which is no date"
     yield from _find_gloss_problems(proof)
     yield from _find_threshold_problems(proof)
-    described = [True] * (hops - 1) + [proof.hops[-1].backward]
+    described = [True] * (hops - 1) + [hop.backward for hop in proof.hops[-1:]]
     if [bool(text.strip()) for text in proof.descriptors] != described:
         yield f"descriptor: {len(proof.descriptors)} for {hops} hops; every hidden node has one, a named one none"
     for what, found in (("count", proof.counts), ("constraint", proof.constraints)):
-        last = hops if what == "count" or described[-1] else hops - 1
+        last = hops if what == "count" or described[-1:] == [True] else hops - 1
         for node in sorted({part.node for part in found if not (what == "constraint") <= part.node <= last}):
             yield f"{what}s: a {what} is about node {node}, of {hops + 1}"
     for hop in proof.hops:
@@ -246,6 +248,9 @@ def _report(subject: str, *results: CheckResult) -> Iterator[str]:
 
 def _check_answer(ground: Indexes, claim: Claim) -> Iterator[str]:
     proof, evidence = claim.proof, claim.proof.answer_evidence
+    if asks_name(proof):
+        yield from _check_own_name(ground.corpus, claim)
+        return
     if proof.answer_clause:
         yield from _check_stated_answer(ground, claim)
         return
@@ -266,6 +271,18 @@ def _check_answer(ground: Indexes, claim: Claim) -> Iterator[str]:
         (number,) = locate_nodes(ground.corpus, [proof.nodes[constraint.node]])
         if not matches(ground.corpus, number, [constraint]):
             yield f"descriptor: node {constraint.node} has no {constraint.relation} {constraint.value!r}"
+
+
+def _check_own_name(corpus: Corpus, claim: Claim) -> Iterator[str]:
+    """Read the anchor's name again from the first place of its page that says it."""
+    (number,) = locate_nodes(corpus, claim.proof.nodes)
+    own = find_name(corpus, number)
+    if own is None:
+        yield f"answer: the lead of {claim.proof.nodes[0].title} does not name it"
+    elif own.answer != claim.answer:
+        yield f"answer: the page's name is {own.answer.surface}, the question says {claim.answer.surface}"
+    elif cite_sentence(corpus, number, own.fact.start, own.fact.end) != claim.proof.answer_evidence:
+        yield "answer: the page is named at another place first than the evidence says"
 
 
 def _check_stated_answer(ground: Indexes, claim: Claim) -> Iterator[str]:
@@ -365,13 +382,17 @@ def _check_fact(ground: Indexes, claim: Claim) -> Iterator[str]:
     """Check the fact asked for: confirmed by prose, not volatile, and not easy to guess."""
     proof, limits = claim.proof, claim.proof.thresholds
     (number,) = locate_nodes(ground.corpus, proof.nodes[-1:])
+    later = ground.later.snapshot if ground.later else ""
+    if later and proof.compared_snapshot != later:
+        yield f"answer: compared with the dump of {proof.compared_snapshot or 'no other date'}, here with {later}"
+    if asks_name(proof):
+        # A name is no fact of the page: prose need not confirm it, and it is asked of every other page as well.
+        yield from _report("text", check_opening(claim.text))
+        return
     if limits.agreement != "off" or proof.corroboration is not None:
         found = find_corroboration(ground, number, proof.answer_relation, claim.answer)
         if proof.corroboration != (found.evidence if found.outcome == "agrees" else None):
             yield f"answer: the sentence that confirms it is another or none: {found.detail}"
-    later = ground.later.snapshot if ground.later else ""
-    if later and proof.compared_snapshot != later:
-        yield f"answer: compared with the dump of {proof.compared_snapshot or 'no other date'}, here with {later}"
     # No proof says how long its answer might be.
     longest = count_tokens(claim.answer.surface)
     checks = list_answer_checks(ground, number, proof.answer_relation, claim.answer, limits, longest)

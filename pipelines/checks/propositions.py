@@ -28,6 +28,7 @@ from pipelines.graph.facts import Match, compare_value, fold_names, holds_phrase
 from pipelines.graph.prose import Sentence, list_prose
 from pipelines.graph.query import MENTIONS, Indexes, find_article, locate_nodes
 from pipelines.graph.statements import fold_forms, read_sentence
+from pipelines.graph.titles import asks_name
 from pipelines.graph.values import KNOWN_UNITS, Number, find_measures, find_spelled_numbers
 from pipelines.ids import digest_value
 from pipelines.names import fold_name
@@ -95,7 +96,12 @@ def list_claims(corpus: Corpus, proof: Proof, answer: Answer) -> tuple[Claim, ..
 
 
 def find_mode(proof: Proof) -> Agreement:
-    """Return what the prose must say of the answer; one that a sentence gives must be read there by another reader."""
+    """Return what the prose must say of the answer: nothing of the page's own name, which it says in any case.
+
+    An answer that a sentence gives must be read there by another reader.
+    """
+    if asks_name(proof):
+        return "off"
     return "required" if proof.answer_clause else proof.thresholds.agreement
 
 

@@ -37,6 +37,7 @@ from pipelines.graph.proofs import flatten_names, list_names
 from pipelines.graph.prose import BLANK, list_prose, list_sentences, mask_names
 from pipelines.graph.query import TYPE, Indexes, locate_nodes
 from pipelines.graph.relations import find_relation, list_phrases
+from pipelines.graph.titles import STATEMENT, asks_name
 from pipelines.graph.values import parse_unit
 from pipelines.ids import digest_value, draw_unit
 from pipelines.names import fold_name
@@ -103,6 +104,11 @@ def digest_glosses() -> str:
 def find_gloss(statement: str) -> str:
     """Return what the value of a field, given by the words of its key, is to its page; empty if none is known."""
     return _load_glosses().get(statement, "")
+
+
+def state_asked(proof: Proof) -> str:
+    """Return what a proof says is asked for: the words of its key, or that it is the anchor's own name."""
+    return STATEMENT if asks_name(proof) else state_relation(proof.answer_relation)
 
 
 def state_hop(hop: Hop) -> str:
@@ -299,7 +305,7 @@ def list_offers(corpus: Corpus, text: str, proof: Proof) -> tuple[OfferedRelatio
     """Return the relations a reader may choose from: those of the proof and others of pages of the same types."""
     true = {
         "entity": [state_hop(hop) for hop in proof.hops],
-        "value": [state_relation(proof.answer_relation),
+        "value": [state_asked(proof),
                   *(state_relation(fact.relation) for fact in proof.constraints if fact.relation != TYPE)],
     }  # fmt: skip
     found = _list_others(corpus, proof)
@@ -429,9 +435,9 @@ def _list_differences(corpus: Corpus, text: str, reading: Reading, proof: Proof,
         if not words.strip() or any(fold_spaces(part) not in folded for part in _LEFT_OUT.split(words)):
             yield f"words that do not stand in the text were read: {words!r}"
     yield from _compare_hops(corpus, reading.hops, proof)
-    if not is_same_field(corpus, proof, len(proof.hops), proof.answer_relation, reading.asked):
+    if not _is_asked(corpus, proof, reading.asked):
         asked = reading.asked or "none of the attributes offered"
-        yield f"asks for {asked}, not {state_relation(proof.answer_relation)}"
+        yield f"asks for {asked}, not {state_asked(proof)}"
     if answer.type == "date" and reading.form != answer.precision:
         yield f"asks for a {reading.form or 'date of no precision'}, the answer is a {answer.precision}"
     if reading.unit and parse_unit(reading.unit) != answer.unit:
@@ -461,6 +467,12 @@ def _is_same_hop(corpus: Corpus, proof: Proof, number: int, statement: str) -> b
         fact.target == nodes[target] and state_relation(fact.key) == statement
         for fact in read_relations(corpus, nodes[source])
     )
+
+
+def _is_asked(corpus: Corpus, proof: Proof, statement: str) -> bool:
+    if asks_name(proof):
+        return statement == STATEMENT
+    return is_same_field(corpus, proof, len(proof.hops), proof.answer_relation, statement)
 
 
 def is_same_field(corpus: Corpus, proof: Proof, number: int, relation: str, statement: str) -> bool:

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from pipelines.errors import ConfigError
+from pipelines.graph.titles import asks_name
 from pipelines.graph.values import parse_spelled
 from pipelines.ids import digest_value
 from pipelines.names import fold_name
@@ -140,7 +141,7 @@ def find_over_used(wordings: Sequence[Wording], share: float) -> list[str]:
         for place in kept:
             for dataset in wordings[place].datasets:
                 counts[dataset][wordings[place].skeleton] += 1
-        quotas = {dataset: _find_quota(list(skeletons.values()), share) for dataset, skeletons in counts.items()}
+        quotas = {dataset: find_quota(list(skeletons.values()), share) for dataset, skeletons in counts.items()}
         used: Counter[tuple[str, str]] = Counter()
         for place in kept:
             marks = [(dataset, wordings[place].skeleton) for dataset in wordings[place].datasets]
@@ -153,7 +154,7 @@ def find_over_used(wordings: Sequence[Wording], share: float) -> list[str]:
             return refused
 
 
-def _find_quota(counts: Sequence[int], share: float) -> int:
+def find_quota(counts: Sequence[int], share: float) -> int:
     """Return the largest q of at least 1 that is at most ``share`` of ``sum(min(count, q))``, else 1."""
     low, high = 1, max(counts)
     while low < high:
@@ -307,9 +308,10 @@ class Signature:
     hops: tuple[str, ...]
     """Subject, relation and object of each hop."""
     edges: str
-    """Digest of the set of them; empty without a path."""
+    """Digest of the set of them; empty without a hop."""
     fact: tuple[str, str]
-    """The answer node's title without its qualifier, empty without a path, and the answer as its page shows it."""
+    """The answer node's title without its qualifier, empty without a path, and the answer as its page shows it. Both
+    are empty where the answer is that name itself: what says it does not tell what the picture shows."""
     sha256: str
     """Content of the picture before it was degraded; empty for a question without one."""
     phash: str
@@ -369,8 +371,10 @@ def make_signature(row: Record) -> Signature:
         answer_node=str(nodes[-1].page_id) if nodes else "",
         answer_key=row.answer.key,
         hops=hops,
-        edges=digest_value(edges) if nodes else "",
-        fact=(nodes[-1].title.partition(" (")[0] if nodes else "", row.answer.surface),
+        edges=digest_value(edges) if edges else "",
+        fact=("", "")
+        if asks_name(row.proof)
+        else (nodes[-1].title.partition(" (")[0] if nodes else "", row.answer.surface),
         sha256=picture.sha256 if picture else "",
         phash=picture.phash if picture else "",
         skeleton=digest_value(delexicalise(row)),
@@ -457,32 +461,6 @@ def refuse_skeletons(signatures: Sequence[Signature], solved: Collection[str], s
     return refused
 
 
-def refuse_search_free(signatures: Sequence[Signature], share: float) -> dict[str, Rejection]:
-    """Refuse questions that need no search beyond their share of a split (MMSearch-R1, search balancing).
-
-    The share is of kept, measured rows: of s questions that need a search, ``share / (1 - share) * s`` that need none
-    may be kept. A question whose need was not measured counts for neither.
-
-    Args:
-        signatures: of the rows kept so far; earlier ones come first.
-        share: largest share; 1.0 is no limit.
-    """
-    if share >= 1.0:
-        return {}
-    searched = Counter(signature.split for signature in signatures if signature.search_need not in ("", "search-free"))
-    left = {split: math.floor(share / (1.0 - share) * count + ROUNDING) for split, count in searched.items()}
-    refused: dict[str, Rejection] = {}
-    for signature in signatures:
-        if signature.search_need != "search-free":
-            continue
-        if left.get(signature.split, 0) > 0:
-            left[signature.split] -= 1
-            continue
-        detail = f"{share:.1%} of {signature.split} need no search already"
-        _refuse(refused, signature, "search-free-over-share", detail)
-    return refused
-
-
 def _list_datasets(signature: Signature, solved: Collection[str]) -> tuple[str, ...]:
     own = signature.split == "rl" or (signature.split == "sft" and signature.record_id in solved)
     return ("vqa", signature.split) if own else ("vqa",)
@@ -501,8 +479,9 @@ def _find_duplicate(
 
 
 def _list_identities(signature: Signature) -> tuple[Identity, ...]:
+    path: Identity = ("duplicate-path", "edge set", signature.edges)
     asked: Identity = ("duplicate-question", "anchor and answer key", f"{signature.anchor}:{signature.answer_key}")
-    return (asked, ("duplicate-path", "edge set", signature.edges)) if signature.edges else (asked,)
+    return (asked, path) if signature.edges else (asked,)
 
 
 def _list_marks(signature: Signature) -> list[str]:

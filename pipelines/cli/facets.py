@@ -329,6 +329,7 @@ STAGE_MODELS: Mapping[str, type[Record]] = {
     "rewrites": Rewrite,
     "groundings": Grounding,
     "difficulty": Difficulty,
+    "mixes": Difficulty,
     "enhancements": Enhancement,
     "rollouts": Rollout,
     "trajectories": Trajectory,

@@ -340,23 +340,40 @@ def _bound_rows(config: RunConfig, stage: str) -> int:
     return {"paths": config.paths.per_seed, "rollouts": config.rollouts.attempts, "releases": released}.get(stage, 1)
 
 
+def bound_attempts(config: RunConfig, hidden: int, judges: int, a_call: int) -> int:
+    """Return the most requests that the attempts at one question lead to.
+
+    Args:
+        config: of the run.
+        hidden: entities that the question hides at most.
+        judges: asked for each answer.
+        a_call: requests of one turn of a rollout that calls a tool.
+    """
+    difficulty = config.difficulty
+    if difficulty.preset == "fvqa":
+        return difficulty.attempts * (difficulty.max_searches * a_call + 1 + judges)
+    plan = make_plan(difficulty.preset, difficulty.solvers, difficulty.text_solver, difficulty.max_correct)
+    searches = sum({"": 0, "both": 2}.get(step.condition.partition("+")[2], 1) for step in plan.filters)
+    endings = difficulty.probe_attempts * hidden * len(difficulty.solvers)
+    attempts = (len(plan.filters) * difficulty.attempts + endings) * (1 + judges)
+    return attempts + searches + plan.judges_picture
+
+
 def bound_requests(config: RunConfig, stage: str) -> int:
     """Return the most requests one row of a stage leads to, repairs of unparseable replies left out."""
     groundings, commons, models = config.groundings, config.commons, config.models
     # Each text that is made is read back, and a page for the answer and for each hop.
     hidden, each = max(config.paths.hops) - 1, 1 + 2 * config.rewrites.candidates
-    pages = 1 if config.method == "injection" else 1 + max(config.paths.hops)
+    pages = 1 + max(config.paths.hops) if config.method == "paths" else 1
     if config.method == "injection":
         # Two requests more a round: which entity, and behind which fact.
         hidden, each = max(config.injections.rounds) * config.injections.tries, each + 2
+    if config.method == "concepts":
+        # Nothing is hidden; a question is classified.
+        hidden, each, pages = 0, 0, 2
     engines = len(set(groundings.ocr) - {"layer"})
     fetched, others = 2 * commons.fetch, 2 * commons.fetch * REACH * commons.distractors
-    difficulty = config.difficulty
-    plan = make_plan(difficulty.preset, difficulty.solvers, difficulty.text_solver, difficulty.max_correct)
     judges = sum(model is not None for model in (models.judge, models.second_judge))
-    searches = sum({"": 0, "both": 2}.get(step.condition.partition("+")[2], 1) for step in plan.filters)
-    endings = difficulty.probe_attempts * hidden * len(difficulty.solvers)
-    attempts = (len(plan.filters) * difficulty.attempts + endings) * (1 + judges)
     trials = 1 + 2 * (len(config.enhancements.strengths) + HALVINGS)
     summed = config.summarises
     read = config.tools.pages_read if find_dialect(config.rollouts.dialect).reads_pages(summed) else 0
@@ -374,7 +391,7 @@ def bound_requests(config: RunConfig, stage: str) -> int:
         # Each candidate is asked about, fetched and read at two scales; the one that is taken is read and looked up
         # once more. Others of its type are gone through until enough can be fetched.
         "groundings": 5 + groundings.candidates * (2 * engines + fetched) + engines + commons.search + others,
-        "difficulty": attempts + searches + plan.judges_picture + fetched,
+        "difficulty": fetched + bound_attempts(config, hidden, judges, a_call),
         "enhancements": trials * (1 + 2 * engines) if config.enhancements.share else 0,
         "rollouts": config.rollouts.attempts * (config.rollouts.max_calls * a_call + 1 + judged),
         "trajectories": judged,

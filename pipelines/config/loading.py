@@ -76,6 +76,7 @@ def check_whole(config: RunConfig, last: str = "") -> None:
         )
     if min(mix) < 0 or not 0 < sum(mix) < float("inf"):
         raise ConfigError(f"configuration: injections.weights {list(mix)}: give weights of 0 or more, not all 0")
+    _check_concepts(config)
     _check_models(config, last)
     _check_batches(config)
     if reaches(last, "seeds"):
@@ -87,6 +88,19 @@ def check_whole(config: RunConfig, last: str = "") -> None:
     shares = config.splits.sft + config.splits.rl + config.splits.eval
     if abs(shares - 1.0) > 1e-9:
         raise ConfigError(f"configuration: the shares of splits add up to {shares:g}, not 1")
+
+
+def _check_concepts(config: RunConfig) -> None:
+    """Refuse shares that leave nothing between them, and several solvers where one is to choose its searches."""
+    low, high = config.releases.search_free
+    if low > high:
+        raise ConfigError(f"configuration: releases.search_free [{low:g}, {high:g}]: the least share is the larger")
+    head, tail = config.concepts.head, config.concepts.tail
+    if config.method == "concepts" and head + tail > 1.0:
+        raise ConfigError(f"configuration: concepts.head {head:g} and concepts.tail {tail:g} overlap; give at most 1")
+    solvers = config.difficulty.solvers
+    if config.difficulty.preset == "fvqa" and len(solvers) != 1:
+        raise ConfigError(f"configuration: preset fvqa labels by one solver, difficulty.solvers names {len(solvers)}")
 
 
 def reaches(last: str, stage: str) -> bool:

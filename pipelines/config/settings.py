@@ -26,6 +26,7 @@ class Section(BaseModel):
 CONTACT = r"^$|^[ -~]*([!-?A-~]@[!-?A-~]|[a-z]://[!-~])[ -~]*$"
 """Nothing, or text in ASCII with a mail address or a page's address in it."""
 ADDRESS = r"^https?://[^\s@?#]+$"
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Qid = Annotated[str, Field(pattern=r"^Q[1-9][0-9]{0,17}$")]
 
 
@@ -688,6 +689,31 @@ class RewritesConfig(Section):
         return self.min_alone_first if node == 1 else self.min_alone
 
 
+class ConceptsConfig(Section):
+    """Visual concepts, for method = "concepts": what a picture shows is the anchor and its own name the answer."""
+
+    list: str = Field(
+        "",
+        description="file of concepts, one a line, each with its frequency after a tab; empty: the corpus's articles, "
+        "with their in-degree",
+    )
+    draws: int = Field(10_000, ge=2, description="concepts drawn, half from the head and half from the tail")
+    head: float = Field(0.2, gt=0.0, le=1.0, description="share of the list, the most frequent, that is its head")
+    tail: float = Field(0.5, gt=0.0, le=1.0, description="share of the list, the rarest, that is its tail")
+    textual: float = Field(
+        7 / 13, ge=0.0, le=1.0, description="share of the concepts of which a fact is asked, not the name"
+    )
+    kept: float = Field(
+        0.6, gt=0.0, le=1.0, description="share of the questions that is kept, sampled evenly over the taxonomy"
+    )
+    spread: float = Field(
+        1.5, ge=1.0, description="largest share of a category among them, as a multiple of an even one"
+    )
+    least_mark: int = Field(
+        3, ge=1, le=5, description="least mark for what a curious person would ask (1 to 5), as the evaluator gives it"
+    )
+
+
 class InjectionsConfig(Section):
     """Rounds of text injection, for method = "injection"."""
 
@@ -710,7 +736,8 @@ class DifficultyConfig(Section):
         "opensearch-vl",
         description="which conditions are measured and decide: opensearch-vl (no tool, then one image search), "
         "vsearcher (with the picture, text alone, picture too simple), mars (rare successes with the picture), fvqa "
-        "(search-need labels), grid (every condition; only an alternative that is not refuted refuses)",
+        "(the solver searches as it likes, in the dialect of rollouts; what it searched when it was right is the "
+        "label), grid (every condition; only an alternative that is not refuted refuses)",
     )
     attempts: int = Field(8, ge=1, description="attempts a condition and solver")
     probe_attempts: int = Field(
@@ -740,6 +767,7 @@ class DifficultyConfig(Section):
         "condition at once: more is paid, and a solver that is asked in batches is waited for once a condition",
     )
     search_hits: int = Field(3, ge=1, description="results of one search that an attempt is shown")
+    max_searches: int = Field(2, ge=0, description="fvqa: searches an attempt may make as it likes; one turn is added")
     alternatives: bool = Field(
         True, description="a wrong answer given twice is held against the corpus and refuses what it may fit"
     )
@@ -829,8 +857,9 @@ class ReleasesConfig(Section):
     """Published datasets."""
 
     image_results: int = Field(5, ge=0, le=10, description="results of a search by the picture kept with RL questions")
-    max_search_free: float = Field(
-        1.0, ge=0.0, le=1.0, description="largest share of a split's questions that need no search, where that is known"
+    search_free: tuple[Share, Share] = Field(
+        (0.0, 1.0),
+        description="least and largest share of a split's questions that need no search, where that is known",
     )
     max_per_anchor: int = Field(3, ge=1, description="questions of a split sharing an anchor")
     max_per_answer: int = Field(5, ge=1, description="questions of a split sharing an answer or an answer node")
@@ -860,9 +889,10 @@ class RunConfig(Section):
     """Everything a run is told."""
 
     recipe: str = Field(description="name of the recipe")
-    method: Literal["paths", "injection"] = Field(
+    method: Literal["paths", "injection", "concepts"] = Field(
         "paths",
-        description="paths: walk, then hide (OpenSearch-VL); injection: ask, then hide behind facts (VSearcher)",
+        description="paths: walk, then hide (OpenSearch-VL); injection: ask, then hide behind facts (VSearcher); "
+        "concepts: draw visual concepts and ask for their names or a fact (MMSearch-R1)",
     )
     seed: int = Field(7, ge=0, description="seed of every choice the pipeline makes")
     corpus: CorpusConfig = CorpusConfig()
@@ -874,6 +904,7 @@ class RunConfig(Section):
     questions: QuestionsConfig = QuestionsConfig()
     rewrites: RewritesConfig = RewritesConfig()
     injections: InjectionsConfig = InjectionsConfig()
+    concepts: ConceptsConfig = ConceptsConfig()
     checks: ChecksConfig = ChecksConfig()
     groundings: GroundingsConfig = GroundingsConfig()
     encoder: EncoderConfig = EncoderConfig()

@@ -15,6 +15,7 @@ from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.facts import Attribute, read_relations
 from pipelines.graph.prose import generalise_clause, list_prose, mask_names
 from pipelines.graph.query import Indexes, Query, find_article, locate_nodes
+from pipelines.graph.titles import asks_name
 from pipelines.ids import choose_weighted, digest_value, draw_unit, make_record_id
 from pipelines.names import digest_aliases
 from schemas.datasets import Certificate, Split
@@ -48,7 +49,7 @@ def make_query(corpus: Corpus, proof: Proof) -> Query:
     names = flatten_names(list_names(corpus, proof.nodes))
     (anchor,) = locate_nodes(corpus, proof.nodes[:1])
     asked = (proof.answer_relation, names, proof.derivation, proof.answer_clause)
-    return Query(anchor, proof.hops, proof.constraints, *asked)
+    return Query(anchor, proof.hops, proof.constraints, *asked, naming=asks_name(proof))
 
 
 def make_question_id(text: str, sha256: str, answer: Answer, proof: Proof) -> str:

@@ -36,6 +36,7 @@ from pipelines.graph.facts import (
 )
 from pipelines.graph.propositions import read_clause
 from pipelines.graph.prose import find_clause, find_quoted
+from pipelines.graph.titles import find_name
 from pipelines.names import fold_name
 from schemas.corpus import Page
 from schemas.proofs import Answer, Constraint, Derivation, Hop, PathNode
@@ -230,6 +231,8 @@ class Query:
     """Part of the attribute that is asked for, such as the year; empty for all of it."""
     answer_clause: str = ""
     """Sentence of the answer node's page whose blank is the answer; empty for an infobox field."""
+    naming: bool = False
+    """Whether the answer is the answer node's own name."""
 
 
 def follow_hop(ground: Indexes, node: int, hop: Hop, names: Sequence[str]) -> frozenset[int]:
@@ -291,6 +294,9 @@ def read_answers(corpus: Corpus, query: Query, nodes: Iterable[int]) -> dict[str
 
 def _read_asked(corpus: Corpus, query: Query, node: int) -> Sequence[Attribute]:
     """Return the values of the attribute asked for: of the sentence, if there is one, else of the field."""
+    if query.naming:
+        own = find_name(corpus, node)
+        return () if own is None else (own,)
     stem = stem_key(query.answer_relation)
     if query.answer_clause:
         stated = read_clause(corpus, node, query.answer_clause, query.answer_relation, query.names)
@@ -382,6 +388,8 @@ def count_anchor_answers(ground: Indexes, query: Query, anchor_type: str, cap: i
 def _list_anchors(ground: Indexes, query: Query, anchor_type: str) -> Nodes:
     """Return the entities of a type that have the first hop's relation."""
     nodes = ground.corpus.nodes_of_type(anchor_type)
+    if query.naming:
+        return nodes
     if not query.hops:
         return _intersect(ground.facts.having(query.answer_relation), nodes)
     first = query.hops[0]

@@ -93,6 +93,7 @@ class QuestionFacts:
     alternatives: bool
     swapped: bool
     left_out: tuple[str, ...]
+    knowledge: str = ""
 
 
 def read_question(question: Enhancement) -> QuestionFacts:
@@ -118,6 +119,7 @@ def read_question(question: Enhancement) -> QuestionFacts:
         alternatives=bool(question.alternatives),
         swapped=bool(question.swapped_with),
         left_out=tuple(map(intern, question.left_out)),
+        knowledge=intern(question.knowledge),
     )
 
 

@@ -208,6 +208,7 @@ def make_vqa_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> VqaRow:
         degradation=proof.trial.degradation if proof.trial else "",
         repair=proof.trial.repair if proof.trial else TOOL if proof.scene else "",
         object_share=proof.scene.share if proof.scene else 0.0,
+        knowledge=proof.knowledge,
     )
 
 

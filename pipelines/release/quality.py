@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import get_args
 
-from pipelines.agent.agreement import bound_mean
+from pipelines.agent.agreement import bound_mean, wilson_interval
 from pipelines.checks.sets import (
     Signature,
     count_duplicates,
@@ -255,11 +255,11 @@ def _sum_cells(cells: Sequence[CellFacts]) -> dict[str, Scalar]:
 
 
 def measure_standing(questions: Sequence[QuestionFacts]) -> Table:
-    """Return rows and shares by standing and search need, of alternative answers, and of conditions left out."""
+    """Return rows and shares by standing, of alternative answers, and of what was not measured or left out."""
     counts: Counter[str] = Counter()
     for question in questions:
         counts[f"standing: {question.standing}"] += 1
-        counts[f"search need: {question.signature.search_need or 'not measured'}"] += 1
+        counts["search need not measured"] += not question.signature.search_need
         counts["with wrong answers given twice, all refuted"] += question.alternatives
         counts["shown a swapped picture"] += question.swapped
         counts.update(f"left out: {name}" for name in question.left_out)
@@ -270,6 +270,23 @@ def measure_pools(questions: Sequence[QuestionFacts]) -> Table:
     """Return rows and shares of all rows by the pool that they are of; those made here are of none."""
     pools = Counter(question.pool for question in questions if question.pool)
     return {pool: {"rows": pools[pool], "share": share(pools[pool], len(questions))} for pool in sorted(pools)}
+
+
+def measure_balance(questions: Sequence[QuestionFacts]) -> Table:
+    """Return rows and shares by the search that a question takes and by its knowledge, with 95% Wilson intervals.
+
+    Shares are of the questions for which it was measured.
+    """
+    table: Table = {}
+    for what, values in (
+        ("search need", [each.signature.search_need for each in questions if each.signature.search_need]),
+        ("knowledge", [each.knowledge for each in questions if each.knowledge]),
+    ):
+        for value, count in sorted(Counter(values).items()):
+            low, high = wilson_interval(count, len(values))
+            bounds = {"low": round(low, DIGITS), "high": round(high, DIGITS)}
+            table[f"{what}: {value}"] = {"rows": count, "share": share(count, len(values)), **bounds}
+    return table
 
 
 TOP = 10
@@ -369,6 +386,7 @@ def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], contex
         "difficulty": measure_difficulty(own),
         "standing": measure_standing(own),
         "pools": measure_pools(own),
+        "balance": measure_balance(own),
         "pictures": {
             "shorter side, pixels": describe_numbers([each.side for each in pictures]),
             "pictures a row": describe_numbers(facts.shown),

@@ -28,6 +28,7 @@ from schemas.datasets import (
     Dataset,
     Depiction,
     Ease,
+    Knowledge,
     Origin,
     Picture,
     Scene,
@@ -268,6 +269,8 @@ class VqaRow(Nested):
     """Share of a scene's area that what is asked about covers; 0 where the picture is no scene."""
     pool: str = ""
     """The set from outside that the question is of; empty where it was made here."""
+    knowledge: Knowledge = ""
+    """What knowledge the question takes, of a closed list; empty where that was not asked."""
 
 
 class ProofRow(Nested):
@@ -301,6 +304,7 @@ class ProofRow(Nested):
     """What it found that the text gives away: nothing; None for a question from outside."""
     origin: Origin | None = None
     """Where a question from outside comes from; one with a proof has none."""
+    knowledge: Knowledge = ""
 
 
 ReleaseRow = SftRow | RlRow | VqaRow

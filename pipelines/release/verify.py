@@ -46,6 +46,7 @@ from pipelines.errors import ConfigError, CorruptInput, GateNotMet, RecordFailed
 from pipelines.graph.answers import compare_answers, type_reference
 from pipelines.graph.proofs import list_names, make_question_id
 from pipelines.graph.query import Indexes, locate_nodes
+from pipelines.graph.titles import asks_name
 from pipelines.ids import draw_unit
 from pipelines.pictures import probe_picture
 from pipelines.release.making import TRANSCRIPT, make_rl_row, make_sft_row, make_vqa_row
@@ -397,9 +398,15 @@ def find_outside_problems(row: ProofRow) -> Iterator[str]:
 def _find_wording_problems(ground: Indexes, row: ProofRow) -> Iterator[str]:
     """Check the earlier wordings: the canonical one names the path, the fuzzy one only its anchor."""
     proof = row.proof
+    if asks_name(proof):
+        # Nothing is named from the start, so that no wording comes before the last.
+        yield from (
+            f"{name}: it is not the question" for name in ("canonical", "fuzzy") if getattr(row, name) != row.text
+        )
+        return
     # Injection starts with a question about its answer node alone, and hides it in the first round.
     grown = any(hop.backward for hop in proof.hops)
-    named = proof.nodes[-1:] if grown else proof.nodes[:-1]
+    named = proof.nodes[-1:] if grown or not proof.hops else proof.nodes[:-1]
     earlier: dict[str, tuple[Check, ...]] = {
         "canonical": tuple(partial(check_named, row.canonical, node.title) for node in named),
         "fuzzy": (

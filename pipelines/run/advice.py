@@ -56,6 +56,7 @@ GOVERNING: Mapping[str, Mapping[str, str]] = {
         "shorter-path": "rewrites.forbid_shortcuts",
         "answer-on-earlier-page": "rewrites.forbid_shortcuts",
         "no-descriptor": "rewrites.candidates",
+        "category-over-share": "concepts.kept",
     },
     "groundings": {
         "no-picture": "commons.fetch, groundings.require_image",
@@ -86,7 +87,12 @@ GOVERNING: Mapping[str, Mapping[str, str]] = {
         "anchor-over-used": "releases.max_per_anchor",
         "answer-over-used": "releases.max_per_answer",
         "skeleton-over-used": "releases.max_skeleton_share",
-        "search-free-over-share": "releases.max_search_free",
+        "search-free-over-share": "releases.search_free",
+        "search-required-over-share": "releases.search_free",
+    },
+    "mixes": {
+        "search-free-over-share": "releases.search_free",
+        "search-required-over-share": "releases.search_free",
     },
 }
 """By stage and reason, the settings that decide how many rows are refused for it, where there are any."""

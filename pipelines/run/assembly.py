@@ -21,6 +21,7 @@ from pipelines.agent.distractors import DistractorFetcher
 from pipelines.agent.guiding import Guide
 from pipelines.agent.judging import ProcessJury, UnscoredWatch, Verifier
 from pipelines.agent.loop import Agent
+from pipelines.agent.naming import ConceptAsker
 from pipelines.agent.observations import Summariser, Thumbnails
 from pipelines.agent.picture_search import FetchedPictures, LocalImageSearch
 from pipelines.agent.pictures import Reader, Upscaler, has_opencv, make_repairs
@@ -62,16 +63,20 @@ from pipelines.services.clients.pages import DirectReader, JinaReader
 from pipelines.services.clients.recorded import RecordedImageSearch, RecordedOcr, RecordedPages, RecordedTextSearch
 from pipelines.services.clients.search import LiveSearch
 from pipelines.services.protocols import ImageSearch, Ocr, PageReader, TextSearch
+from pipelines.stages.choices import ChosenSearches
+from pipelines.stages.concepts import Concepts
 from pipelines.stages.difficulty import MeasuredDifficulty
 from pipelines.stages.enhancements import Enhancements
 from pipelines.stages.groundings import Groundings
 from pipelines.stages.initials import Initials
 from pipelines.stages.injections import Askings, Injections
+from pipelines.stages.mixes import Mixes
 from pipelines.stages.paths import Paths
 from pipelines.stages.questions import Questions
 from pipelines.stages.releases import Releases
 from pipelines.stages.rewrites import Rewrites
-from pipelines.stages.rollouts import Rollouts
+from pipelines.stages.rollouts import Rollouts, make_oracle
+from pipelines.stages.samples import Samples
 from pipelines.stages.seeds import Seeds
 from pipelines.stages.trajectories import Trajectories
 from schemas.manifest import InputEntry
@@ -396,20 +401,22 @@ class Acting:
         texts, images = self.live_searches or (self.corpus_search, self.seeing.later_search)
         return Searches(texts, images, self.roles.pictures, self.config.difficulty.search_hits)
 
-    def make_agent(self) -> Agent:
-        """Return the teacher with its tools, all recorded.
+    def make_agent(self, role: str = "teacher") -> Agent:
+        """Return the teacher with its tools, or a solver that may make as many searches as are configured.
 
         Raises:
             ConfigError: if a service's key or the page reader is missing.
         """
         rollouts, roles = self.config.rollouts, self.roles
+        if role != "teacher":
+            rollouts = rollouts.model_copy(update={"max_calls": self.config.difficulty.max_searches})
         dialect = find_dialect(rollouts.dialect)
         return Agent(
-            roles.find_model("teacher"),
+            roles.find_model(role),
             dialect.load_prompt(self.config.prompts.dir),
             self._make_tools(),
             rollouts,
-            roles.make_sampling("teacher"),
+            roles.make_sampling(role),
             dialect=dialect,
         )
 
@@ -467,6 +474,18 @@ _REST: Mapping[str, tuple[str, ...]] = {
 SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "paths": {"seeds": (), "paths": ("seeds",), "questions": ("paths",), **_REST},
     "injection": {"seeds": (), "questions": ("seeds",), **_REST},
+    "concepts": {
+        "seeds": (),
+        "questions": ("seeds",),
+        "rewrites": ("questions",),
+        "groundings": ("rewrites",),
+        "difficulty": ("groundings",),
+        "mixes": ("difficulty",),
+        "enhancements": ("mixes",),
+        "rollouts": ("enhancements",),
+        "trajectories": ("rollouts",),
+        "releases": ("enhancements", "trajectories"),
+    },
 }
 """By method, where each stage's rows come from, in pipeline order."""
 
@@ -608,6 +627,7 @@ class Assembly:
             "rewrites": self._build_rewrites,
             "groundings": self._build_groundings,
             "difficulty": self._build_difficulty,
+            "mixes": lambda: Mixes(self.config.releases.search_free),
             "enhancements": self.seeing.make_enhancements,
             "rollouts": self._build_rollouts,
             "trajectories": lambda: Trajectories(self.acting.make_cascade()),
@@ -620,7 +640,7 @@ class Assembly:
         numbers = (rollouts.attempts, rollouts.wanted, rollouts.splits)
         return Rollouts(self.make_agent(), *numbers, self.acting.make_cascade())
 
-    def _build_seeds(self) -> Seeds:
+    def _build_seeds(self) -> AnyStage:
         seeds, small = self.config.seeds, self.config.seeds.small_corpus
         gate = seeds.model_copy(update={"hub_in_degree": self.hub_in_degree})
         if self.small:
@@ -637,6 +657,8 @@ class Assembly:
             if asked
             else None
         )
+        if self.config.method == "concepts":
+            return Concepts(self.corpus, gate, self.config.concepts, self.splits, self.config.seed, metadata)
         return Seeds(self.corpus, gate, self.splits, self.config.seed, source, metadata)
 
     def _build_paths(self) -> Paths:
@@ -655,19 +677,19 @@ class Assembly:
 
     def _build_questions(self) -> AnyStage:
         config, audit, limits = self.config.questions, self.config.checks.audit, self.answer_limits
-        if self.config.method == "injection":
-            words = self.config.injections.page_words
-            asking = self.roles.ask("writer", "ask_fact", 3)
+        if self.config.method in ("injection", "concepts"):
+            concepts = self._make_concept_asker() if self.config.method == "concepts" else None
             return Initials(
                 self.ground,
-                asking,
+                self.roles.ask("writer", "ask_fact", 3),
                 self.reader,
                 self.pages,
-                limits,
+                concepts.limits if concepts else limits,
                 config.max_answer_tokens,
                 self.splits,
-                words,
+                self.config.injections.page_words,
                 audit,
+                concepts,
             )
         asking = self.roles.ask("writer", "write_question", 3)
         return Questions(
@@ -683,7 +705,19 @@ class Assembly:
             (self.config.paths.max_answer_share, self.config.paths.max_relation_share),
         )
 
+    def _make_concept_asker(self) -> ConceptAsker:
+        # No node is hidden, so there is no descriptor that fits only so many.
+        limits = self.answer_limits.model_copy(update={"alone_first": 1, "alone": 1})
+        asking, classifying = (
+            self.roles.ask("writer", "ask_concept"),
+            self.roles.ask("evaluator", "classify_question"),
+        )
+        words, mark = self.config.injections.page_words, self.config.concepts.least_mark
+        return ConceptAsker(self.ground, asking, classifying, self.reader, limits, words, mark)
+
     def _build_rewrites(self) -> AnyStage:
+        if self.config.method == "concepts":
+            return Samples(self.config.concepts.kept, self.config.concepts.spread)
         if self.config.method == "injection":
             return self._build_injections()
         proposing, rewriting = (
@@ -727,8 +761,13 @@ class Assembly:
         chooser = self.seeing.make_chooser(lister)
         return Groundings(self.ground, chooser, asking, self.config.groundings, self.reader, audit, others)
 
-    def _build_difficulty(self) -> MeasuredDifficulty:
+    def _build_difficulty(self) -> AnyStage:
         difficulty, judging, roles = self.config.difficulty, self.config.judging, self.roles
+        watch = UnscoredWatch(judging.max_unscored, judging.min_attempts)
+        contest = partial(check_alternative, self.ground) if difficulty.alternatives else None
+        if difficulty.preset == "fvqa":
+            agent, rater = self.acting.make_agent(difficulty.solvers[0]), self.seeing.make_late_rater()
+            return ChosenSearches(agent, roles.make_jury(), difficulty, make_oracle, watch, contest, rater)
         asked = difficulty.solvers, difficulty.text_solver, difficulty.max_correct
         plan = make_plan(difficulty.preset, *asked, probes=difficulty.probe_attempts > 0)
         version = PHRASINGS[difficulty.phrasing]
@@ -738,9 +777,9 @@ class Assembly:
             searches=self.acting.make_searches(),
             plan=plan,
             settings=difficulty,
-            watch=UnscoredWatch(judging.max_unscored, judging.min_attempts),
+            watch=watch,
             swaps=PictureSwaps(self.ground, self.roles.pictures),
-            contest=partial(check_alternative, self.ground) if difficulty.alternatives else None,
+            contest=contest,
             list_endings=partial(list_endings, self.ground.corpus),
             picture_judge=roles.ask("image_judge", "judge_picture") if self.config.models.image_judge else None,
             rater=self.seeing.make_late_rater(),

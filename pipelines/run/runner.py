@@ -585,6 +585,7 @@ STAGE_ORDER = (
     "rewrites",
     "groundings",
     "difficulty",
+    "mixes",
     "enhancements",
     "rollouts",
     "trajectories",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, get_args
 
 from pipelines.agent.attempts import (
+    AlternativeCheck,
     Attempt,
     Exhibit,
     Exhibits,
@@ -21,29 +22,26 @@ from pipelines.agent.attempts import (
     Series,
     Solver,
     Swap,
-    find_need,
     fit_filters,
+    hold_against_corpus,
     is_enough,
     refuse_cell,
 )
 from pipelines.agent.choosing import EaseRater
 from pipelines.agent.judging import Jury, UnscoredWatch
 from pipelines.checks.leakage import check_answer, list_type_words
-from pipelines.checks.verdicts import CheckResult, refuse
+from pipelines.checks.verdicts import refuse
 from pipelines.config.settings import DifficultyConfig
 from pipelines.errors import RecordFailed
-from pipelines.graph.answers import find_repeats
 from pipelines.ids import digest_value
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
-from schemas.datasets import Alternative, Depiction, Difficulty, Grounding, SearchNeed, Standing
+from schemas.datasets import Depiction, Difficulty, Grounding, Standing
 from schemas.manifest import ModelEntry
 from schemas.proofs import Answer, Proof
 from schemas.reasons import DifficultyReason
 from schemas.tasks import JudgePictureInputs, PictureReply
 
-AlternativeCheck = Callable[[Proof, Answer, str], CheckResult]
-"""Checks another answer in the corpus: PASS if it is refuted, FAIL if it is confirmed, else UNKNOWN."""
 EndingList = Callable[[Proof, Answer], Sequence[str]]
 """Returns the ends of a question that are asked alone, the shortest first."""
 TOO_SIMPLE: DifficultyReason = "picture-too-simple"
@@ -60,7 +58,6 @@ class QuestionCourse:
     steps: tuple[Filter, ...]
     left_out: list[str]
     measured: list[Series]
-    need: SearchNeed = ""
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,7 @@ class MeasuredDifficulty:
     rater: EaseRater | None = None
     """Rates how easily each picture is looked up; None where groundings did."""
     name: str = "difficulty"
-    version: int = 6
+    version: int = 7
     input: ClassVar[type[Record]] = Grounding
     output: ClassVar[type[Record]] = Difficulty
 
@@ -133,7 +130,8 @@ class MeasuredDifficulty:
         refused = await self._attempt_all(course)
         if refused is not None:
             return refused
-        alternatives = self._hold_against_corpus(course)
+        given = [text for series in course.measured for text in series.wrong]
+        alternatives = hold_against_corpus(self.contest, record, given)
         if isinstance(alternatives, Rejection):
             return alternatives
         standing = find_standing(course)
@@ -143,7 +141,6 @@ class MeasuredDifficulty:
             Difficulty(
                 **dict(record) | {"depiction": await self._rate(record)},
                 cells=tuple(series.sum_up(self.solvers[series.step.role]) for series in course.measured),
-                search_need=course.need,
                 standing=standing,
                 alternatives=alternatives,
                 swapped_with=swap.title if swap else "",
@@ -200,16 +197,8 @@ class MeasuredDifficulty:
         for step in course.steps:
             series = await self._attempt_step(course, step)
             reason = refuse_cell(step, series.tally)
-            if step.need and not course.need:
-                found = find_need(course.steps, [series.tally for series in course.measured])
-                if found == "unscored" or found == "never-solved":
-                    reason = found
-                elif found is not None:
-                    course.need = found
             if reason is not None:
                 return _reject(course.record, reason, "; ".join(map(self._describe, reversed(course.measured))))
-            if course.need and self.settings.early_stop:
-                break
         return None
 
     async def _attempt_step(self, course: QuestionCourse, step: Filter) -> Series:
@@ -220,15 +209,14 @@ class MeasuredDifficulty:
             ]
         solver = Solver(step.role, self.solvers[step.role], self.jury)
         series = Series(step, len(exhibits))
-        # What is attempted after the label is known is measured and decides nothing.
         contested = self.contest is not None and bool(course.record.proof.nodes)
-        watched = contested and not course.need and _shows_truth(course.record, exhibits[0])
+        watched = contested and _shows_truth(course.record, exhibits[0])
         # Without an early stop all are made at once, so that one batch holds them.
         ended = [] if self.settings.early_stop else await _attempt_at_once(solver, course.record, exhibits)
         for sample, exhibit in enumerate(exhibits):
             attempt = ended[sample] if ended else await solver.attempt(course.record, exhibit, sample)
             self.watch.add(attempt.verdict, attempt.problem)
-            series.add(attempt, watched and not (step.need and series.tally.correct))
+            series.add(attempt, watched)
             if self.settings.early_stop and is_enough(step, series.tally, series.planned, watched):
                 break
         course.measured.append(series)
@@ -238,22 +226,6 @@ class MeasuredDifficulty:
         tally, solver = series.tally, self.solvers[series.step.role].model.name
         unscored = f", {tally.unscored} unscored" if tally.unscored else ""
         return f"{tally.correct} of {tally.done} correct{unscored} by {solver} ({series.step.condition})"
-
-    def _hold_against_corpus(self, course: QuestionCourse) -> tuple[Alternative, ...] | Rejection:
-        """Return the repeated wrong answers if the corpus refutes all of them, else the rejection by the first."""
-        record, refuted = course.record, []
-        # Without a path there is nothing in the corpus to hold an answer against.
-        if self.contest is None or not record.proof.nodes:
-            return ()
-        given = [text for series in course.measured for text in series.wrong]
-        for repeat in find_repeats(given, record.answer.type):
-            result = self.contest(record.proof, record.answer, repeat.text)
-            if not result.passed:
-                found = "answers it too" if result.outcome == "FAIL" else "cannot be refuted"
-                detail = f"{repeat.text!r}, given {repeat.times} times, {found}: {result.detail}"
-                return _reject(record, "alternative-answer", detail)
-            refuted.append(Alternative(text=repeat.text, times=repeat.times))
-        return tuple(refuted)
 
 
 async def _attempt_at_once(solver: Solver, record: Grounding, exhibits: Sequence[Exhibit]) -> list[Attempt]:

@@ -26,6 +26,7 @@ from pipelines.checks.verdicts import (
 from pipelines.config.settings import GroundingsConfig
 from pipelines.graph.proofs import list_names, make_query, make_question_id, view_proof
 from pipelines.graph.query import Indexes, count_anchor_answers, locate_nodes
+from pipelines.graph.titles import asks_name
 from pipelines.ids import digest_value
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
@@ -129,14 +130,17 @@ class Groundings:
                 reading=wording.reading,
                 screening=wording.screening,
                 fetched=(*choice.fetched, *others),
+                knowledge=record.knowledge,
             ),
         )
 
     async def _word(self, record: Rewrite, proof: Proof, picture: Picture | None, tries: int) -> Wording:
         """Return the final text with what was read in it; a refused one is requested once more with the reason."""
         tried, secrets = NOTHING, list_secrets(list_names(self.ground.corpus, proof.nodes), record.answer)
-        for _ in range(tries):
-            text = await self._refer(record, tried)
+        # What asks for a name refers to its picture from the start.
+        named = asks_name(record.proof)
+        for _ in range(1 if named else tries):
+            text = record.text if named else await self._refer(record, tried)
             wording = await self._check_text(record, text, proof, picture)
             if not wording.refused or wording.refused[0].code in UNMENDABLE:
                 break

@@ -2,7 +2,8 @@
 
 In the paper a model reads the page and invents question and answer. Here the model picks one of the typed facts that
 have passed every check on an answer, and words the question. The seed is the answer node; the anchor is found later,
-when rounds of injection grow the question outwards.
+when rounds of injection grow the question outwards. Of a concept the seed is the anchor already, and its own name may
+be asked for instead of a fact (MMSearch-R1).
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, get_args
 
+from pipelines.agent.naming import ConceptAsker
 from pipelines.checks.agreement import check_timeless, find_corroboration
 from pipelines.checks.answers import check_named, check_precision
 from pipelines.checks.descriptors import check_told
@@ -67,8 +69,10 @@ class Initials:
     page_words: int
     """Words of the article that the model is shown."""
     audit: bool = False
+    concepts: ConceptAsker | None = None
+    """Asks for names and classifies questions, where seeds are concepts."""
     name: str = "questions"
-    version: int = 4
+    version: int = 5
     input: ClassVar[type[Record]] = Seed
     output: ClassVar[type[Record]] = Question
 
@@ -77,6 +81,7 @@ class Initials:
         later = self.ground.later.digest if self.ground.later else ""
         rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.page_words, self.audit, later]
         pages = self.pages.identity if self.pages else ""
+        rules += [self.concepts.identity] if self.concepts else []
         return digest_value(
             ["initials", self.asking.identity, self.reader.identity, pages, make_schema(AskedFactReply), *rules]
         )
@@ -84,17 +89,26 @@ class Initials:
     def prompts(self) -> dict[str, str]:
         """The asking prompt and those of the readers."""
         read = self.pages.prompts() if self.pages else {}
-        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts(), **read}
+        named = self.concepts.prompts() if self.concepts else {}
+        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts(), **read, **named}
 
     def models(self) -> tuple[ModelEntry, ...]:
         """The writer and the evaluator."""
         return (self.asking.describe("writer"), self.reader.describe())
 
     async def __call__(self, record: Seed) -> Sequence[Question] | Rejection:
-        """Offer the seed's facts that pass, let the model ask for one, and check its question."""
+        """Return a question about one of the seed's facts; of a concept, for its name where the seed says so."""
         number = self.ground.corpus.find(record.title)
         if number is None:
             raise RecordFailed("seed-missing", f"the corpus has no article {record.title!r}")
+        if self.concepts is None:
+            return await self._ask_fact(record, number)
+        visual = record.asks == "visual"
+        made = await (self.concepts.ask(record, number) if visual else self._ask_fact(record, number))
+        return made if isinstance(made, Rejection) else await self.concepts.classify(record, made)
+
+    async def _ask_fact(self, record: Seed, number: int) -> Sequence[Question] | Rejection:
+        """Offer the seed's facts that pass, let the model ask for one, and check its question."""
         candidates, refused = await asyncio.to_thread(self._list_candidates, record, number)
         while candidates:
             asked = await self._ask(record, number, candidates)
@@ -207,7 +221,7 @@ class Initials:
 
     def _make_proof(self, number: int, attribute: Attribute) -> Proof:
         corpus = self.ground.corpus
-        node = make_node(corpus, number, "answer")
+        node = make_node(corpus, number, "anchor" if self.concepts else "answer")
         return Proof(
             corpus=corpus.digest,
             snapshot=corpus.snapshot,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
+from pipelines.checks.balance import Needed, narrow_bounds, refuse_mix
 from pipelines.checks.pictures import COPY_DISTANCE, hash_variants
 from pipelines.checks.sets import (
     HeldOut,
@@ -15,7 +16,6 @@ from pipelines.checks.sets import (
     refuse_answers,
     refuse_duplicates,
     refuse_like_pictures,
-    refuse_search_free,
     refuse_shared,
     refuse_skeletons,
     refuse_told,
@@ -47,7 +47,7 @@ class Releases:
     pictures: PictureStore | None = None
     """Opened for pictures that are cropped or mirrored copies; without it the recorded hashes alone are compared."""
     name: str = "releases"
-    version: int = 6
+    version: int = 7
     inputs: ClassVar[tuple[type[Record], ...]] = (Enhancement, Trajectory)
     output: ClassVar[type[Record]] = ReleaseEntry
 
@@ -55,7 +55,7 @@ class Releases:
         """Digest of the split table and the limits."""
         settings = self.settings
         limits = [settings.max_per_answer, settings.max_per_anchor]
-        return digest_value([SPLIT_OF_VQA, [*limits, settings.max_skeleton_share, settings.max_search_free]])
+        return digest_value([SPLIT_OF_VQA, [*limits, settings.max_skeleton_share, list(settings.search_free)]])
 
     def prompts(self) -> dict[str, str]:
         """No prompt: nothing here asks a model."""
@@ -102,7 +102,7 @@ class Releases:
         # Shares are of what is kept: what one of them refuses may leave too much under the other.
         for number in range(PASSES + 1):
             count = len(refused)
-            limits.append(partial(self._refuse_search_free, number=number))
+            limits.append(partial(self._refuse_mix, number=number))
             limits.append(partial(refuse_skeletons, solved=solved, share=self.settings.max_skeleton_share))
             for refuse in limits:
                 refused |= refuse(kept)
@@ -112,15 +112,17 @@ class Releases:
                 break
         return refused
 
-    def _refuse_search_free(self, signatures: Sequence[Signature], number: int) -> dict[str, Rejection]:
-        """Refuse questions that need no search beyond their share, in pass ``number``.
+    def _refuse_mix(self, signatures: Sequence[Signature], number: int) -> dict[str, Rejection]:
+        """Refuse what a split has too much of, questions that need no search or those that do, in pass ``number``.
 
-        The two share limits pull at each other. A share found broken again is undercut, by twice as much in each pass,
-        so that both are met in a few passes and not a row at a time.
+        The two share limits pull at each other. A share found broken again is brought further inside its bounds, by
+        twice as much in each pass, so that both are met in a few passes and not a row at a time.
         """
-        over = refuse_search_free(signatures, self.settings.max_search_free)
-        spared = 2.0 ** (number - PASSES) if over and number else 0.0
-        return refuse_search_free(signatures, self.settings.max_search_free * (1.0 - spared)) if spared else over
+        questions = [Needed(each.record_id, each.split, each.search_need) for each in signatures]
+        over = refuse_mix(questions, self.settings.search_free)
+        if not over or not number:
+            return over
+        return refuse_mix(questions, narrow_bounds(self.settings.search_free, 2.0 ** (number - PASSES)))
 
 
 def collect_trajectories(

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.checks.pictures import is_free_licence
+from pipelines.checks.pictures import find_lead_fault
 from pipelines.config.settings import SeedsConfig, SplitRule
 from pipelines.corpus.store import Corpus, CorpusImage
 from pipelines.errors import ConfigError
@@ -202,16 +202,7 @@ class Seeds:
         return self.corpus.image(row["image"]) is None
 
     def _judge_image(self, image: CorpusImage | None, name: str, free: bool) -> tuple[SeedReason | None, str]:
-        """Judge a page's picture; ``free`` is whether its wiki takes it for free."""
-        if image is None:
-            return "no-image", name
-        if image.error:
-            return "image-unusable", f"{image.file}: {image.error}"
-        if not free or not is_free_licence(image.licence):
-            return "image-not-free", f"{image.file}: {image.licence or 'no licence'}"
-        if min(image.width, image.height) < self.gate.min_image_side:
-            return "image-too-small", f"{image.file}: {image.width}x{image.height}"
-        return None, ""
+        return find_lead_fault(image, name, free, self.gate.min_image_side)
 
     def _spread(self, eligible: Mapping[str, list[_Eligible]]) -> Iterator[tuple[_Eligible, SeedReason | None, str]]:
         """Order each domain by a seeded draw and take from the domains in turn until the limit; the rest is refused.

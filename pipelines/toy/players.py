@@ -4,7 +4,8 @@ The solver plays the shortcuts that the difficulty filter looks for. With text a
 stands out by itself, which makes the picture unneeded, and with an end of the question alone likewise; with the picture
 it must recognise the anchor and know every fact of the chain. An image search lets it read the anchor's name off the
 first hit. A text search that finds anything makes up for one unknown fact, so a chain with two of them stays closed. A
-swapped picture leads elsewhere.
+swapped picture leads elsewhere. In a rollout it chooses for itself: what it does not recognise it looks up by picture,
+and what it does not know then by words; it answers as soon as it knows.
 
 The judge knows from the oracle whether an answer is right, and errs at set rates. Two judges err together as often as
 their correlation says, as judges that were trained on the same pages do.
@@ -14,12 +15,16 @@ from collections import Counter
 from dataclasses import asdict, dataclass, fields
 
 from pipelines.agent.attempts import BY_PICTURE, BY_WORDS, NOTHING_FOUND
+from pipelines.agent.transcript import Turn
 from pipelines.errors import ConfigError, RecordFailed
+from pipelines.graph.titles import TITLE
 from pipelines.ids import canonical_json, digest_value, draw_unit
 from pipelines.names import fold_name
 from pipelines.services.protocols import ChatReply, ChatRequest
+from pipelines.toy.teacher import plan_search, read_history, say_turn
 from pipelines.toy.verifying import verify_way
 from schemas.tasks import (
+    ActInputs,
     AnswerQuestionInputs,
     AnswerReply,
     JudgeAnswerInputs,
@@ -32,7 +37,7 @@ from schemas.tasks import (
     VerifyTrajectoryInputs,
 )
 
-VERSION = 2
+VERSION = 3
 """Raise it with any change of the rules of either player: it is part of their identities."""
 UNKNOWN = "unknown"
 
@@ -46,6 +51,8 @@ class ScriptedSolver:
         sight_popularity: it recognises in a picture the entities that have at least this in-degree.
         guess_rate: how often it guesses where it does not know, instead of saying ``unknown``.
         slip_rate: how often it gives a wrong answer although it knows.
+        seen_before: share of the entities that it recognises however rare they are.
+        read_before: share of the questions whose fact it knows however rare its subject is.
         right_without_tools: where given, it answers right this often when no search was made, and else says
             ``unknown``, whatever it knows; so that a test can plant a probability.
         right_with_search: the same when a search was made. An attempt that is right stays right at a higher rate.
@@ -59,12 +66,21 @@ class ScriptedSolver:
     sight_popularity: float = 80
     guess_rate: float = 0.05
     slip_rate: float = 0.02
+    seen_before: float = 0.0
+    read_before: float = 0.0
     right_without_tools: float | None = None
     right_with_search: float | None = None
     name: str = "knower"
 
     def __post_init__(self) -> None:
-        for rate in ("guess_rate", "slip_rate", "right_without_tools", "right_with_search"):
+        for rate in (
+            "guess_rate",
+            "slip_rate",
+            "seen_before",
+            "read_before",
+            "right_without_tools",
+            "right_with_search",
+        ):
             if getattr(self, rate) is not None and not 0.0 <= getattr(self, rate) <= 1.0:
                 raise ConfigError(f"scripted solver {self.name}: {rate} is {getattr(self, rate)}; allowed: 0.0 to 1.0")
         for least in ("fact_popularity", "sight_popularity"):
@@ -82,18 +98,38 @@ class ScriptedSolver:
         return True
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Return ``{"answer": ...}``. It counts no tokens.
+        """Return ``{"answer": ...}``, or a turn of a rollout. It counts no tokens.
 
         Raises:
-            ConfigError: if the task is not answer_question.
+            ConfigError: if the task is neither answer_question nor act.
         """
+        if isinstance(request.inputs, ActInputs):
+            return self._act(request, request.inputs)
         if not isinstance(request.inputs, AnswerQuestionInputs):
             raise ConfigError(
                 f"scripted solver {self.name}: task {request.task} with {type(request.inputs).__name__}; "
-                "it can do answer_question"
+                "it can do answer_question and act"
             )
         answer = self._answer(request.inputs, request.sample)
         return ChatReply(canonical_json(AnswerReply(answer=answer)), 0, 0)
+
+    def _act(self, request: ChatRequest, inputs: ActInputs) -> ChatReply:
+        """Return the next turn: an answer where it knows, else the next search that would help, within its turns."""
+        oracle, history = inputs.oracle, read_history(request.messages, inputs.dialect)
+        draw = [oracle.question_id, self.name]
+        hurried = [*draw, oracle.attempt]
+        recognises = oracle.popularity[:1] >= (self.sight_popularity,) or draw_unit(*draw, "seen") < self.seen_before
+        knows = oracle.answer_relation == TITLE or (
+            oracle.popularity[-1:] >= (self.fact_popularity,) or draw_unit(*draw, "read") < self.read_before
+        )
+        if not history and draw_unit(*hurried, "guess") < self.guess_rate:
+            guess = _choose((oracle.wrong_answer, oracle.answer.surface), draw_unit(*hurried, "lucky"))
+            return say_turn(Turn("I may as well guess.", answer=guess), inputs.dialect)
+        move = plan_search(inputs, history, recognises=recognises, knows=knows)
+        if not move.tool and draw_unit(*hurried, "slip") < self.slip_rate:
+            return say_turn(Turn(move.kind, answer=oracle.wrong_answer), inputs.dialect)
+        arguments = canonical_json(move.arguments) if move.tool else ""
+        return say_turn(Turn(move.kind, move.tool, arguments, move.answer), inputs.dialect)
 
     def _answer(self, inputs: AnswerQuestionInputs, sample: int) -> str:
         oracle = inputs.oracle

@@ -21,6 +21,8 @@ from pipelines.ids import canonical_json, digest_value
 from pipelines.services.protocols import ChatReply, ChatRequest
 from pipelines.toy.page_reader import digest_patterns, read_page
 from schemas.tasks import (
+    ClassifiedReply,
+    ClassifyQuestionInputs,
     FittingEntity,
     FoundEntity,
     Leak,
@@ -87,6 +89,7 @@ class _Tables:
     anchor: re.Pattern[str]
     back: tuple[re.Pattern[str], ...]
     attributes: dict[str, Any]
+    knowledge: dict[str, list[str]]
     classes: dict[str, list[str]]
     symmetric: frozenset[str]
     """Relations that go both ways."""
@@ -114,6 +117,7 @@ def _load() -> _Tables:
         anchor=_compile(doc["anchor"]),
         back=tuple(map(_compile, doc["back"])),
         attributes=doc["attributes"],
+        knowledge=doc["knowledge"],
         classes=doc["classes"],
         symmetric=frozenset(doc["symmetric"]),
         digest=digest_value(raw),
@@ -374,6 +378,17 @@ def _list_glossed(offer: OfferedRelation) -> list[_Pattern]:
     return [_Pattern(_compile(words), {"says": [offer.statement]}) for words in ways]
 
 
+def classify_question(inputs: ClassifyQuestionInputs) -> ClassifiedReply:
+    """Return the category of the noun of what a question is about; nobody asks for what stands under a heading."""
+    words = inputs.type.split()
+    found = (
+        name for name, nouns in _load().knowledge.items() if inputs.type in nouns or (words[-1:] and words[-1] in nouns)
+    )
+    return ClassifiedReply.model_validate(
+        {"knowledge": next(found, "Entities"), "curious": 2 if "“" in inputs.question else 4}
+    )
+
+
 def _find_clause(number: str, chain: _Chain) -> list[str]:
     """Return the offered sentences that hold a quoted line; where words of it were left out, dots stand."""
     parts = [_list_words(part).strip() for part in chain.quotes[int(number)].split("…")]
@@ -479,6 +494,8 @@ class GrammarReader:
                 return ChatReply(canonical_json(await asyncio.to_thread(read_question, inputs)), 0, 0)
             case ScreenQuestionInputs() as inputs:
                 return ChatReply(canonical_json(await asyncio.to_thread(screen_question, inputs)), 0, 0)
+            case ClassifyQuestionInputs() as inputs:
+                return ChatReply(canonical_json(classify_question(inputs)), 0, 0)
             case ReadPageInputs() as inputs:
                 return ChatReply(canonical_json(await asyncio.to_thread(read_page, inputs)), 0, 0)
         raise ConfigError(f"the grammar cannot do {request.task}; name another model for this role")

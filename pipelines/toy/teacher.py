@@ -22,6 +22,7 @@ from pipelines.agent.observations import Shown, find_name, list_forms, read_hits
 from pipelines.agent.transcript import BadTurn, Turn, parse_turn, read_observation, render_turn
 from pipelines.errors import ConfigError
 from pipelines.graph.answers import compare_answers
+from pipelines.graph.titles import TITLE
 from pipelines.ids import canonical_json, digest_value, draw_unit
 from pipelines.names import fold_name, is_common_word
 from pipelines.services.protocols import ChatReply, ChatRequest, Message, ToolCall
@@ -183,7 +184,8 @@ def can_say(tool: str, arguments: Mapping[str, object], dialect: str) -> bool:
     return True
 
 
-def _say_turn(turn: Turn, dialect: str) -> ChatReply:
+def say_turn(turn: Turn, dialect: str) -> ChatReply:
+    """Return a turn as a dialect says it."""
     spoken = find_dialect(dialect)
     if not spoken.native:
         return ChatReply(render_turn(turn, spoken), 0, 0)
@@ -334,7 +336,35 @@ def plan_move(inputs: ActInputs, history: Sequence[HeardTurn], *, skims: bool) -
     if seen.find_url(inputs.oracle.anchor_title) is None:
         query = inputs.question[:400]
         return LOST if query in seen.queries else Move("lost_picture", "text_search", {"query": query})
+    if inputs.oracle.answer_relation == TITLE:
+        name = inputs.oracle.answer.surface
+        slots = {"name": name, "asked": "its name", "asked_capital": "Its name", "next": name, "clue": "the result"}
+        return Move("answer", answer=name, slots=slots)
     return _follow_links(inputs.oracle, seen, 0)
+
+
+def plan_search(inputs: ActInputs, history: Sequence[HeardTurn], *, recognises: bool, knows: bool) -> Move:
+    """Return the next move of a solver that searches only for what it does not know; its kind is its whole thought.
+
+    Args:
+        inputs: of the turn.
+        history: the turns so far.
+        recognises: whether it knows what the picture shows.
+        knows: whether it knows what is asked of that.
+    """
+    oracle, seen = inputs.oracle, Seen(history, inputs.dialect)
+    looked = any(exchange.turn.tool == "image_search" for exchange in history)
+    if not recognises and not looked and inputs.turns_left > 1:
+        return Move("I do not recognise what the picture shows.", "image_search", {"image": "img_1"})
+    named = recognises or seen.find_url(oracle.anchor_title) is not None
+    if named and knows:
+        return Move("I know this one.", answer=oracle.answer.surface)
+    if not named:
+        return Move("I cannot tell what the picture shows.", answer=UNKNOWN)
+    move = _follow_links(oracle, seen, 0)
+    if move.tool == "visit" or (move.tool and inputs.turns_left <= 1):
+        return LOST
+    return replace(move, kind=f"What the picture shows is {oracle.anchor_title}.", slots={}, after="")
 
 
 def _follow_links(oracle: TeacherOracle, seen: Seen, first: int) -> Move:
@@ -724,7 +754,7 @@ class ScriptedTeacher:
         move = self._choose_move(inputs, history, vice, crops="crop_first" in drawn)
         thought = f"{self._think(inputs.oracle, move, len(history))} {move.after}".strip()
         arguments = canonical_json(move.arguments) if move.tool else ""
-        said = _say_turn(Turn(thought, move.tool, arguments, move.answer), inputs.dialect)
+        said = say_turn(Turn(thought, move.tool, arguments, move.answer), inputs.dialect)
         return self._spoil(inputs.oracle, vice, said, history, is_last=not move.tool)
 
     def _choose_move(self, inputs: ActInputs, history: Sequence[HeardTurn], vice: str, *, crops: bool) -> Move:

@@ -53,6 +53,7 @@ from pipelines.toy.phrases import (
 from schemas.proofs import Answer
 from schemas.tasks import (
     SUBJECT,
+    AskConceptInputs,
     AskedFactReply,
     AskFactInputs,
     ChooseStepInputs,
@@ -161,6 +162,8 @@ class TemplatesModel:
         """
         if isinstance(request.inputs, SummariseInputs):
             return ChatReply(summarise_page(request.inputs), 0, 0)
+        if isinstance(request.inputs, AskConceptInputs):
+            return ChatReply(canonical_json(QuestionReply(question=ask_name(request.inputs))), 0, 0)
         return ChatReply(canonical_json(_reply(request)), 0, 0)
 
 
@@ -186,8 +189,8 @@ def _reply(request: ChatRequest) -> BaseModel:
             return mark_path(whole)
     raise ConfigError(
         f"model templates: task {request.task} with {type(request.inputs).__name__}; it can do write_question, "
-        "propose_descriptors, rewrite_question, refer_to_anchor, ask_fact, extract_fact, extract_relations, "
-        "choose_steps, judge_path and summarise"
+        "propose_descriptors, rewrite_question, refer_to_anchor, ask_fact, ask_concept, extract_fact, "
+        "extract_relations, choose_steps, judge_path and summarise"
     )
 
 
@@ -209,10 +212,7 @@ def rewrite_question(step: RewriteQuestionInputs) -> str:
 
 def refer_to_anchor(step: ReferToAnchorInputs) -> str:
     """Return the question with a reference to the picture in place of the anchor's name."""
-    noun = _SPECIES_OF.sub("", clean_noun(step.anchor_type)) or "subject"
-    if classify_noun(noun) == "person":
-        # A picture shows a person; that it is a painter is knowledge about them.
-        noun = "person"
+    noun = _name_shown(step.anchor_type)
     reference: str = pick(read_tables()["references"], "refer", step.path.variety, step.path.anchor_name)
     return _compose_question(step.path, step.descriptors, reference.replace("{noun}", noun))
 
@@ -249,6 +249,21 @@ def ask_fact(entity: AskFactInputs) -> AskedFactReply:
         answer_type=kind,
     )
     return AskedFactReply(relation=relation, question=write_question(asked))
+
+
+def ask_name(concept: AskConceptInputs) -> str:
+    """Return a question for the name of what a picture shows; a reply that was refused is worded otherwise."""
+    tables, noun = read_tables(), _name_shown(concept.type)
+    frames: Sequence[str] = tables["names"]["person" if noun == "person" else "thing"]
+    draw = concept.variety, len(concept.tried)
+    reference: str = pick(tables["references"], "refer", *draw)
+    return pick(frames, "name", *draw).replace("{a}", reference.replace("{noun}", noun))
+
+
+def _name_shown(kind: str) -> str:
+    """Return the noun for what a picture shows; that a person is a painter is knowledge about them."""
+    noun = _SPECIES_OF.sub("", clean_noun(kind)) or "subject"
+    return "person" if classify_noun(noun) == "person" else noun
 
 
 def _grade_question(kind: str, fact: FactView, answer: Answer) -> int:
