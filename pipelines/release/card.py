@@ -16,7 +16,7 @@ import pyarrow as pa
 from jinja2 import Environment, StrictUndefined
 
 from pipelines.agent.observations import Shown, read_hits, read_page
-from pipelines.corpus.search import make_page_url
+from pipelines.corpus.addresses import make_page_url
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.ids import digest_file, digest_value
 from pipelines.release.making import Example, make_chain

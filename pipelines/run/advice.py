@@ -57,7 +57,14 @@ GOVERNING: Mapping[str, Mapping[str, str]] = {
         "answer-on-earlier-page": "rewrites.forbid_shortcuts",
         "no-descriptor": "rewrites.candidates",
     },
+    "articles": {
+        "too-old": "news.after",
+        "too-short": "news.min_words",
+        "source-over-quota": "news.per_source",
+        "picture-too-small": "groundings.min_side",
+    },
     "groundings": {
+        "undecided": "news.decisions",
         "no-picture": "commons.fetch, groundings.require_image",
         "picture-too-small": "groundings.min_side",
         "picture-of-another": "groundings.decides",

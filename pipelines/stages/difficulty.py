@@ -84,7 +84,7 @@ class MeasuredDifficulty:
     rater: EaseRater | None = None
     """Rates how easily each picture is looked up; None where groundings did."""
     name: str = "difficulty"
-    version: int = 6
+    version: int = 7
     input: ClassVar[type[Record]] = Grounding
     output: ClassVar[type[Record]] = Difficulty
 
@@ -240,7 +240,7 @@ class MeasuredDifficulty:
 
     def _hold_against_corpus(self, course: QuestionCourse) -> tuple[Alternative, ...] | Rejection:
         """Return the repeated wrong answers if the corpus refutes all of them, else the rejection by the first."""
-        if self.contest is None:
+        if self.contest is None or not course.record.proof.nodes:
             return ()
         record, refuted = course.record, []
         given = [text for series in course.measured for text in series.wrong]
@@ -272,7 +272,8 @@ def find_standing(course: QuestionCourse) -> Standing:
     shown = [series for series in course.measured if not series.step.condition.startswith("swapped")]
     if any(series.tally.correct for series in shown):
         return "solved"
-    return "proved" if course.record.proof.corpus and course.record.proof.nodes else "unproved"
+    record = course.record
+    return "proved" if record.trace is not None or (record.proof.corpus and record.proof.nodes) else "unproved"
 
 
 def _shows_truth(record: Grounding, exhibit: Exhibit) -> bool:

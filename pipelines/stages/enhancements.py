@@ -49,7 +49,7 @@ class Enhancements:
     results: int = 5
     """Search results that a row keeps; 0 makes no search."""
     name: str = "enhancements"
-    version: int = 4
+    version: int = 5
     input: ClassVar[type[Record]] = Difficulty
     output: ClassVar[type[Record]] = Enhancement
 
@@ -97,7 +97,7 @@ class Enhancements:
         degradation = self._degradations[self._draw(record, "degradation", len(self._degradations))]
         data = await asyncio.to_thread(self.pictures.read, picture)
         with TemporaryDirectory(prefix="synth-repair-") as folder:
-            title = record.proof.nodes[0].title if record.proof.nodes else ""
+            title = record.shown_title
             gauge = await find_gauge(data, self.reader, self.search, title, Path(folder))
             if gauge is None:
                 return (await self._leave(record, UNTESTED),)

@@ -64,7 +64,7 @@ class Groundings:
     distractors: DistractorFetcher | None = None
     """None where no picture is fetched."""
     name: str = "groundings"
-    version: int = 10
+    version: int = 11
     input: ClassVar[type[Record]] = Rewrite
     output: ClassVar[type[Record]] = Grounding
 
