@@ -18,8 +18,9 @@ import numpy as np
 from pipelines.errors import ConfigError
 from pipelines.graph.values import parse_spelled
 from pipelines.ids import digest_value
+from pipelines.names import fold_name
 from schemas.base import Record, Rejection
-from schemas.datasets import Enhancement, SearchNeed, Split
+from schemas.datasets import Dataset, Enhancement, SearchNeed, Split
 from schemas.proofs import Proof
 from schemas.reasons import ReleaseReason
 
@@ -284,6 +285,7 @@ def _has_near(
 
 EXAMPLES = 3
 SHOWN_DIGITS = 8
+NAME_DIGITS = 12
 """Forgiven where a share in binary falls short of a whole number."""
 _RANKS: Final[Mapping[Split, int]] = {"eval": 0, "sft": 1, "rl": 2}
 """Which split keeps what two of them share: the first."""
@@ -314,6 +316,8 @@ class Signature:
     """Digest of the wording without names, types and values."""
     search_need: SearchNeed = ""
     """Which search its answer takes; empty where that was not measured."""
+    dataset: Dataset = "vqa"
+    """The dataset of all questions of its kind."""
 
 
 def make_signature(row: Record) -> Signature:
@@ -326,22 +330,38 @@ def make_signature(row: Record) -> Signature:
         raise ConfigError(f"releases: the first input holds {type(row).__name__} rows; it takes Enhancement rows")
     # Degraded in two ways a picture is still one picture.
     picture = row.original or row.picture
-    edges = sorted({(hop.subject_id, hop.relation, hop.object_id) for hop in row.proof.hops})
+    anchor, answer_node, name = _find_ends(row)
+    edges: list[tuple[object, str, object]] = sorted(
+        {(hop.subject_id, hop.relation, hop.object_id) for hop in row.proof.hops}
+    )
+    if row.trace is not None:
+        edges = [(link.subject, link.relation, link.object) for link in row.trace.links]
     hops = tuple(f"{subject} {relation} {value}" for subject, relation, value in edges)
     return Signature(
         record_id=row.record_id,
         split=row.split,
-        anchor=row.proof.nodes[0].page_id,
-        answer_node=row.proof.nodes[-1].page_id,
+        anchor=anchor,
+        answer_node=answer_node,
         answer_key=row.answer.key,
         hops=hops,
         edges=digest_value(edges),
-        fact=(row.proof.nodes[-1].title.partition(" (")[0], row.answer.surface),
+        fact=(name, row.answer.surface),
         sha256=picture.sha256 if picture else "",
         phash=picture.phash if picture else "",
         skeleton=digest_value(delexicalise(row)),
         search_need=row.search_need,
+        dataset="vqa" if row.trace is None else "bridgevqa",
     )
+
+
+def _find_ends(row: Enhancement) -> tuple[int, int, str]:
+    """Return anchor and answer node, and the latter's name; what only has a name is known by its digest."""
+    if row.trace is not None:
+        names = [fold_name(name) for name in (row.trace.anchor, row.trace.bridge)]
+        anchor, bridge = (int(digest_value(name)[:NAME_DIGITS], 16) for name in names)
+        return anchor, bridge, row.trace.bridge
+    last = row.proof.nodes[-1]
+    return row.proof.nodes[0].page_id, last.page_id, last.title.partition(" (")[0]
 
 
 def refuse_duplicates(signatures: Iterable[Signature]) -> tuple[list[Signature], dict[str, Rejection]]:
@@ -451,7 +471,7 @@ def refuse_search_free(signatures: Sequence[Signature], share: float) -> dict[st
 
 def _list_datasets(signature: Signature, solved: Collection[str]) -> tuple[str, ...]:
     own = signature.split == "rl" or (signature.split == "sft" and signature.record_id in solved)
-    return ("vqa", signature.split) if own else ("vqa",)
+    return (signature.dataset, signature.split) if own else (signature.dataset,)
 
 
 def _find_duplicate(

@@ -5,14 +5,15 @@ Strings that many rows share are kept once.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from sys import intern
 from typing import NamedTuple
 
 from pipelines.checks.sets import Signature, delexicalise, make_signature
+from pipelines.graph.proofs import NO_PROOF
 from pipelines.release.making import Example
 from schemas.datasets import Cell, Depiction, Enhancement, Picture, Trajectory, Trial
-from schemas.proofs import Proof
+from schemas.proofs import Proof, Trace
 
 
 class CellFacts(NamedTuple):
@@ -81,6 +82,7 @@ class QuestionFacts:
     aliases: int
     hops: int
     proof: ProofFacts
+    trace: Trace | None
     depiction: Depiction | None
     trial: Trial | None
     cells: tuple[CellFacts, ...]
@@ -102,8 +104,9 @@ def read_question(question: Enhancement) -> QuestionFacts:
         characters=len(answer.surface),
         words=len(answer.surface.split()),
         aliases=len(answer.aliases),
-        hops=len(question.proof.hops),
-        proof=_read_proof(question.proof),
+        hops=len(question.proof.hops) if question.trace is None else question.trace.hops,
+        proof=_read_proof(question.proof) if question.trace is None else _read_trace(question.trace),
+        trace=question.trace,
         depiction=question.depiction,
         trial=question.trial,
         cells=tuple(map(_read_cell, question.cells)),
@@ -137,6 +140,12 @@ def _read_proof(proof: Proof) -> ProofFacts:
         shortcuts_checked=proof.shortcuts_checked,
         retrieval_checked=proof.thresholds.retrieval_rank > 0,
     )
+
+
+def _read_trace(trace: Trace) -> ProofFacts:
+    """Return what is measured of a trace: it has relations and ends, and counts nothing."""
+    relations = tuple(intern(link.relation) for link in trace.links)
+    return replace(_read_proof(NO_PROOF), relations=relations, asked=relations[-1])
 
 
 class PictureFacts(NamedTuple):

@@ -73,8 +73,9 @@ def write_news(world: World, leads: Mapping[int, PlannedPicture], images: Path, 
     rng = Random(f"{world.config.seed}:news")
     rows = list(_write_rows(world, leads, rng))
     for row in rows:
-        if row.get("picture"):
-            copyfile(images / row.pop("stored"), folder / row["picture"])
+        stored = row.pop("stored", "")
+        if row["picture"]:
+            copyfile(images / stored, folder / row["picture"])
     rows.sort(key=lambda row: row["url"])
     lines = [json.dumps(row, ensure_ascii=False, sort_keys=True) for row in rows]
     (folder / "articles.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -86,9 +87,9 @@ def _write_rows(world: World, leads: Mapping[int, PlannedPicture], rng: Random) 
     stories = list(_plan_stories(world, leads, rng))
     for number, story in enumerate(stories):
         row = _tell(story, leads[story.entity.number], stories[number - 1].entity, rng)
-        yield row | ({"stored": leads[story.entity.number].stored_name} if row["picture"] else {})
+        yield row
         if rng.random() < REPRINTED:
-            yield _date(row | {"source": rng.choice(SOURCES), "picture": ""}, rng, old=False)
+            yield _date(row | {"source": rng.choice(SOURCES)}, rng, old=False)
         told.setdefault(story.target.number, story)
     for story in told.values():
         yield _tell_other(story, rng)
@@ -145,6 +146,7 @@ def _tell(story: Story, picture: PlannedPicture, other: Entity, rng: Random) -> 
         "caption": caption,
         "source": rng.choice(SOURCES),
         "picture": "" if luck < faults[0] else f"pictures/{stem}{Path(picture.stored_name).suffix}",
+        "stored": picture.stored_name,
         "author": picture.author,
         "licence": picture.licence,
         "licence_url": picture.licence_url,
