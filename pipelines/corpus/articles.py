@@ -16,7 +16,7 @@ import shutil
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import UTC, date, datetime
+from datetime import date
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
@@ -255,7 +255,7 @@ def _read_entry(entry: Any, url: str, named: str, path: Path) -> NewsArticle:  #
         title=clean_line(strip_html(str(entry.get("title", "")))) or url,
         text=clean_paragraphs(strip_html("\n\n".join(texts))),
         source=named or urlsplit(url).netloc,
-        published=datetime(*when[:6], tzinfo=UTC).date().isoformat() if when else "",
+        published=date(*when[:3]).isoformat() if when else "",
         caption=clean_line(strip_html(next(filter(None, captions), "")))[:MAX_FIELD],
         picture=found[0] if found else None,
         author=clean_line(" ".join(str(each.get("content", "")) for each in entry.get("media_credit", ())))[:MAX_FIELD],
@@ -342,7 +342,8 @@ def find_quote(page: str, quote: str) -> tuple[int, int] | None:
 
     Spaces at its ends and their number do not matter; everything else is letter by letter.
     """
-    plain, places = [], []
+    plain: list[str] = []
+    places: list[int] = []
     position = 0
     for found in _ENTITY.finditer(page):
         plain.append(page[position : found.start()])

@@ -38,20 +38,23 @@ from pipelines.checks.proofs import find_problems
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator, compare_reading, judge_screening
 from pipelines.checks.rollouts import fold_words, locate_form, locate_value
+from pipelines.checks.traces import list_trace_checks
 from pipelines.checks.verdicts import Check, run_checks
 from pipelines.corpus.images import find_page_images
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet, RecordFailed
 from pipelines.graph.answers import compare_answers
-from pipelines.graph.proofs import list_names, make_question_id
+from pipelines.graph.proofs import NO_PROOF, list_names, make_question_id
 from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.ids import draw_unit
+from pipelines.names import fold_name
 from pipelines.pictures import probe_picture
-from pipelines.release.making import TRANSCRIPT, make_rl_row, make_sft_row, make_vqa_row
+from pipelines.release.making import TRANSCRIPT, make_bridgevqa_row, make_rl_row, make_sft_row, make_vqa_row
 from pipelines.release.manifest import check_release_files, read_release_manifest
 from pipelines.release.rows import (
     PLACEHOLDER,
     ROW_TYPES,
+    BridgeVqaRow,
     EmbeddedImage,
     ProofRow,
     ReleaseRow,
@@ -69,7 +72,7 @@ from pipelines.release.rows import (
 from schemas.base import derive_schema
 from schemas.corpus import CorpusImage
 from schemas.datasets import CandidateSource, Dataset, Picture, Support, Trial
-from schemas.proofs import Answer
+from schemas.proofs import Answer, Trace
 
 _SAID = ("author", "licence", "licence_url", "source_url")
 """What a picture keeps of its source, however it was scaled."""
@@ -261,8 +264,9 @@ def _find_tool_problems(row: SftRow, dialect: Dialect, turns: Sequence[Turn]) ->
 
 
 def _find_date_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
-    if row.snapshot not in ("", proof.proof.snapshot):
-        yield f"snapshot: the row's tools searched {shorten(row.snapshot)}, its proof is of {proof.proof.snapshot}"
+    snapshot = proof.proof.snapshot if proof.trace is None else proof.trace.snapshot
+    if row.snapshot not in ("", snapshot):
+        yield f"snapshot: the row's tools searched {shorten(row.snapshot)}, its proof is of {snapshot}"
     if row.day and DAY.fullmatch(row.day) is None:
         yield f"day: {shorten(row.day)} is not a date such as 2026-11-22"
 
@@ -293,7 +297,8 @@ def _find_flag_problems(row: SftRow, shown: Sequence[str | None]) -> Iterator[st
 def _find_support_problems(proof: ProofRow, row: SftRow, shown: Sequence[str | None], given: str) -> Iterator[str]:
     """Check that each support points at what it names, in any writing, and one at the answer."""
     answer = proof.answer
-    forms = {node.title: list_forms(node.title) for node in proof.proof.nodes if node.role == "bridge"}
+    bridges = [node.title for node in proof.proof.nodes if node.role == "bridge"]
+    forms = {title: list_forms(title) for title in ([proof.trace.bridge] if proof.trace is not None else bridges)}
     forms[ANSWER] = tuple(form for form in (given, answer.surface, answer.value, *answer.aliases) if form.strip())
     for support in row.supports:
         told = shown[support.step] if 0 <= support.step < len(shown) else None
@@ -330,6 +335,10 @@ def _divides(text: str, place: int) -> bool:
 def find_question_problems(ground: Indexes, proof: ProofRow) -> list[str]:
     """Return the problems of a question: of its query, text, picture and id."""
     corpus = ground.corpus
+    if proof.trace is not None:
+        return list(find_trace_problems(corpus, proof, proof.trace))
+    if proof.reading is None or proof.screening is None:
+        return ["reading: nobody read the text back"]
     problems = find_problems(ground, Claim(proof.text, proof.answer, proof.proof))
     if problems:
         return problems
@@ -372,6 +381,45 @@ def _find_wording_problems(ground: Indexes, row: ProofRow) -> Iterator[str]:
             yield f"{name}: {result.code}: {result.detail}"
 
 
+def find_trace_problems(corpus: Corpus, row: ProofRow, trace: Trace) -> Iterator[str]:
+    """Yield the problems of a question about the news: of its quotes, names, text, picture and id."""
+    if (trace.corpus, trace.snapshot) != (corpus.digest, corpus.snapshot):
+        yield f"trace: it is of corpus {trace.corpus[:12]}, this is {corpus.digest[:12]}"
+        return
+    for result in run_checks(list_trace_checks(corpus, row.text, row.answer, trace), audit=True):
+        yield f"trace: {result.code}: {result.detail}"
+    for name, given, wanted in (
+        ("proof", row.proof, NO_PROOF),
+        ("domain", row.domain, trace.anchor_kind),
+        ("fuzzy", row.fuzzy, row.text),
+        ("canonical", row.canonical, row.text),
+        ("depiction", row.depiction, None),
+    ):
+        if given != wanted:
+            yield f"{name}: of a question about the news it is {shorten(wanted)}, the proof says {shorten(given)}"
+    yield from _find_news_picture_problems(corpus, row, trace)
+    yield from _find_degradation_problems(row)
+    sha256 = row.picture.sha256 if row.picture else ""
+    wanted_id = make_question_id(row.text, sha256, row.answer, row.proof)
+    if row.record_id != wanted_id:
+        yield f"id: the question's id is {wanted_id}, the proof says {row.record_id}"
+
+
+def _find_news_picture_problems(corpus: Corpus, row: ProofRow, trace: Trace) -> Iterator[str]:
+    """Compare a picture with the one of the article that the first link is quoted from."""
+    node = corpus.find(trace.anchor_evidence.title)
+    origin = None if node is None else corpus.origin(node)
+    image = corpus.image(origin.image) if origin is not None and origin.image else None
+    picture = row.original or row.picture
+    if image is None or picture is None:
+        yield "picture: the article that is quoted first shows none, or the question has none"
+        return
+    for name in ("file", *_SAID, *_MEASURED):
+        given, wanted = getattr(picture, name), getattr(image, name)
+        if given != wanted:
+            yield f"picture: {name} of the article's picture is {wanted!r}, the proof says {given!r}"
+
+
 def find_row_problems(proof: ProofRow, row: ReleaseRow, index: int) -> list[str]:
     """Return the problems of a row at a place in its split, given a proof that verifies."""
     images = _list_images(row)
@@ -386,6 +434,10 @@ def find_row_problems(proof: ProofRow, row: ReleaseRow, index: int) -> list[str]
             problems += _find_thumbnail_problems(row)
         case VqaRow():
             made = make_vqa_row(proof, images)
+        case BridgeVqaRow():
+            if proof.trace is None or len(images) != 1:
+                return [*problems, "trace: the question has none, or not one picture"]
+            made = make_bridgevqa_row(proof, images)
     for name in type(row).model_fields:
         given, right = getattr(row, name), getattr(made, name)
         if given != right:
@@ -394,7 +446,7 @@ def find_row_problems(proof: ProofRow, row: ReleaseRow, index: int) -> list[str]
 
 
 def _list_images(row: ReleaseRow) -> tuple[EmbeddedImage, ...]:
-    if isinstance(row, VqaRow):
+    if isinstance(row, VqaRow | BridgeVqaRow):
         return () if row.image is None else (row.image,)
     return row.images
 
@@ -535,7 +587,8 @@ async def read_anew(
         ServiceError: if the model is unavailable.
     """
     proofs, _ = _read_proofs(folder)
-    drawn = sorted(proofs.values(), key=lambda row: draw_unit("read", row.record_id))[: most or None]
+    walked = [row for row in proofs.values() if row.trace is None]
+    drawn = sorted(walked, key=lambda row: draw_unit("read", row.record_id))[: most or None]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_read_row(evaluator, pages, row)) for row in drawn]
     found = tuple(problem for task in tasks if (problem := task.result()))
@@ -554,6 +607,10 @@ async def _read_row(evaluator: Evaluator, pages: ProseReader, row: ProofRow) -> 
 
 def describe_claim(row: ProofRow) -> str:
     """Return in words what a proof's thresholds and switches demanded."""
+    if row.trace is not None:
+        return "each fact is quoted from an article, byte for byte, and names both its ends; no name is in the question"
+    if row.reading is None or row.screening is None:
+        return "nobody read the words back"
     proof, least = row.proof, row.proof.thresholds
     agreement = {
         "required": "a sentence says the answer too",
@@ -684,14 +741,14 @@ def _check_splits(proofs: Mapping[str, ProofRow]) -> Iterator[Problem]:
     splits: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     asked: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for question, row in proofs.items():
-        if not row.proof.nodes:
+        if not row.proof.nodes and row.trace is None:
             continue
-        anchor = str(row.proof.nodes[0].page_id)
+        anchor, last, hops = _list_ends(row)
         splits["anchor", anchor].add(row.split)
-        splits["answer node", str(row.proof.nodes[-1].page_id)].add(row.split)
+        splits["answer node", last].add(row.split)
         splits["answer key", row.answer.key].add(row.split)
-        for hop in row.proof.hops:
-            splits["hop", f"{hop.subject_id} {hop.relation} {hop.object_id}"].add(row.split)
+        for hop in hops:
+            splits["hop", hop].add(row.split)
         picture = row.original or row.picture
         for name in ("sha256", "phash") if picture else ():
             splits[f"picture {name}", getattr(picture, name)].add(row.split)
@@ -702,6 +759,16 @@ def _check_splits(proofs: Mapping[str, ProofRow]) -> Iterator[Problem]:
     for same in asked.values():
         if len(same) > 1:
             yield Problem(same[-1], f"rows: it asks the same of the same anchor as {same[0]}")
+
+
+def _list_ends(row: ProofRow) -> tuple[str, str, list[str]]:
+    """Return what splits are apart by: anchor, answer node and hops."""
+    if row.trace is not None:
+        links = [f"{link.subject} {link.relation} {link.object}" for link in row.trace.links]
+        return fold_name(row.trace.anchor), fold_name(row.trace.bridge), links
+    nodes = row.proof.nodes
+    hops = [f"{hop.subject_id} {hop.relation} {hop.object_id}" for hop in row.proof.hops]
+    return str(nodes[0].page_id), str(nodes[-1].page_id), hops
 
 
 def _name_reader(identity: str) -> str:

@@ -74,7 +74,8 @@ class Anchors:
         inputs = NameAnchorsInputs(title=record.title, caption=record.caption, text=text, count=self.count)
         reply = await ask_model(self.asking, inputs, AnchorsReply, (picture.sha256,))
         lines = await self._read(picture)
-        made, refused = [], []
+        made: list[Anchor] = []
+        refused: list[CheckResult] = []
         for named in reply.anchors[: self.count]:
             evidence = quote_span(self.corpus, node, named.quote)
             result = self._check(named, node, evidence, lines)

@@ -51,6 +51,8 @@ class Statement:
     sentence: str
     key: str
     """Infobox key of the fact."""
+    words: str
+    """The relation from the subject to the value."""
     value: str
 
 
@@ -91,7 +93,7 @@ def find_bridge(article: FindBridgeInputs) -> FoundBridgeReply:
         quote = said.sentence
         if draw_unit("bridge", article.anchor, len(article.tried), "quote") < rate:
             quote = quote.replace(" was ", " is ").rstrip(".") + ", it is said."
-        return FoundBridgeReply(bridge=said.value, relation=_say(said.key), quote=quote)
+        return FoundBridgeReply(bridge=said.value, relation=said.words, quote=quote)
     return FoundBridgeReply(bridge=NONE, relation=NONE, quote=NONE)
 
 
@@ -115,7 +117,7 @@ def ask_bridge(chain: AskBridgeInputs) -> AskedBridgeReply:
         quote = quote.replace(chain.bridge, "It", 1)
     if "other" in slips:
         quote = next(iter(_split(chain.articles[-1].text)), quote)
-    return AskedBridgeReply(article=place, relation=_say(fact.key), answer=fact.value, quote=quote, question=question)
+    return AskedBridgeReply(article=place, relation=fact.words, answer=fact.value, quote=quote, question=question)
 
 
 def _word(chain: AskBridgeInputs, nouns: tuple[str, str], key: str, fact: Statement) -> str:
@@ -149,9 +151,10 @@ def judge_chain(chain: JudgeChainInputs) -> ChainReply:
     return ChainReply(verdict="yes", reason="both quotes state their facts, and the question asks for the second")
 
 
-def _say(key: str) -> str:
-    """Return an infobox key as words from a subject to an object."""
-    return f"has as its {' '.join(re.sub(r'[0-9]+', ' ', key).replace('_', ' ').split())}"
+def _say(wording: str, name: str) -> str:
+    """Return a relation in words from a subject to an object: those of its wording, where it begins with the subject."""
+    between = re.fullmatch(r"\{s\} ([a-z ]+?)(?: (?:the )?\{o\}| \{when\})\.", wording)
+    return between[1] if between else f"has as its {name.replace('_', ' ')}"
 
 
 def _find_noun(text: str, name: str) -> str:
@@ -175,7 +178,7 @@ def _list_statements(
                 for wording in entry.wordings:
                     found = _compile(wording, subject).fullmatch(sentence)
                     if found is not None:
-                        yield Statement(sentence, entry.key_for(subtype), found["o"])
+                        yield Statement(sentence, entry.key_for(subtype), _say(wording, entry.name), found["o"])
 
 
 @lru_cache(maxsize=1 << 14)
