@@ -9,7 +9,17 @@ One seed::
 from typing import Literal
 
 from schemas.base import Nested, Record
-from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof, Reading, Screening
+from schemas.proofs import (
+    AnchorKind,
+    Answer,
+    Evidence,
+    Hop,
+    PathNode,
+    Proof,
+    Reading,
+    Screening,
+    Trace,
+)
 from schemas.tasks import Category, Condition, PathMarksReply
 
 Split = Literal["sft", "rl", "eval"]
@@ -235,6 +245,59 @@ class Grounding(Record):
     """What was fetched for this question: pictures of the anchor, refused ones of its article too, and lead pictures of
     others of its type. Searches by picture in later stages know them."""
     knowledge: Knowledge = ""
+    trace: Trace | None = None
+    """What proves a question about the news, whose proof is the empty one; None for any other."""
+
+    @property
+    def shown_title(self) -> str:
+        """Title of the page that a search by the picture should find; empty where none is known."""
+        if self.trace is not None:
+            return self.trace.links[0].evidence.title
+        if self.origin is not None:
+            return self.origin.entity
+        return self.proof.nodes[0].title if self.proof.nodes else ""
+
+
+class Article(Record):
+    """An article of the news with a picture, fit for questions. ``parent_id`` is its page."""
+
+    page_id: int
+    title: str
+    url: str
+    source: str
+    published: str
+    """Day, ``2026-11-22``."""
+    caption: str
+    image: str
+    """File name of its picture in the corpus."""
+
+
+class Anchor(Article):
+    """Something that an article's picture shows, and that the article names."""
+
+    split: Split
+    picture: Picture
+    name: str
+    kind: AnchorKind
+    evidence: Evidence
+    """The span of the article that says so."""
+
+
+ChainVerdict = Literal["yes", "no", "unsure"]
+"""What a model says of a chain of reasoning; ``unsure`` is for people to decide."""
+
+
+class Bridge(Record):
+    """A question A -R-> B -> C about a picture of the news, with what a model says of its reasoning."""
+
+    split: Split
+    text: str
+    picture: Picture
+    answer: Answer
+    trace: Trace
+    verdict: ChainVerdict
+    remark: str
+    """Why, in the model's words."""
 
 
 SearchNeed = Literal["", "search-free", "image", "text", "mixed"]
@@ -507,7 +570,7 @@ class Trajectory(Rollout):
     """Checks that were not made, as they need the names of a path and the question has none."""
 
 
-Dataset = Literal["sft", "rl", "vqa"]
+Dataset = Literal["sft", "rl", "vqa", "bridgevqa"]
 
 
 class ReleaseEntry(Record):

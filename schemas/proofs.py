@@ -327,3 +327,53 @@ NO_PROOF = Proof(
     alias_digest="",
 )
 """Of a question whose answer no path of the corpus leads to: one from outside."""
+AnchorKind = Literal["event", "person", "object"]
+"""What a picture of the news shows (BridgeVQA, section 3.3)."""
+
+
+class TraceLink(Nested):
+    """One fact of a trace: ``subject -relation-> object``, quoted from an article."""
+
+    subject: str
+    relation: str
+    """In a few words from the subject to the object: ``was designed by``."""
+    object: str
+    evidence: Evidence
+    """The quoted span; it names subject and object."""
+    url: str
+    """Address of the article."""
+    source: str
+    """Who published it."""
+    published: str
+    """Its day, ``2026-11-22``."""
+
+
+class Trace(Nested):
+    """Why a question about a picture of the news has its answer: picture -> A -R-> B -> C (BridgeVQA, section 3.3)."""
+
+    corpus: str
+    """Content digest of the corpus of articles."""
+    snapshot: str
+    anchor: str
+    """A, what the picture shows."""
+    anchor_kind: AnchorKind
+    anchor_evidence: Evidence
+    """A span of the article that shows the picture: it names A."""
+    links: tuple[TraceLink, ...]
+    """A -R-> B, from the article that shows the picture, then B -> C, from any article."""
+    steps: tuple[str, ...]
+    """The reasoning in numbered steps: the picture, a search for each link, the conclusion."""
+    decided_by: str
+    """Who found the reasoning sound: the identity of a model, or a person's name."""
+    decided_on: str = ""
+    """Day of a person's decision; empty for a model's."""
+
+    @property
+    def bridge(self) -> str:
+        """B, between picture and answer."""
+        return self.links[0].object
+
+    @property
+    def hops(self) -> int:
+        """Steps as the paper counts them: from the picture to A is the first."""
+        return len(self.links) + 1

@@ -20,12 +20,23 @@ RewriteReason = Literal[
     "shorter-path", "answer-on-earlier-page", "no-descriptor", "descriptor-lost",
     "reading-differs", "unread", "category-over-share",
 ]  # fmt: skip
+ArticleReason = Literal[
+    "too-old", "undated", "no-picture", "picture-too-small", "picture-unusable", "too-short", "no-caption",
+    "duplicate-article", "duplicate-picture", "source-over-quota",
+]  # fmt: skip
+AnchorReason = Literal["nothing-named", "quote-not-found", "anchor-not-in-article", "picture-readable"]
+ChainReason = Literal[
+    "no-bridge", "no-question", "quote-not-found", "link-unsupported", "bridge-is-anchor", "answer-is-bridge",
+    "answer-in-first-link", "answer-untyped", "answer-too-long", "precision-unasked", "alias-leak", "demonym-leak",
+    "answer-leak", "reference-missing", "chain-refused",
+]  # fmt: skip
 GroundingReason = Literal[
     "no-picture", "picture-too-small", "picture-unusable", "picture-not-free", "picture-of-another",
     "picture-ambiguous", "picture-duplicate", "picture-too-simple", "picture-readable", "reference-missing",
     "reference-narrower", "alias-leak", "demonym-leak", "file-leak", "answer-leak",
     "precision-unasked", "volatile", "one-retrieval", "descriptor-lost", "fact-unproved", "picture-not-needed",
     "reading-differs", "unread", "given-away", "second-entity", "several-answers",
+    "undecided", "refused-by-person",
 ]  # fmt: skip
 DifficultyReason = Literal[
     "solved-without-tools", "solved-by-one-text-search", "solved-by-one-image-search", "solved-by-one-search",
@@ -51,6 +62,9 @@ Reason = Literal[
     PathReason,
     QuestionReason,
     RewriteReason,
+    ArticleReason,
+    AnchorReason,
+    ChainReason,
     GroundingReason,
     DifficultyReason,
     MixReason,
@@ -65,6 +79,9 @@ STAGE_REASONS: Final[dict[str, tuple[str, ...]]] = {
     "paths": get_args(PathReason),
     "questions": get_args(QuestionReason),
     "rewrites": get_args(RewriteReason),
+    "articles": get_args(ArticleReason),
+    "anchors": get_args(AnchorReason),
+    "bridges": get_args(ChainReason),
     "groundings": get_args(GroundingReason),
     "difficulty": get_args(DifficultyReason),
     "mixes": get_args(MixReason),

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from schemas.base import Nested
-from schemas.proofs import Answer
+from schemas.proofs import AnchorKind, Answer
 
 SUBJECT = "[subject]"
 """Slot in a descriptor for whatever refers to the previous node of the chain."""
@@ -309,6 +309,8 @@ class TeacherHop(Nested):
     relation: str
     clause: str
     object_title: str
+    page: str = Field("", exclude_if=lambda page: not page)
+    """Title of the page on which the next step is read, where it is not the object's own."""
 
 
 class TeacherOracle(Nested):
@@ -666,3 +668,104 @@ class ReadPageReply(Nested):
     """Every value of the field that the sentences give for the subject."""
 
     propositions: tuple[StatedValue, ...]
+
+
+class NameAnchorsInputs(Nested):
+    """An article whose picture is shown: what does it show (BridgeVQA, section 3.3)?"""
+
+    title: str
+    caption: str
+    text: str
+    count: int
+    """Most things to name."""
+
+
+class NamedAnchor(Nested):
+    """Something that the picture shows."""
+
+    name: str
+    kind: AnchorKind
+    quote: str
+    """Words of caption or text that say so, copied."""
+
+
+class AnchorsReply(Nested):
+    """What the picture shows, the best first."""
+
+    anchors: tuple[NamedAnchor, ...]
+
+
+class FindBridgeInputs(Nested):
+    """An article, and something in its picture to lead away from."""
+
+    anchor: str
+    kind: AnchorKind
+    title: str
+    text: str
+    tried: tuple[Tried, ...] = Field(NOTHING, exclude_if=lambda tried: not tried)
+
+
+class FoundBridgeReply(Nested):
+    """A fact that leads from the picture to something else; ``none`` in each field where there is none."""
+
+    bridge: str
+    relation: str
+    quote: str
+
+
+class NewsPassage(Nested):
+    """An article that a fact may be taken from."""
+
+    id: str
+    """``a1``, ``a2``, ...: ``a1`` is the article with the picture."""
+    title: str
+    published: str
+    text: str
+
+
+class AskBridgeInputs(Nested):
+    """A first fact, and articles that name what it leads to."""
+
+    anchor: str
+    kind: AnchorKind
+    bridge: str
+    relation: str
+    quote: str
+    articles: tuple[NewsPassage, ...]
+    tried: tuple[Tried, ...] = Field(NOTHING, exclude_if=lambda tried: not tried)
+
+
+class AskedBridgeReply(QuestionReply):
+    """A question for a second fact; ``none`` in each field where there is none."""
+
+    article: str
+    """Id of the article that states it."""
+    relation: str
+    answer: str
+    quote: str
+
+
+class QuotedLink(Nested):
+    """A fact of a chain with the words that state it."""
+
+    subject: str
+    relation: str
+    object: str
+    quote: str
+
+
+class JudgeChainInputs(Nested):
+    """A question about a picture of the news with the chain of facts behind it."""
+
+    question: str
+    anchor: str
+    kind: AnchorKind
+    links: tuple[QuotedLink, ...]
+    answer: str
+
+
+class ChainReply(Nested):
+    """Whether the chain is sound, and why."""
+
+    verdict: Literal["yes", "no", "unsure"]
+    reason: str

@@ -252,15 +252,17 @@ def make_oracle(record: Grounding, hits: Sequence[ImageHit] = ()) -> SolverOracl
     """
     # A capped count is a lower bound: it never says that an entity stands out by itself.
     alone = [count.value + count.capped for count in record.proof.counts if count.name == "alone"]
+    if record.trace is not None:
+        alone = [2]  # the trace counts nothing; that A is needed is in its question
     nodes = record.proof.nodes
     return SolverOracle(
         question_id=record.record_id,
         answer=record.answer,
-        popularity=tuple(node.in_degree for node in nodes),
+        popularity=tuple(node.in_degree for node in nodes) or (0,) * (record.trace.hops if record.trace else 0),
         alone_count=min(alone, default=1),
         guesses=make_decoys(record.answer, GUESSES),
         seen_titles=tuple(hit.title for hit in hits),
-        anchor_title=nodes[0].title if nodes else "",
+        anchor_title=record.shown_title,
     )
 
 

@@ -135,7 +135,7 @@ async def run_rollout(agent: Agent, question: Grounding, oracle: TeacherOracle) 
 
 
 def _write_rollout(agent: Agent, question: Grounding, attempt: int, end: End, day: str) -> Rollout:
-    steps, nodes = end.course.steps, question.proof.nodes
+    steps, nodes, trace = end.course.steps, question.proof.nodes, question.trace
     fatal = find_fatal(steps, agent.settings.fatal_errors)
     return Rollout(
         record_id=make_record_id("rollout", [question.record_id, attempt, agent.model.identity, agent.prompt.digest]),
@@ -152,8 +152,8 @@ def _write_rollout(agent: Agent, question: Grounding, attempt: int, end: End, da
         stop_reason=end.reason,
         failure=end.failure,
         reference=question.answer,
-        bridges=tuple(node.title for node in nodes if node.role == "bridge"),
-        path=tuple(node.title for node in nodes),
+        bridges=tuple(node.title for node in nodes if node.role == "bridge") if trace is None else (trace.bridge,),
+        path=tuple(node.title for node in nodes) if trace is None else (trace.anchor, trace.bridge),
         dialect=agent.dialect.name,
         fatal_begins=fatal[0] if fatal else None,
         fatal_reached=fatal[1] if fatal else None,

@@ -32,7 +32,6 @@ from pipelines.agent.depicting import encode_readable
 from pipelines.agent.observations import Thumbnails, credit_picture
 from pipelines.checks.pictures import Copy
 from pipelines.checksums import is_whole, open_checked, write_checksums
-from pipelines.corpus.search import make_page_url
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import MappedTable, TableWriter
 from pipelines.corpus.wikitext import lead_paragraph
@@ -122,7 +121,7 @@ def _make_hit(corpus: Corpus, found: Found, thumbnails: Thumbnails | None, fetch
     elif thumbnails is not None and (image := corpus.image(file)) is not None:
         source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
         thumbnail = thumbnails.make(corpus.image_path(file), image.sha256, source)
-    return ImageHit(make_page_url(corpus.manifest.base_url, title), title, snippet, distance, thumbnail)
+    return ImageHit(corpus.page_url(title), title, snippet, distance, thumbnail)
 
 
 LOCAL_IMAGES_VERSION = 2

@@ -21,8 +21,8 @@ from pipelines.graph.values import parse_spelled
 from pipelines.ids import digest_value
 from pipelines.names import fold_name
 from schemas.base import Record, Rejection
-from schemas.datasets import Enhancement, Origin, Picture, SearchNeed, Split
-from schemas.proofs import Proof
+from schemas.datasets import Dataset, Enhancement, Origin, Picture, SearchNeed, Split
+from schemas.proofs import Proof, Trace
 from schemas.reasons import ReleaseReason
 
 TYPE_SLOT: Final = "TYPE"
@@ -286,6 +286,7 @@ def _has_near(
 
 EXAMPLES = 3
 SHOWN_DIGITS = 8
+NAME_DIGITS = 12
 """Forgiven where a share in binary falls short of a whole number."""
 _RANKS: Final[Mapping[Split, int]] = {"eval": 0, "sft": 1, "rl": 2}
 """Which split keeps what two of them share: the first."""
@@ -319,6 +320,8 @@ class Signature:
     """Digest of the wording without names, types and values."""
     search_need: SearchNeed = ""
     """Which search its answer takes; empty where that was not measured."""
+    dataset: Dataset = "vqa"
+    """The dataset of all questions of its kind."""
 
 
 class Pictured(Protocol):
@@ -327,6 +330,10 @@ class Pictured(Protocol):
     @property
     def proof(self) -> Proof:
         """Its path, if it has one."""
+
+    @property
+    def trace(self) -> Trace | None:
+        """What proves it, if it is about the news."""
 
     @property
     def origin(self) -> Origin | None:
@@ -345,11 +352,33 @@ def name_anchor(row: Pictured) -> str:
     """Return what splits keep apart as the thing in the picture: a page id, else an entity's name, else the picture."""
     if row.proof.nodes:
         return str(row.proof.nodes[0].page_id)
+    if row.trace is not None:
+        return f"entity:{fold_name(row.trace.anchor)}"
     if row.origin is not None and row.origin.entity:
         return f"entity:{fold_name(row.origin.entity)}"
     # Degraded in two ways a picture is still one picture.
     picture = row.original or row.picture
     return f"picture:{picture.sha256}" if picture else ""
+
+
+def name_answer_node(row: Pictured) -> str:
+    """Return what splits keep apart as the thing whose fact is asked for; empty where that is not known."""
+    if row.trace is not None:
+        return f"entity:{fold_name(row.trace.bridge)}"
+    return str(row.proof.nodes[-1].page_id) if row.proof.nodes else ""
+
+
+def list_edges(row: Pictured) -> list[tuple[object, str, object]]:
+    """Return subject, relation and object of each fact between picture and answer, each once, in order."""
+    if row.trace is not None:
+        return [(link.subject, link.relation, link.object) for link in row.trace.links]
+    return sorted({(hop.subject_id, hop.relation, hop.object_id) for hop in row.proof.hops})
+
+
+def _name_told(row: Pictured) -> str:
+    if row.trace is not None:
+        return row.trace.bridge
+    return row.proof.nodes[-1].title.partition(" (")[0] if row.proof.nodes else ""
 
 
 def make_signature(row: Record) -> Signature:
@@ -361,24 +390,22 @@ def make_signature(row: Record) -> Signature:
     if not isinstance(row, Enhancement):
         raise ConfigError(f"releases: the first input holds {type(row).__name__} rows; it takes Enhancement rows")
     picture = row.original or row.picture
-    edges = sorted({(hop.subject_id, hop.relation, hop.object_id) for hop in row.proof.hops})
-    nodes = row.proof.nodes
+    edges = list_edges(row)
     hops = tuple(f"{subject} {relation} {value}" for subject, relation, value in edges)
     return Signature(
         record_id=row.record_id,
         split=row.split,
         anchor=name_anchor(row),
-        answer_node=str(nodes[-1].page_id) if nodes else "",
+        answer_node=name_answer_node(row),
         answer_key=row.answer.key,
         hops=hops,
         edges=digest_value(edges) if edges else "",
-        fact=("", "")
-        if asks_name(row.proof)
-        else (nodes[-1].title.partition(" (")[0] if nodes else "", row.answer.surface),
+        fact=("", "") if asks_name(row.proof) else (_name_told(row), row.answer.surface),
         sha256=picture.sha256 if picture else "",
         phash=picture.phash if picture else "",
         skeleton=digest_value(delexicalise(row)),
         search_need=row.search_need,
+        dataset="vqa" if row.trace is None else "bridgevqa",
     )
 
 
@@ -463,7 +490,7 @@ def refuse_skeletons(signatures: Sequence[Signature], solved: Collection[str], s
 
 def _list_datasets(signature: Signature, solved: Collection[str]) -> tuple[str, ...]:
     own = signature.split == "rl" or (signature.split == "sft" and signature.record_id in solved)
-    return ("vqa", signature.split) if own else ("vqa",)
+    return (signature.dataset, signature.split) if own else (signature.dataset,)
 
 
 def _find_duplicate(

@@ -29,6 +29,7 @@ ADAPTERS = {
     "teacher": ("teacher", "openai"),
     "evaluator": ("grammar", "openai"),
     "path_judge": ("templates", "openai"),
+    "namer": ("templates", "openai"),
     "judge": ("judge", "openai"),
     "second_judge": ("judge", "openai"),
     "image_judge": ("judge", "openai"),
@@ -36,7 +37,7 @@ ADAPTERS = {
     "summariser": ("templates", "openai"),
 }
 """Adapters that can play each role."""
-NEEDED_ROLES = ("writer", "rewriter", "solver", "teacher", "path_judge")
+NEEDED_ROLES = ("writer", "rewriter", "solver", "teacher", "path_judge", "namer")
 """Roles that ``models.default`` plays. The evaluator, which every run needs too, must be another model."""
 CONVERSING = ("teacher", "summariser")
 """Roles whose requests are turns of a rollout."""
@@ -45,6 +46,7 @@ _FIRST_STAGES = {
     "writer": "questions",
     "evaluator": "questions",
     "rewriter": "rewrites",
+    "namer": "anchors",
     "teacher": "rollouts",
     "summariser": "rollouts",
     "process_judge": "trajectories",
@@ -59,7 +61,8 @@ def check_whole(config: RunConfig, last: str = "") -> None:
         ConfigError: naming the keys, and what to say instead.
     """
     sources = [bool(config.corpus.dump), bool(config.corpus.world), config.corpus.generate is not None]
-    if sum(sources) != 1:
+    named = config.method == "news" and bool(config.news.source)
+    if sum(sources) != 1 and not (named and not any(sources)):
         raise ConfigError(
             "configuration: corpus needs exactly one of dump, world, generate; say --set corpus.dump=FILE or "
             "--set corpus.world=DIR"

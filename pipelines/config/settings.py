@@ -498,6 +498,9 @@ class ModelsConfig(Section):
     path_judge: ModelConfig = Field(
         ModelConfig(), description="reads pages for guided walks, ranks their steps and marks their paths (paths.guide)"
     )
+    namer: ModelConfig = Field(
+        ModelConfig(), description='sees the pictures of news articles and names what they show (method = "news")'
+    )
     judge: ModelConfig | None = Field(
         None, description="judges answers that the typed comparer leaves open; without one they stay unscored"
     )
@@ -593,6 +596,34 @@ class RepliesConfig(Section):
         description="a PostgreSQL database, as postgresql://user@host/database, for workers on several hosts. Its "
         "password is named by PGPASSWORD or ~/.pgpass, or the whole address by env:VARIABLE. Empty: SQLite in the "
         "workspace, for the processes of one host",
+    )
+
+
+class NewsConfig(Section):
+    """Articles of the news, for method = "news" (BridgeVQA); their corpus is made of them alone."""
+
+    source: str = Field(
+        "",
+        description="articles: a .jsonl file, an RSS or Atom feed, or a folder of such; empty: news/ of the world",
+    )
+    licence: str = Field(
+        "",
+        description="licence of texts and pictures that name none, as you have the right to publish them; empty: not "
+        "known, so that nothing is published unless releases.unknown_licences says so",
+    )
+    licence_url: str = Field("", pattern=r"^(https?://\S+)?$", description="its address")
+    after: str = Field(
+        "", pattern=r"^(\d{4}-\d\d-\d\d)?$", description="articles of this day or older are refused, as 2026-06-30"
+    )
+    per_source: int = Field(0, ge=0, description="most articles of a source; 0 is no limit")
+    min_words: int = Field(40, ge=1, description="fewest words of an article")
+    anchors: int = Field(1, ge=1, description="things in a picture that are asked about")
+    page_words: int = Field(900, ge=50, description="words of an article that a model is shown")
+    others: int = Field(3, ge=0, description="further articles that name the bridge, where the second fact is sought")
+    decisions: str = Field(
+        "",
+        description="people's decisions on undecided chains: the CSV of review/bridges/ filled in, or what Argilla or "
+        "Label Studio exports; empty: undecided ones are refused",
     )
 
 
@@ -889,13 +920,15 @@ class RunConfig(Section):
     """Everything a run is told."""
 
     recipe: str = Field(description="name of the recipe")
-    method: Literal["paths", "injection", "concepts"] = Field(
+    method: Literal["paths", "injection", "concepts", "news"] = Field(
         "paths",
         description="paths: walk, then hide (OpenSearch-VL); injection: ask, then hide behind facts (VSearcher); "
-        "concepts: draw visual concepts and ask for their names or a fact (MMSearch-R1)",
+        "concepts: draw visual concepts and ask for their names or a fact (MMSearch-R1); news: questions about "
+        "pictures of news articles (BridgeVQA)",
     )
     seed: int = Field(7, ge=0, description="seed of every choice the pipeline makes")
     corpus: CorpusConfig = CorpusConfig()
+    news: NewsConfig = NewsConfig()
     seeds: SeedsConfig = SeedsConfig()
     sparql: SparqlConfig = SparqlConfig()
     commons: CommonsConfig = CommonsConfig()

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipelines.checksums import write_checksums
+from pipelines.corpus.articles import write_origins
 from pipelines.corpus.boxes import needs_survey
 from pipelines.corpus.commons import write_images
 from pipelines.corpus.data import read_names
@@ -409,6 +410,8 @@ class _Build:
             stated = write_statements(folder, scratch, side.stated, numbering.article_count)
             redirects, rejected, failed = write_redirects(folder, numbering)
             aliases = write_aliases(folder, scratch, numbering)
+            if self.side.articles is not None:
+                write_origins(folder, self.side.articles)
         with self.phase("images"):
             images, pictures, media = write_images(folder, self.side, kept, self.site.language)
         with self.phase("search") as report:

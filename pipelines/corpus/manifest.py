@@ -3,7 +3,8 @@
 ``X-pages-articles*.xml.bz2`` goes with ``X-page_props.sql.gz`` and X's other tables. ``wikidatawiki-*-page.sql.gz``
 with ``wikidatawiki-*-page_props.sql.gz`` gives the numbers of sitelinks and statements. Wikidata's
 ``wikidata-*-all.json.*`` gives them too, and the statements themselves: facts that infoboxes lack.
-``commons-*-mediainfo.*`` gives the metadata of pictures, ``images/images.tsv`` the local picture files.
+``commons-*-mediainfo.*`` gives the metadata of pictures, ``images/images.tsv`` the local picture files, and
+``news-articles.jsonl`` what is known of the articles of an export of the news.
 """
 
 import json
@@ -159,6 +160,8 @@ class SideFiles:
     """Commons' MediaInfo dump, as RDF."""
     images: Path | None = None
     """The ``images.tsv``."""
+    articles: Path | None = None
+    """The table of articles beside an export of the news."""
 
     def list_files(self) -> list[tuple[str, Path]]:
         """Return (role, path) of the files present, in a fixed order."""
@@ -175,6 +178,7 @@ def find_side_files(dump: Path) -> SideFiles:
     folder = dump.parent
     prefix = _PAGES.split(dump.name)[0] if _PAGES.search(dump.name) else dump.name.partition(".")[0]
     images = folder / "images" / "images.tsv"
+    articles = folder / "news-articles.jsonl"
     return SideFiles(
         **{table: _find_file(folder, (f"{prefix}-{table}",), _SQL) for table in _TABLES},
         wikidata_page=_find_file(folder, ("wikidatawiki-*-page",), _SQL),
@@ -182,6 +186,7 @@ def find_side_files(dump: Path) -> SideFiles:
         wikidata_entities=_find_file(folder, ("wikidata-*-all", "latest-all"), _JSON),
         media=_find_file(folder, ("commons*-mediainfo", "latest-mediainfo"), _RDF),
         images=images if images.is_file() else None,
+        articles=articles if articles.is_file() else None,
     )
 
 

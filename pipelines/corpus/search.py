@@ -1,11 +1,10 @@
-"""Full-text search over the corpus, a page reader for it, and the addresses of its pages."""
+"""Full-text search over the corpus, and a page reader for it."""
 
 import asyncio
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from urllib.parse import quote, unquote, urlsplit
 
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.wikitext import lead_paragraph, plain_text
@@ -14,34 +13,6 @@ from pipelines.services.protocols import PageNotFound, PageText, TextHit
 VERSION = 2
 MEDIA_FILE = re.compile(r"\.(?:jpe?g|png|svg|gif|webp|tiff?|ogg|oga|webm)$", re.IGNORECASE)
 """A fact that is a file name says where the picture is, nothing about the subject."""
-SAFE = ":/(),!*;@$-._~'"
-"""Characters that MediaWiki leaves as they are in an address (``wfUrlencode``), and the apostrophe."""
-
-
-def make_page_url(base: str, title: str) -> str:
-    """Return a page's address: spaces as underscores, the rest percent-encoded as MediaWiki does.
-
-    Args:
-        base: address that a title is appended to, such as ``https://en.wikipedia.org/wiki/``.
-        title: with spaces, in the form the corpus has it.
-    """
-    return base + quote(title.replace(" ", "_"), safe=SAFE)
-
-
-def parse_page_url(base: str, url: str) -> str | None:
-    """Return the title that an address names, or None if it is no page of this wiki.
-
-    The scheme may be http or https and the fragment is ignored; a query string makes it another resource.
-    """
-    try:
-        wanted, given = urlsplit(base), urlsplit(url)
-    except ValueError:  # an invalid address, such as one with an unclosed [
-        return None
-    if given.scheme not in ("http", "https") or given.query or given.netloc.lower() != wanted.netloc.lower():
-        return None
-    if not given.path.startswith(wanted.path):
-        return None
-    return unquote(given.path.removeprefix(wanted.path)).replace("_", " ").strip() or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +42,13 @@ class LocalPages:
         return await asyncio.to_thread(self._read, url)
 
     def _read(self, url: str) -> PageText:
-        base = self.corpus.manifest.base_url
-        title = parse_page_url(base, url)
-        node = None if title is None else self.corpus.find(title)
+        node = self.corpus.find_url(url)
         if node is None:
             raise PageNotFound(url)
         page = self.corpus.page(node)
         facts = "\n".join(self._render_facts(node))
         text = "\n\n".join(part for part in (facts, plain_text(self.corpus.text(node))) if part)
-        return PageText(make_page_url(base, page.title), page.title, self._cut(text))
+        return PageText(self.corpus.page_url(page.title), page.title, self._cut(text))
 
     def _cut(self, text: str) -> str:
         if len(text) <= self.limit:
@@ -121,12 +90,11 @@ class LocalTextSearch:
     def _search(self, query: str, count: int) -> tuple[TextHit, ...]:
         found = self.corpus.search(query, count * PASSAGES_A_PAGE, count)
         best = {passage.node: passage for passage in found}
-        base = self.corpus.manifest.base_url
-        hits = [TextHit(make_page_url(base, page.title), page.title, page.text) for page in best.values()]
+        hits = [TextHit(self.corpus.page_url(page.title), page.title, page.text) for page in best.values()]
         named = self.corpus.find(query)
         if named is None:
             return tuple(hits[:count])
         title = self.corpus.page(named).title
         snippet = best[named].text if named in best else lead_paragraph(self.corpus.text(named))
-        first = TextHit(make_page_url(base, title), title, snippet)
+        first = TextHit(self.corpus.page_url(title), title, snippet)
         return (first, *(hit for hit in hits if hit.title != title))[:count]

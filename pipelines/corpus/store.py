@@ -19,6 +19,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from pipelines.checksums import check_folder, forget_checks, open_checked
+from pipelines.corpus.addresses import make_page_url, parse_page_url
+from pipelines.corpus.articles import PageOrigin, read_origins
 from pipelines.corpus.dump import hash_title, normalise_spaces, strip_qualifier
 from pipelines.corpus.images import place_inside
 from pipelines.corpus.linkgraph import LinkGraph
@@ -113,6 +115,22 @@ class Corpus:
     def text(self, node: int) -> str:
         """Return an article's wikitext."""
         return self._store.text(node)
+
+    def origin(self, node: int) -> PageOrigin | None:
+        """Return what is known of the page of an article of the news; None in a wiki."""
+        return self._origins[node] if self._origins else None
+
+    def page_url(self, title: str) -> str:
+        """Return a page's address: that of an article of the news, else the wiki's with the title appended."""
+        node = self.find(title) if self._origins else None
+        return make_page_url(self.manifest.base_url, title) if node is None else self._origins[node].url
+
+    def find_url(self, url: str) -> int | None:
+        """Return the node of the page at an address; None if it is none of this corpus."""
+        if self._origins:
+            return self._nodes_by_url.get(url.partition("#")[0])
+        title = parse_page_url(self.manifest.base_url, url)
+        return None if title is None else self.find(title)
 
     def links(self, node: int) -> list[WikiLink]:
         """Return every link of an article's wikitext in order, read by the rules of the corpus's language."""
@@ -250,6 +268,15 @@ class Corpus:
         order = np.argsort(codes, kind="stable").astype(np.uint32)
         edges = np.searchsorted(codes[order], np.arange(len(names) + 1))
         return {name: order[edges[code] : edges[code + 1]] for code, name in enumerate(names)}
+
+    @cached_property
+    def _origins(self) -> tuple[PageOrigin, ...]:
+        path = self.folder / "articles.parquet"
+        return read_origins(self.table("articles")) if path.is_file() else ()
+
+    @cached_property
+    def _nodes_by_url(self) -> dict[str, int]:
+        return {origin.url: node for node, origin in enumerate(self._origins)}
 
     @cached_property
     def _images(self) -> MappedTable:

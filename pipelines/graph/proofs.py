@@ -57,7 +57,8 @@ def make_question_id(text: str, sha256: str, answer: Answer, proof: Proof) -> st
     if not proof.nodes:
         return make_record_id("q", [text, sha256, answer.key])
     path = [[hop.relation, node.page_id] for hop, node in zip(proof.hops, proof.nodes[1:], strict=False)]
-    return make_record_id("q", [text, sha256, answer.key, proof.nodes[0].page_id, path, proof.answer_relation])
+    anchor = proof.nodes[0].page_id if proof.nodes else 0
+    return make_record_id("q", [text, sha256, answer.key, anchor, path, proof.answer_relation])
 
 
 def view_proof(corpus: Corpus, proof: Proof, answer: Answer) -> WriteQuestionInputs:

@@ -16,11 +16,11 @@ import pyarrow as pa
 from jinja2 import Environment, StrictUndefined
 
 from pipelines.agent.observations import Shown, read_hits, read_page
-from pipelines.corpus.search import make_page_url
+from pipelines.corpus.addresses import make_page_url
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.ids import digest_file, digest_value
 from pipelines.release.making import Example, make_chain
-from pipelines.release.manifest import ReleaseManifest, is_invented, list_inventions
+from pipelines.release.manifest import ArticleRights, ReleaseManifest, is_invented, list_inventions
 from pipelines.release.quality import Quality, Section, render_section
 from pipelines.release.rows import ReleaseRow, describe_columns, is_image
 from schemas.datasets import Dataset, Origin, Picture, Trajectory
@@ -68,14 +68,18 @@ def make_revision_url(base_url: str, title: str, revision: int) -> str:
 
 
 def list_evidence(example: Example) -> tuple[Evidence, ...]:
-    """Return the evidence of an example's hops and of its answer; none of a question without a path."""
-    proof = example.question.proof
+    """Return the evidence of an example's hops and of its answer; none of a question without a proof."""
+    proof, trace = example.question.proof, example.question.trace
+    if trace is not None:
+        return (trace.anchor_evidence, *(link.evidence for link in trace.links))
     if not proof.nodes:
         return ()
     return (*(hop.evidence for hop in proof.hops), proof.answer_evidence)
 
 
-def list_credits(example: Example, base_url: str, corpus: str, lenient: bool = False) -> Iterator[Credit]:
+def list_credits(
+    example: Example, base_url: str, corpus: str, lenient: bool = False, articles: ArticleRights | None = None
+) -> Iterator[Credit]:
     """Yield each picture and page of a row; the same again for rows that share them.
 
     Args:
@@ -83,6 +87,7 @@ def list_credits(example: Example, base_url: str, corpus: str, lenient: bool = F
         base_url: of the corpus's wiki.
         corpus: its digest.
         lenient: accept pages and pictures of unknown licence; their lines say so.
+        articles: rights in the texts, where the corpus is made of articles of the news.
 
     Raises:
         GateNotMet: if a picture or a page has no known licence, or pages cannot be linked to.
@@ -95,13 +100,36 @@ def list_credits(example: Example, base_url: str, corpus: str, lenient: bool = F
         yield credit_picture(part.picture, IN_SCENE, lenient)
     for picture in example.list_thumbnails():
         yield credit_picture(picture, SCALED, lenient)
-    for evidence in list_evidence(example):
+    trace = example.question.trace
+    for link in trace.links if trace is not None else ():
+        yield credit_article("page", Shown(link.url, link.evidence.title, ""), corpus, articles, lenient)
+    for evidence in list_evidence(example) if trace is None else ():
         url = make_revision_url(base_url, evidence.title, evidence.revision)
         yield credit_page("page", evidence.title, url, corpus)
     if example.question.origin is not None:
         yield credit_question(example.question.origin, lenient)
     for page in list_shown_pages(example.trajectory) if example.trajectory is not None else ():
-        yield credit_shown(page, base_url, corpus, lenient)
+        if articles is not None:
+            yield credit_article("page-read", page, corpus, articles, lenient)
+        else:
+            yield credit_shown(page, base_url, corpus, lenient)
+
+
+def credit_article(kind: str, page: Shown, corpus: str, rights: ArticleRights | None, lenient: bool = False) -> Credit:
+    """Return the line of an article of the news, by the host that published it.
+
+    Raises:
+        GateNotMet: if nobody said under which licence it may be published.
+    """
+    licence = rights.licence.strip() if rights is not None else ""
+    if not licence and not lenient:
+        raise GateNotMet(
+            f"attribution: article {page.url!r} has no known licence; if you have the right to publish what is quoted, "
+            "say so: news.licence"
+        )
+    author = NOBODY if is_invented(page.url) else urlsplit(page.url).netloc
+    told = (licence or UNKNOWN, rights.licence_url if rights is not None else "")
+    return Credit(kind, page.title, page.url, author, *told, f"corpus {corpus}", EXCERPT)
 
 
 def list_changes(example: Example) -> dict[str, str]:
@@ -204,8 +232,9 @@ TASKS: Mapping[Dataset, list[str]] = {
     "sft": ["visual-question-answering", "image-text-to-text"],
     "rl": ["visual-question-answering", "reinforcement-learning"],
     "vqa": ["visual-question-answering", "question-answering"],
+    "bridgevqa": ["visual-question-answering", "question-answering"],
 }
-SOURCE, TOY = "wikipedia", "toy"
+SOURCE, NEWS, TOY = "wikipedia", "news", "toy"
 TAGS = ("synthetic", "multi-hop", "image", "parquet", SOURCE, "proof-carrying")
 """Of a generated world, :data:`TOY` takes the place of :data:`SOURCE`."""
 
@@ -314,10 +343,17 @@ def _make_front(prose: Prose, facts: CardFacts) -> dict[str, str]:
         "pretty_name": json.dumps(prose.parts["title"]),
         "tasks": json.dumps(TASKS[manifest.dataset]),
         "size": next((name for limit, name in SIZES if manifest.rows < limit), "1M<n<10M"),
-        "tags": json.dumps([TOY if tag == SOURCE and is_invented(manifest.base_url) else tag for tag in TAGS]),
+        "tags": json.dumps([_name_source(manifest) if tag == SOURCE else tag for tag in TAGS]),
+        "licence": "cc-by-sa-4.0" if manifest.articles is None else "other",
         "configs": json.dumps(configs),
         "dataset_info": json.dumps([described]),
     }
+
+
+def _name_source(manifest: ReleaseManifest) -> str:
+    if is_invented(manifest.base_url):
+        return TOY
+    return SOURCE if manifest.articles is None else NEWS
 
 
 def _list_globs(folder: str, splits: Sequence[str]) -> list[dict[str, str]]:
@@ -341,6 +377,7 @@ def _make_tables(facts: CardFacts) -> dict[str, str]:
         "enhancements",
     )
     tables = {name.replace(" ", "_"): render_section(quality[name]) for name in names}
+    tables["news"] = render_section(quality.get("news", {}))
     models: Section = {
         model.role: {
             "model": model.name,
@@ -421,6 +458,7 @@ def make_croissant(manifest: ReleaseManifest, schema: pa.Schema, prose: Prose) -
     name, version = f"synth-{manifest.dataset}", manifest.version.split("-")[0]
     files = [entry for entry in manifest.files if entry.name.startswith("data/")]
     invented = is_invented(manifest.base_url)
+    source = "Wikipedia" if manifest.articles is None else "articles of the news"
     document = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
@@ -428,17 +466,17 @@ def make_croissant(manifest: ReleaseManifest, schema: pa.Schema, prose: Prose) -
         "name": name,
         "description": prose.parts["summary"],
         "version": version,
-        "license": LICENCE,
+        "license": LICENCE if manifest.articles is None else manifest.articles.licence_url or UNKNOWN,
         "url": manifest.base_url,
         "creator": {"@type": "sc:Organization", "name": "synth"},
         "citeAs": f"{name}, version {version}",
         "isLiveDataset": False,
-        "rai:dataCollection": f"Made by synth from {'an invented wiki' if invented else 'Wikipedia'}, "
+        "rai:dataCollection": f"Made by synth from {'an invented wiki' if invented else source}, "
         f"snapshot {manifest.snapshot}.",
         "rai:dataLimitations": prose.parts["limits"],
         "rai:personalSensitiveInformation": "None: every person is invented."
         if invented
-        else "Facts and pictures of people, as Wikipedia and Commons show them.",
+        else f"Facts and pictures of people, as {source} shows them.",
         "distribution": [_make_file(entry) for entry in files],
         "recordSet": [_make_records(entry, schema) for entry in files],
     }

@@ -5,14 +5,14 @@ Strings that many rows share are kept once.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from sys import intern
 from typing import NamedTuple
 
 from pipelines.checks.sets import Signature, delexicalise, make_signature
 from pipelines.release.making import Example
 from schemas.datasets import Cell, Depiction, Enhancement, Picture, Trajectory, Trial
-from schemas.proofs import Proof
+from schemas.proofs import NO_PROOF, Proof, Trace
 
 
 class CellFacts(NamedTuple):
@@ -82,6 +82,7 @@ class QuestionFacts:
     hops: str
     """``none`` without a path."""
     proof: ProofFacts
+    trace: Trace | None
     depiction: Depiction | None
     trial: Trial | None
     object_share: float | None
@@ -108,8 +109,9 @@ def read_question(question: Enhancement) -> QuestionFacts:
         characters=len(answer.surface),
         words=len(answer.surface.split()),
         aliases=len(answer.aliases),
-        hops=str(len(question.proof.hops)) if question.proof.nodes else "none",
-        proof=_read_proof(question.proof),
+        hops=_count_hops(question),
+        proof=_read_proof(question.proof) if question.trace is None else _read_trace(question.trace),
+        trace=question.trace,
         depiction=question.depiction,
         trial=question.trial,
         object_share=question.scene.share if question.scene else None,
@@ -146,6 +148,18 @@ def _read_proof(proof: Proof) -> ProofFacts:
         shortcuts_checked=proof.shortcuts_checked,
         retrieval_checked=proof.thresholds.retrieval_rank > 0,
     )
+
+
+def _count_hops(question: Enhancement) -> str:
+    if question.trace is not None:
+        return str(question.trace.hops)
+    return str(len(question.proof.hops)) if question.proof.nodes else "none"
+
+
+def _read_trace(trace: Trace) -> ProofFacts:
+    """Return what is measured of a trace: it has relations and ends, and counts nothing."""
+    relations = tuple(intern(link.relation) for link in trace.links)
+    return replace(_read_proof(NO_PROOF), relations=relations, asked=relations[-1])
 
 
 class PictureFacts(NamedTuple):

@@ -7,16 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.agent.scenes import TOOL
+from pipelines.corpus.articles import show_text
 from pipelines.errors import ConservationError, CorruptInput
 from pipelines.pictures import PictureStore
 from pipelines.release.rows import (
     ABILITY,
     DATA_SOURCE,
+    BridgeVqaRow,
     ChainLink,
     EmbeddedImage,
     ExtraInfo,
     FoundPage,
     ProofRow,
+    QuotedFact,
     ReleaseRow,
     RewardModel,
     RlRow,
@@ -31,7 +34,7 @@ from pipelines.release.rows import (
     strip_page_text,
 )
 from schemas.datasets import Enhancement, Picture, ReleaseEntry, SearchResult, Trajectory
-from schemas.proofs import Proof
+from schemas.proofs import Proof, TraceLink
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 EXTENSION = re.compile(r"[a-z0-9]{1,8}")
@@ -115,6 +118,8 @@ class RowMaker:
         images = tuple(map(self._embed, example.list_pictures()))
         if example.entry.dataset == "vqa":
             return make_vqa_row(proof, images)
+        if example.entry.dataset == "bridgevqa":
+            return make_bridgevqa_row(proof, images)
         return make_rl_row(proof, images, index, tuple(map(self._show_found, example.question.found)))
 
     def _embed(self, picture: Picture) -> EmbeddedImage:
@@ -153,7 +158,7 @@ def make_sft_row(proof: ProofRow, transcript: Mapping[str, Any]) -> SftRow:
         question=strip_page_text(proof.text),
         answer=proof.answer.surface,
         answer_aliases=proof.answer.aliases,
-        hops=len(proof.proof.hops),
+        hops=proof.hops,
         n_turns=sum(message.role == "assistant" for message in transcript["messages"]),
     )
 
@@ -185,7 +190,7 @@ def make_rl_row(
 
 
 def make_vqa_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> VqaRow:
-    """Return the BridgeVQA row of a question with at most one picture."""
+    """Return the row of a walked question with at most one picture."""
     return VqaRow(
         id=proof.record_id,
         image=images[0] if images else None,
@@ -212,13 +217,61 @@ def make_vqa_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> VqaRow:
     )
 
 
+def make_bridgevqa_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> BridgeVqaRow:
+    """Return the row of a question about the news.
+
+    Raises:
+        ConservationError: if it has no trace or no picture.
+    """
+    trace = proof.trace
+    if trace is None or len(images) != 1:
+        raise ConservationError(f"releases: bridgevqa entry {proof.record_id} has no trace, or not one picture")
+    return BridgeVqaRow(
+        id=proof.record_id,
+        image=images[0],
+        question=strip_page_text(proof.text),
+        answer=proof.answer.surface,
+        answer_type=proof.answer.type,
+        answer_aliases=proof.answer.aliases,
+        hops=proof.hops,
+        anchor=trace.anchor,
+        anchor_kind=trace.anchor_kind,
+        bridge=trace.bridge,
+        trace=tuple(map(strip_page_text, trace.steps)),
+        evidence=tuple(map(_quote, trace.links)),
+        decided_by=trace.decided_by,
+        decided_on=trace.decided_on,
+        difficulty=proof.difficulty,
+        search_need=proof.search_need,
+        standing=proof.standing,
+        degradation=proof.trial.degradation if proof.trial else "",
+        repair=proof.trial.repair if proof.trial else "",
+    )
+
+
+def _quote(link: TraceLink) -> QuotedFact:
+    return QuotedFact(
+        subject=link.subject,
+        relation=link.relation,
+        object=link.object,
+        quote=strip_page_text(show_text(link.evidence.text)),
+        title=strip_page_text(link.evidence.title),
+        url=link.url,
+        source=link.source,
+        published=link.published,
+    )
+
+
 def list_counts(proof: Proof, name: str) -> tuple[int, ...]:
     """Return the proof's counts of one name in node order."""
     return tuple(count.value for count in sorted(proof.counts, key=lambda count: count.node) if count.name == name)
 
 
 def make_chain(question: Enhancement | ProofRow) -> tuple[ChainLink, ...]:
-    """Return the path's hops by title; the last link is the attribute asked for. Without a path there is none."""
+    """Return the path's hops by title; the last link is the attribute that the question asks for."""
+    if question.trace is not None:
+        names = question.trace.links
+        return tuple(ChainLink(relation=link.relation, subject=link.subject, object=link.object) for link in names)
     proof = question.proof
     if not proof.nodes:
         return ()

@@ -26,6 +26,14 @@ class FunnelRow(ManifestPart):
     rows_out: int
 
 
+class ArticleRights(ManifestPart):
+    """What may be done with the texts of articles of the news."""
+
+    licence: str
+    """As the operator knows it; empty if not known."""
+    licence_url: str
+
+
 class ReleaseOrigin(ManifestPart):
     """Where the rows come from. Nothing here may differ between two runs of the same work: no time, host or cost."""
 
@@ -46,6 +54,8 @@ class ReleaseOrigin(ManifestPart):
     models: tuple[ModelEntry, ...]
     prompts: dict[str, str]
     """Prompt label to the sha256 of its file."""
+    articles: ArticleRights | None = Field(None, exclude_if=lambda rights: rights is None)
+    """Set where the corpus is made of articles of the news; None for a wiki."""
 
 
 SERVED = "openai@"

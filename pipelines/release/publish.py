@@ -54,7 +54,7 @@ from schemas.base import derive_schema
 from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Trajectory
 from schemas.manifest import FileEntry
 
-DATASETS: tuple[Dataset, ...] = ("sft", "rl", "vqa")
+DATASETS: tuple[Dataset, ...] = ("sft", "rl", "vqa", "bridgevqa")
 READ_ONLY = 0o444
 REWARDS = "rewards.py"
 
@@ -170,7 +170,7 @@ def _is_published(folder: Path, content: str) -> bool:
 
 def _survey_rows(draft: ReleaseDraft) -> Survey:
     survey, store, context = Survey(), PictureStore(draft.root / "images"), draft.context
-    origin = (context.base_url, context.corpus, context.settings.unknown_licences)
+    origin = (context.base_url, context.corpus, context.settings.unknown_licences, context.articles)
     for example in draft.examples:
         survey.facts.add(example)
         survey.credits.update(list_credits(example, *origin))

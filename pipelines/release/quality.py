@@ -22,7 +22,7 @@ from pipelines.checks.sets import (
 from pipelines.errors import GateNotMet
 from pipelines.release.facts import CellFacts, QuestionFacts, ReleaseFacts, SplitFacts, TrajectoryFacts
 from pipelines.release.manifest import ReleaseContext
-from schemas.proofs import Resolution, Role
+from schemas.proofs import Resolution, Role, Trace
 
 DIGITS = 4
 Number = int | float
@@ -374,7 +374,7 @@ def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], contex
         "hops": count_values(question.hops for question in own),
         "answer types": count_values(question.answer_type for question in own),
         "domains": count_values(question.domain for question in own),
-        "anchor types": count_values(question.proof.nodes[0].type for question in own if question.proof.nodes),
+        "anchor types": count_values(_name_anchor_type(question) for question in own),
         "answers": measure_answers(own),
         "proof counts": measure_counts(own),
         "proof": measure_proofs(own),
@@ -396,11 +396,43 @@ def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], contex
         "enhancements": measure_enhancements(own),
         "picture licences": count_values(each.licence for each in pictures),
     }
+    traces = [question.trace for question in own if question.trace is not None]
+    if traces:
+        quality |= measure_news(traces)
     if facts.trajectories.turns:
         quality |= _measure_trajectories(facts.trajectories)
     swapped = any(question.swapped for question in own)
     skipped = {"picture ablation"} if swapped else set()
     return quality | {"not measured": {name: why for name, why in NOT_MEASURED.items() if name not in skipped}}
+
+
+def _name_anchor_type(question: QuestionFacts) -> str:
+    if question.trace is not None:
+        return question.trace.anchor_kind
+    return question.proof.nodes[0].type if question.proof.nodes else "not known"
+
+
+FEW = 5
+"""Questions of a source up to which the paper counts it as rare (DR-MMSearchAgent, figure 9)."""
+
+
+def measure_news(traces: Sequence[Trace]) -> dict[str, Section]:
+    """Return which sources the pictures' articles are from, their days, and who found the reasoning sound."""
+    shown = [trace.links[0] for trace in traces]
+    counts = Counter(link.source for link in shown)
+    common = sum(count for count in counts.values() if count > FEW)
+    days = sorted(link.published for link in shown)
+    people = sum(bool(trace.decided_on) for trace in traces)
+    apart = sum(trace.links[0].evidence.page_id != trace.links[1].evidence.page_id for trace in traces)
+    numbers: Section = {
+        "sources": {"n": len(counts)},
+        f"questions of sources with more than {FEW}": {"n": common, "share": share(common, len(traces))},
+        "questions with facts of two articles": {"n": apart, "share": share(apart, len(traces))},
+        "decided by a person": {"n": people, "share": share(people, len(traces))},
+        "first day": {"day": days[0]},
+        "last day": {"day": days[-1]},
+    }
+    return {"news": numbers, "news sources": count_values(counts.elements())}
 
 
 def check_quality(quality: Quality) -> None:

@@ -39,7 +39,7 @@ from schemas.datasets import (
     Trial,
 )
 from schemas.manifest import FileEntry
-from schemas.proofs import Answer, Proof, Reading, Screening
+from schemas.proofs import Answer, Proof, Reading, Screening, Trace
 
 PLACEHOLDER = "<image>"
 
@@ -273,6 +273,54 @@ class VqaRow(Nested):
     """What knowledge the question takes, of a closed list; empty where that was not asked."""
 
 
+class QuotedFact(Nested):
+    """One fact of a question about the news, with the words of an article that state it."""
+
+    subject: str
+    relation: str
+    object: str
+    quote: str
+    """Plain text; ``proofs/`` has the span."""
+    title: str
+    """Of the article."""
+    url: str
+    source: str
+    published: str
+
+
+class BridgeVqaRow(Nested):
+    """One question about a picture of the news, with its reasoning: picture -> A -R-> B -> C."""
+
+    id: str
+    image: EmbeddedImage
+    question: str
+    answer: str
+    answer_type: str
+    answer_aliases: tuple[str, ...]
+    hops: int
+    """From the picture to A is the first."""
+    anchor: str
+    """A, what the picture shows."""
+    anchor_kind: str
+    """``event``, ``person`` or ``object``."""
+    bridge: str
+    """B, between picture and answer."""
+    trace: tuple[str, ...]
+    """The reasoning in numbered steps: the picture, a search for each fact, the conclusion."""
+    evidence: tuple[QuotedFact, ...]
+    decided_by: str
+    """Who found the reasoning sound: a model's name, or a person's."""
+    decided_on: str
+    """Day of a person's decision; empty for a model's."""
+    difficulty: tuple[Cell, ...]
+    search_need: SearchNeed = ""
+    standing: Standing = "proved"
+    degradation: str = ""
+    """How the picture was degraded; empty where it was not."""
+    repair: str = ""
+    """The tool that repairs it."""
+
+
 class ProofRow(Nested):
     """A question, its answer and its whole proof; every column of a row but the transcript follows from it."""
 
@@ -305,10 +353,22 @@ class ProofRow(Nested):
     origin: Origin | None = None
     """Where a question from outside comes from; one with a proof has none."""
     knowledge: Knowledge = ""
+    trace: Trace | None = None
+    """What proves a question about the news."""
+
+    @property
+    def hops(self) -> int:
+        """Facts between picture and answer as the question's own paper counts them."""
+        return len(self.proof.hops) if self.trace is None else self.trace.hops
 
 
-ReleaseRow = SftRow | RlRow | VqaRow
-ROW_TYPES: Mapping[Dataset, type[ReleaseRow]] = {"sft": SftRow, "rl": RlRow, "vqa": VqaRow}
+ReleaseRow = SftRow | RlRow | VqaRow | BridgeVqaRow
+ROW_TYPES: Mapping[Dataset, type[ReleaseRow]] = {
+    "sft": SftRow,
+    "rl": RlRow,
+    "vqa": VqaRow,
+    "bridgevqa": BridgeVqaRow,
+}
 
 
 def shorten(value: object) -> str:

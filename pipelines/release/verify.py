@@ -38,7 +38,8 @@ from pipelines.checks.proofs import find_problems
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator, compare_reading, judge_screening
 from pipelines.checks.rollouts import fold_words, locate_form, locate_value
-from pipelines.checks.sets import name_anchor
+from pipelines.checks.sets import list_edges, name_anchor, name_answer_node
+from pipelines.checks.traces import list_trace_checks
 from pipelines.checks.verdicts import Check, run_checks
 from pipelines.corpus.images import find_page_images
 from pipelines.corpus.store import Corpus
@@ -49,11 +50,12 @@ from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.graph.titles import asks_name
 from pipelines.ids import draw_unit
 from pipelines.pictures import probe_picture
-from pipelines.release.making import TRANSCRIPT, make_rl_row, make_sft_row, make_vqa_row
+from pipelines.release.making import TRANSCRIPT, make_bridgevqa_row, make_rl_row, make_sft_row, make_vqa_row
 from pipelines.release.manifest import check_release_files, read_release_manifest
 from pipelines.release.rows import (
     PLACEHOLDER,
     ROW_TYPES,
+    BridgeVqaRow,
     EmbeddedImage,
     ProofRow,
     ReleaseRow,
@@ -72,7 +74,7 @@ from pipelines.release.scenes import find_scene_problems, find_view_problems
 from schemas.base import derive_schema
 from schemas.corpus import CorpusImage
 from schemas.datasets import CandidateSource, Dataset, Picture, Support, Trial
-from schemas.proofs import NO_PROOF, Answer, Reading, Screening
+from schemas.proofs import NO_PROOF, Answer, Reading, Screening, Trace
 
 _SAID = ("author", "licence", "licence_url", "source_url")
 """What a picture keeps of its source, however it was scaled."""
@@ -271,8 +273,9 @@ def _find_tool_problems(row: SftRow, dialect: Dialect, turns: Sequence[Turn]) ->
 
 
 def _find_date_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
-    if proof.proof.nodes and row.snapshot not in ("", proof.proof.snapshot):
-        yield f"snapshot: the row's tools searched {shorten(row.snapshot)}, its proof is of {proof.proof.snapshot}"
+    snapshot = proof.proof.snapshot if proof.trace is None else proof.trace.snapshot
+    if snapshot and row.snapshot not in ("", snapshot):
+        yield f"snapshot: the row's tools searched {shorten(row.snapshot)}, its proof is of {snapshot}"
     if row.day and DAY.fullmatch(row.day) is None:
         yield f"day: {shorten(row.day)} is not a date such as 2026-11-22"
 
@@ -303,7 +306,8 @@ def _find_flag_problems(row: SftRow, shown: Sequence[str | None]) -> Iterator[st
 def _find_support_problems(proof: ProofRow, row: SftRow, shown: Sequence[str | None], given: str) -> Iterator[str]:
     """Check that each support points at what it names, in any writing, and one at the answer."""
     answer = proof.answer
-    forms = {node.title: list_forms(node.title) for node in proof.proof.nodes if node.role == "bridge"}
+    bridges = [node.title for node in proof.proof.nodes if node.role == "bridge"]
+    forms = {title: list_forms(title) for title in ([proof.trace.bridge] if proof.trace is not None else bridges)}
     forms[ANSWER] = tuple(form for form in (given, answer.surface, answer.value, *answer.aliases) if form.strip())
     for support in row.supports:
         told = shown[support.step] if 0 <= support.step < len(shown) else None
@@ -340,6 +344,8 @@ def _divides(text: str, place: int) -> bool:
 def find_question_problems(ground: Indexes, proof: ProofRow) -> list[str]:
     """Return the problems of a question: of its query, text, picture and id."""
     corpus = ground.corpus
+    if proof.trace is not None:
+        return list(find_trace_problems(corpus, proof, proof.trace))
     if not proof.proof.nodes:
         return list(find_outside_problems(proof))
     problems = find_problems(ground, Claim(proof.text, proof.answer, proof.proof))
@@ -422,6 +428,45 @@ def _find_wording_problems(ground: Indexes, row: ProofRow) -> Iterator[str]:
             yield f"{name}: {result.code}: {result.detail}"
 
 
+def find_trace_problems(corpus: Corpus, row: ProofRow, trace: Trace) -> Iterator[str]:
+    """Yield the problems of a question about the news: of its quotes, names, text, picture and id."""
+    if (trace.corpus, trace.snapshot) != (corpus.digest, corpus.snapshot):
+        yield f"trace: it is of corpus {trace.corpus[:12]}, this is {corpus.digest[:12]}"
+        return
+    for result in run_checks(list_trace_checks(corpus, row.text, row.answer, trace), audit=True):
+        yield f"trace: {result.code}: {result.detail}"
+    for name, given, wanted in (
+        ("proof", row.proof, NO_PROOF),
+        ("domain", row.domain, trace.anchor_kind),
+        ("fuzzy", row.fuzzy, row.text),
+        ("canonical", row.canonical, row.text),
+        ("depiction", row.depiction, None),
+    ):
+        if given != wanted:
+            yield f"{name}: of a question about the news it is {shorten(wanted)}, the proof says {shorten(given)}"
+    yield from _find_news_picture_problems(corpus, row, trace)
+    yield from _find_degradation_problems(row)
+    sha256 = row.picture.sha256 if row.picture else ""
+    wanted_id = make_question_id(row.text, sha256, row.answer, row.proof)
+    if row.record_id != wanted_id:
+        yield f"id: the question's id is {wanted_id}, the proof says {row.record_id}"
+
+
+def _find_news_picture_problems(corpus: Corpus, row: ProofRow, trace: Trace) -> Iterator[str]:
+    """Compare a picture with the one of the article that the first link is quoted from."""
+    node = corpus.find(trace.anchor_evidence.title)
+    origin = None if node is None else corpus.origin(node)
+    image = corpus.image(origin.image) if origin is not None and origin.image else None
+    picture = row.original or row.picture
+    if image is None or picture is None:
+        yield "picture: the article that is quoted first shows none, or the question has none"
+        return
+    for name in ("file", *_SAID, *_MEASURED):
+        given, wanted = getattr(picture, name), getattr(image, name)
+        if given != wanted:
+            yield f"picture: {name} of the article's picture is {wanted!r}, the proof says {given!r}"
+
+
 def find_row_problems(proof: ProofRow, row: ReleaseRow, index: int) -> list[str]:
     """Return the problems of a row at a place in its split, given a proof that verifies."""
     images = _list_images(row)
@@ -438,6 +483,10 @@ def find_row_problems(proof: ProofRow, row: ReleaseRow, index: int) -> list[str]
             problems += _find_thumbnail_problems(row)
         case VqaRow():
             made = make_vqa_row(proof, images)
+        case BridgeVqaRow():
+            if proof.trace is None or len(images) != 1:
+                return [*problems, "trace: the question has none, or not one picture"]
+            made = make_bridgevqa_row(proof, images)
     for name in type(row).model_fields:
         given, right = getattr(row, name), getattr(made, name)
         if given != right:
@@ -446,7 +495,7 @@ def find_row_problems(proof: ProofRow, row: ReleaseRow, index: int) -> list[str]
 
 
 def _list_images(row: ReleaseRow) -> tuple[EmbeddedImage, ...]:
-    if isinstance(row, VqaRow):
+    if isinstance(row, VqaRow | BridgeVqaRow):
         return () if row.image is None else (row.image,)
     return row.images
 
@@ -632,6 +681,8 @@ async def _read_row(evaluator: Evaluator, pages: ProseReader, row: ProofRow) -> 
 
 def describe_claim(row: ProofRow) -> str:
     """Return in words what a proof's thresholds and switches demanded; of a question without one its origin."""
+    if row.trace is not None:
+        return "each fact is quoted from an article, byte for byte, and names both its ends; no name is in the question"
     proof, least = row.proof, row.proof.thresholds
     if not proof.nodes:
         origin = row.origin
@@ -771,11 +822,11 @@ def _check_splits(proofs: Mapping[str, ProofRow]) -> Iterator[Problem]:
     for question, row in proofs.items():
         anchor = name_anchor(row)
         splits["anchor", anchor].add(row.split)
-        for node in row.proof.nodes[-1:]:
-            splits["answer node", str(node.page_id)].add(row.split)
+        if node := name_answer_node(row):
+            splits["answer node", node].add(row.split)
         splits["answer key", row.answer.key].add(row.split)
-        for hop in row.proof.hops:
-            splits["hop", f"{hop.subject_id} {hop.relation} {hop.object_id}"].add(row.split)
+        for edge in list_edges(row):
+            splits["hop", " ".join(map(str, edge))].add(row.split)
         picture = row.original or row.picture
         for name in ("sha256", "phash") if picture else ():
             splits[f"picture {name}", getattr(picture, name)].add(row.split)

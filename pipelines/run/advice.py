@@ -58,7 +58,14 @@ GOVERNING: Mapping[str, Mapping[str, str]] = {
         "no-descriptor": "rewrites.candidates",
         "category-over-share": "concepts.kept",
     },
+    "articles": {
+        "too-old": "news.after",
+        "too-short": "news.min_words",
+        "source-over-quota": "news.per_source",
+        "picture-too-small": "groundings.min_side",
+    },
     "groundings": {
+        "undecided": "news.decisions",
         "no-picture": "commons.fetch, groundings.require_image",
         "picture-too-small": "groundings.min_side",
         "picture-of-another": "groundings.decides",

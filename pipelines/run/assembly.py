@@ -50,6 +50,7 @@ from pipelines.run.models import (
     make_wikidata_source,
     open_later,
 )
+from pipelines.run.reviewing import read_decisions
 from pipelines.run.runner import PlannedStage
 from pipelines.run.stage import AnyStage
 from pipelines.run.workspace import StageFolder, Workspace
@@ -63,6 +64,9 @@ from pipelines.services.clients.pages import DirectReader, JinaReader
 from pipelines.services.clients.recorded import RecordedImageSearch, RecordedOcr, RecordedPages, RecordedTextSearch
 from pipelines.services.clients.search import LiveSearch
 from pipelines.services.protocols import ImageSearch, Ocr, PageReader, TextSearch
+from pipelines.stages.anchors import Anchors
+from pipelines.stages.articles import Articles
+from pipelines.stages.bridges import Bridges
 from pipelines.stages.choices import ChosenSearches
 from pipelines.stages.concepts import Concepts
 from pipelines.stages.difficulty import MeasuredDifficulty
@@ -74,6 +78,7 @@ from pipelines.stages.mixes import Mixes
 from pipelines.stages.paths import Paths
 from pipelines.stages.questions import Questions
 from pipelines.stages.releases import Releases
+from pipelines.stages.reviews import Reviews
 from pipelines.stages.rewrites import Rewrites
 from pipelines.stages.rollouts import Rollouts, make_oracle
 from pipelines.stages.samples import Samples
@@ -486,6 +491,13 @@ SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "trajectories": ("rollouts",),
         "releases": ("enhancements", "trajectories"),
     },
+    "news": {
+        "articles": (),
+        "anchors": ("articles",),
+        "bridges": ("anchors",),
+        **{name: sources for name, sources in _REST.items() if name != "rewrites"},
+        "groundings": ("bridges",),
+    },
 }
 """By method, where each stage's rows come from, in pipeline order."""
 
@@ -494,13 +506,15 @@ PHRASINGS = {"direct": 3, "reasoned": 4}
 """Versions of the prompt answer_question, by ``difficulty.phrasing``."""
 SEARCHING = frozenset(["difficulty", "enhancements", "rollouts"])
 """Stages that search by picture among all that groundings fetched."""
-CHECKED = frozenset(["paths", "questions", "rewrites", "groundings", "rollouts", "trajectories"])
+CHECKED = frozenset(["paths", "questions", "rewrites", "bridges", "groundings", "rollouts", "trajectories"])
 """Stages whose rows are decided by checks, and so by their word lists."""
 ASKED_ROLES: Mapping[str, tuple[str, ...]] = {
     "questions": ("writer", "evaluator"),
     "rewrites": ("rewriter", "evaluator"),
     "groundings": ("rewriter", "evaluator"),
     "rollouts": ("teacher",),
+    "anchors": ("namer",),
+    "bridges": ("writer", "evaluator"),
 }
 """Roles whose models a stage uses, beside the solvers of difficulty."""
 
@@ -511,6 +525,7 @@ def list_missing_roles(config: RunConfig, last: str = "") -> list[str]:
     for stage in () if last == "corpus" else SOURCES[config.method]:
         solvers = (*config.difficulty.solvers, config.difficulty.text_solver)
         asked = tuple(filter(None, solvers)) if stage == "difficulty" else ASKED_ROLES.get(stage, ())
+        asked = () if (config.method, stage) == ("news", "groundings") else asked
         asked += ("path_judge",) if stage == "paths" and config.paths.guide == "model" else ()
         missing |= dict.fromkeys(role for role in asked if not config.models.get(role).name)
         if stage == last:
@@ -625,6 +640,9 @@ class Assembly:
             "paths": self._build_paths,
             "questions": self._build_questions,
             "rewrites": self._build_rewrites,
+            "articles": lambda: Articles(self.corpus, self.config.news, self.config.groundings.min_side),
+            "anchors": self._build_anchors,
+            "bridges": self._build_bridges,
             "groundings": self._build_groundings,
             "difficulty": self._build_difficulty,
             "mixes": lambda: Mixes(self.config.releases.search_free),
@@ -754,7 +772,21 @@ class Assembly:
         )
         return Injections(self.ground, askings, self.reader, anchors, rules)
 
-    def _build_groundings(self) -> Groundings:
+    def _build_anchors(self) -> Anchors:
+        news, asking = self.config.news, self.roles.ask("namer", "name_anchors")
+        numbers = (news.anchors, news.page_words)
+        return Anchors(self.corpus, asking, self.roles.pictures, self.splits, *numbers, self.seeing.reader)
+
+    def _build_bridges(self) -> Bridges:
+        news, roles = self.config.news, self.roles
+        asked = (roles.ask("writer", "find_bridge"), roles.ask("writer", "ask_bridge"))
+        judging = roles.ask("evaluator", "judge_chain")
+        numbers = (news.page_words, news.others, self.config.questions.max_answer_tokens)
+        return Bridges(self.corpus, *asked, judging, *numbers, self.config.checks.audit)
+
+    def _build_groundings(self) -> AnyStage:
+        if self.config.method == "news":
+            return Reviews(read_decisions(self.config.news.decisions))
         asking = self.roles.ask("rewriter", "refer_to_anchor", 3)
         commons, lister, audit = self.config.commons, self.seeing.make_lister(), self.config.checks.audit
         others = DistractorFetcher(lister, commons.distractors, self.config.seed) if commons.fetch else None

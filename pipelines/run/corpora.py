@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipelines.checksums import check_folder, forget_checks
-from pipelines.config.settings import CorpusConfig, GeneratedWorld
+from pipelines.config.settings import CorpusConfig, GeneratedWorld, RunConfig
+from pipelines.corpus.articles import DUMP, name_source, write_news
 from pipelines.corpus.dump import list_parts
 from pipelines.corpus.manifest import InputFile, clear_unfinished, digest_corpus, find_side_files, read_manifest
 from pipelines.corpus.store import Corpus
@@ -73,6 +74,27 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
         summary = write_world(folder, WorldConfig(**config.model_dump()))
     reporter.finish(f"{summary['articles']:,} articles, {summary['pictures']:,} pictures in {folder}")
     return folder
+
+
+def settle_source(config: RunConfig, workspace: Workspace, reporter: Reporter, say: Say | None = None) -> CorpusConfig:
+    """Return where the dump of a run is; articles of the news are first written as an export, once for each source.
+
+    Raises:
+        ConfigError: if there is no such dump, world or source.
+        CorruptInput: if a file of the source cannot be read.
+    """
+    if config.method != "news":
+        return config.corpus
+    news = config.news
+    source = Path(news.source) if news.source else find_dump(config.corpus, workspace, reporter, say).parent / "news"
+    if not source.exists():
+        raise ConfigError(f"news.source {source}: no such file or folder; name a .jsonl file, a feed or a folder")
+    folder = workspace.root / "news" / name_source(source, news.licence, news.licence_url)
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        clear_temps(folder.parent)
+        write_news(source, folder, news.licence, news.licence_url)
+    return CorpusConfig(dump=str(folder / DUMP))
 
 
 def ensure_corpus(

@@ -19,7 +19,7 @@ from pipelines.release.manifest import PublishedRelease
 from pipelines.run.advice import Warner
 from pipelines.run.assembly import Assembly, list_missing_roles
 from pipelines.run.chains import run_stages
-from pipelines.run.corpora import ensure_corpus, find_dump
+from pipelines.run.corpora import ensure_corpus, find_dump, settle_source
 from pipelines.run.executors import Executor, LocalExecutor
 from pipelines.run.heartbeat import open_progress
 from pipelines.run.judges import check_judges
@@ -28,6 +28,7 @@ from pipelines.run.models import check_renewable
 from pipelines.run.progress import Reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
 from pipelines.run.retrying import begin_retry, check_retry
+from pipelines.run.reviewing import export_undecided
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, select_stages
 from pipelines.run.spans import WorkerSpec
 from pipelines.run.workspace import Workspace
@@ -211,9 +212,10 @@ def _run_claimed(
 ) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool, str]]:
     config, reporter, last = request.config, warner.reporter, request.last
     # A world that is generated here is no part of the corpus's time.
-    warner.warn_of_start(config, find_dump(config.corpus, workspace, reporter, warner.tell_damage), last)
+    source = settle_source(config, workspace, reporter, warner.tell_damage)
+    warner.warn_of_start(config, find_dump(source, workspace, reporter, warner.tell_damage), last)
     with timing() as spent:
-        corpus, built = ensure_corpus(config.corpus, workspace, reporter, config.runtime.workers, warner.tell_damage)
+        corpus, built = ensure_corpus(source, workspace, reporter, config.runtime.workers, warner.tell_damage)
     reports = [report_corpus(corpus, built, spent[0])]
     reporter.begin("corpus", 0, "pages")
     reporter.finish(reports[0].summarise(), reports[0].count())
@@ -242,6 +244,8 @@ def _run_claimed(
         with owned_servers(config.models, asked, workspace.logs), executor.begin(spec) as run_chain:
             run_stages(chosen, assembly.corpus_entry, config.runtime.shard_rows, reporter, end, run_chain)
         check_pictures(lost)
+        if config.method == "news" and (waiting := export_undecided(config.news, workspace, planned)):
+            warner.say(f"{waiting:,} chains wait for people: {workspace.reviews / 'bridges'}; see news.decisions")
         return reports, finish_run(assembly, planned, chosen)
 
 

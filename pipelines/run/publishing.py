@@ -8,8 +8,15 @@ from pipelines.agent.dialects import SYNTH, render_system
 from pipelines.corpus.store import Corpus
 from pipelines.errors import Damaged
 from pipelines.ids import digest_file, digest_value
-from pipelines.release.card import digest_prose
-from pipelines.release.manifest import MANIFEST, FunnelRow, PublishedRelease, ReleaseContext
+from pipelines.release.card import PAGE_LICENCE, PAGE_LICENCE_URL, digest_prose
+from pipelines.release.manifest import (
+    MANIFEST,
+    ArticleRights,
+    FunnelRow,
+    PublishedRelease,
+    ReleaseContext,
+    is_invented,
+)
 from pipelines.release.publish import publish_releases
 from pipelines.run.assembly import Assembly
 from pipelines.run.runner import PlannedStage, StageReport
@@ -80,6 +87,16 @@ def _read_receipt(workspace: Workspace, receipt: Path, mark: str) -> list[Publis
     return releases
 
 
+def _find_rights(assembly: Assembly) -> ArticleRights | None:
+    """Return the rights in the articles of the corpus: the operator's word, or a free licence where all is invented."""
+    if assembly.config.method != "news":
+        return None
+    licence, url = assembly.config.news.licence, assembly.config.news.licence_url
+    if not licence and is_invented(assembly.corpus.manifest.base_url):
+        licence, url = PAGE_LICENCE, PAGE_LICENCE_URL
+    return ArticleRights(licence=licence, licence_url=url)
+
+
 def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> ReleaseContext:
     corpus, agent = assembly.corpus, assembly.make_agent()
     funnel: list[StageReport | Manifest] = [report_corpus(corpus, False, 0.0), *manifests]
@@ -90,6 +107,7 @@ def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> Relea
         corpus=corpus.digest,
         snapshot=corpus.snapshot,
         base_url=corpus.manifest.base_url,
+        articles=_find_rights(assembly),
         recipe=assembly.config.recipe,
         seeds={"run": assembly.config.seed},
         config_digest=manifests[-1].config_digest,

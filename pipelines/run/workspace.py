@@ -230,6 +230,11 @@ class Workspace:
         return self.root / "releases"
 
     @property
+    def reviews(self) -> Path:
+        """Folder of what people are asked to decide."""
+        return self.root / "review"
+
+    @property
     def worlds(self) -> Path:
         """Folder of generated toy wikis."""
         return self.root / "worlds"

@@ -246,7 +246,8 @@ def find_standing(course: QuestionCourse) -> Standing:
     shown = [series for series in course.measured if not series.step.condition.startswith("swapped")]
     if any(series.tally.correct for series in shown):
         return "solved"
-    return "proved" if course.record.proof.corpus and course.record.proof.nodes else "unproved"
+    record = course.record
+    return "proved" if record.trace is not None or (record.proof.corpus and record.proof.nodes) else "unproved"
 
 
 def _shows_truth(record: Grounding, exhibit: Exhibit) -> bool:

@@ -107,7 +107,7 @@ class Enhancements:
         degradation = self._degradations[self._draw(record, "degradation", len(self._degradations))]
         data = await asyncio.to_thread(self.pictures.read, picture)
         with TemporaryDirectory(prefix="synth-repair-") as folder:
-            title = record.proof.nodes[0].title if record.proof.nodes else ""
+            title = record.shown_title
             gauge = await find_gauge(data, self.reader, self.search, title, Path(folder))
             if gauge is None:
                 return (await self._leave(record, UNTESTED),)

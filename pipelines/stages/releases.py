@@ -153,8 +153,8 @@ def collect_trajectories(
 
 
 def make_entries(signature: Signature, trajectories: Sequence[str]) -> Iterator[ReleaseEntry]:
-    """Yield a kept question's rows: always one of vqa, and those of its split."""
-    yield _make_entry("vqa", SPLIT_OF_VQA[signature.split], signature.record_id)
+    """Yield a kept question's rows: always one of vqa or bridgevqa, and those of its split."""
+    yield _make_entry(signature.dataset, SPLIT_OF_VQA[signature.split], signature.record_id)
     if signature.split == "rl":
         yield _make_entry("rl", "train", signature.record_id)
     if signature.split == "sft":

@@ -116,17 +116,22 @@ def make_oracle(question: Enhancement, attempt: int) -> TeacherOracle:
     Without a proof the plan ends at what the picture shows, where that is known.
     """
     (wrong,) = make_decoys(question.answer, 1)
-    proof, origin = question.proof, question.origin
+    proof, trace = question.proof, question.trace
     titles = {node.page_id: node.title for node in proof.nodes}
+    hops = tuple(
+        TeacherHop(relation=hop.relation, clause=hop.clause, object_title=titles[hop.object_id]) for hop in proof.hops
+    )
+    asked = proof.answer_relation
+    if trace is not None:
+        first, second = trace.links
+        hops = (TeacherHop(relation=first.relation, clause="", object_title=first.object, page=second.evidence.title),)
+        asked = second.relation
     return TeacherOracle(
         question_id=question.record_id,
         attempt=attempt,
-        anchor_title=proof.nodes[0].title if proof.nodes else origin.entity if origin else "",
-        hops=tuple(
-            TeacherHop(relation=hop.relation, clause=hop.clause, object_title=titles[hop.object_id])
-            for hop in proof.hops
-        ),
-        answer_relation=proof.answer_relation,
+        anchor_title=question.shown_title,
+        hops=hops,
+        answer_relation=asked,
         answer=question.answer,
         wrong_answer=wrong,
         repair=question.trial.repair if question.trial else TOOL if question.scene else "",

@@ -22,6 +22,7 @@ from xml.sax.saxutils import escape
 from pipelines.checksums import write_checksums
 from pipelines.errors import ConfigError
 from pipelines.files import drafting_folder
+from pipelines.toy.newsroom import write_news
 from pipelines.toy.ontology import (
     Entity,
     ToyFact,
@@ -30,7 +31,7 @@ from pipelines.toy.pictures import MIN_SIDE, PlannedPicture, draw_picture, plan_
 from pipelines.toy.wikitext import MAIN, ToyPage, Wiki, compose_wiki, date_changes, key_of, list_links
 from pipelines.toy.world import World, WorldConfig, build_world
 
-WORLD_FORMAT = 3
+WORLD_FORMAT = 4
 _PICTURES_A_WORKER = 500
 """A process takes half a second to start, in which it would draw some 200 pictures."""
 _COLUMNS = (
@@ -42,8 +43,8 @@ def write_world(out: Path, config: WorldConfig, later: bool = False) -> dict[str
     """Write a whole world to ``out``, or nothing; what a killed run of the same ``out`` left is removed.
 
     Files: the multistream dump and index, five SQL tables, two tables and the Turtle of Wikidata, ``images/`` with
-    ``images.tsv``, ``world.json``, and ``truth/`` for tests. The same configuration gives the same bytes (with the
-    same versions of Pillow, zlib and bzip2).
+    ``images.tsv``, ``news/`` with articles about the same facts, ``world.json``, and ``truth/`` for tests. The same
+    configuration gives the same bytes (with the same versions of Pillow, zlib and bzip2).
 
     Args:
         out: folder to make; it may exist if it is empty.
@@ -83,6 +84,7 @@ def _publish(folder: Path, config: WorldConfig, later: bool) -> dict[str, int]:
     write_wikidata_tables(records, folder / f"wikidatawiki-{published}")
     write_turtle(world, records, folder / f"wikidata-{published}.ttl")
     _write_pictures(world, pictures, folder / "images")
+    write_news(world, leads, folder / "images", folder / "news")
     write_truth(world, wiki, leads, folder / "truth")
     write_picture_truth(world, pictures, folder / "truth")
     summary = _count(world, wiki, leads, len(pictures))

@@ -20,11 +20,13 @@ from pipelines.errors import ConfigError
 from pipelines.ids import canonical_json, digest_value
 from pipelines.services.protocols import ChatReply, ChatRequest
 from pipelines.toy.page_reader import digest_patterns, read_page
+from pipelines.toy.reporter import judge_chain
 from schemas.tasks import (
     ClassifiedReply,
     ClassifyQuestionInputs,
     FittingEntity,
     FoundEntity,
+    JudgeChainInputs,
     Leak,
     OfferedRelation,
     ReadCondition,
@@ -498,4 +500,6 @@ class GrammarReader:
                 return ChatReply(canonical_json(classify_question(inputs)), 0, 0)
             case ReadPageInputs() as inputs:
                 return ChatReply(canonical_json(await asyncio.to_thread(read_page, inputs)), 0, 0)
+            case JudgeChainInputs() as inputs:
+                return ChatReply(canonical_json(judge_chain(inputs)), 0, 0)
         raise ConfigError(f"the grammar cannot do {request.task}; name another model for this role")

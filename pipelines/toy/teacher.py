@@ -317,7 +317,7 @@ def _say_relation(relation: str) -> str:
 
 def _list_links(oracle: TeacherOracle, first: int) -> Iterator[ChainStep]:
     """Yield the proof as links: each hop is read on its subject's page, the answer on the last page."""
-    titles = [oracle.anchor_title, *(hop.object_title for hop in oracle.hops)]
+    titles = [oracle.anchor_title, *(hop.page or hop.object_title for hop in oracle.hops)]
     for title, hop in list(zip(titles, oracle.hops, strict=False))[first:]:
         yield ChainStep(title, list_forms(hop.object_title), _say_relation(hop.relation))
     answer = oracle.answer

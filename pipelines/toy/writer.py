@@ -164,7 +164,10 @@ class TemplatesModel:
             return ChatReply(summarise_page(request.inputs), 0, 0)
         if isinstance(request.inputs, AskConceptInputs):
             return ChatReply(canonical_json(QuestionReply(question=ask_name(request.inputs))), 0, 0)
-        return ChatReply(canonical_json(_reply(request)), 0, 0)
+        # Imported here: the reporter words its questions as they are worded in this module.
+        from pipelines.toy.reporter import report
+
+        return ChatReply(canonical_json(report(request.inputs) or _reply(request)), 0, 0)
 
 
 def _reply(request: ChatRequest) -> BaseModel:
@@ -190,7 +193,7 @@ def _reply(request: ChatRequest) -> BaseModel:
     raise ConfigError(
         f"model templates: task {request.task} with {type(request.inputs).__name__}; it can do write_question, "
         "propose_descriptors, rewrite_question, refer_to_anchor, ask_fact, ask_concept, extract_fact, "
-        "extract_relations, choose_steps, judge_path and summarise"
+        "extract_relations, choose_steps, judge_path, name_anchors, find_bridge, ask_bridge and summarise"
     )
 
 

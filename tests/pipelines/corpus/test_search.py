@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.corpus.search import LocalPages, LocalTextSearch, make_page_url, parse_page_url
+from pipelines.corpus.addresses import make_page_url, parse_page_url
+from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.services.protocols import PageNotFound
 
 BASE = "https://en.wikipedia.org/wiki/"

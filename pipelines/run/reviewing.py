@@ -1,0 +1,167 @@
+"""Chains of reasoning that a model left open: written out for people, and their decisions read back.
+
+A run writes ``review/bridges/`` into the workspace: a CSV for any spreadsheet, and the same questions as files that
+Argilla and Label Studio import, with the paths of the pictures. The CSV with its last columns filled in, or what either
+tool exports, is what ``news.decisions`` names.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipelines.config.settings import NewsConfig
+from pipelines.corpus.articles import MAX_FILE_BYTES, read_day
+from pipelines.errors import ConfigError
+from pipelines.files import write_text
+from pipelines.pictures import PictureStore
+from pipelines.release.card import render_cell
+from pipelines.run.runner import PlannedStage
+from pipelines.run.shards import read_parts
+from pipelines.run.workspace import Workspace
+from pipelines.stages.reviews import Decision
+from schemas.datasets import Bridge
+
+COLUMNS = ("id", "picture", "question", "answer", "steps", "remark", "decision", "decided_by", "decided_on")
+ACCEPTED, REFUSED = "accept", "refuse"
+CONFIG = """<View>
+  <Image name="picture" value="$picture"/>
+  <Header value="$question"/><Header value="$answer"/>
+  <Text name="steps" value="$steps"/><Text name="remark" value="$remark"/>
+  <Choices name="decision" toName="steps" choice="single" required="true">
+    <Choice value="accept"/><Choice value="refuse"/>
+  </Choices>
+</View>
+"""
+"""Labelling interface for Label Studio."""
+
+
+def list_undecided(planned: Sequence[PlannedStage]) -> Iterator[Bridge]:
+    """Yield the questions of a run that a model left open, in order; those that people decided among them."""
+    for plan in planned:
+        if plan.name == "bridges" and plan.folder.read_manifest() is not None:
+            yield from (row for row in read_parts(plan.folder, Bridge) if row.verdict == "unsure")
+
+
+def export_undecided(news: NewsConfig, workspace: Workspace, planned: Sequence[PlannedStage]) -> int:
+    """Write what is still undecided for people, in place of what an earlier run wrote; return how many there are.
+
+    Files: ``undecided.csv``, ``argilla.json`` (records for ``Dataset.records.log``), ``label-studio.json`` (tasks) and
+    ``label-studio.xml`` (its labelling interface).
+    """
+    known, store = read_decisions(news.decisions), PictureStore(workspace.images)
+    folder = workspace.reviews / "bridges"
+    rows = [_describe(row, store) for row in list_undecided(planned) if row.record_id not in known]
+    if not rows and not folder.exists():
+        return 0
+    folder.mkdir(parents=True, exist_ok=True)
+    written = io.StringIO(newline="")
+    writer = csv.DictWriter(written, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: render_cell(row.get(name, "")) for name in COLUMNS} for row in rows)
+    tasks = [{"data": row | {"picture": f"/data/local-files/?d={row['picture'].lstrip('/')}"}} for row in rows]
+    shown = ("picture", "question", "answer", "steps", "remark")
+    records = [{"id": row["id"], "fields": {name: row[name] for name in shown}} for row in rows]
+    write_text(folder / "undecided.csv", written.getvalue())
+    write_text(folder / "argilla.json", json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+    write_text(folder / "label-studio.json", json.dumps(tasks, indent=1, ensure_ascii=False) + "\n")
+    write_text(folder / "label-studio.xml", CONFIG)
+    return len(rows)
+
+
+def _describe(row: Bridge, store: PictureStore) -> dict[str, str]:
+    return {
+        "id": row.record_id,
+        "picture": str(store.path(row.picture.sha256, row.picture.extension).resolve()),
+        "question": row.text,
+        "answer": row.answer.surface,
+        "steps": "\n".join(row.trace.steps),
+        "remark": row.remark,
+    }
+
+
+# Reading back.
+
+
+def read_decisions(file: str) -> dict[str, Decision]:
+    """Return people's decisions by the id of the bridge; rows without a decision are passed over.
+
+    Args:
+        file: the CSV, or JSON as Argilla or Label Studio export it; empty: none.
+
+    Raises:
+        ConfigError: there is no such file, it has another shape, a decision is neither ``accept`` nor ``refuse``, does
+            not say who decided and when, or two contradict each other.
+    """
+    if not file:
+        return {}
+    path = Path(file)
+    if not path.is_file() or path.stat().st_size > MAX_FILE_BYTES:
+        raise ConfigError(f"news.decisions {path}: no such file, or more than {MAX_FILE_BYTES >> 20} MiB")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        said = list(_read_json(text) if path.suffix == ".json" else _read_csv(text))
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, csv.Error) as error:
+        raise ConfigError(
+            f"news.decisions {path}: neither the CSV of review/bridges/ nor an export of Argilla or Label Studio: "
+            f"{type(error).__name__} {error}"
+        ) from error
+    decisions: dict[str, Decision] = {}
+    for bridge, word, by, when in said:
+        decision = _make_decision(path, bridge, word, by, when)
+        if decisions.setdefault(bridge, decision).accepted != decision.accepted:
+            raise ConfigError(
+                f"news.decisions {path}: two decisions on {bridge} contradict each other; settle it first"
+            )
+    return decisions
+
+
+def _make_decision(path: Path, bridge: str, word: str, by: str, when: str) -> Decision:
+    if word.strip().casefold() not in (ACCEPTED, REFUSED):
+        raise ConfigError(f"news.decisions {path}: decision {word!r} on {bridge}; allowed: {ACCEPTED}, {REFUSED}")
+    day = read_day(when.strip())
+    if not by.strip() or not day:
+        raise ConfigError(f"news.decisions {path}: the decision on {bridge} does not say who made it and on which day")
+    return Decision(word.strip().casefold() == ACCEPTED, by.strip(), day)
+
+
+Said = tuple[str, str, str, str]
+"""Id, decision, who, when."""
+
+
+def _read_csv(text: str) -> Iterator[Said]:
+    rows = csv.DictReader(io.StringIO(text))
+    missing = {"id", "decision", "decided_by", "decided_on"} - set(rows.fieldnames or ())
+    if missing:
+        raise KeyError(f"no column {', '.join(sorted(missing))}")
+    for row in rows:
+        if (row["decision"] or "").strip():
+            yield row["id"], row["decision"], row["decided_by"] or "", row["decided_on"] or ""
+
+
+def _read_json(text: str) -> Iterator[Said]:
+    for row in json.loads(text):
+        yield from _read_task(row) if "annotations" in row else _read_record(row)
+
+
+def _read_task(task: Mapping[str, Any]) -> Iterator[Said]:
+    """Yield the decisions of a task as Label Studio exports it."""
+    for annotation in task["annotations"]:
+        if annotation.get("was_cancelled"):
+            continue
+        found = [each["value"]["choices"][0] for each in annotation["result"] if each["from_name"] == "decision"]
+        by = annotation["completed_by"]
+        name = str(by.get("email") or by["id"]) if isinstance(by, dict) else f"Label Studio user {by}"
+        when = str(annotation.get("updated_at") or annotation["created_at"])
+        yield from ((task["data"]["id"], word, name, when) for word in found)
+
+
+def _read_record(record: Mapping[str, Any]) -> Iterator[Said]:
+    """Yield the decisions of a record as Argilla's ``records.to_json`` writes it."""
+    when = re.sub(r" ", "T", str(record.get("updated_at") or record.get("inserted_at") or ""))
+    for response in record["responses"].get("decision", ()):
+        if response.get("status", "submitted") == "submitted":
+            yield record["id"], response["value"], f"Argilla user {response['user_id']}", when

@@ -1,0 +1,108 @@
+"""Articles: the image-text pairs of a corpus of news that questions are made of (BridgeVQA, section 3.3)."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pipelines.config.settings import NewsConfig
+from pipelines.corpus.articles import PageOrigin
+from pipelines.corpus.store import Corpus
+from pipelines.errors import ConfigError
+from pipelines.ids import digest_value, make_record_id
+from schemas.base import Record, Rejection
+from schemas.datasets import Article
+from schemas.manifest import ModelEntry
+from schemas.reasons import ArticleReason
+
+
+@dataclass(frozen=True)
+class Articles:
+    """The stage: every article of the corpus is kept or refused, the earliest first.
+
+    Of copies of a text or a picture the earliest is kept, then that with the smaller address.
+    """
+
+    corpus: Corpus
+    settings: NewsConfig
+    min_side: int
+    """Shorter side of a picture in pixels."""
+    name: str = "articles"
+    version: int = 1
+    output: ClassVar[type[Record]] = Article
+
+    def fingerprint(self) -> str:
+        """Digest of the limits."""
+        settings = self.settings
+        return digest_value([settings.after, settings.per_source, settings.min_words, self.min_side])
+
+    def prompts(self) -> dict[str, str]:
+        """None: the stage uses no model."""
+        return {}
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """None: the stage uses no model."""
+        return ()
+
+    def count_candidates(self) -> int:
+        """Return the number of articles."""
+        return len(self.corpus.article_nodes())
+
+    def __call__(self) -> Iterator[Article | Rejection]:
+        """Yield each article, kept or refused.
+
+        Raises:
+            ConfigError: if the corpus is a wiki.
+        """
+        known: list[tuple[str, str, int, PageOrigin]] = []
+        for node in self.corpus.article_nodes():
+            origin = self.corpus.origin(node)
+            if origin is None:
+                raise ConfigError(f"corpus {self.corpus.folder} holds no articles of the news; set news.source")
+            known.append((origin.published, origin.url, node, origin))
+        seen: dict[str, str] = {}
+        kept: Counter[str] = Counter()
+        for _, _, node, origin in sorted(known, key=lambda each: each[:3]):
+            refused = self._judge(origin) or self._find_copy(origin, seen)
+            if refused is None and 0 < self.settings.per_source <= kept[origin.source]:
+                refused = "source-over-quota", f"{origin.source} has {self.settings.per_source} already"
+            page = self.corpus.page(node)
+            record_id = make_record_id("article", [page.page_id, page.revision])
+            if refused is not None:
+                yield Rejection(record_id=record_id, reason=refused[0], detail=refused[1])
+                continue
+            kept[origin.source] += 1
+            yield Article(
+                record_id=record_id, parent_id=f"page:{page.page_id}", page_id=page.page_id, title=page.title,
+                url=origin.url, source=origin.source, published=origin.published, caption=origin.caption,
+                image=origin.image,
+            )  # fmt: skip
+
+    def _judge(self, origin: PageOrigin) -> tuple[ArticleReason, str] | None:
+        """Return why an article makes no question by itself."""
+        if self.settings.after and not origin.published:
+            return "undated", origin.url
+        if self.settings.after and origin.published <= self.settings.after:
+            return "too-old", f"{origin.published}, wanted is after {self.settings.after}"
+        if origin.words < self.settings.min_words:
+            return "too-short", f"{origin.words} words, wanted are {self.settings.min_words}"
+        image = self.corpus.image(origin.image) if origin.image else None
+        if image is None:
+            return "no-picture", origin.url
+        if image.error:
+            return "picture-unusable", f"{image.file}: {image.error}"
+        if min(image.width, image.height) < self.min_side:
+            return "picture-too-small", f"{image.file}: {image.width}x{image.height}"
+        return None
+
+    def _find_copy(self, origin: PageOrigin, seen: dict[str, str]) -> tuple[ArticleReason, str] | None:
+        """Return the earlier article whose text or picture this one repeats; note a new one."""
+        image = self.corpus.image(origin.image)
+        picture = f"picture {image.phash or image.sha256}" if image is not None else ""
+        text = f"text {origin.text_digest}"
+        if text in seen:
+            return "duplicate-article", f"{origin.url} has the words of {seen[text]}"
+        if picture in seen:
+            return "duplicate-picture", f"{origin.url} has the picture of {seen[picture]}"
+        seen |= {text: origin.url, picture: origin.url}
+        return None

@@ -1,0 +1,81 @@
+"""Reviews: the second phase of the filter, where people decide what a model left open (BridgeVQA, section 3.3).
+
+The dataset is called ``groundings``: from here on a question about the news goes the way of every other. What nobody
+has decided yet is refused as ``undecided``; a run writes it out for people and reads back what they said.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, get_args
+
+from pipelines.graph.proofs import make_question_id
+from pipelines.ids import digest_value
+from schemas.base import Record, Rejection
+from schemas.datasets import Bridge, Grounding
+from schemas.manifest import ModelEntry
+from schemas.proofs import NO_PROOF
+from schemas.reasons import GroundingReason
+
+REASONS = frozenset(get_args(GroundingReason))
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a person said of a chain of reasoning."""
+
+    accepted: bool
+    decided_by: str
+    decided_on: str
+    """Day as ``2026-11-22``."""
+
+
+@dataclass(frozen=True)
+class Reviews:
+    """The stage: questions with a model's verdict in, those that it or a person found sound out."""
+
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
+    """By the id of the bridge; a person's word is above the model's."""
+    name: str = "groundings"
+    version: int = 1
+    input: ClassVar[type[Record]] = Bridge
+    output: ClassVar[type[Record]] = Grounding
+
+    def fingerprint(self) -> str:
+        """Digest of the decisions."""
+        return digest_value(["reviews", sorted((key, repr(value)) for key, value in self.decisions.items())])
+
+    def prompts(self) -> dict[str, str]:
+        """No prompt: nothing here asks a model."""
+        return {}
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """No model."""
+        return ()
+
+    async def __call__(self, record: Bridge) -> Sequence[Grounding] | Rejection:
+        """Decide one question."""
+        decision = self.decisions.get(record.record_id)
+        if decision is None and record.verdict != "yes":
+            return Rejection(record_id=record.record_id, reason="undecided", detail=record.remark)
+        if decision is not None and not decision.accepted:
+            detail = f"by {decision.decided_by} on {decision.decided_on}"
+            return Rejection(record_id=record.record_id, reason="refused-by-person", detail=detail)
+        trace = record.trace
+        if decision is not None:
+            by = {"decided_by": decision.decided_by, "decided_on": decision.decided_on}
+            trace = trace.model_copy(update=by)
+        return (
+            Grounding(
+                record_id=make_question_id(record.text, record.picture.sha256, record.answer, NO_PROOF),
+                parent_id=record.record_id,
+                split=record.split,
+                domain=trace.anchor_kind,
+                text=record.text,
+                fuzzy=record.text,
+                canonical=record.text,
+                picture=record.picture,
+                answer=record.answer,
+                proof=NO_PROOF,
+                trace=trace,
+            ),
+        )
