@@ -47,8 +47,8 @@ def measure_guessing(asked: Iterable[tuple[str, str]]) -> dict[str, Mapping[str,
     rows: dict[str, Mapping[str, str | int | float]] = {OVERALL: _describe(total, distinct, right)}
     for relation, answers in ordered:
         commonest, times = min(answers.items(), key=lambda pair: (-pair[1], pair[0]))
-        shown = {"commonest": commonest, "has it": times}
-        rows[relation] = {**_describe(answers.total(), len(answers), count_right(answers)), **shown}
+        told = _describe(answers.total(), len(answers), count_right(answers))
+        rows[relation] = told | {"commonest": commonest, "has it": times}
     return rows
 
 
