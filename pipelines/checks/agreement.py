@@ -8,7 +8,7 @@ corpus confirms speaks against the question, what it refutes against the attempt
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -17,6 +17,7 @@ from typing import Literal
 
 from pipelines.checks.uniqueness import Ends, list_fitting_ends
 from pipelines.checks.verdicts import PASSED, CheckResult
+from pipelines.corpus.dump import normalise_spaces
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.corpus.wikitext import plain_text
 from pipelines.graph.answers import LONGEST_ANSWER, compare_answers, covers_date, derive_answer, is_hedged, make_answer
@@ -31,7 +32,7 @@ from pipelines.graph.facts import (
     type_value,
 )
 from pipelines.graph.proofs import cite_sentence, make_query
-from pipelines.graph.prose import Sentence, list_edge_links, list_prose
+from pipelines.graph.prose import Sentence, list_prose
 from pipelines.graph.query import MENTIONS, Indexes, ShownField, find_article, locate_nodes, read_field
 from pipelines.graph.statements import Statement, fold_forms, read_sentence
 from pipelines.graph.titles import asks_name
@@ -108,12 +109,12 @@ def find_corroboration(ground: Indexes, node: int, relation: str, answer: Answer
     others = ground.shares.values(relation) if answer.type in ("name", "string") else frozenset[str]()
     repeated = _is_repeated(ground.corpus, node, relation, answer)
     article = find_article(ground.corpus, node, relation, answer)
+    links = _list_links(ground.corpus, node, article)
     agreeing: tuple[int, Sentence, Statement] | None = None
     disputing: tuple[Sentence, Statement] | None = None
     doubtful: tuple[Sentence, Statement] | None = None
     for sentence in list_prose(ground.corpus, node)[:MAX_SENTENCES]:
-        named = _add_links(ground.corpus, node, sentence, answer, article)
-        for reading in read_sentence(sentence, named, cues, others):
+        for reading in read_sentence(sentence, _add_links(sentence, answer, links), cues, others):
             rank = _rank_agreement(reading, sentence, answer, repeated or (article >= 0 and not sentence.lead))
             if rank and (agreeing is None or rank > agreeing[0]):
                 agreeing = rank, sentence, reading
@@ -126,10 +127,19 @@ def find_corroboration(ground: Indexes, node: int, relation: str, answer: Answer
     return _conclude(ground.corpus, node, agreeing, disputing, doubtful)
 
 
-def _add_links(corpus: Corpus, node: int, sentence: Sentence, answer: Answer, article: int) -> Answer:
+def _list_links(corpus: Corpus, node: int, article: int) -> list[tuple[int, str]]:
+    """Return where a page links to an article, by any of its names, and what the links show; nothing for -1."""
+    titles = set(corpus.aliases(article)) if article >= 0 else ()
+    return [
+        (link.start, plain_text(corpus.text(node)[link.start : link.end]))
+        for link in (corpus.links(node) if titles else ())
+        if normalise_spaces(link.target.partition("#")[0]) in titles
+    ]
+
+
+def _add_links(sentence: Sentence, answer: Answer, links: Iterable[tuple[int, str]]) -> Answer:
     """Return an answer with the words by which a sentence links to its article among its forms."""
-    shown = [plain_text(corpus.text(node)[link.start : link.end]) for target, link in list_edge_links(corpus, node)
-             if target == article and sentence.start <= link.start < sentence.end]  # fmt: skip
+    shown = [text for place, text in links if sentence.start <= place < sentence.end]
     return answer.model_copy(update={"aliases": (*answer.aliases, *shown)}) if shown else answer
 
 

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from pipelines.errors import ConfigError
+from pipelines.graph.facts import stem_key
 from pipelines.graph.titles import asks_name
 from pipelines.graph.values import parse_spelled
 from pipelines.ids import digest_value
@@ -57,7 +58,7 @@ class Worded(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A question's skeleton, and the datasets whose share of it is limited."""
+    """A question's skeleton, or what else it shares, and the datasets whose share of it is limited."""
 
     skeleton: str
     datasets: tuple[str, ...]
@@ -306,6 +307,8 @@ class Signature:
     answer_node: str
     """Page id; empty without a path."""
     answer_key: str
+    asked: str
+    """Relation asked for, its key without numbers; empty for a question without a proof."""
     hops: tuple[str, ...]
     """Subject, relation and object of each hop."""
     edges: str
@@ -398,6 +401,7 @@ def make_signature(row: Record) -> Signature:
         anchor=name_anchor(row),
         answer_node=name_answer_node(row),
         answer_key=row.answer.key,
+        asked=stem_key(row.proof.answer_relation),
         hops=hops,
         edges=digest_value(edges) if edges else "",
         fact=("", "") if asks_name(row.proof) else (_name_told(row), row.answer.surface),
@@ -485,6 +489,32 @@ def refuse_skeletons(signatures: Sequence[Signature], solved: Collection[str], s
         if dataset:
             detail = f"skeleton {signature.skeleton[:SHOWN_DIGITS]} has its {share:.1%} of {dataset} already"
             _refuse(refused, signature, "skeleton-over-used", detail)
+    return refused
+
+
+def refuse_guessed(signatures: Sequence[Signature], solved: Collection[str], share: float) -> dict[str, Rejection]:
+    """Refuse questions whose answer has its share of those that ask for the same relation in a dataset (research: S7).
+
+    So guessing the commonest answer of what is asked for is right in no more than that share. A relation of fewer than
+    ``1 / share`` questions keeps each answer once.
+
+    Args:
+        signatures: of the rows kept so far; earlier ones come first.
+        solved: ids of questions with a trajectory: those of the sft dataset.
+        share: largest share of one answer; 1.0 is no limit.
+    """
+    if share >= 1.0:
+        return {}
+    asking = [signature for signature in signatures if signature.asked]
+    wordings = [
+        Wording(each.answer_key, tuple(f"{name}: {each.asked}" for name in _list_datasets(each, solved)))
+        for each in asking
+    ]
+    refused: dict[str, Rejection] = {}
+    for signature, where in zip(asking, find_over_used(wordings, share), strict=True):
+        if where:
+            detail = f"answer {signature.answer_key} has its {share:.1%} of {where} already"
+            _refuse(refused, signature, "answer-over-used", detail)
     return refused
 
 

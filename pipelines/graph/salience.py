@@ -41,8 +41,6 @@ SEEN = 20
 """Pages with a key that is not known from which it counts in full."""
 LEAST_ASKED = 0.1
 """Attributes that rate lower are not asked for."""
-KINDS = {"date": 0.8, "number": 0.6}
-"""Factors of the ratings of answers that are no names."""
 SHARPNESS = 3
 """Power of a rating by which attributes are drawn."""
 OPENING = 8
@@ -145,10 +143,10 @@ def rate_attribute(ground: Indexes, type: str, key: str) -> float:
 
 
 def weigh_attribute(ground: Indexes, attribute: Attribute) -> float:
-    """Return the weight by which an attribute is drawn to be asked for, names first; 0 for what nobody asks for."""
+    """Return the weight by which an attribute is drawn to be asked for; 0 for what nobody asks for."""
     fact = attribute.fact
     rate = rate_attribute(ground, ground.corpus.page(fact.node).type, fact.key)
-    return (rate * KINDS.get(attribute.answer.type, 1.0)) ** SHARPNESS if rate >= LEAST_ASKED else 0.0
+    return rate**SHARPNESS if rate >= LEAST_ASKED else 0.0
 
 
 def is_telling(corpus: Corpus, node: int, link: WikiLink, sentence: str) -> bool:

@@ -21,6 +21,7 @@ from pipelines.checks.sets import (
 )
 from pipelines.errors import GateNotMet
 from pipelines.release.facts import CellFacts, QuestionFacts, ReleaseFacts, SplitFacts, TrajectoryFacts
+from pipelines.release.guessing import count_right, measure_guessing
 from pipelines.release.manifest import ReleaseContext
 from schemas.proofs import Resolution, Role, Trace
 
@@ -96,19 +97,9 @@ def measure_prior(answers: Iterable[tuple[Hashable, str]]) -> float:
     groups: defaultdict[Hashable, Counter[str]] = defaultdict(Counter)
     for group, answer in answers:
         groups[group][answer] += 1
-    right = sum(map(_guess_most_frequent, groups.values()), 0.0)
+    right = sum(map(count_right, groups.values()), 0.0)
     total = sum(counts.total() for counts in groups.values())
     return round(right / total, DIGITS) if total else 0.0
-
-
-def _guess_most_frequent(counts: Counter[str]) -> float:
-    """Return how many of a group's answers are expected to be guessed right."""
-    ranked = sorted(counts.values(), reverse=True)
-    first, second = ranked[0], ranked[1] if len(ranked) > 1 else 0
-    if first - 1 > second:
-        return float(first)
-    tied = ranked.count(second) + 1 if second and first - 1 == second else 0
-    return first / tied if tied else 0.0
 
 
 ENOUGH = 20
@@ -376,6 +367,7 @@ def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], contex
         "domains": count_values(question.domain for question in own),
         "anchor types": count_values(_name_anchor_type(question) for question in own),
         "answers": measure_answers(own),
+        "guessing": measure_guessing((each.proof.asked, each.signature.answer_key) for each in own),
         "proof counts": measure_counts(own),
         "proof": measure_proofs(own),
         "necessity": measure_necessity(own),

@@ -11,6 +11,7 @@ from pipelines.checks.examination import PathDemands
 from pipelines.config.settings import PathsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.graph.balance import Balance
+from pipelines.graph.caps import Tally
 from pipelines.graph.facts import Attribute
 from pipelines.graph.proofs import cite_answer, cite_fact, cite_sentence, make_node
 from pipelines.graph.prose import Clause, make_clause, mask_names
@@ -22,6 +23,21 @@ from schemas.base import Record, Rejection
 from schemas.datasets import Path, Seed
 from schemas.manifest import ModelEntry
 from schemas.proofs import Hop, Role
+
+
+@dataclass(slots=True)
+class _Shard:
+    """The records of a shard that is drawn by chance, and what is made of them so far, in their order."""
+
+    records: Sequence[Seed]
+    balance: Balance
+    tally: Tally
+    made: dict[str, "Sequence[Path] | Rejection"] = field(default_factory=dict)
+    """By record id, the first of the records."""
+
+
+def _weigh_alike(_: Attribute) -> float:
+    return 1.0
 
 
 @dataclass(frozen=True)
@@ -40,8 +56,8 @@ class Paths:
     version: int = 6
     drawn: dict[Order, Drawn] = field(default_factory=dict, init=False, repr=False, compare=False)
     """First walks of the records of a shard, drawn in one batch."""
-    balances: list[Balance] = field(default_factory=list, init=False, repr=False, compare=False)
-    """Of the shard that was prepared; empty before."""
+    shards: dict[str, _Shard] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By record id, the shard that a record was prepared with."""
     judged: dict[tuple[int, str, str], str] = field(default_factory=dict, init=False, repr=False, compare=False)
     """By node, key and answer of an attribute, the code that refuses it; empty for none."""
     input: ClassVar[type[Record]] = Seed
@@ -79,14 +95,30 @@ class Paths:
         drawn = self.graph.draw_walks(orders, self.seed)
         self.drawn.update(zip(orders, drawn, strict=True))
         walks = (walk for each in drawn if (walk := self.graph.read_walk(each)) is not None)
-        ends = ((walk.moves[-1].target, walk) for walk in walks)
-        self.balances[:] = [Balance.of(self.settings.answer_types, ends, self.settings.max_answer_share)]
+        ends = {walk.moves[-1].target: walk.attributes for walk in walks}
+        shard = _Shard(records, Balance.of(self.settings.answer_types, ends), self._start_tally())
+        self.shards.update((record.record_id, shard) for record in records)
+
+    def _start_tally(self) -> Tally:
+        guess = self.demands.limits.answer_share if self.demands else 1.0
+        return Tally(self.settings.max_answer_share, self.settings.max_relation_share, guess)
 
     async def __call__(self, record: Seed) -> Sequence[Path] | Rejection:
         """Return distinct paths of a seed, or the rejection if there is none."""
         node = self.graph.corpus.find(record.title)
         if self.guide and node is not None:
             return await self._walk_guided(self.guide, record, node)
+        alone = _Shard((record,), Balance(self.settings.answer_types), self._start_tally())
+        shard = self.shards.pop(record.record_id, alone)
+        # What earlier records of a shard ask for decides what this one may: they go first, whoever is called first.
+        while record.record_id not in shard.made:
+            earlier = shard.records[len(shard.made)]
+            shard.made[earlier.record_id] = self._walk(earlier, shard)
+        return shard.made[record.record_id]
+
+    def _walk(self, record: Seed, shard: _Shard) -> Sequence[Path] | Rejection:
+        """Return distinct paths of a seed drawn by chance, or the rejection if there is none."""
+        node = self.graph.corpus.find(record.title)
         if node is None or not self.graph.lengths_from(node, record.split):
             return Rejection(record_id=record.record_id, reason="no-answer-in-reach", detail=record.title)
         paths: dict[str, Path] = {}
@@ -97,12 +129,11 @@ class Paths:
                 if walk is None:
                     refused.update(drawn.refused)
                     continue
-                if not self._balance.passes(walk.moves[-1].target, drawn.order.identity):
-                    refused["end-asked-often"] += 1
-                    continue
-                path = self._choose_path(record, drawn.order, walk, attempt, refused)
+                asked = self._list_asked(walk, drawn.order, shard, refused)
+                path = self._choose_path(record, drawn.order, replace(walk, attributes=asked), attempt, refused)
                 if path is not None and path.record_id not in paths:
                     paths[path.record_id] = path
+                    shard.tally.add(next(each for each in asked if each.fact.key == path.answer_relation))
                     break
         if not paths:
             return Rejection(record_id=record.record_id, reason="no-walk", detail=self._explain(refused))
@@ -153,7 +184,7 @@ class Paths:
 
     def _choose_path(self, record: Seed, order: Order, walk: Walk, attempt: int, refused: Counter[str]) -> Path | None:
         """Return the path to the first attribute at a walk's end that passes the demands; count the codes of others."""
-        for attribute in self._order(walk, order):
+        for attribute in walk.attributes:
             fault = self._judge_answer(attribute)
             if fault:
                 refused[fault] += 1
@@ -168,18 +199,13 @@ class Paths:
             refused[found.code] += 1
         return None
 
-    def _order(self, walk: Walk, order: Order) -> Sequence[Attribute]:
-        """Return the attributes at a walk's end in the order of trying."""
-        if self.guide:
-            return walk.attributes
-        if self.settings.salience:
-            return self._balance.order(walk.attributes, order.identity, partial(weigh_attribute, self.ground))
-        return self._balance.order(walk.attributes, order.identity)
-
-    @property
-    def _balance(self) -> Balance:
-        """The balance of the shard; a seed alone has none of ends and relations."""
-        return self.balances[0] if self.balances else Balance(self.settings.answer_types)
+    def _list_asked(self, walk: Walk, order: Order, shard: _Shard, refused: Counter[str]) -> tuple[Attribute, ...]:
+        """Return what may be asked at a walk's end in the order of trying, without what is asked often already."""
+        weigh = partial(weigh_attribute, self.ground) if self.settings.salience else _weigh_alike
+        asked = shard.balance.order(walk.attributes, order.identity, weigh)
+        often = [attribute for attribute in asked if shard.tally.find_over(attribute)]
+        refused["asked-often"] += len(often)
+        return tuple(attribute for attribute in asked if attribute not in often)
 
     def _judge_answer(self, attribute: Attribute) -> str:
         """Return the code that refuses an attribute, empty for none; walks often end at the same articles."""

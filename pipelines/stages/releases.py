@@ -15,6 +15,7 @@ from pipelines.checks.sets import (
     refuse_anchors,
     refuse_answers,
     refuse_duplicates,
+    refuse_guessed,
     refuse_like_pictures,
     refuse_shared,
     refuse_skeletons,
@@ -30,7 +31,7 @@ from schemas.manifest import ModelEntry
 
 SPLIT_OF_VQA: dict[Split, str] = {"sft": "train", "rl": "train", "eval": "test"}
 PASSES = 16
-"""Most passes in which the two share limits are applied in turn."""
+"""Most passes in which the share limits are applied in turn."""
 Limit = Callable[[Sequence[Signature]], dict[str, Rejection]]
 """Returns its rejections among the questions kept so far."""
 
@@ -54,7 +55,7 @@ class Releases:
     def fingerprint(self) -> str:
         """Digest of the split table and the limits."""
         settings = self.settings
-        limits = [settings.max_per_answer, settings.max_per_anchor]
+        limits = [settings.max_per_answer, settings.max_per_anchor, settings.max_answer_share]
         return digest_value([SPLIT_OF_VQA, [*limits, settings.max_skeleton_share, list(settings.search_free)]])
 
     def prompts(self) -> dict[str, str]:
@@ -104,6 +105,7 @@ class Releases:
             count = len(refused)
             limits.append(partial(self._refuse_mix, number=number))
             limits.append(partial(refuse_skeletons, solved=solved, share=self.settings.max_skeleton_share))
+            limits.append(partial(refuse_guessed, solved=solved, share=self.settings.max_answer_share))
             for refuse in limits:
                 refused |= refuse(kept)
                 kept = [signature for signature in kept if signature.record_id not in refused]

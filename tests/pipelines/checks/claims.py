@@ -7,7 +7,7 @@ from pipelines.checks.descriptors import list_constraints
 from pipelines.checks.examination import Claim
 from pipelines.checks.uniqueness import count_fit, find_near_misses, find_redundant
 from pipelines.graph.answers import derive_answer
-from pipelines.graph.facts import read_attributes
+from pipelines.graph.facts import read_askable
 from pipelines.graph.proofs import cite_fact, cite_sentence, flatten_names, list_names, make_node, make_query
 from pipelines.graph.prose import make_clause
 from pipelines.graph.query import count_anchor_answers
@@ -40,7 +40,7 @@ def prove(ground, titles, relations, attribute, descriptors, asking, limits=LIMI
         make_hop(corpus, index, ends, relation, names)
         for index, (ends, relation) in enumerate(zip(pairwise(numbers), relations, strict=True), 1)
     )
-    found = next(part for part in read_attributes(corpus, numbers[-1]) if part.fact.key == attribute)
+    found = next(part for part in read_askable(corpus, numbers[-1]) if part.fact.key == attribute)
     answer = derive_answer(found.answer, derivation)
     said = [
         constraint

@@ -5,7 +5,7 @@ import networkx as nx
 import pytest
 
 from pipelines.graph.answers import derive_answer
-from pipelines.graph.facts import Match, read_attributes, read_relations
+from pipelines.graph.facts import Match, read_askable, read_relations
 from pipelines.graph.proofs import make_query
 from pipelines.graph.query import (
     Indexes,
@@ -93,7 +93,7 @@ def test_answers_and_counts_of_the_demo_agree_with_brute_force(demo, demo_corpus
     for node in demo_corpus.article_nodes():
         by_type[demo_corpus.page(node).type].append(node)
         ahead[node].update({fact.key: fact.target for fact in read_relations(demo_corpus, node)})
-        values[node].update({a.fact.key: a.answer for a in read_attributes(demo_corpus, node)})
+        values[node].update({a.fact.key: a.answer for a in read_askable(demo_corpus, node)})
     rows = [row for row in demo.rows("rewrites", Rewrite) if all(hop.relation != "mentions" for hop in row.proof.hops)]
     assert len(rows) > 30
     for row in rows:

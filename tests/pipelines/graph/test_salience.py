@@ -1,6 +1,9 @@
+from functools import partial
+
 import pytest
 
 from pipelines.corpus.store import Corpus
+from pipelines.graph.balance import Balance
 from pipelines.graph.facts import read_attributes
 from pipelines.graph.prose import blank_sentence
 from pipelines.graph.query import Indexes
@@ -8,9 +11,9 @@ from pipelines.graph.salience import (
     find_generic,
     is_generic,
     is_telling,
-    order_attributes,
     rate_attribute,
     rate_hop,
+    weigh_attribute,
 )
 from tests.toy import box, build_toy_corpus
 
@@ -118,6 +121,7 @@ def test_names_are_asked_for_before_numbers_and_what_nobody_asks_for_never(tmp_p
     corpus = build_toy_corpus(tmp_path, {"Kelm Bridge": box("bridge", "'''Kelm Bridge''' is a bridge.", *fields)}, {})
     ground = Indexes(corpus)
     attributes = read_attributes(corpus, find(corpus, "Kelm Bridge"))
-    orders = [[a.fact.key for a in order_attributes(ground, attributes, number)] for number in range(300)]
+    balance, weigh = Balance({"name": 0.6, "number": 0.2}), partial(weigh_attribute, ground)
+    orders = [[a.fact.key for a in balance.order(attributes, number, weigh)] for number in range(300)]
     assert {tuple(sorted(order)) for order in orders} == {("architect", "length")}
     assert 240 < sum(order[0] == "architect" for order in orders) < 300

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipelines.config.settings import PathsConfig, SplitRule, SplitsConfig
 from pipelines.corpus.kinds import list_hubs, list_kinds
-from pipelines.graph.facts import read_attributes, read_relations
+from pipelines.graph.facts import read_askable, read_relations
 from pipelines.graph.salience import is_asked, is_generic
 from pipelines.graph.walks import (
     ASKED,
@@ -80,8 +80,9 @@ def test_the_look_ahead_agrees_with_brute_force(graph):
         if left:
             return any(allowed(f.target) and ends(f.target, split, left - 1) for f in read_relations(corpus, node))
         own = rules.splits.place("entity", corpus.page(node).title) == split
-        attributes = read_attributes(corpus, node, rules.max_answer_tokens)
-        return allowed(node) and own and any(rules.splits.place("answer", a.answer.key) == split for a in attributes)
+        asked = read_askable(corpus, node, rules.max_answer_tokens)
+        keys = [a.answer.key for a in asked if a.fact.target < 0 or allowed(a.fact.target)]
+        return allowed(node) and own and any(rules.splits.place("answer", key) == split for key in keys)
 
     for split in SPLITS:
         for left in range(5):
@@ -355,8 +356,9 @@ def test_answers_are_placed_as_the_attributes_of_each_page_say(demo_corpus, max_
     wanted = []
     for node in demo_corpus.article_nodes():
         own = splits.place("entity", demo_corpus.page(node).title)
-        attributes = read_attributes(demo_corpus, node, max_tokens)
-        ends = any(splits.place("answer", attribute.answer.key) == own for attribute in attributes)
+        asked = read_askable(demo_corpus, node, max_tokens)
+        keys = [a.answer.key for a in asked if a.fact.target < 0 or not flags[a.fact.target]]
+        ends = any(splits.place("answer", key) == own for key in keys)
         wanted.append((ends and not flags[node]) << SPLITS.index(own))
     assert place_answers(demo_corpus, splits, max_tokens, flags).tolist() == wanted
     assert set(wanted) == {0, 1, 2, 4}

@@ -1,0 +1,187 @@
+"""Answers that are articles: their names, what confirms and denies them, where they leak, and how they verify."""
+
+from dataclasses import replace
+
+import pytest
+
+from pipelines.checks.agreement import find_corroboration
+from pipelines.checks.answers import check_not_bridge
+from pipelines.checks.examination import check_picture_names, list_answer_checks
+from pipelines.checks.leakage import check_answer
+from pipelines.checks.proofs import find_problems
+from pipelines.checks.propositions import list_claims
+from pipelines.checks.shortcuts import check_earlier_pages
+from pipelines.checks.uniqueness import check_single_answer
+from pipelines.checks.verdicts import run_checks
+from pipelines.corpus.dump import strip_qualifier
+from pipelines.graph.answers import compare_answers
+from pipelines.graph.facts import AnswerShares, name_answer, read_askable, read_attributes
+from pipelines.graph.proofs import view_proof
+from pipelines.graph.query import Indexes, find_article
+from pipelines.names import fold_name
+from schemas.proofs import Thresholds
+from tests.pipelines.checks.claims import prove
+from tests.toy import box, build_toy_corpus
+
+TOWER = "'''Kelm Tower''' is a tower. It was designed by [[Mira Tolland|a pupil of the old school]]."
+LIMITS = Thresholds(alone_first=1, alone=1, answers=0, volatile=False)
+PAGES = {
+    "Grand Race": box("event", "'''Grand Race''' is a race.", "venue = [[Kelm Tower]]", "date = 1931"),
+    "Kelm Tower": box("building", TOWER, "architect = [[M. Tolland]]", "mayor = [[Jon Vask]]", "height = 90 m"),
+    "Orsa Tower": box(
+        "building", "'''Orsa Tower''' is a tower. It was designed by [[Jon Vask]].", "architect = [[Mira Tolland]]"
+    ),
+    "Pell Tower": box(
+        "building",
+        "'''Pell Tower''' is a tower. It was designed by [[Jon Vask]] and its architect [[Mira Tolland]] built it.",
+        "architect = [[Jon Vask]]",
+        "owner = Otto Lind",
+    ),
+    "Dunn Tower": box("building", "'''Dunn Tower''' is a tower.", "architect = {{ubl|[[Jon Vask]]|[[Mira Tolland]]}}"),
+    "Sund Tower": box("building", "'''Sund Tower''' is a tower near [[Kelm Tower]].", "architect = [[Towers]]"),
+    "Mira Tolland (architect)": box("architect", "'''Mira Tolland''' was an architect.", "birth_date = 2 April 1880"),
+    "Jon Vask": box("architect", "'''Jon Vask''' was an architect.", "birth_date = 1 May 1881"),
+    "Towers": "'''Towers''' may be: {{disambiguation}}",
+}
+REDIRECTS = {
+    "Mira Tolland": "Mira Tolland (architect)", "M. Tolland": "Mira Tolland (architect)",
+    "MT": "Mira Tolland (architect)", "The Lady of Kelm": "Mira Tolland (architect)",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory):
+    return Indexes(build_toy_corpus(tmp_path_factory.mktemp("names"), PAGES, REDIRECTS))
+
+
+def ask(ground, title, key):
+    """Return the node of a page and what it answers."""
+    node = ground.corpus.find(title)
+    return node, next(each for each in read_askable(ground.corpus, node) if each.fact.key == key)
+
+
+def prove_architect(ground):
+    path = ("Grand Race", "Kelm Tower")
+    return prove(
+        ground, path, ("venue",), "architect", ("",), "Who designed the venue of the race in the image", LIMITS
+    )
+
+
+def test_a_linked_value_is_a_name_with_all_names_of_the_article_it_leads_to(ground):
+    _, asked = ask(ground, "Kelm Tower", "architect")
+    answer = asked.answer
+    assert (answer.type, answer.surface, answer.key) == ("name", "Mira Tolland", "text:mira tolland")
+    assert set(answer.aliases) == {"M. Tolland", "MT", "The Lady of Kelm"}
+    assert ask(ground, "Orsa Tower", "architect")[1].answer == answer
+
+
+def test_a_name_without_a_link_is_an_answer_as_it_stands(ground):
+    node, asked = ask(ground, "Pell Tower", "owner")
+    assert (asked.answer.type, asked.answer.surface, asked.fact.target) == ("name", "Otto Lind", -1)
+    assert find_article(ground.corpus, node, "owner", asked.answer) == -1
+
+
+def test_every_name_of_every_linked_answer_of_the_demo_is_right_and_its_key_is_folded(demo_corpus):
+    seen = set()
+    for node in demo_corpus.article_nodes():
+        for asked in read_askable(demo_corpus, node):
+            if asked.fact.target >= 0 and asked.fact.target not in seen:
+                seen.add(asked.fact.target)
+                assert asked.answer.key == f"text:{fold_name(asked.answer.surface)}"
+                assert "(" not in asked.answer.surface
+                for alias in demo_corpus.aliases(asked.fact.target):
+                    assert compare_answers(strip_qualifier(alias), asked.answer) == "correct"
+        literal = {each.fact.key for each in read_attributes(demo_corpus, node)}
+        linked = {each.fact.key for each in read_askable(demo_corpus, node) if each.fact.target >= 0}
+        assert literal.isdisjoint(linked)
+    assert len(seen) > 50
+
+
+def test_a_list_of_things_and_several_values_answer_nothing(ground):
+    for title in ("Dunn Tower", "Sund Tower"):
+        keys = {each.fact.key for each in read_askable(ground.corpus, ground.corpus.find(title))}
+        assert "architect" not in keys
+
+
+@pytest.mark.parametrize(
+    ("title", "key", "outcome"),
+    [("Kelm Tower", "architect", "agrees"), ("Orsa Tower", "architect", "disputes"), ("Kelm Tower", "mayor", "silent")],
+)
+def test_a_link_to_the_article_confirms_a_name_whatever_it_says(ground, title, key, outcome):
+    node, asked = ask(ground, title, key)
+    assert find_corroboration(ground, node, key, asked.answer).outcome == outcome
+
+
+def test_a_second_value_in_prose_refuses_a_name(ground):
+    found = {title: check_single_answer(ground, *refer(ground, title)) for title in ("Kelm Tower", "Pell Tower")}
+    assert [result.outcome for result in found.values()] == ["PASS", "UNKNOWN"]
+    assert found["Pell Tower"].code == "multi-valued"
+
+
+def refer(ground, title):
+    node, asked = ask(ground, title, "architect")
+    return node, "architect", asked.answer
+
+
+def test_who_holds_an_office_today_is_not_asked(ground):
+    node, asked = ask(ground, "Kelm Tower", "mayor")
+    refused = run_checks(list_answer_checks(ground, node, "mayor", asked.answer, LIMITS, 6), audit=True)
+    assert "volatile" in {result.code for result in refused}
+
+
+@pytest.mark.parametrize("name", ["Mira Tolland", "M. Tolland", "The Lady of Kelm", "MT", "Tolland"])
+def test_any_name_of_the_answer_leaks_in_text_and_in_what_is_published_with_the_picture(ground, name):
+    _, asked = ask(ground, "Kelm Tower", "architect")
+    assert check_answer(f"Who drew the plans of {name}?", asked.answer).code == "answer-leak"
+    told = check_picture_names([f"{name} at work.jpg"], [["Grand Race"], ["Kelm Tower"]], asked.answer)
+    assert told.code == "file-leak"
+
+
+def test_an_answer_is_no_entity_of_its_path_and_no_earlier_page_leads_to_it(ground):
+    corpus = ground.corpus
+    node, asked = ask(ground, "Kelm Tower", "architect")
+    race, architect = corpus.find("Grand Race"), asked.fact.target
+    assert check_not_bridge(asked.answer, ["Grand Race", "Mira Tolland (architect)"]).code == "answer-is-bridge"
+    assert check_earlier_pages(corpus, (race, node), asked.answer, architect).passed
+    for earlier in (architect, corpus.find("Orsa Tower")):
+        refused = check_earlier_pages(corpus, (earlier, node), asked.answer, architect)
+        assert refused.code == "answer-on-earlier-page"
+
+
+def test_shares_of_names_count_articles_and_not_what_links_say(ground):
+    shares = AnswerShares(ground.corpus, ground.facts)
+    assert shares.share("architect", "text:mira tolland") == (0.6, 5)
+    assert shares.share("architect", "text:m tolland")[0] == 0.0
+
+
+def test_a_writer_is_told_what_the_answer_is_and_a_reader_of_pages_looks_for_an_entity(ground):
+    claim = prove_architect(ground)
+    assert view_proof(ground.corpus, claim.proof, claim.answer).answer_type == "architect"
+    asked = list_claims(ground.corpus, claim.proof.model_copy(update={"thresholds": required()}), claim.answer)[0]
+    assert (asked.kind, asked.article) == ("entity", ground.corpus.find("Mira Tolland"))
+
+
+def required():
+    return LIMITS.model_copy(update={"agreement": "required"})
+
+
+def test_a_linked_answer_is_derived_again_through_its_redirect(ground):
+    claim = prove_architect(ground)
+    assert claim.proof.answer_evidence.text == "[[M. Tolland]]"
+    assert find_problems(ground, claim) == []
+
+
+@pytest.mark.parametrize("title", ["Jon Vask", "Mira Tolland"])
+def test_another_answer_and_another_alias_are_named_by_verification(ground, title):
+    claim = prove_architect(ground)
+    forged = name_answer(ground.corpus, ground.corpus.find(title))
+    forged = forged if title == "Jon Vask" else forged.model_copy(update={"aliases": (*forged.aliases, "Otto Lind")})
+    (problem, *_) = find_problems(ground, replace(claim, answer=forged))
+    assert problem.startswith("answer: the evidence gives Mira Tolland")
+
+
+def test_evidence_of_a_linked_answer_without_its_link_is_named(ground):
+    claim = prove_architect(ground)
+    evidence = claim.proof.answer_evidence.model_copy(update={"link_start": -1})
+    proof = claim.proof.model_copy(update={"answer_evidence": evidence})
+    assert any(problem.startswith("answer: ") for problem in find_problems(ground, replace(claim, proof=proof)))
