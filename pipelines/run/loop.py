@@ -23,6 +23,7 @@ from pipelines.run.corpora import ensure_corpus, find_dump
 from pipelines.run.executors import Executor, LocalExecutor
 from pipelines.run.heartbeat import open_progress
 from pipelines.run.judges import check_judges
+from pipelines.run.languages import check_language, find_lacks
 from pipelines.run.mending import check_pictures, mend_stages, run_mending
 from pipelines.run.models import check_renewable
 from pipelines.run.progress import Reporter, timing
@@ -205,7 +206,9 @@ def _run_claimed(
 ) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool, str]]:
     config, reporter, last = request.config, warner.reporter, request.last
     # A world that is generated here is no part of the corpus's time.
-    warner.warn_of_start(config, find_dump(config.corpus, workspace, reporter, warner.tell_damage), last)
+    dump = find_dump(config.corpus, workspace, reporter, warner.tell_damage)
+    check_language(config, dump, last)
+    warner.warn_of_start(config, dump, last)
     with timing() as spent:
         corpus, built = ensure_corpus(config.corpus, workspace, reporter, config.runtime.workers, warner.tell_damage)
     reports = [report_corpus(corpus, built, spent[0])]
@@ -219,6 +222,8 @@ def _run_claimed(
         reporter.watch(assembly.seeing.describe_fetching)
         lost = mend_stages(workspace, planned, corpus, warner.tell_damage)
         chosen = select_stages(planned, request.until, request.only) if planned else []
+        if planned and planned[0].folder.read_manifest() is None:
+            warner.warn_of_lacks(find_lacks(corpus, assembly.seed_gate, config, last))
 
         def end(report: StageReport) -> None:
             reports.append(report)

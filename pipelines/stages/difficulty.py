@@ -83,6 +83,8 @@ class MeasuredDifficulty:
     picture_judge: RoleClient | None = None
     rater: EaseRater | None = None
     """Rates how easily each picture is looked up; None where groundings did."""
+    covered: bool = True
+    """Whether the checks of words know the language of the questions; the corpus decides it."""
     name: str = "difficulty"
     version: int = 6
     input: ClassVar[type[Record]] = Grounding
@@ -136,7 +138,7 @@ class MeasuredDifficulty:
         alternatives = self._hold_against_corpus(course)
         if isinstance(alternatives, Rejection):
             return alternatives
-        standing = find_standing(course)
+        standing = find_standing(course, self.covered)
         if standing == "unproved" and self.plan.refuses_unproved:
             return _reject(record, "unproved", "no attempt was right and there is no proof")
         return (
@@ -264,15 +266,17 @@ async def _attempt_at_once(solver: Solver, record: Grounding, exhibits: Sequence
     return [outcome for outcome in ended if isinstance(outcome, Attempt)]
 
 
-def find_standing(course: QuestionCourse) -> Standing:
+def find_standing(course: QuestionCourse, covered: bool = True) -> Standing:
     """Return why a question counts as solvable. A question without a corpus has no proof.
+
+    Nor has one in a language that the checks of words do not know: that it asks what its proof says is not known.
 
     A right answer to a swapped picture was guessed and shows nothing.
     """
     shown = [series for series in course.measured if not series.step.condition.startswith("swapped")]
     if any(series.tally.correct for series in shown):
         return "solved"
-    return "proved" if course.record.proof.corpus and course.record.proof.nodes else "unproved"
+    return "proved" if covered and course.record.proof.corpus and course.record.proof.nodes else "unproved"
 
 
 def _shows_truth(record: Grounding, exhibit: Exhibit) -> bool:
