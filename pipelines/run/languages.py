@@ -5,12 +5,11 @@ relations and common words. Of another language each of them could only be UNKNO
 go on with ``corpus.unchecked_words``: then no question is proved, and difficulty keeps those that a solver answers.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.config.loading import is_asked, reaches
@@ -18,7 +17,6 @@ from pipelines.config.settings import RunConfig, SeedsConfig
 from pipelines.corpus.dump import list_parts, read_site
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
-from pipelines.graph.seeds import JUDGED, judge_pages
 from pipelines.run.judges import list_roles_in_use
 
 COVERED = frozenset({"en"})
@@ -105,21 +103,31 @@ def find_lacks(corpus: Corpus, gate: SeedsConfig, config: RunConfig, last: str =
     """Yield what a corpus lacks for seeds and paths: what leaves them without a row, and what few articles have.
 
     Args:
-        corpus: every article is judged, by the very gate of seeds but for the pictures.
+        corpus: every article of it is looked at.
         gate: the settings of seeds that count for this corpus.
         config: of the run.
         last: the stage that the run goes to; empty for all.
     """
     articles = len(corpus.article_nodes())
-    if reaches(last, "seeds") and config.seeds.source == "corpus" and articles:
-        refused: Counter[str] = Counter()
-        with pq.ParquetFile(corpus.table("pages")) as source:
-            for batch in source.iter_batches(columns=list(JUDGED)):
-                refused.update(reason for reason, _ in judge_pages(gate, pa.Table.from_batches([batch])) if reason)
-        for reason, count in refused.items():
-            if reason in ADVICE and count >= (1 - FEW) * articles:
-                yield Lack("seeds", reason, count, articles, refused.total() == articles, ADVICE[reason])
+    if reaches(last, "seeds") and config.seeds.source == "corpus":
+        for reason, count in count_lacking(corpus, gate).items():
+            if count and count >= (1 - FEW) * articles:
+                yield Lack("seeds", reason, count, articles, count == articles, ADVICE[reason])
     counts = corpus.manifest.counts
-    related = counts.facts_with_target or counts.side.get("statements") or config.paths.text_hops
-    if reaches(last, "paths") and config.method == "paths" and not related:
+    related = counts.facts_with_target or counts.side.get("statements", {}).get("kept") or config.paths.text_hops
+    if reaches(last, "paths") and config.method == "paths" and articles and not related:
         yield Lack("paths", "no-walk", articles, articles, True, NO_RELATIONS)
+
+
+def count_lacking(corpus: Corpus, gate: SeedsConfig) -> dict[str, int]:
+    """Return how many articles lack what the gate of seeds needs to know of each, by its reason."""
+    with pq.ParquetFile(corpus.table("pages")) as source:
+        pages = source.read(columns=["infobox", "type", "sitelinks", "statements", "classes"])
+    lacking = {"no-type": pc.equal(pages["type"], "")}
+    if gate.rule == "vsearcher":
+        lacking["counts-unknown"] = pc.or_(pc.less(pages["sitelinks"], 0), pc.less(pages["statements"], 0))
+    elif gate.require_infobox:
+        lacking["no-infobox"] = pc.equal(pages["infobox"], "")
+    if gate.classes:
+        lacking["class"] = pc.equal(pc.list_value_length(pages["classes"]), 0)
+    return {reason: pc.sum(mask).as_py() or 0 for reason, mask in lacking.items()}
