@@ -114,6 +114,13 @@ class DescriptorsReply(Nested):
     descriptors: tuple[Descriptor, ...]
 
 
+class InLanguageInputs(Nested):
+    """What is added to a prompt that words or reads questions of an encyclopedia in another language than English."""
+
+    language: str
+    """Code such as ``it``."""
+
+
 class AskFactInputs(Nested):
     """One entity, and facts of its page; the question asks for one of them (VSearcher, section 2.1: the initial QA)."""
 

@@ -33,7 +33,7 @@ from pipelines.config.settings import CommonsConfig, LiveConfig, ModelConfig, Mo
 from pipelines.corpus.dump import list_parts, read_site
 from pipelines.corpus.manifest import find_side_files
 from pipelines.errors import RateLimited, RecordFailed, SynthError
-from pipelines.run.advice import SCRIPTED, lacks_pictures
+from pipelines.run.advice import lacks_pictures
 from pipelines.run.assembly import (
     LiveService,
     has_clip,
@@ -46,6 +46,7 @@ from pipelines.run.assembly import (
 )
 from pipelines.run.corpora import DUMP_PATTERN
 from pipelines.run.judges import Finding, list_roles_in_use, look_at_judges
+from pipelines.run.languages import SCRIPTED, list_problems
 from pipelines.run.models import make_commons_api
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.chat import PictureParts, make_body, name_key, read_headers
@@ -172,6 +173,7 @@ def _look_at_input(config: RunConfig) -> list[Finding]:
     side = [path.name for _, path in find_side_files(dumps[0]).list_files()]
     return [
         Finding("input", "ok", f"{dumps[0].name}: {site.dbname}, {dumps[0].stat().st_size:,} bytes"),
+        *(Finding("language", "problem", problem) for problem in list_problems(config, dumps[0])),
         Finding(
             "files beside it",
             "ok" if side else "warning",

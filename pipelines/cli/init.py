@@ -23,7 +23,7 @@ extends = "{recipe}"
 """
 _DUMP = """
 [corpus]
-dump = "{dump}"  # of any language edition; its tables and images/ are found beside it
+dump = "{dump}"  # English, or see "Other languages" in the README; tables and images/ are found beside it
 """
 _TOY = """
 [corpus.generate]  # a toy Wikipedia; for a dump put `[corpus]` and `dump = "FILE"` here

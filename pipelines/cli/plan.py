@@ -27,13 +27,15 @@ from pipelines.agent.dialects import find_dialect
 from pipelines.agent.pictures import HALVINGS
 from pipelines.cli.yields import ACCEPTING, SampleYield, measure_yield
 from pipelines.config.settings import CorpusConfig, GeneratedWorld, RunConfig
+from pipelines.corpus.boxes import needs_survey
 from pipelines.corpus.dump import list_parts, read_site, sample_ranges
-from pipelines.corpus.scan import Part, RangeJob, scan_range
+from pipelines.corpus.scan import Part, RangeJob, scan_range, survey_ranges
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput
 from pipelines.run.assembly import Assembly
 from pipelines.run.corpora import count_cores, find_dump, name_corpus
 from pipelines.run.costs import RowCost, read_spent, share_costs
+from pipelines.run.languages import find_lacks, list_problems
 from pipelines.run.progress import SilentReporter, timing
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, list_pending_shards
 from pipelines.run.stage import RecordStage
@@ -86,6 +88,10 @@ class DumpEstimate:
     """Links to articles, in the text of articles; several between the same two count several times."""
     core_seconds: float
     """Seconds of one core to read it; numbering, tables and search index come on top."""
+    boxed: int = 0
+    """Articles with an infobox in the pieces that were read."""
+    sampled: int = 0
+    """Articles in these pieces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,8 @@ class RunEstimate:
     """All stages together; None of a number that one stage does not know."""
     budget: tuple[str, ...] = ()
     """How far each limit of the configured budget goes, a sentence each."""
+    lacks: tuple[str, ...] = ()
+    """What the language of the dump, or what its corpus lacks, takes from the run, a sentence each."""
     sample: SampleYield | None = None
     """What a sample that was run for this estimate made of its seeds."""
     a_trajectory: tuple[RowCost, ...] = ()
@@ -133,7 +141,8 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
     if folder is None:
         names = STAGE_ORDER[: STAGE_ORDER.index("trajectories")]
         dump = None if config.corpus.generate else _judge_dump(config.corpus, workspace)
-        return RunEstimate("to build", tuple(StageEstimate(name, "to do") for name in names), dump)
+        todo = tuple(StageEstimate(name, "to do") for name in names)
+        return RunEstimate("to build", todo, dump, lacks=_list_problems(config, workspace))
     with closing(Assembly(config, workspace, Corpus.open(folder))) as assembly:
         rows, estimates = make_exact(len(assembly.corpus.article_nodes())), dict[str, StageEstimate]()
         planned = assembly.plan_stages()
@@ -142,6 +151,8 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
             rows_in = estimates[plan.sources[0].name].rows_out if plan.sources else rows
             estimates[plan.name] = _estimate_stage(assembly, plan, rows_in or rows)
         a_trajectory = _share_costs(planned, estimates)
+        lacks = tuple(lack.describe() for lack in find_lacks(assembly.corpus, assembly.seed_gate, config))
+    lacks = (*_list_problems(config, workspace), *lacks)
     stages = tuple(estimates.values())
     limits = {"money": config.budget.money, "tokens": config.budget.tokens, "gpu_hours": config.budget.gpu_hours}
     reach = tuple(_describe_reach(limit, amount, stages) for limit, amount in limits.items() if amount)
@@ -150,7 +161,14 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
         stages = tuple(replace(stage, money=None) for stage in stages)
     if not any(model.gpus for model in models):
         stages = tuple(replace(stage, gpu_hours=None) for stage in stages)
-    return RunEstimate(folder.name, stages, None, _sum_stages(stages, at_once), reach, None, a_trajectory)
+    return RunEstimate(folder.name, stages, None, _sum_stages(stages, at_once), reach, lacks, None, a_trajectory)
+
+
+def _list_problems(config: RunConfig, workspace: Workspace) -> tuple[str, ...]:
+    """Return what the language of the dump keeps the run from."""
+    if config.corpus.generate is not None:
+        return ()
+    return tuple(list_problems(config, find_dump(config.corpus, workspace, SilentReporter())))
 
 
 def _share_costs(plans: Sequence[PlannedStage], estimates: Mapping[str, StageEstimate]) -> tuple[RowCost, ...]:
@@ -404,15 +422,17 @@ def _judge_dump(config: CorpusConfig, workspace: Workspace) -> DumpEstimate:
     site, size = read_site(dumps[0]), sum(dump.stat().st_size for dump in dumps)
     pieces = [(dump, piece) for dump in dumps for piece in sample_ranges(dump, SAMPLES, SAMPLE_BYTES)]
     pieces = pieces[:: -(-len(pieces) // SAMPLES)]
-    pages = articles = links = 0
+    pages = articles = links = boxed = 0
     with TemporaryDirectory() as scratch, timing() as spent:
-        for number, (dump, piece) in enumerate(pieces):
-            folder = Path(scratch) / str(number)
-            counts = scan_range(RangeJob(dump, piece, site, folder))
-            pages, articles = pages + counts.rows_in, articles + counts.articles
-            links += sum(len(block.sources) for block in Part(folder, counts).read_links())
+        jobs = [RangeJob(dump, piece, site, Path(scratch) / str(number)) for number, (dump, piece) in enumerate(pieces)]
+        for job in survey_ranges(jobs, 1, lambda done, total: None) if needs_survey(site) else jobs:
+            part = Part(job.folder, scan_range(job))
+            pages, articles = pages + part.counts.rows_in, articles + part.counts.articles
+            links += sum(len(block.sources) for block in part.read_links())
+            boxed += sum(map(bool, part.read_columns("articles", ["infobox"])["infobox"].to_pylist()))
     scale = size / sum(piece.end - piece.start for _, piece in pieces)
-    return DumpEstimate(round(pages * scale), round(articles * scale), round(links * scale), round(spent[0] * scale, 1))
+    held = DumpEstimate(round(pages * scale), round(articles * scale), round(links * scale), round(spent[0] * scale, 1))
+    return replace(held, boxed=boxed, sampled=articles)
 
 
 def find_built_corpus(config: CorpusConfig, workspace: Workspace) -> Path | None:
@@ -445,12 +465,13 @@ def _find_world(config: GeneratedWorld, workspace: Workspace) -> Path | None:
 
 def render_estimate(estimate: RunEstimate) -> Table:
     """Return the estimate as a table; unknown numbers are ``?``, uncounted ones ``-``."""
-    lines = [*estimate.budget, *_describe_costs(estimate.a_trajectory)]
+    lines = [*estimate.lacks, *estimate.budget, *_describe_costs(estimate.a_trajectory)]
     if (dump := estimate.dump) is not None:
         seconds = dump.core_seconds / count_cores()
         spent = f"{seconds:,.0f} s" if seconds < 600 else f"{seconds / HOUR:,.1f} h"
         lines.append(
-            f"The dump holds about {dump.pages:,} pages, {dump.articles:,} articles and {dump.links:,} links. "
+            f"The dump holds about {dump.pages:,} pages, {dump.articles:,} articles and {dump.links:,} links; "
+            f"{dump.boxed:,} of {dump.sampled:,} articles in a sample have an infobox. "
             f"Reading it takes about {spent} on this machine; the search index comes on top."
         )
     table = Table(title=f"corpus: {estimate.corpus}", caption="\n".join(lines), caption_justify="left")

@@ -46,6 +46,11 @@ class CorpusConfig(Section):
     )
     world: str = Field("", description="folder made by `synth world`")
     generate: GeneratedWorld | None = Field(None, description="generate a toy Wikipedia")
+    unchecked_words: bool = Field(
+        False,
+        description="go on past paths though the checks of words do not know the wiki's language: no question is then "
+        "proved, and difficulty keeps those that a solver answers",
+    )
 
 
 class SmallCorpus(Section):

@@ -20,7 +20,7 @@ from functools import cache
 
 from pipelines.corpus.data import read_data, read_names, split_names
 from pipelines.corpus.dump import FailedPage, RawPage, Site
-from pipelines.corpus.wikitext import blank_ignored, blank_spans, find_braces, find_references, is_block
+from pipelines.corpus.wikitext import blank_ignored, blank_spans, find_arguments, find_braces, find_references, is_block
 
 TEMPLATE, MESSAGES = 10, 8
 """Namespaces."""
@@ -48,7 +48,6 @@ MOST_NAMES, LONGEST_NAME = 200, 60
 
 _HEADING = re.compile(r"^==", re.MULTILINE)
 _NAME = re.compile(r"\{\{[\s_]*+([^{}|<>\[\]#]+?)[\s_]*(?=\||\}\}|<!--)")
-_TOKEN = re.compile(r"\[\[|\{\{|\]\]|\}\}|\|")
 _NOT_RUNNING = re.compile(r"\[\[[^\[\]|]*:(?:[^\[\]]|\[\[[^\[\]]*\]\])*\]\]|<[^<>]*>|__\w+__|^[:*#].*$", re.MULTILINE)
 _FILE = re.compile(r"[^\[\]|{}<>=\n]{1,240}\.(?:jpe?g|png|svg|gif|tiff?|webp)\b", re.IGNORECASE)
 _LAYOUT = re.compile(r"(?:\d+\s*(?:px|em|%)|x?\d+x?\d*px|left|right|center|none|yes|no|true|false)", re.IGNORECASE)
@@ -257,7 +256,8 @@ def _measure(template: str, opening: bool) -> Usage:
     keys: dict[str, int] = {}
     files: Counter[str] = Counter()
     told, positional = 0, False
-    for raw in _split_arguments(template)[:MOST_NAMES]:
+    for start, end in find_arguments(template)[:MOST_NAMES]:
+        raw = template[start:end]
         key, named, value = raw.partition("=")
         key, value = " ".join(key.split())[:LONGEST_NAME], value.strip()
         if not named or "[" in key or "{" in key:
@@ -273,19 +273,6 @@ def _measure(template: str, opening: bool) -> Usage:
         elif value and not _LAYOUT.fullmatch(value):
             told += 1
     return Usage(1, opening, positional, bool(files), max(files.values(), default=0) > 1, told, keys)
-
-
-def _split_arguments(template: str) -> list[str]:
-    """Return what stands between the outermost pipes of a template's text, its name left out."""
-    depth, cuts = 0, []
-    for match in _TOKEN.finditer(template):
-        token = match.group()
-        if token != "|":
-            depth += 1 if token in ("[[", "{{") else -1
-        elif depth == 1:
-            cuts.append(match.start())
-    stops = [*cuts[1:], len(template) - len("}}")]
-    return [template[cut + 1 : stop] for cut, stop in zip(cuts, stops, strict=True)] if cuts else []
 
 
 def read_template_page(text: str, prefixes: frozenset[str]) -> TemplatePage:

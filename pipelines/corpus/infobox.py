@@ -16,7 +16,7 @@ from mwparserfromhell.nodes import Template
 from pipelines.corpus.boxes import NO_BOXES, Boxes
 from pipelines.corpus.data import read_names
 from pipelines.corpus.templates import RenderedLink, parse_date, render_value
-from pipelines.corpus.wikitext import blank_ignored, blank_spans, find_references, match_template
+from pipelines.corpus.wikitext import blank_ignored, blank_spans, find_arguments, find_references, match_template
 
 _LIST_MARKER = re.compile(
     r"\{\{\s*(?:end\s?)?(?:plain\s?list|flat\s?list|tree\s?list|hlist|nowrap begin|nowrap end|startplainlist)"
@@ -122,7 +122,7 @@ def _find_list_arguments(body: str) -> list[tuple[int, int]] | None:
     if not is_wrapper and name not in read_names("templates", "lists"):
         return None
     arguments = []
-    for first, last in _find_arguments(body):
+    for first, last in find_arguments(body):
         named = _NAMED.match(body, first, last)
         if named is None:
             arguments.append((first, last))
@@ -132,20 +132,6 @@ def _find_list_arguments(body: str) -> list[tuple[int, int]] | None:
         inner = [piece for first, last in arguments[:1] for piece in _split_once(body, first, last)]
         return inner if len(inner) > 1 else None
     return arguments
-
-
-def _find_arguments(template: str) -> list[tuple[int, int]]:
-    """Return the spans between the outermost pipes of a template's text, its name left out."""
-    depth, cuts = 0, []
-    for match in re.compile(r"\[\[|\{\{|\]\]|\}\}|\|").finditer(template):
-        token = match.group()
-        if token == "|":
-            if depth == 1:
-                cuts.append(match.start())
-        else:
-            depth += 1 if token in ("[[", "{{") else -1
-    stops = [*cuts[1:], len(template) - len("}}")]
-    return [(cut + 1, stop) for cut, stop in zip(cuts, stops, strict=True)] if cuts else []
 
 
 def _find_marks(body: str) -> list[tuple[int, int]]:

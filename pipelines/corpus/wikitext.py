@@ -121,6 +121,23 @@ def match_template(text: str, start: int, end: int | None = None) -> int:
     return -1
 
 
+_ARGUMENT = re.compile(r"\[\[|\{\{|\]\]|\}\}|\|")
+
+
+def find_arguments(template: str) -> list[tuple[int, int]]:
+    """Return the spans between the outermost pipes of a template's text, its name left out."""
+    depth, cuts = 0, []
+    for match in _ARGUMENT.finditer(template):
+        token = match.group()
+        if token == "|":
+            if depth == 1:
+                cuts.append(match.start())
+        else:
+            depth += 1 if token in ("[[", "{{") else -1
+    stops = [*cuts[1:], len(template) - len("}}")]
+    return [(cut + 1, stop) for cut, stop in zip(cuts, stops, strict=True)] if cuts else []
+
+
 _ABBREVIATION_LIST = """
 adm al approx apr art assoc aug ave bishop bros c ca capt cf ch co col comdr corp cpl dec dept dr ed eds e.g est etc
 feb fig fl fr ft gen gov hon i.e inc jan jr jul jun lat lt ltd maj mar messrs mr mrs ms msgr mt mts no nos nov oct op

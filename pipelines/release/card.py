@@ -339,10 +339,12 @@ def _make_front(prose: Prose, facts: CardFacts) -> dict[str, str]:
         "download_size": sum(data),
         "dataset_size": sum(split.bytes for split in manifest.splits),
     }
+    edition = EDITION.match(manifest.base_url)
     return {
         "pretty_name": json.dumps(prose.parts["title"]),
         "tasks": json.dumps(TASKS[manifest.dataset]),
         "size": next((name for limit, name in SIZES if manifest.rows < limit), "1M<n<10M"),
+        "language": json.dumps(edition["language"] if edition else "en"),
         "tags": json.dumps([_name_source(manifest) if tag == SOURCE else tag for tag in TAGS]),
         "licence": "cc-by-sa-4.0" if manifest.articles is None else "other",
         "configs": json.dumps(configs),
@@ -425,6 +427,7 @@ def shorten_value(value: Any) -> Any:  # noqa: ANN401 - a JSON value
     return value
 
 
+EDITION = re.compile(r"https://(?P<language>(?!simple)[a-z]{2,3})(?:-[a-z-]+)?\.wikipedia\.org/")
 LICENCE = "https://creativecommons.org/licenses/by-sa/4.0/"
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 DATA_TYPES = {pa.string(): "sc:Text", pa.int64(): "sc:Integer", pa.float64(): "sc:Float", pa.bool_(): "sc:Boolean"}

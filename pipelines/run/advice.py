@@ -3,7 +3,7 @@
 A warning stops nothing, and each says what to set.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,12 +11,12 @@ from pipelines.config.loading import is_asked, reaches
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.dump import list_parts, read_site
 from pipelines.corpus.manifest import find_side_files
+from pipelines.errors import ConfigError
 from pipelines.run.judges import list_roles_in_use
+from pipelines.run.languages import SCRIPTED, Lack
 from pipelines.run.progress import Reporter
 from pipelines.run.runner import StageReport
 
-SCRIPTED = frozenset(["templates", "grammar", "knower", "teacher", "judge"])
-"""Adapters of players that know the toy world alone."""
 TOY_WIKI = "https://toywiki.example/"
 """How the addresses of a generated world's pages begin."""
 LEAST_ROWS = 20
@@ -128,6 +128,17 @@ class Warner:
             named = ", ".join(config.models.name_place(role) for role in played)
             detail = f"scripted players know the toy world alone and {dump.name} is another wiki: {named}"
             self.say(f"{detail}; set adapter=openai, name and base_url of each for rows that are worth something")
+
+    def warn_of_lacks(self, lacks: Iterable[Lack]) -> None:
+        """Warn of what few articles of a corpus have.
+
+        Raises:
+            ConfigError: if a stage is left without a row.
+        """
+        for lack in lacks:
+            if lack.certain:
+                raise ConfigError(f"corpus: {lack.describe()}")
+            self.say(lack.describe())
 
     def warn_of_stage(self, report: StageReport) -> None:
         """Warn of a stage that refused all its rows for one reason, of seeds that lack a picture, of other models."""

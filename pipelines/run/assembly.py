@@ -32,7 +32,7 @@ from pipelines.checks.endings import list_endings
 from pipelines.checks.examination import PathDemands, digest_word_lists
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
-from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, SplitRule, ToolsConfig
+from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, SeedsConfig, SplitRule, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.corpus.store import Corpus
 from pipelines.graph.proofs import AnchorRules, InjectionRules
@@ -41,6 +41,7 @@ from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
 from pipelines.ids import digest_value, make_stage_key
 from pipelines.pictures import PictureStore
 from pipelines.run.fetched import read_fetched
+from pipelines.run.languages import covers_words
 from pipelines.run.models import (
     Roles,
     count_in_flight,
@@ -559,7 +560,7 @@ class Assembly:
     @cached_property
     def roles(self) -> Roles:
         """The models of the roles."""
-        return Roles(self.config, self.workspace)
+        return Roles(self.config, self.workspace, language=self.corpus.manifest.language)
 
     @cached_property
     def splits(self) -> SplitRule:
@@ -658,12 +659,15 @@ class Assembly:
         numbers = (rollouts.attempts, rollouts.wanted, rollouts.splits)
         return Rollouts(self.make_agent(), *numbers, self.acting.make_cascade())
 
-    def _build_seeds(self) -> AnyStage:
+    @cached_property
+    def seed_gate(self) -> SeedsConfig:
+        """The settings of seeds that count for this corpus."""
         seeds, small = self.config.seeds, self.config.seeds.small_corpus
-        gate = seeds.model_copy(update={"hub_in_degree": self.hub_in_degree})
-        if self.small:
-            own = small.model_dump(include={"min_in_degree", "require_infobox", "require_image"})
-            gate = gate.model_copy(update=own)
+        own = small.model_dump(include={"min_in_degree", "require_infobox", "require_image"}) if self.small else {}
+        return seeds.model_copy(update={"hub_in_degree": self.hub_in_degree, **own})
+
+    def _build_seeds(self) -> AnyStage:
+        seeds, gate = self.config.seeds, self.seed_gate
         source = (
             make_wikidata_source(self.config, self.corpus, self.roles.replies, self.roles.find_epoch("wikidata"))
             if seeds.source == "sparql"
@@ -815,6 +819,7 @@ class Assembly:
             list_endings=partial(list_endings, self.ground.corpus),
             picture_judge=roles.ask("image_judge", "judge_picture") if self.config.models.image_judge else None,
             rater=self.seeing.make_late_rater(),
+            covered=covers_words(self.corpus.manifest.language),
         )
 
     def plan_stages(self, last: str = "") -> list[PlannedStage]:

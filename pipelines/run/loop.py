@@ -23,6 +23,7 @@ from pipelines.run.corpora import ensure_corpus, find_dump, settle_source
 from pipelines.run.executors import Executor, LocalExecutor
 from pipelines.run.heartbeat import open_progress
 from pipelines.run.judges import check_judges
+from pipelines.run.languages import check_language, find_lacks
 from pipelines.run.mending import check_pictures, mend_stages, run_mending
 from pipelines.run.models import check_renewable
 from pipelines.run.progress import Reporter, timing
@@ -213,7 +214,9 @@ def _run_claimed(
     config, reporter, last = request.config, warner.reporter, request.last
     # A world that is generated here is no part of the corpus's time.
     source = settle_source(config, workspace, reporter, warner.tell_damage)
-    warner.warn_of_start(config, find_dump(source, workspace, reporter, warner.tell_damage), last)
+    dump = find_dump(source, workspace, reporter, warner.tell_damage)
+    check_language(config, dump, last)
+    warner.warn_of_start(config, dump, last)
     with timing() as spent:
         corpus, built = ensure_corpus(source, workspace, reporter, config.runtime.workers, warner.tell_damage)
     reports = [report_corpus(corpus, built, spent[0])]
@@ -229,6 +232,8 @@ def _run_claimed(
         chosen = select_stages(planned, request.until, request.only) if planned else []
         begin_retry(chosen, retry, reporter.note)
         retry.clear()
+        if planned and planned[0].name == "seeds" and planned[0].folder.read_manifest() is None:
+            warner.warn_of_lacks(find_lacks(corpus, assembly.seed_gate, config, last))
 
         def end(report: StageReport) -> None:
             reports.append(report)

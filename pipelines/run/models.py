@@ -24,7 +24,7 @@ from pipelines.services.clients.replies import ReplyStore, open_replies, read_ep
 from pipelines.services.clients.sparql import SparqlEndpoint
 from pipelines.services.image_metadata import FileSearch, ImageMetadata
 from pipelines.services.metering import Budget, Price
-from pipelines.services.prompting import RoleClient, load_prompt
+from pipelines.services.prompting import WORDED, RoleClient, load_prompt, speak
 from pipelines.services.protocols import ChatModel, Sampling
 from pipelines.stages.seeds import WikidataSource
 
@@ -175,6 +175,8 @@ class Roles:
     """Takes messages about batches."""
     run: str = ""
     """Name of the run whose processes share turns and budget; empty for this process alone."""
+    language: str = "en"
+    """Of the corpus, in which questions are asked."""
     _models: dict[str, RecordedChat] = field(default_factory=dict)
     _batched: list["BatchChat"] = field(default_factory=list)
 
@@ -250,9 +252,10 @@ class Roles:
 
     def ask(self, role: str, prompt: str, version: int = 1) -> RoleClient:
         """Return a role's model with a prompt."""
-        return RoleClient(
-            self.find_model(role), load_prompt(prompt, version, self.config.prompts.dir), self.make_sampling(role)
-        )
+        loaded = load_prompt(prompt, version, self.config.prompts.dir)
+        if self.language != "en" and prompt in WORDED:
+            loaded = speak(loaded, load_prompt("in_language", 1, self.config.prompts.dir), self.language)
+        return RoleClient(self.find_model(role), loaded, self.make_sampling(role))
 
     def make_sampling(self, role: str) -> Sampling:
         """Return a role's sampling settings."""

@@ -13,7 +13,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from importlib import resources
 from math import isfinite
@@ -31,7 +31,7 @@ from pipelines.ids import digest_value
 from pipelines.services.health import note_request
 from pipelines.services.protocols import ChatModel, ChatReply, ChatRequest, Message, Sampling
 from schemas.manifest import ModelEntry
-from schemas.tasks import AnswerReply
+from schemas.tasks import AnswerReply, InLanguageInputs
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 LONGEST_REPLY = 1 << 18
@@ -239,6 +239,38 @@ def load_prompt(name: str, version: int = 1, folder: str = "") -> Prompt:
     if bool(prompt.system) != bool(shipped.system):
         raise ConfigError(f"prompt {path}: it must have {'a' if shipped.system else 'no'} system: part, as {name} has")
     return prompt
+
+
+_LANGUAGE = re.compile(r"[a-z]{2,8}(?:-[a-z0-9]{1,12}){0,3}", re.IGNORECASE)
+WORDED = frozenset([
+    "write_question", "rewrite_question", "propose_descriptors", "refer_to_anchor", "ask_fact", "extract_fact",
+    "inject_fact", "read_question", "screen_question",
+])  # fmt: skip
+"""Prompts whose replies are worded in, or read out of, the language of the corpus."""
+
+
+def speak(prompt: Prompt, language: Prompt, code: str) -> Prompt:
+    """Return a prompt that also says in which language its words are.
+
+    Args:
+        prompt: for English.
+        language: what is added to it; it knows the variable ``language``.
+        code: of the language, such as ``it``.
+
+    Raises:
+        ConfigError: if the code is none: it comes from a dump, and is read as a rule.
+    """
+    if not _LANGUAGE.fullmatch(code):
+        raise ConfigError(f"language {code[:40]!r} of the dump; expected a code such as it or zh-classical")
+    told = render_messages(language, InLanguageInputs(language=code))[0].text
+    # The system part is a template, too: what is added must not be read as one.
+    added = "{% raw %}" + told + "{% endraw %}"
+    return replace(
+        prompt,
+        label=f"{prompt.label}+{language.label.partition('/')[2]}-{code}",
+        digest=digest_value([prompt.digest, language.digest, code]),
+        system=f"{prompt.system}\n\n{added}",
+    )
 
 
 @lru_cache(maxsize=64)

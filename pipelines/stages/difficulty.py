@@ -80,6 +80,8 @@ class MeasuredDifficulty:
     picture_judge: RoleClient | None = None
     rater: EaseRater | None = None
     """Rates how easily each picture is looked up; None where groundings did."""
+    covered: bool = True
+    """Whether the checks of words know the language of the questions; the corpus decides it."""
     name: str = "difficulty"
     version: int = 7
     input: ClassVar[type[Record]] = Grounding
@@ -134,7 +136,7 @@ class MeasuredDifficulty:
         alternatives = hold_against_corpus(self.contest, record, given)
         if isinstance(alternatives, Rejection):
             return alternatives
-        standing = find_standing(course)
+        standing = find_standing(course, self.covered)
         if standing == "unproved" and self.plan.refuses_unproved:
             return _reject(record, "unproved", "no attempt was right and there is no proof")
         return (
@@ -238,8 +240,10 @@ async def _attempt_at_once(solver: Solver, record: Grounding, exhibits: Sequence
     return [outcome for outcome in ended if isinstance(outcome, Attempt)]
 
 
-def find_standing(course: QuestionCourse) -> Standing:
+def find_standing(course: QuestionCourse, covered: bool = True) -> Standing:
     """Return why a question counts as solvable. A question without a corpus has no proof.
+
+    Nor has one in a language that the checks of words do not know: that it asks what its proof says is not known.
 
     A right answer to a swapped picture was guessed and shows nothing.
     """
@@ -247,7 +251,8 @@ def find_standing(course: QuestionCourse) -> Standing:
     if any(series.tally.correct for series in shown):
         return "solved"
     record = course.record
-    return "proved" if record.trace is not None or (record.proof.corpus and record.proof.nodes) else "unproved"
+    proved = record.trace is not None or (record.proof.corpus and record.proof.nodes)
+    return "proved" if covered and proved else "unproved"
 
 
 def _shows_truth(record: Grounding, exhibit: Exhibit) -> bool:

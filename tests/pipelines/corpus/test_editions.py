@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.corpus.boxes import Survey, choose_boxes, survey_pages
+from pipelines.corpus.boxes import Survey, choose_boxes, needs_survey, survey_pages
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.dump import cover_file, plan_ranges, read_blocks, read_range, read_site
 from pipelines.corpus.store import Corpus
@@ -76,7 +76,8 @@ def test_neither_the_order_of_articles_nor_the_cut_of_the_dump_decides_what_is_a
 
 def test_two_processes_build_the_corpus_that_one_builds(corpora, tmp_path):
     dump = EDITIONS["it"].write(tmp_path / DUMP.format("it"))
-    build_corpus(dump, tmp_path / "two", workers=2, range_bytes=3000)
+    assert len(plan_ranges(dump, 9000)) > 1
+    build_corpus(dump, tmp_path / "two", workers=2, range_bytes=9000)
     assert read_pages(Corpus.open(tmp_path / "two")) == read_pages(corpora["it"])
 
 
@@ -130,3 +131,64 @@ def test_a_gzip_bomb_is_read_in_blocks_and_its_page_fails_alone(tmp_path):
     read = list(read_range(dump, cover_file(dump)))
     assert [getattr(found, "title", getattr(found, "error", "")) for found in read] == ["A", "page-too-large", "B"]
     assert max(map(len, read_blocks(dump, cover_file(dump)))) <= 4 << 20
+
+
+def test_a_real_dump_of_another_edition_has_infoboxes(shared_data, tmp_path):
+    dumps = [path for path in shared_data.rglob("*-pages-articles*.xml*") if "-index" not in path.name]
+    foreign = [path for path in dumps if needs_survey(read_site(path))]
+    if not foreign:
+        pytest.skip("no dump of another edition is at hand")
+    for dump in foreign:
+        build_corpus(dump, tmp_path / dump.name)
+        pages = read_pages(Corpus.open(tmp_path / dump.name))
+        assert sum(bool(page["infobox"]) for page in pages) >= 0.05 * len(pages)
+        assert any(page["is_disambiguation"] for page in pages)
+
+
+@pytest.mark.parametrize(
+    ("lead", "expected"),
+    [
+        ("{{Scheda|nome=A|anno=1999|luogo=[[B]]|autore=C}}\n'''A''' è C.", True),
+        ("'''A''' è C.\n{{Scheda|nome=A|anno=1999|luogo=[[B]]|autore=C}}\n", False),
+        ("A è {{Scheda|nome=A|anno=1999|luogo=[[B]]|autore=C}} C.", False),
+        ("<ref>{{Scheda|nome=A|anno=1999|luogo=[[B]]|autore=C}}</ref>", False),
+        ("== Vita ==\n{{Scheda|nome=A|anno=1999|luogo=[[B]]|autore=C}}\n", False),
+        ("{{Scheda|A|1999|[[B]]|C}}\nA è C.", False),
+        ("{{Scheda|nome=A|anno=1999|luogo=|autore=}}\nA è C.", False),
+        ("{{Scheda|foto1=A.jpg|foto2=B.jpg|testo1=C|testo2=D|nota=E|fonte=F}}\nA è C.", False),
+    ],
+)
+def test_a_template_is_an_infobox_by_where_it_stands_and_what_it_says(tmp_path, lead, expected):
+    wiki = Edition("it")
+    for number in range(3):
+        wiki.add_article(f"Voce {number}", lead)
+    found = choose_boxes(survey(wiki, tmp_path, None, 9**9), read_site(tmp_path / DUMP.format("it")))
+    assert bool(found.infoboxes) == expected
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("{{#invoke:Infobox|show}}", True),
+        ('<includeonly><table class="wikitable sinottico"></table></includeonly>', True),
+        ('<noinclude>{{Infobox esempio}}</noinclude>{| class="navbox"\n|}', False),
+        ("{{#invoke:Message box|ambox}}", False),
+    ],
+)
+def test_a_template_is_an_infobox_by_what_its_page_shows(tmp_path, page, expected):
+    wiki = Edition("it")
+    wiki.add_template("Scheda", page)
+    wiki.add_article("Voce", "{{scheda|nome=A}}\n'''A''' è B.")
+    found = choose_boxes(survey(wiki, tmp_path, None, 9**9), read_site(tmp_path / DUMP.format("it")))
+    assert set(found.infoboxes) == ({"Scheda"} if expected else set())
+
+
+def test_the_magic_word_of_any_language_and_the_message_of_a_wiki_name_disambiguation_templates(tmp_path):
+    wiki = Edition("it")
+    wiki.add_template("Uno", "<includeonly>__BEGRIFFSKLÄRUNG__</includeonly>")
+    wiki.add_template("Due", "{{Uno}}")
+    wiki.add_template("Tre", redirect="Due")
+    wiki.add_template("Altro", "<noinclude>__DISAMBIG__</noinclude>Altro.")
+    wiki.pages.append(("MediaWiki:Disambiguationspage", 8, "* [[Template:Quattro]]", ""))
+    found = choose_boxes(survey(wiki, tmp_path, None, 9**9), read_site(tmp_path / DUMP.format("it")))
+    assert found.disambiguations == {"Uno", "Due", "Tre", "Quattro"}
