@@ -275,8 +275,8 @@ Degradation = Literal["blur", "downsample", "perspective"]
 """Controlled degradations of OpenSearch-VL, section 3.2."""
 Repair = Literal["sharpen", "super_resolution", "perspective_correct"]
 """The tool that each is paired with, in the same order."""
-RepairTest = Literal["text", "image-search"]
-"""How a picture is tested: its words can be read, or a search by picture finds the anchor."""
+RepairTest = Literal["text", "image-search", "detail"]
+"""How a picture is tested: its words can be read, a search by picture finds the anchor, or its fine structure shows."""
 
 
 class Parameter(Nested):
@@ -300,6 +300,13 @@ class Trial(Nested):
     repaired: bool
 
 
+class Offer(Nested):
+    """One way to degrade a question's picture that its tool repairs, and what a search by the picture then finds."""
+
+    trial: Trial
+    found: tuple[SearchResult, ...] = ()
+
+
 class Enhancement(Difficulty):
     """A question on its way to the teacher: as it was, or with a degraded picture.
 
@@ -312,9 +319,11 @@ class Enhancement(Difficulty):
     trial: Trial | None = None
     """How it was degraded, where it was."""
     left_whole: str = ""
-    """Why a picture that was chosen is not degraded, a word and the trials after a colon; else empty."""
+    """Why a picture that was tried is not to be degraded, a word and the trials after a colon; else empty."""
     found: tuple[SearchResult, ...] = ()
     """What a search by the picture finds, for trainers that replay it (SenseNova-MARS, MMSearch-R1)."""
+    offers: tuple[Offer, ...] = ()
+    """How its picture could be degraded; the stage selections takes one of them, or none, and keeps no other."""
 
 
 StopReason = Literal["answered", "format", "tool-errors", "turn-limit", "context-limit", "time-limit", "failed"]

@@ -38,10 +38,11 @@ TrajectoryReason = Literal[
     "path-not-covered", "repetition", "contaminated", "unknown-image", "unseen-claim", "too-long", "poor-process",
     "process-unscored",
 ]  # fmt: skip
-ReleaseReason = Literal[
+SelectionReason = Literal[
     "duplicate-question", "duplicate-path", "duplicate-picture", "anchor-over-used", "answer-over-used",
-    "skeleton-over-used", "search-free-over-share", "shared-across-splits", "tells-held-out-fact",
+    "skeleton-over-used", "search-free-over-share", "shared-across-splits",
 ]  # fmt: skip
+ReleaseReason = Literal[SelectionReason, "tells-held-out-fact"]
 
 Reason = Literal[
     CorpusReason,
@@ -65,6 +66,7 @@ STAGE_REASONS: Final[dict[str, tuple[str, ...]]] = {
     "groundings": get_args(GroundingReason),
     "difficulty": get_args(DifficultyReason),
     "enhancements": (),
+    "selections": get_args(SelectionReason),
     "rollouts": get_args(RolloutReason),
     "trajectories": get_args(TrajectoryReason),
     "releases": get_args(ReleaseReason),

@@ -307,6 +307,7 @@ STAGE_MODELS: Mapping[str, type[Record]] = {
     "groundings": Grounding,
     "difficulty": Difficulty,
     "enhancements": Enhancement,
+    "selections": Enhancement,
     "rollouts": Rollout,
     "trajectories": Trajectory,
     "releases": ReleaseEntry,

@@ -234,7 +234,17 @@ class ImageSearchConfig(Section):
 class EnhancementsConfig(Section):
     """The share of questions whose picture is degraded, each with the tool that repairs it (OpenSearch-VL, 3.2)."""
 
-    share: float = Field(0.1, ge=0.0, le=1.0, description="share of the questions; 0 degrades none")
+    share: float = Field(
+        0.1, ge=0.0, le=1.0, description="share of the questions that a release may keep; 0 degrades none"
+    )
+    tries: float = Field(
+        3.0, ge=1.0, description="pictures tried for each one that is to be degraded: not every one can be repaired"
+    )
+    substitute: bool = Field(
+        False,
+        description="let other degradations take the share of one that no tool repairs here, or of which too few "
+        "can be repaired; false leaves it empty, so that those repaired keep equal shares",
+    )
     degradations: tuple[Literal["blur", "downsample", "perspective"], ...] = Field(
         ("blur", "downsample", "perspective"), description="which, in equal shares"
     )

@@ -72,6 +72,7 @@ from pipelines.stages.releases import Releases
 from pipelines.stages.rewrites import Rewrites
 from pipelines.stages.rollouts import Rollouts
 from pipelines.stages.seeds import Seeds
+from pipelines.stages.selections import Selections
 from pipelines.stages.trajectories import Trajectories
 from schemas.manifest import InputEntry
 from schemas.proofs import UNCOUNTED, Thresholds
@@ -448,9 +449,10 @@ _REST: Mapping[str, tuple[str, ...]] = {
     "groundings": ("rewrites",),
     "difficulty": ("groundings",),
     "enhancements": ("difficulty",),
-    "rollouts": ("enhancements",),
+    "selections": ("enhancements",),
+    "rollouts": ("selections",),
     "trajectories": ("rollouts",),
-    "releases": ("enhancements", "trajectories"),
+    "releases": ("selections", "trajectories"),
 }
 SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "paths": {"seeds": (), "paths": ("seeds",), "questions": ("paths",), **_REST},
@@ -597,11 +599,15 @@ class Assembly:
             "groundings": self._build_groundings,
             "difficulty": self._build_difficulty,
             "enhancements": self.seeing.make_enhancements,
+            "selections": self._build_selections,
             "rollouts": self._build_rollouts,
             "trajectories": lambda: Trajectories(self.acting.make_cascade()),
             "releases": lambda: Releases(self.config.releases, self.roles.pictures),
         }
         return builders[name]()
+
+    def _build_selections(self) -> Selections:
+        return Selections(self.config.releases, self.config.enhancements, self.roles.pictures, self.config.seed)
 
     def _build_rollouts(self) -> Rollouts:
         rollouts = self.config.rollouts

@@ -1,10 +1,12 @@
-"""Enhancements: the pictures of a share of the questions are degraded in a way that a tool of the agent can repair.
+"""Enhancements: how the pictures of some questions could be degraded so that a tool of the agent can repair them.
 
-OpenSearch-VL, section 3.2, degrades 10% without a test. Here each degraded picture is tested: the degradation must do
-harm and the tool must undo it, else the question keeps its picture as it was and says why.
+OpenSearch-VL, section 3.2, degrades 10% without a test. Here each way is tested: the degradation must do harm and the
+tool must undo it. Which of the ways is taken, and for which questions, the stage ``selections`` says: it sees what a
+release may keep.
 """
 
 import asyncio
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,17 +14,17 @@ from tempfile import TemporaryDirectory
 from typing import ClassVar
 
 from pipelines.agent.observations import VERSION as RESULTS
-from pipelines.agent.observations import ImageStore, credit_picture, keep_results
+from pipelines.agent.observations import ImageStore, keep_results
 from pipelines.agent.pictures import DEGRADING_VERSION as DEGRADING
+from pipelines.agent.pictures import FINE, Gauge, Reader, RepairLoop, RepairTool, Tried, find_gauge, make_detail_gauge
 from pipelines.agent.pictures import REPAIRING_VERSION as REPAIRING
-from pipelines.agent.pictures import Reader, RepairLoop, RepairTool, Tried, find_gauge
 from pipelines.config.settings import EnhancementsConfig
 from pipelines.errors import RecordFailed
-from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_value, draw_unit
+from pipelines.pictures import find_extension
 from pipelines.services.protocols import ImageSearch, PictureFile
 from schemas.base import Record
-from schemas.datasets import Degradation, Difficulty, Enhancement, Picture, SearchResult
+from schemas.datasets import Degradation, Difficulty, Enhancement, Offer, SearchResult
 from schemas.manifest import ModelEntry
 
 UNTESTED = "untested: neither words nor a search by picture tell what the original shows"
@@ -32,7 +34,7 @@ UNHARMED, UNREPAIRED = "unharmed", "unrepaired"
 
 @dataclass(frozen=True)
 class Enhancements:
-    """The stage: measured questions in, the same out; a share has its picture degraded, if that can be put right.
+    """The stage: measured questions in, the same out; for some, the ways to degrade their picture and repair it.
 
     Difficulty was measured with the original picture. Each row keeps the results of a search by its own picture, for
     trainers that replay it.
@@ -49,7 +51,7 @@ class Enhancements:
     results: int = 5
     """Search results that a row keeps; 0 makes no search."""
     name: str = "enhancements"
-    version: int = 4
+    version: int = 5
     input: ClassVar[type[Record]] = Difficulty
     output: ClassVar[type[Record]] = Enhancement
 
@@ -60,7 +62,7 @@ class Enhancements:
             return digest_value([kept])
         tools = {degradation: tool.identity for degradation, tool in self.repairs.items()}
         reader = "" if self.reader is None else self.reader.identity
-        rules = [self.settings.share, self._degradations, self.settings.strengths, self.seed]
+        rules = [self._share, self._degradations, self.settings.strengths, self.seed]
         return digest_value([kept, *rules, DEGRADING, REPAIRING, tools, self.search.identity, reader])
 
     @property
@@ -68,8 +70,12 @@ class Enhancements:
         return [each for each in self.settings.degradations if each in self.repairs]
 
     @property
+    def _share(self) -> float:
+        return min(1.0, self.settings.share * self.settings.tries)
+
+    @property
     def _degrades(self) -> bool:
-        return bool(self.settings.share and self._degradations and self.settings.strengths)
+        return bool(self._share and self._degradations and self.settings.strengths)
 
     def prompts(self) -> dict[str, str]:
         """None: the stage uses no model."""
@@ -80,7 +86,7 @@ class Enhancements:
         return ()
 
     async def __call__(self, record: Difficulty) -> Sequence[Enhancement]:
-        """Degrade the picture of a chosen question, and search by the picture.
+        """Try the degradations on the picture of a chosen question, and search by the picture.
 
         Raises:
             RecordFailed: if the picture cannot be decoded.
@@ -88,52 +94,59 @@ class Enhancements:
             ServiceError: if a reader or search is unavailable.
         """
         picture = record.picture
-        if (
-            picture is None
-            or not self._degrades
-            or draw_unit(self.seed, record.record_id, "enhance") >= self.settings.share
-        ):
-            return (await self._leave(record),)
-        degradation = self._degradations[self._draw(record, "degradation", len(self._degradations))]
+        if picture is None or not self._degrades or draw_unit(self.seed, record.record_id, "enhance") >= self._share:
+            return (await self._keep(record),)
         data = await asyncio.to_thread(self.pictures.read, picture)
         with TemporaryDirectory(prefix="synth-repair-") as folder:
             title = record.proof.nodes[0].title if record.proof.nodes else ""
             gauge = await find_gauge(data, self.reader, self.search, title, Path(folder))
-            if gauge is None:
-                return (await self._leave(record, UNTESTED),)
-            loop = RepairLoop(data, gauge, degradation, self.repairs[degradation], (self.seed, record.record_id))
-            strengths = sorted(self.settings.strengths)
-            tried = await loop.find_strength(strengths[self._draw(record, "strength", len(strengths)) :])
-        if not tried[-1].holds:
-            found = UNHARMED if all(each.trial.degraded for each in tried) else UNREPAIRED
-            return (await self._leave(record, f"{found}: {'; '.join(each.describe() for each in tried)}"),)
-        return (await self._degrade(record, picture, tried[-1]),)
+            courses = [await self._try(record, data, gauge, each) for each in self._degradations]
+            held = [course[-1] for course in courses if course and course[-1].holds]
+            offers = [Offer(trial=each.trial, found=await self._search(each.data, Path(folder))) for each in held]
+        lost = [each for course in courses if not (course and course[-1].holds) for each in course]
+        found = UNHARMED if all(each.trial.degraded for each in lost) else UNREPAIRED
+        why = f"{found}: {'; '.join(each.describe() for each in lost)}" if lost else "" if held else UNTESTED
+        return (await self._keep(record, why, tuple(offers)),)
 
-    def _draw(self, record: Difficulty, what: str, count: int) -> int:
-        return int(draw_unit(self.seed, record.record_id, what) * count)
+    async def _try(self, record: Difficulty, data: bytes, gauge: Gauge | None, degradation: Degradation) -> list[Tried]:
+        """Return the trials of one degradation, the last of which may hold; none where nothing can test it.
 
-    async def _degrade(self, record: Difficulty, picture: Picture, tried: Tried) -> Enhancement:
-        """Return the question with its degraded picture: another question, whose parent is the one before."""
-        made = await asyncio.to_thread(self.pictures.add_bytes, tried.data, credit_picture(picture))
-        changes = {
-            "record_id": make_question_id(record.text, made.sha256, record.answer, record.proof),
-            "parent_id": record.record_id,
-            "picture": made,
-            "original": picture,
-            "trial": tried.trial,
-            "found": await self._look_up(made),
-        }
-        return Enhancement(**(dict(record) | changes))
+        Where there are no words, and a search finds the picture whatever is done to it or not at all, the fine
+        structure is the test.
+        """
+        gauges = [gauge] if gauge else []
+        if degradation in FINE and (gauge is None or gauge.test == "image-search"):
+            gauges.append(make_detail_gauge(data))
+        strengths = sorted(self.settings.strengths)
+        drawn = strengths[int(draw_unit(self.seed, record.record_id, "strength", degradation) * len(strengths)) :]
+        tried: list[Tried] = []
+        for each in gauges:
+            loop = RepairLoop(data, each, degradation, self.repairs[degradation], (self.seed, record.record_id))
+            # What the strongest does not harm, none does.
+            strongest = [await loop.try_strength(drawn[-1])]
+            tried += strongest if strongest[0].trial.degraded else await loop.find_strength(drawn)
+            if not tried[-1].trial.degraded:
+                break
+        return tried
 
-    async def _leave(self, record: Difficulty, why: str = "") -> Enhancement:
-        """Return the question as it is; ``why`` its picture could not be degraded, empty where it was not chosen."""
-        return Enhancement(**dict(record), left_whole=why, found=await self._look_up(record.picture))
+    async def _search(self, data: bytes, folder: Path) -> tuple[SearchResult, ...]:
+        """Return what a search by a picture that is in no store finds."""
+        sha256 = hashlib.sha256(data).hexdigest()
+        path = folder / f"{sha256}.{find_extension(data)}"
+        await asyncio.to_thread(path.write_bytes, data)
+        return await self._look_up(PictureFile(sha256, path))
 
-    async def _look_up(self, picture: Picture | None) -> tuple[SearchResult, ...]:
+    async def _keep(self, record: Difficulty, why: str = "", offers: tuple[Offer, ...] = ()) -> Enhancement:
+        """Return the question with its ways; ``why`` others cannot be taken, empty where it was not chosen."""
+        picture = record.picture
+        file = picture and PictureFile(picture.sha256, self.pictures.path(picture.sha256, picture.extension))
+        found = await self._look_up(file) if file else ()
+        return Enhancement(**dict(record), left_whole=why, offers=offers, found=found)
+
+    async def _look_up(self, file: PictureFile) -> tuple[SearchResult, ...]:
         """Return what a search by the picture finds: nothing where it refuses the picture, which costs no question."""
-        if picture is None or not self.results:
+        if not self.results:
             return ()
-        file = PictureFile(picture.sha256, self.pictures.path(picture.sha256, picture.extension))
         try:
             return keep_results(await self.search.search_image(file, self.results))
         except RecordFailed:
