@@ -556,7 +556,7 @@ class Assembly:
     def graph(self) -> WalkGraph:
         """The link graph with the walk rules applied."""
         tokens = self.config.questions.max_answer_tokens
-        rules = WalkRules(self.config.paths, self.hub_in_degree, tokens, self.splits)
+        rules = WalkRules(self.config.walked, self.hub_in_degree, tokens, self.splits)
         return WalkGraph(self.corpus, rules, self.ground.relations, self.workspace.derived)
 
     @cached_property
@@ -597,7 +597,7 @@ class Assembly:
             "questions": self._build_questions,
             "rewrites": self._build_rewrites,
             "groundings": self._build_groundings,
-            "difficulty": self._build_difficulty,
+            "difficulty": self.build_difficulty,
             "enhancements": self.seeing.make_enhancements,
             "selections": self._build_selections,
             "rollouts": self._build_rollouts,
@@ -693,6 +693,7 @@ class Assembly:
             self.hub_in_degree,
             self.config.questions.max_answer_tokens,
             self.config.checks.audit,
+            self.config.ablations.fuzzing,
         )
 
     def _build_injections(self) -> Injections:
@@ -719,12 +720,15 @@ class Assembly:
         commons, lister, audit = self.config.commons, self.seeing.make_lister(), self.config.checks.audit
         others = DistractorFetcher(lister, commons.distractors, self.config.seed) if commons.fetch else None
         chooser = self.seeing.make_chooser(lister)
-        return Groundings(self.ground, chooser, asking, self.config.groundings, self.reader, audit, others)
+        named = not self.config.ablations.fuzzing
+        return Groundings(self.ground, chooser, asking, self.config.groundings, self.reader, audit, others, named)
 
-    def _build_difficulty(self) -> MeasuredDifficulty:
+    def build_difficulty(self) -> MeasuredDifficulty:
+        """Build the stage difficulty."""
         difficulty, judging, roles = self.config.difficulty, self.config.judging, self.roles
         asked = difficulty.solvers, difficulty.text_solver, difficulty.max_correct
-        plan = make_plan(difficulty.preset, *asked, probes=difficulty.probe_attempts > 0)
+        off = self.config.ablations.filters_off
+        plan = make_plan(difficulty.preset, *asked, probes=difficulty.probe_attempts > 0, off=off)
         version = PHRASINGS[difficulty.phrasing]
         return MeasuredDifficulty(
             solvers={role: roles.ask(role, "answer_question", version) for role in plan.list_roles()},
