@@ -1,5 +1,6 @@
 """``synth ablate``: a recipe with one thing left out at a time, and what the checks then find."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,7 +89,6 @@ def list_measures(found: "list[Ablated]") -> list[str]:
 
 def render_card(config: Any, found: "list[Ablated]") -> str:  # noqa: ANN401 - RunConfig
     """Return the page of a recipe's ablations: its world, seed and players, and the tables."""
-    world = config.corpus.world or config.corpus.dump or "a generated world of the recipe's own"
     settings = config.models.get("solver").settings
     players = ", ".join(f"{role} {config.models.get(role).name}" for role in config.models.list_roles())
     measuring = ", ".join(config.ablations.solvers or config.difficulty.solvers)
@@ -98,8 +98,8 @@ def render_card(config: Any, found: "list[Ablated]") -> str:  # noqa: ANN401 - R
         "What the checks, and solvers under every condition, find on released rows when one thing is left out. Made by",
         f"`synth ablate --recipe {config.recipe} --card FILE`; Wilson intervals of 95%, the question is the unit.",
         "",
-        f"World: {Path(str(world)).name}; seed {config.seed}; players: {players}; solver {settings}; measured by "
-        f"{measuring}.",
+        f"Corpus: {_describe_world(config.corpus)}. Seed of the run: {config.seed}. Players: {players}; abilities of",
+        f"the solver: {settings}. Released rows are measured by {measuring}.",
         "",
         *list_lines(found),
         "",
@@ -108,3 +108,13 @@ def render_card(config: Any, found: "list[Ablated]") -> str:  # noqa: ANN401 - R
         *list_measures(found),
         "",
     ])  # fmt: skip
+
+
+def _describe_world(corpus: Any) -> str:  # noqa: ANN401 - CorpusConfig
+    """Return how a generated world was made, or the name of a dump."""
+    if corpus.dump:
+        return Path(corpus.dump).name
+    made = corpus.generate.model_dump() if corpus.generate else {}
+    if corpus.world:
+        made = json.loads((Path(corpus.world) / "world.json").read_text(encoding="utf-8"))["config"]
+    return f"a generated world, {made['entities']:,} entities, seed {made['seed']}"

@@ -200,7 +200,7 @@ class Ablated:
         before, after = whole.measures[self.switch.measure].value, self.measures[self.switch.measure].value
         worse = before - after if self.switch.wanted else after - before
         low, high = sorted((before, after))
-        times = f"{high / low:.1f} times" if low else "from nothing" if high else "the same"
+        times = f"{high / low:.1f} times" if low else "to nothing" if before else "from nothing"
         return f"{worse * 100:+.1f} points worse, {times}"
 
     def as_dict(self) -> dict[str, object]:
