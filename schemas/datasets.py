@@ -368,8 +368,8 @@ Degradation = Literal["blur", "downsample", "perspective"]
 """Controlled degradations of OpenSearch-VL, section 3.2."""
 Repair = Literal["sharpen", "super_resolution", "perspective_correct"]
 """The tool that each is paired with, in the same order."""
-RepairTest = Literal["text", "image-search"]
-"""How a picture is tested: its words can be read, or a search by picture finds the anchor."""
+RepairTest = Literal["text", "image-search", "detail"]
+"""How a picture is tested: its words can be read, a search by picture finds the anchor, or its fine structure shows."""
 
 
 class Parameter(Nested):
@@ -391,6 +391,13 @@ class Trial(Nested):
     before: bool
     degraded: bool
     repaired: bool
+
+
+class Offer(Nested):
+    """One way to degrade a question's picture that its tool repairs, and what a search by the picture then finds."""
+
+    trial: Trial
+    found: tuple[SearchResult, ...] = ()
 
 
 class ScenePart(Nested):
@@ -441,6 +448,8 @@ class Enhancement(Difficulty):
     empty."""
     found: tuple[SearchResult, ...] = ()
     """What a search by the picture finds, for trainers that replay it (SenseNova-MARS, MMSearch-R1)."""
+    offers: tuple[Offer, ...] = ()
+    """How its picture could be degraded; the stage selections takes one of them, or none, and keeps no other."""
 
 
 StopReason = Literal["answered", "format", "tool-errors", "turn-limit", "context-limit", "time-limit", "failed"]

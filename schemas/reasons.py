@@ -50,11 +50,11 @@ TrajectoryReason = Literal[
     "path-not-covered", "repetition", "contaminated", "unknown-image", "unseen-claim", "too-long", "poor-process",
     "process-unscored", "incoherent", "implausible", "unverified",
 ]  # fmt: skip
-ReleaseReason = Literal[
+SelectionReason = Literal[
     "duplicate-question", "duplicate-path", "duplicate-picture", "anchor-over-used", "answer-over-used",
     "skeleton-over-used", "search-free-over-share", "search-required-over-share", "shared-across-splits",
-    "tells-held-out-fact",
 ]  # fmt: skip
+ReleaseReason = Literal[SelectionReason, "tells-held-out-fact"]
 
 Reason = Literal[
     CorpusReason,
@@ -84,8 +84,8 @@ STAGE_REASONS: Final[dict[str, tuple[str, ...]]] = {
     "bridges": get_args(ChainReason),
     "groundings": get_args(GroundingReason),
     "difficulty": get_args(DifficultyReason),
-    "mixes": get_args(MixReason),
     "enhancements": (),
+    "selections": get_args(SelectionReason),
     "rollouts": get_args(RolloutReason),
     "trajectories": get_args(TrajectoryReason),
     "releases": get_args(ReleaseReason),

@@ -29,6 +29,7 @@ def read_manifests(workspace: Path) -> list[dict]:
         "groundings",
         "difficulty",
         "enhancements",
+        "selections",
         "rollouts",
         "trajectories",
         "releases",

@@ -11,7 +11,7 @@ answer's type, for scripted players.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
@@ -354,7 +354,12 @@ _ENDING = Filter("clause", max_correct=0, reason="clause-answers")
 
 
 def make_plan(
-    preset: Preset, solvers: Sequence[str], text_solver: str = "", max_correct: int = 0, probes: bool = False
+    preset: Preset,
+    solvers: Sequence[str],
+    text_solver: str = "",
+    max_correct: int = 0,
+    probes: bool = False,
+    off: Collection[Condition] = (),
 ) -> Plan:
     """Return a preset for its solvers: each filter by every solver, before the next and costlier filter.
 
@@ -364,14 +369,26 @@ def make_plan(
         text_solver: role for attempts without a picture, if it is another model.
         max_correct: bound of the presets that leave it open.
         probes: whether the ends of a question are asked alone before.
+        off: conditions that are left out.
     """
     plan = _PRESETS[preset]
     steps: list[Filter] = []
-    for step in ((_ENDING,) if probes else ()) + plan.filters:
+    wanted = ((_ENDING,) if probes else ()) + plan.filters
+    for step in (step for step in wanted if step.condition not in off):
         bound = max_correct if step.max_correct == CONFIGURED else step.max_correct
         alone = (text_solver,) if text_solver and not _shows_picture(step.condition) else tuple(solvers)
         steps += [replace(step, role=role, max_correct=bound) for role in alone]
     return replace(plan, filters=tuple(steps))
+
+
+MEASURED: tuple[Condition, ...] = ("clause", "text", "image", "image+image-search", "image+text-search", "image+both")
+"""Conditions under which released questions are measured."""
+
+
+def make_measuring_plan(solvers: Sequence[str]) -> Plan:
+    """Return a plan that refuses nothing: every condition by every solver."""
+    steps = tuple(Filter(condition, role=role) for condition in MEASURED for role in solvers)
+    return Plan(steps, refuses_unproved=False)
 
 
 def _shows_picture(condition: Condition) -> bool:

@@ -7,7 +7,7 @@ Degradations are blur, downsampling and perspective (section 3.2). The paper giv
 to 1 says how strong, and the row records what it came to in pixels.
 
 The repair loop holds where a degradation breaks what the tool restores: the picture's words are read, or a search by
-picture finds the anchor, before, degraded and repaired.
+picture finds the anchor, or its fine structure shows, before, degraded and repaired.
 
 A reading joins every engine at every scale: what one of them can read, a reader of the picture can, too.
 """
@@ -489,7 +489,7 @@ def _list_lines(blocks: Sequence[TextBlock]) -> tuple[str, ...]:
     return tuple(lines.values())
 
 
-REPAIRING_VERSION = 1
+REPAIRING_VERSION = 2
 """Raised when another picture would count as broken or restored."""
 HITS = 5
 """Pages that one search by picture may find the anchor among: as many as the agent's tool shows."""
@@ -504,7 +504,7 @@ HALVINGS = 5
 _WORD = re.compile(r"\w{2,}")
 _TRIAL = re.compile(
     r"(?P<degradation>blur|downsample|perspective) (?P<strength>\S+) \([^()]*\): "
-    r"(?P<test>text|image-search) \S+, (?P<end>.+)"
+    r"(?P<test>text|image-search|detail) \S+, (?P<end>.+)"
 )
 _OF_USE = "still of use"
 
@@ -550,6 +550,39 @@ async def find_gauge(data: bytes, reader: Reader | None, search: ImageSearch, ti
     return Gauge("image-search", look_up) if title and await look_up(data) else None
 
 
+FINE = frozenset[Degradation](["blur", "downsample"])
+"""What takes fine structure away and leaves everything in its place."""
+
+
+def make_detail_gauge(data: bytes) -> Gauge:
+    """Return the test of how much of a picture's fine structure another picture of the same scene shows.
+
+    For pictures without words that a search finds however blurred they are. The structure is the Laplacian of
+    brightness, smoothed by one pixel against noise of the file; the share is its projection on the original's.
+
+    Raises:
+        RecordFailed: if the picture cannot be decoded.
+    """
+    shown = open_pixels(data)
+    size, structure = shown.size, _find_structure(shown)
+    whole = float((structure * structure).sum()) or 1.0
+
+    async def compare(picture: bytes) -> float:
+        return await asyncio.to_thread(lambda: _project(open_pixels(picture)))
+
+    def _project(other: Image.Image) -> float:
+        same = other if other.size == size else other.resize(size, Image.Resampling.BICUBIC)
+        return max(0.0, min(1.0, float((_find_structure(same) * structure).sum()) / whole))
+
+    return Gauge("detail", compare)
+
+
+def _find_structure(shown: Image.Image) -> NDArray[np.float32]:
+    grey = np.asarray(shown.convert("L").filter(ImageFilter.GaussianBlur(1.0)), dtype=np.float32)
+    around = grey[:-2, 1:-1] + grey[2:, 1:-1] + grey[1:-1, :-2] + grey[1:-1, 2:]
+    return 4 * grey[1:-1, 1:-1] - around
+
+
 @dataclass(frozen=True, slots=True)
 class Tried:
     """One degradation of one picture with the picture it made."""
@@ -575,21 +608,21 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The last trial of a picture left as it is that broke what its repair did not restore."""
+    """The last trial of one degradation of a picture left as it is that broke what its repair did not restore."""
 
     degradation: Degradation
     strength: float
     test: RepairTest
 
 
-def read_loss(detail: str) -> Loss | None:
-    """Return what the trials of a picture tell of it; None where nothing was broken, or nothing tried."""
-    trials = (_TRIAL.fullmatch(part) for part in reversed(detail.split("; ")))
-    lost = next((each for each in trials if each is not None and each["end"] != _OF_USE), None)
-    if lost is None:
-        return None
-    degradation, test = cast(Degradation, lost["degradation"]), cast(RepairTest, lost["test"])
-    return Loss(degradation, float(lost["strength"]), test)
+def read_losses(detail: str) -> tuple[Loss, ...]:
+    """Return what the trials of a picture tell of it, one for each degradation that broke it: the last such trial."""
+    trials = (_TRIAL.fullmatch(part) for part in detail.split("; "))
+    lost = {each["degradation"]: each for each in trials if each is not None and each["end"] != _OF_USE}
+    return tuple(
+        Loss(cast(Degradation, name), float(each["strength"]), cast(RepairTest, each["test"]))
+        for name, each in lost.items()
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from pipelines.agent.pictures import REPAIRS, has_opencv, make_repairs, read_loss
+from pipelines.agent.pictures import REPAIRS, has_opencv, make_repairs, read_losses
 from pipelines.agent.scenes import NO_SCENE
 from pipelines.checksums import read_note
 from pipelines.cli.facets import (
@@ -122,8 +122,11 @@ class EnhancementExample:
 class EnhancementReport:
     """Degraded pictures: counts by degradation and strength, why others were left as they are, examples."""
 
-    chosen: int
+    tried: int
+    repairable: int
+    """Those of which a tool repairs at least one degradation."""
     kept: int
+    """Those that are degraded."""
     rows: tuple[EnhancementRow, ...]
     left: tuple[tuple[str, int], ...]
     """Why the others are as they were, or failed, with their number."""
@@ -353,26 +356,30 @@ def report_courses(root: Path) -> CourseReport:
 
 
 def report_enhancements(root: Path) -> EnhancementReport:
-    """Return the outcome of every picture that was to be degraded in the latest run of a workspace."""
+    """Return the outcome of every picture that was tried in the latest run of a workspace."""
     rows = [row for row in read_stage(root, "enhancements") if isinstance(row, Enhancement)]
-    kept = [row for row in rows if row.trial is not None]
-    left = [row.left_whole.partition(": ") for row in rows if row.left_whole]
-    left = [parts for parts in left if parts[0] != NO_SCENE]
+    selected = [row for row in read_stage(root, "selections") if isinstance(row, Enhancement)]
+    kept = [row for row in selected if row.trial is not None]
+    repairable = [row for row in rows if row.offers]
+    reasons = [row.left_whole.partition(": ")[0] for row in rows if row.left_whole and not row.offers]
+    left = [reason for reason in reasons if reason != NO_SCENE]
     latest = [found for found in list_latest(root) if found.stage == "enhancements"]
     failed = [refusal.reason for found in latest for refusal in read_refusals(found)]
-    others = Counter([*(reason for reason, _, _ in left), *failed])
+    others = Counter([*left, *failed])
     shown = sorted(kept, key=lambda row: draw_unit(SEED, row.record_id))[:EXAMPLES]
     return EnhancementReport(
-        chosen=len(kept) + others.total(),
+        tried=len(repairable) + others.total(),
+        repairable=len(repairable),
         kept=len(kept),
-        rows=_count_rows(kept, [trials for _, _, trials in left]),
+        rows=_count_rows(rows),
         left=tuple(sorted(others.items())),
         examples=tuple(_make_example(root, row) for row in shown),
     )
 
 
-def _count_rows(kept: Sequence[Enhancement], details: Sequence[str]) -> tuple[EnhancementRow, ...]:
-    held, losses = [row.trial for row in kept if row.trial], [loss for text in details if (loss := read_loss(text))]
+def _count_rows(rows: Sequence[Enhancement]) -> tuple[EnhancementRow, ...]:
+    held = [offer.trial for row in rows for offer in row.offers]
+    losses = [loss for row in rows for loss in read_losses(row.left_whole.partition(": ")[2])]
     restored = Counter((trial.degradation, trial.test, _find_tenth(trial.strength)) for trial in held)
     lost = Counter((loss.degradation, loss.test, _find_tenth(loss.strength)) for loss in losses)
     return tuple(

@@ -15,7 +15,8 @@ from pipelines.run.runner import PlannedStage
 from schemas.manifest import Manifest
 
 ACCEPTING = ("difficulty", "enhancements")
-"""Stages that accept questions: the second refuses none, but rows may fail in it."""
+"""Stages that accept questions: the second refuses none, but rows may fail in it. Limits of a release, which selections
+applies, are shares of a whole: a sample tells nothing of them."""
 FAILED = "failed"
 SHOWN_LOSSES = 3
 

@@ -242,7 +242,17 @@ class ImageSearchConfig(Section):
 class EnhancementsConfig(Section):
     """The share of questions whose picture is degraded, each with the tool that repairs it (OpenSearch-VL, 3.2)."""
 
-    share: float = Field(0.1, ge=0.0, le=1.0, description="share of the questions; 0 degrades none")
+    share: float = Field(
+        0.1, ge=0.0, le=1.0, description="share of the questions that a release may keep; 0 degrades none"
+    )
+    tries: float = Field(
+        3.0, ge=1.0, description="pictures tried for each one that is to be degraded: not every one can be repaired"
+    )
+    substitute: bool = Field(
+        False,
+        description="let other degradations take the share of one that no tool repairs here, or of which too few "
+        "can be repaired; false leaves it empty, so that those repaired keep equal shares",
+    )
     degradations: tuple[Literal["blur", "downsample", "perspective"], ...] = Field(
         ("blur", "downsample", "perspective"), description="which, in equal shares"
     )
@@ -918,6 +928,23 @@ class ReleasesConfig(Section):
     shard_bytes: int = Field(400_000_000, ge=1_000_000, description="largest Parquet file, bytes before compression")
 
 
+class AblationsConfig(Section):
+    """What published systems leave out to show its worth, as `synth ablate` does: rows to measure, not to train on."""
+
+    anchoring: bool = Field(
+        True, description="the picture stands at the source of the path; false: right before the answer's entity"
+    )
+    fuzzing: bool = Field(True, description="bridges are hidden behind descriptors; false leaves their names in words")
+    filters_off: tuple[Literal["clause", "text", "image", "image+image-search"], ...] = Field(
+        (), description="conditions of difficulty.preset that are not tried and refuse no question"
+    )
+    solvers: tuple[str, ...] = Field(
+        (),
+        description="who attempts the released questions of `synth ablate`: solver, or names under models.solvers; "
+        "empty: difficulty.solvers",
+    )
+
+
 class PromptsConfig(Section):
     """The words that models are asked in."""
 
@@ -964,11 +991,19 @@ class RunConfig(Section):
     trajectories: TrajectoriesConfig = TrajectoriesConfig()
     releases: ReleasesConfig = ReleasesConfig()
     models: ModelsConfig = ModelsConfig()
+    ablations: AblationsConfig = AblationsConfig()
     prompts: PromptsConfig = PromptsConfig()
     budget: BudgetConfig = BudgetConfig()
     health: HealthConfig = HealthConfig()
     runtime: RuntimeConfig = RuntimeConfig()
     replies: RepliesConfig = RepliesConfig()
+
+    @property
+    def walked(self) -> PathsConfig:
+        """How walks are drawn: of one hop, the picture right before the answer's entity, where nothing is anchored."""
+        if self.ablations.anchoring:
+            return self.paths
+        return self.paths.model_copy(update={"hops": (1,), "weights": (1.0,)})
 
     @property
     def summarises(self) -> bool:

@@ -29,6 +29,13 @@ SEEDS = (
 )
 """What the gate for seeds' pictures needs."""
 
+_LIMITS = {
+    "anchor-over-used": "releases.max_per_anchor",
+    "answer-over-used": "releases.max_per_answer",
+    "skeleton-over-used": "releases.max_skeleton_share",
+    "search-free-over-share": "releases.search_free",
+    "search-required-over-share": "releases.search_free",
+}
 GOVERNING: Mapping[str, Mapping[str, str]] = {
     "seeds": {
         "no-infobox": "seeds.require_infobox",
@@ -90,17 +97,8 @@ GOVERNING: Mapping[str, Mapping[str, str]] = {
         "poor-process": "trajectories.min_process",
         "unscored": "models.judge",
     },
-    "releases": {
-        "anchor-over-used": "releases.max_per_anchor",
-        "answer-over-used": "releases.max_per_answer",
-        "skeleton-over-used": "releases.max_skeleton_share",
-        "search-free-over-share": "releases.search_free",
-        "search-required-over-share": "releases.search_free",
-    },
-    "mixes": {
-        "search-free-over-share": "releases.search_free",
-        "search-required-over-share": "releases.search_free",
-    },
+    "selections": _LIMITS,
+    "releases": _LIMITS,
 }
 """By stage and reason, the settings that decide how many rows are refused for it, where there are any."""
 

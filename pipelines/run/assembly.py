@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.agent.acceptance import Cascade
-from pipelines.agent.attempts import PictureSwaps, Searches, make_plan
+from pipelines.agent.attempts import PictureSwaps, Preset, Searches, make_plan
 from pipelines.agent.cascade import EstimatedTokens, open_tokenizer
 from pipelines.agent.choosing import EaseRater, PictureChooser
 from pipelines.agent.depicting import CandidateLister, ClipRanker, MetadataRanker, Ranker
@@ -75,7 +75,6 @@ from pipelines.stages.enhancements import Enhancements
 from pipelines.stages.groundings import Groundings
 from pipelines.stages.initials import Initials
 from pipelines.stages.injections import Askings, Injections
-from pipelines.stages.mixes import Mixes
 from pipelines.stages.paths import Paths
 from pipelines.stages.questions import Questions
 from pipelines.stages.releases import Releases
@@ -84,6 +83,7 @@ from pipelines.stages.rewrites import Rewrites
 from pipelines.stages.rollouts import Rollouts, make_oracle
 from pipelines.stages.samples import Samples
 from pipelines.stages.seeds import Seeds
+from pipelines.stages.selections import Selections
 from pipelines.stages.trajectories import Trajectories
 from schemas.manifest import InputEntry
 from schemas.proofs import UNCOUNTED, Thresholds
@@ -473,25 +473,15 @@ _REST: Mapping[str, tuple[str, ...]] = {
     "groundings": ("rewrites",),
     "difficulty": ("groundings",),
     "enhancements": ("difficulty",),
-    "rollouts": ("enhancements",),
+    "selections": ("enhancements",),
+    "rollouts": ("selections",),
     "trajectories": ("rollouts",),
-    "releases": ("enhancements", "trajectories"),
+    "releases": ("selections", "trajectories"),
 }
 SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "paths": {"seeds": (), "paths": ("seeds",), "questions": ("paths",), **_REST},
     "injection": {"seeds": (), "questions": ("seeds",), **_REST},
-    "concepts": {
-        "seeds": (),
-        "questions": ("seeds",),
-        "rewrites": ("questions",),
-        "groundings": ("rewrites",),
-        "difficulty": ("groundings",),
-        "mixes": ("difficulty",),
-        "enhancements": ("mixes",),
-        "rollouts": ("enhancements",),
-        "trajectories": ("rollouts",),
-        "releases": ("enhancements", "trajectories"),
-    },
+    "concepts": {"seeds": (), "questions": ("seeds",), **_REST},
     "news": {
         "articles": (),
         "anchors": ("articles",),
@@ -601,7 +591,7 @@ class Assembly:
     def graph(self) -> WalkGraph:
         """The link graph with the walk rules applied."""
         tokens = self.config.questions.max_answer_tokens
-        rules = WalkRules(self.config.paths, self.hub_in_degree, tokens, self.splits)
+        rules = WalkRules(self.config.walked, self.hub_in_degree, tokens, self.splits)
         return WalkGraph(self.corpus, rules, self.ground.relations, self.workspace.derived)
 
     @cached_property
@@ -646,13 +636,16 @@ class Assembly:
             "bridges": self._build_bridges,
             "groundings": self._build_groundings,
             "difficulty": self._build_difficulty,
-            "mixes": lambda: Mixes(self.config.releases.search_free),
             "enhancements": self.seeing.make_enhancements,
+            "selections": self._build_selections,
             "rollouts": self._build_rollouts,
             "trajectories": lambda: Trajectories(self.acting.make_cascade()),
             "releases": lambda: Releases(self.config.releases, self.roles.pictures),
         }
         return builders[name]()
+
+    def _build_selections(self) -> Selections:
+        return Selections(self.config.releases, self.config.enhancements, self.roles.pictures, self.config.seed)
 
     def _build_rollouts(self) -> Rollouts:
         rollouts = self.config.rollouts
@@ -755,6 +748,7 @@ class Assembly:
             self.hub_in_degree,
             self.config.questions.max_answer_tokens,
             self.config.checks.audit,
+            self.config.ablations.fuzzing,
         )
 
     def _build_injections(self) -> Injections:
@@ -795,17 +789,24 @@ class Assembly:
         commons, lister, audit = self.config.commons, self.seeing.make_lister(), self.config.checks.audit
         others = DistractorFetcher(lister, commons.distractors, self.config.seed) if commons.fetch else None
         chooser = self.seeing.make_chooser(lister)
-        return Groundings(self.ground, chooser, asking, self.config.groundings, self.reader, audit, others)
+        named = not self.config.ablations.fuzzing
+        return Groundings(self.ground, chooser, asking, self.config.groundings, self.reader, audit, others, named)
 
     def _build_difficulty(self) -> AnyStage:
-        difficulty, judging, roles = self.config.difficulty, self.config.judging, self.roles
+        difficulty, judging = self.config.difficulty, self.config.judging
+        if difficulty.preset != "fvqa":
+            return self.build_measuring(difficulty.preset)
+        agent, rater = self.acting.make_agent(difficulty.solvers[0]), self.seeing.make_late_rater()
         watch = UnscoredWatch(judging.max_unscored, judging.min_attempts)
         contest = partial(check_alternative, self.ground) if difficulty.alternatives else None
-        if difficulty.preset == "fvqa":
-            agent, rater = self.acting.make_agent(difficulty.solvers[0]), self.seeing.make_late_rater()
-            return ChosenSearches(agent, roles.make_jury(), difficulty, make_oracle, watch, contest, rater)
+        return ChosenSearches(agent, self.roles.make_jury(), difficulty, make_oracle, watch, contest, rater)
+
+    def build_measuring(self, preset: Preset) -> MeasuredDifficulty:
+        """Build the stage difficulty with the conditions of a preset."""
+        difficulty, judging, roles = self.config.difficulty, self.config.judging, self.roles
         asked = difficulty.solvers, difficulty.text_solver, difficulty.max_correct
-        plan = make_plan(difficulty.preset, *asked, probes=difficulty.probe_attempts > 0)
+        off = self.config.ablations.filters_off
+        plan = make_plan(preset, *asked, probes=difficulty.probe_attempts > 0, off=off)
         version = PHRASINGS[difficulty.phrasing]
         return MeasuredDifficulty(
             solvers={role: roles.ask(role, "answer_question", version) for role in plan.list_roles()},
@@ -813,9 +814,9 @@ class Assembly:
             searches=self.acting.make_searches(),
             plan=plan,
             settings=difficulty,
-            watch=watch,
+            watch=UnscoredWatch(judging.max_unscored, judging.min_attempts),
             swaps=PictureSwaps(self.ground, self.roles.pictures),
-            contest=contest,
+            contest=partial(check_alternative, self.ground) if difficulty.alternatives else None,
             list_endings=partial(list_endings, self.ground.corpus),
             picture_judge=roles.ask("image_judge", "judge_picture") if self.config.models.image_judge else None,
             rater=self.seeing.make_late_rater(),

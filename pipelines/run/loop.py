@@ -31,11 +31,13 @@ from pipelines.run.publishing import publish_run, report_corpus
 from pipelines.run.retrying import begin_retry, check_retry
 from pipelines.run.reviewing import export_undecided
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, select_stages
+from pipelines.run.shards import read_parts
 from pipelines.run.spans import WorkerSpec
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import renew
 from pipelines.services.clients.serving import owned_servers
 from pipelines.services.prompting import check_prompts
+from schemas.datasets import Enhancement
 
 SHOWN_REASONS = 3
 """Reasons of a stage that the message of an empty release names."""
@@ -243,6 +245,8 @@ def _run_claimed(
                 raise GateNotMet(
                     f'{report.stage}: all {report.failed:,} rows failed; `synth sql "from failures"` says why'
                 )
+            if report.stage == "selections":
+                _check_selected(assembly, planned, warner)
 
         spec = WorkerSpec(config, workspace.root, last, assembly.corpus_entry, run)
         asked = list_asked_roles(config, chosen)
@@ -252,6 +256,25 @@ def _run_claimed(
         if config.method == "news" and (waiting := export_undecided(config.news, workspace, planned)):
             warner.say(f"{waiting:,} chains wait for people: {workspace.reviews / 'bridges'}; see news.decisions")
         return reports, finish_run(assembly, planned, chosen)
+
+
+def _check_selected(assembly: Assembly, planned: Sequence[PlannedStage], warner: Warner) -> None:
+    """Stop before the teacher is paid where no question is left, and warn where none is of a split it is paid for.
+
+    Raises:
+        GateNotMet: with what each stage took.
+    """
+    sealed = [plan for plan in planned if plan.folder.read_manifest() is not None]
+    selected = next(plan for plan in sealed if plan.name == "selections")
+    splits = Counter(row.split for row in read_parts(selected.folder, Enhancement))
+    if not splits:
+        finish_run(assembly, planned, [])
+        lost = "; ".join(map(_describe_loss, sealed))
+        raise GateNotMet(f"selections: no question is left, so the teacher is not asked: {lost}")
+    wanted = assembly.config.rollouts.splits
+    if wanted and not any(splits[split] for split in wanted):
+        left = ", ".join(f"{split} {count:,}" for split, count in sorted(splits.items()))
+        warner.say(f"no question of {' or '.join(wanted)} is left, so none is rolled out; there are: {left}")
 
 
 def list_asked_roles(config: RunConfig, chosen: Sequence[PlannedStage]) -> tuple[str, ...]:

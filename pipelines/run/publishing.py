@@ -59,7 +59,7 @@ def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> tuple[li
         return published, False
     releases = publish_releases(
         assembly.workspace.root,
-        read_parts(by_name["enhancements"].folder, Enhancement),
+        read_parts(by_name["selections"].folder, Enhancement),
         read_parts(by_name["trajectories"].folder, Trajectory),
         read_parts(by_name["releases"].folder, ReleaseEntry),
         context,

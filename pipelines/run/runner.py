@@ -156,11 +156,13 @@ class WaitingRows:
         return self.folder / f"{piece:05}.jsonl"
 
 
-def run_dataset_stage(stage: DatasetStage, folder: StageFolder, sources: Sequence[StageFolder]) -> int:
-    """Run a stage that sees whole datasets; its output is one shard.
+def run_dataset_stage(stage: DatasetStage, folder: StageFolder, sources: Sequence[StageFolder], shard_rows: int) -> int:
+    """Run a stage that sees whole datasets, and cut its kept rows into shards; refused rows go with the first ones.
+
+    Its rows wait on disk, as those of a source stage; each row that came in takes its id of memory.
 
     Returns:
-        1, the number of shards.
+        How many shards were written, at least one.
 
     Raises:
         ConservationError: if a row was made from no row of the first input.
@@ -168,16 +170,27 @@ def run_dataset_stage(stage: DatasetStage, folder: StageFolder, sources: Sequenc
     started = time.monotonic()
     _empty_folder(folder)
     readers = [CountingReader(source, model) for source, model in zip(sources, stage.inputs, strict=True)]
-    rows = ShardRows()
-    with open_meter() as meter:
-        for row in stage(readers):
-            rows.add(row)
-    came_in = frozenset(readers[0].ids)
-    parents = {find_parent(stage, row, came_in): None for row in rows.kept}
-    spent = (meter.usage, time.monotonic() - started, meter.replies)
-    came = ShardInput(tuple(readers[0].ids), tuple(parents), "", *spent)
-    write_shard(stage, folder, 0, came, rows)
-    return 1
+    with TemporaryDirectory(dir=folder.path, prefix=TEMP_PREFIX) as scratch:
+        refused = WaitingRows(Path(scratch) / "refused", stage.output, REFUSED_ROWS)
+        kept = WaitingRows(Path(scratch) / "kept", stage.output, shard_rows)
+        with open_meter() as meter:
+            for row in stage(readers):
+                (refused if isinstance(row, Rejection | Failure) else kept).add(row)
+        left, seconds = set(readers[0].ids), time.monotonic() - started
+        came_in, count = frozenset(left), max(1, kept.finish(), refused.finish())
+        for shard in range(count):
+            cut = refused.read(shard)
+            cut.kept.extend(kept.read(shard).kept)
+            # A row whose outputs lie in two shards is counted in the first.
+            parents = {find_parent(stage, row, came_in): None for row in cut.kept}
+            made = tuple(parent for parent in parents if parent in left)
+            ids = (*made, *(row.record_id for row in cut.rejected), *(row.record_id for row in cut.failed))
+            # What no shard accounts for is missed in the last one.
+            left -= set(ids)
+            lost = tuple(sorted(left)) if shard == count - 1 else ()
+            spent = () if shard else (meter.usage, seconds, meter.replies)
+            write_shard(stage, folder, shard, ShardInput((*ids, *lost), made, "", *spent), cut)
+    return count
 
 
 def _empty_folder(folder: StageFolder) -> None:
@@ -588,8 +601,8 @@ STAGE_ORDER = (
     "bridges",
     "groundings",
     "difficulty",
-    "mixes",
     "enhancements",
+    "selections",
     "rollouts",
     "trajectories",
     "releases",
@@ -766,7 +779,7 @@ def run_planned_whole(plan: PlannedStage, shard_rows: int) -> int:
     if isinstance(plan.stage, SourceStage):
         return run_source_stage(plan.stage, plan.folder, shard_rows)
     assert isinstance(plan.stage, DatasetStage)
-    return run_dataset_stage(plan.stage, plan.folder, [source.folder for source in plan.sources])
+    return run_dataset_stage(plan.stage, plan.folder, [source.folder for source in plan.sources], shard_rows)
 
 
 def seal_planned(plan: PlannedStage, shards: int, corpus: InputEntry) -> Manifest:

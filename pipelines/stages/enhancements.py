@@ -1,11 +1,13 @@
-"""Enhancements: a share of the questions get a picture that is of use only after a tool of the agent was called.
+"""Enhancements: how the pictures of some questions could be degraded so that a tool of the agent can repair them.
 
-OpenSearch-VL, section 3.2, degrades 10% without a test. Here each degraded picture is tested: the degradation must do
-harm and the tool must undo it, else the question keeps its picture as it was and says why. SenseNova-MARS, section 3.4,
-asks about small parts of pictures of high resolution: there the tool is ``crop`` (:mod:`pipelines.agent.scenes`).
+OpenSearch-VL, section 3.2, degrades 10% without a test. Here each way is tested: the degradation must do harm and the
+tool must undo it. Which of the ways is taken, and for which questions, the stage ``selections`` says: it sees what a
+release may keep. SenseNova-MARS, section 3.4, asks about small parts of pictures of high resolution: there the tool is
+``crop`` (:mod:`pipelines.agent.scenes`).
 """
 
 import asyncio
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,16 +17,17 @@ from typing import ClassVar
 from pipelines.agent.observations import VERSION as RESULTS
 from pipelines.agent.observations import ImageStore, credit_picture, keep_results
 from pipelines.agent.pictures import DEGRADING_VERSION as DEGRADING
+from pipelines.agent.pictures import FINE, Gauge, Reader, RepairLoop, RepairTool, Tried, find_gauge, make_detail_gauge
 from pipelines.agent.pictures import REPAIRING_VERSION as REPAIRING
-from pipelines.agent.pictures import Reader, RepairLoop, RepairTool, find_gauge
 from pipelines.agent.scenes import SceneMaker
 from pipelines.config.settings import EnhancementsConfig
 from pipelines.errors import RecordFailed
 from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_value, draw_unit
+from pipelines.pictures import find_extension
 from pipelines.services.protocols import ImageSearch, PictureFile
 from schemas.base import Record
-from schemas.datasets import Degradation, Difficulty, Enhancement, Picture, Scene, SearchResult, Trial
+from schemas.datasets import Degradation, Difficulty, Enhancement, Offer, Picture, Scene, SearchResult
 from schemas.manifest import ModelEntry
 
 UNTESTED = "untested: neither words nor a search by picture tell what the original shows"
@@ -34,7 +37,7 @@ UNHARMED, UNREPAIRED = "unharmed", "unrepaired"
 
 @dataclass(frozen=True)
 class Enhancements:
-    """The stage: measured questions in, the same out; a share has its picture degraded, if that can be put right.
+    """The stage: measured questions in, the same out; for some, the ways to degrade their picture and repair it.
 
     Difficulty was measured with the original picture. Each row keeps the results of a search by its own picture, for
     trainers that replay it.
@@ -65,7 +68,7 @@ class Enhancements:
             return digest_value([kept])
         tools = {degradation: tool.identity for degradation, tool in self.repairs.items()}
         reader = "" if self.reader is None else self.reader.identity
-        rules = [self.settings.share, self._degradations, self.settings.strengths, self.seed]
+        rules = [self._share, self._degradations, self.settings.strengths, self.seed]
         return digest_value([kept, *rules, DEGRADING, REPAIRING, tools, self.search.identity, reader])
 
     @property
@@ -73,8 +76,12 @@ class Enhancements:
         return [each for each in self.settings.degradations if each in self.repairs]
 
     @property
+    def _share(self) -> float:
+        return min(1.0, self.settings.share * self.settings.tries)
+
+    @property
     def _degrades(self) -> bool:
-        return bool(self.settings.share and self._degradations and self.settings.strengths)
+        return bool(self._share and self._degradations and self.settings.strengths)
 
     def prompts(self) -> dict[str, str]:
         """None: the stage uses no model."""
@@ -85,7 +92,7 @@ class Enhancements:
         return ()
 
     async def __call__(self, record: Difficulty) -> Sequence[Enhancement]:
-        """Degrade the picture of a chosen question, and search by the picture.
+        """Try the degradations on the picture of a chosen question, and search by the picture.
 
         Raises:
             RecordFailed: if the picture cannot be decoded.
@@ -96,54 +103,74 @@ class Enhancements:
         if picture is not None and self.scenes is not None and self.scenes.is_chosen(record):
             made = await self.scenes.compose(record, picture)
             if isinstance(made, str):
-                return (await self._leave(record, made),)
-            return (await self._replace(record, picture, made.data, scene=made.scene),)
-        if (
-            picture is None
-            or not self._degrades
-            or draw_unit(self.seed, record.record_id, "enhance") >= self.settings.share
-        ):
-            return (await self._leave(record),)
-        degradation = self._degradations[self._draw(record, "degradation", len(self._degradations))]
+                return (await self._keep(record, made),)
+            return (await self._set_in_scene(record, picture, made.data, made.scene),)
+        if picture is None or not self._degrades or draw_unit(self.seed, record.record_id, "enhance") >= self._share:
+            return (await self._keep(record),)
         data = await asyncio.to_thread(self.pictures.read, picture)
         with TemporaryDirectory(prefix="synth-repair-") as folder:
             title = record.shown_title
             gauge = await find_gauge(data, self.reader, self.search, title, Path(folder))
-            if gauge is None:
-                return (await self._leave(record, UNTESTED),)
-            loop = RepairLoop(data, gauge, degradation, self.repairs[degradation], (self.seed, record.record_id))
-            strengths = sorted(self.settings.strengths)
-            tried = await loop.find_strength(strengths[self._draw(record, "strength", len(strengths)) :])
-        if not tried[-1].holds:
-            found = UNHARMED if all(each.trial.degraded for each in tried) else UNREPAIRED
-            return (await self._leave(record, f"{found}: {'; '.join(each.describe() for each in tried)}"),)
-        return (await self._replace(record, picture, tried[-1].data, trial=tried[-1].trial),)
+            courses = [await self._try(record, data, gauge, each) for each in self._degradations]
+            held = [course[-1] for course in courses if course and course[-1].holds]
+            offers = [Offer(trial=each.trial, found=await self._search(each.data, Path(folder))) for each in held]
+        lost = [each for course in courses if not (course and course[-1].holds) for each in course]
+        found = UNHARMED if all(each.trial.degraded for each in lost) else UNREPAIRED
+        why = f"{found}: {'; '.join(each.describe() for each in lost)}" if lost else "" if held else UNTESTED
+        return (await self._keep(record, why, tuple(offers)),)
 
-    def _draw(self, record: Difficulty, what: str, count: int) -> int:
-        return int(draw_unit(self.seed, record.record_id, what) * count)
+    async def _try(self, record: Difficulty, data: bytes, gauge: Gauge | None, degradation: Degradation) -> list[Tried]:
+        """Return the trials of one degradation, the last of which may hold; none where nothing can test it.
 
-    async def _replace(self, record: Difficulty, picture: Picture, data: bytes, **how: Trial | Scene) -> Enhancement:
-        """Return the question with another picture: another question, whose parent is the one before."""
+        Where there are no words, and a search finds the picture whatever is done to it or not at all, the fine
+        structure is the test.
+        """
+        gauges = [gauge] if gauge else []
+        if degradation in FINE and (gauge is None or gauge.test == "image-search"):
+            gauges.append(make_detail_gauge(data))
+        strengths = sorted(self.settings.strengths)
+        drawn = strengths[int(draw_unit(self.seed, record.record_id, "strength", degradation) * len(strengths)) :]
+        tried: list[Tried] = []
+        for each in gauges:
+            loop = RepairLoop(data, each, degradation, self.repairs[degradation], (self.seed, record.record_id))
+            # What the strongest does not harm, none does.
+            strongest = [await loop.try_strength(drawn[-1])]
+            tried += strongest if strongest[0].trial.degraded else await loop.find_strength(drawn)
+            if not tried[-1].trial.degraded:
+                break
+        return tried
+
+    async def _search(self, data: bytes, folder: Path) -> tuple[SearchResult, ...]:
+        """Return what a search by a picture that is in no store finds."""
+        sha256 = hashlib.sha256(data).hexdigest()
+        path = folder / f"{sha256}.{find_extension(data)}"
+        await asyncio.to_thread(path.write_bytes, data)
+        return await self._look_up(PictureFile(sha256, path))
+
+    async def _set_in_scene(self, record: Difficulty, picture: Picture, data: bytes, scene: Scene) -> Enhancement:
+        """Return the question with a scene as its picture: another question, whose parent is the one before."""
         made = await asyncio.to_thread(self.pictures.add_bytes, data, credit_picture(picture))
         changes = {
             "record_id": make_question_id(record.text, made.sha256, record.answer, record.proof),
             "parent_id": record.record_id,
             "picture": made,
             "original": picture,
-            "found": await self._look_up(made),
-            **how,
+            "scene": scene,
         }
-        return Enhancement(**(dict(record) | changes))
+        file = PictureFile(made.sha256, self.pictures.path(made.sha256, made.extension))
+        return Enhancement(**(dict(record) | changes), found=await self._look_up(file))
 
-    async def _leave(self, record: Difficulty, why: str = "") -> Enhancement:
-        """Return the question as it is; ``why`` its picture could not be changed, empty where it was not chosen."""
-        return Enhancement(**dict(record), left_whole=why, found=await self._look_up(record.picture))
+    async def _keep(self, record: Difficulty, why: str = "", offers: tuple[Offer, ...] = ()) -> Enhancement:
+        """Return the question with its ways; ``why`` others cannot be taken, empty where it was not chosen."""
+        picture = record.picture
+        file = picture and PictureFile(picture.sha256, self.pictures.path(picture.sha256, picture.extension))
+        found = await self._look_up(file) if file else ()
+        return Enhancement(**dict(record), left_whole=why, offers=offers, found=found)
 
-    async def _look_up(self, picture: Picture | None) -> tuple[SearchResult, ...]:
+    async def _look_up(self, file: PictureFile) -> tuple[SearchResult, ...]:
         """Return what a search by the picture finds: nothing where it refuses the picture, which costs no question."""
-        if picture is None or not self.results:
+        if not self.results:
             return ()
-        file = PictureFile(picture.sha256, self.pictures.path(picture.sha256, picture.extension))
         try:
             return keep_results(await self.search.search_image(file, self.results))
         except RecordFailed:

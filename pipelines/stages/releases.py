@@ -1,26 +1,12 @@
 """Releases: duplicates and what splits share refused, and each question assigned to the datasets."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import ClassVar
 
-from pipelines.checks.balance import Needed, narrow_bounds, refuse_mix
-from pipelines.checks.pictures import COPY_DISTANCE, hash_variants
-from pipelines.checks.sets import (
-    HeldOut,
-    Signature,
-    make_signature,
-    refuse_anchors,
-    refuse_answers,
-    refuse_duplicates,
-    refuse_guessed,
-    refuse_like_pictures,
-    refuse_shared,
-    refuse_skeletons,
-    refuse_told,
-)
+from pipelines.checks.limits import refuse_across_splits, refuse_over_limits
+from pipelines.checks.sets import HeldOut, Signature, make_signature, refuse_told
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConfigError, ConservationError
 from pipelines.ids import digest_value, make_record_id
@@ -30,10 +16,6 @@ from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Split, Trajecto
 from schemas.manifest import ModelEntry
 
 SPLIT_OF_VQA: dict[Split, str] = {"sft": "train", "rl": "train", "eval": "test"}
-PASSES = 16
-"""Most passes in which the share limits are applied in turn."""
-Limit = Callable[[Sequence[Signature]], dict[str, Rejection]]
-"""Returns its rejections among the questions kept so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,56 +57,15 @@ class Releases:
         signatures = sorted(map(make_signature, inputs[0]), key=lambda signature: signature.record_id)
         known = {signature.record_id for signature in signatures}
         trajectories, told = collect_trajectories(inputs[1], known, HeldOut.of(signatures))
-        refused = refuse_shared(signatures)
-        refused |= self._refuse_like([each for each in signatures if each.record_id not in refused])
+        refused = refuse_across_splits(signatures, self.pictures)
         refused |= refuse_told((each for each in signatures if each.record_id not in refused), told)
         kept = [each for each in signatures if each.record_id not in refused]
-        refused |= self._refuse(kept, trajectories.keys())
+        refused |= refuse_over_limits(kept, trajectories.keys(), self.settings)
         for signature in signatures:
             if signature.record_id in refused:
                 yield refused[signature.record_id]
             else:
                 yield from make_entries(signature, trajectories.get(signature.record_id, []))
-
-    def _refuse_like(self, signatures: Sequence[Signature]) -> dict[str, Rejection]:
-        """Return the rejections of questions that train on a picture like one of evaluation."""
-        store = self.pictures
-        if store is None:
-            return {}
-        return refuse_like_pictures(signatures, lambda sha256: hash_variants(store.load(sha256)[0]), COPY_DISTANCE)
-
-    def _refuse(self, signatures: Sequence[Signature], solved: Collection[str]) -> dict[str, Rejection]:
-        """Return the rejections of duplicates, then of each limit in turn; a limit counts rows kept so far."""
-        kept, refused = refuse_duplicates(signatures)
-        limits: list[Limit] = [
-            partial(refuse_anchors, cap=self.settings.max_per_anchor),
-            partial(refuse_answers, cap=self.settings.max_per_answer),
-        ]
-        # Shares are of what is kept: what one of them refuses may leave too much under the other.
-        for number in range(PASSES + 1):
-            count = len(refused)
-            limits.append(partial(self._refuse_mix, number=number))
-            limits.append(partial(refuse_skeletons, solved=solved, share=self.settings.max_skeleton_share))
-            limits.append(partial(refuse_guessed, solved=solved, share=self.settings.max_answer_share))
-            for refuse in limits:
-                refused |= refuse(kept)
-                kept = [signature for signature in kept if signature.record_id not in refused]
-            limits.clear()
-            if len(refused) == count:
-                break
-        return refused
-
-    def _refuse_mix(self, signatures: Sequence[Signature], number: int) -> dict[str, Rejection]:
-        """Refuse what a split has too much of, questions that need no search or those that do, in pass ``number``.
-
-        The two share limits pull at each other. A share found broken again is brought further inside its bounds, by
-        twice as much in each pass, so that both are met in a few passes and not a row at a time.
-        """
-        questions = [Needed(each.record_id, each.split, each.search_need) for each in signatures]
-        over = refuse_mix(questions, self.settings.search_free)
-        if not over or not number:
-            return over
-        return refuse_mix(questions, narrow_bounds(self.settings.search_free, 2.0 ** (number - PASSES)))
 
 
 def collect_trajectories(

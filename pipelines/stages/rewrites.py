@@ -77,6 +77,8 @@ class Rewrites:
     hub_in_degree: int
     max_answer_tokens: int
     audit: bool = False
+    hides: bool = True
+    """Whether bridges are hidden; an ablation leaves their names in the question."""
     name: str = "rewrites"
     version: int = 6
     input: ClassVar[type[Record]] = Question
@@ -91,6 +93,7 @@ class Rewrites:
                 self.hub_in_degree,
                 self.max_answer_tokens,
                 self.audit,
+                *([] if self.hides else ["named"]),
                 asked,
                 make_schema(DescriptorsReply),
                 make_schema(QuestionReply),
@@ -113,7 +116,7 @@ class Rewrites:
         if refused:
             return refuse(record.record_id, refused, REASONS)
         draft = self._start(record)
-        for node in range(len(record.proof.hops) - 1, 0, -1):
+        for node in range(len(record.proof.hops) - 1, 0, -1) if self.hides else ():
             step = await self._hide(record, draft, node, nodes[node])
             if isinstance(step, Rejection):
                 return step
@@ -298,8 +301,9 @@ class Rewrites:
     def _list_last_checks(self, record: Question, draft: Draft, fits: Sequence[Fit]) -> Iterator[Check]:
         for fit in fits:
             yield partial(check_fit, fit, self.settings.require_alone(fit.node))
-        yield lambda: check_names(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
-        yield lambda: check_demonyms(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
+        if self.hides:
+            yield lambda: check_names(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
+            yield lambda: check_demonyms(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
         yield partial(check_answer, draft.text, record.answer, draft.type_words)
 
     def _complete_proof(self, record: Question, draft: Draft, counts: Sequence[Count]) -> Proof:

@@ -40,7 +40,7 @@ def read_stage(base: Path, stage: str, model: type[RecordT]) -> Iterator[RecordT
 
 def prepare(base: Path, folder: Path, size: int) -> None:
     """Write so many trajectories, and what they belong to, as parts of stages."""
-    questions = {row.record_id: row for row in read_stage(base, "enhancements", Enhancement)}
+    questions = {row.record_id: row for row in read_stage(base, "selections", Enhancement)}
     known = list(read_stage(base, "trajectories", Trajectory))
     (folder / "images").symlink_to(base / "images")
     for start in range(0, size, PART_ROWS):
@@ -55,7 +55,7 @@ def prepare(base: Path, folder: Path, size: int) -> None:
                 changes = {"record_id": name, "parent_id": question.record_id, "attempt": own}
                 solved.append(some.model_copy(update=changes))
                 entries.append(_make_entry(question.record_id, name))
-        for stage, rows in (("enhancements", asked), ("trajectories", solved), ("releases", entries)):
+        for stage, rows in (("selections", asked), ("trajectories", solved), ("releases", entries)):
             place = folder / "stages" / stage / "key" / f"part-{start:07}.parquet"
             place.parent.mkdir(parents=True, exist_ok=True)
             pq.write_table(make_table(type(rows[0]), rows, "key"), place, compression="zstd", row_group_size=ROW_GROUP)
@@ -80,7 +80,7 @@ def publish(base: Path, folder: Path) -> dict[str, Any]:
     """Publish what was prepared in this process, and say what it took."""
     corpus = json.loads(next((base / "corpus").glob("*/manifest.json")).read_bytes())
     context = make_context(base_url=corpus["base_url"])
-    stages = (("enhancements", Enhancement), ("trajectories", Trajectory), ("releases", ReleaseEntry))
+    stages = (("selections", Enhancement), ("trajectories", Trajectory), ("releases", ReleaseEntry))
     started = time.perf_counter()
     questions, trajectories, entries = (read_stage(folder, name, model) for name, model in stages)
     published = publish_releases(folder, questions, trajectories, entries, context)

@@ -107,7 +107,7 @@ def make_run_config(address: str) -> RunConfig:
 
 def write_questions(base: Path, folder: Path, count: int) -> list[Path]:
     """Write so many questions as parts of a stage: those of the demo again and again, each under its own id."""
-    (source,) = (base / "stages" / "enhancements").iterdir()
+    (source,) = (base / "stages" / "selections").iterdir()
     known = [row for part in sorted(source.glob("part-*.parquet")) for row in read_rows(part, Enhancement)]
     folder.mkdir()
     parts = []
@@ -217,7 +217,7 @@ def make_child(address: str, base: Path, folder: Path, rollouts: int, *options: 
 def measure(scratch: Path) -> list[Measured]:
     """Run rollouts as they are, under a profile, with a slow teacher, with kills, and in growing number."""
     base = scratch / "base"
-    run = make_command("run", "--workspace", base, "--until", "enhancements")
+    run = make_command("run", "--workspace", base, "--until", "selections")
     subprocess.run(run, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with start_teacher() as address:
         plain = call_rollouts(address, base, scratch / "plain", IN_FLIGHT, "--stalls")

@@ -79,7 +79,7 @@ KINDS = (
     Kind("stages/releases/*/published.json", "publishes again"),
     Kind("images/*/*.jpg", REPLAYED, picture="anchor"),
     Kind("images/*/*.jpg", REPLAYED, picture="thumbnail"),
-    Kind("images/*/*.jpg", REPLAYED, "enhancements", "worsened"),
+    Kind("images/*/*.jpg", REPLAYED, "selections", "worsened"),
     Kind("releases/sft/*/manifest.json", PUBLISHED),
     Kind("releases/sft/*/data/*.parquet", PUBLISHED),
     Kind("releases/sft/*/proofs/*.parquet", PUBLISHED),
@@ -124,7 +124,7 @@ def find_file(root: Path, kind: Kind) -> Path:
 def list_pictures(root: Path) -> dict[str, set[str]]:
     """Return the sha256 of pictures by what they are: an anchor's, a worsened copy of one, a hit's thumbnail."""
     anchors = read_pictures(root.glob("stages/groundings/*/part-*.parquet")).keys()
-    parts = list(root.glob("stages/enhancements/*/part-*.parquet"))
+    parts = list(root.glob("stages/selections/*/part-*.parquet"))
     rows = [row for part in parts for row in pq.read_table(part, columns=["picture", "original"]).to_pylist()]
     worsened = {row["picture"]["sha256"] for row in rows if row["original"]}
     thumbnails = read_pictures(parts).keys() - anchors - worsened

@@ -31,7 +31,7 @@ from tests.chaos.driving import (
 KILLS = 20
 MOST_SECONDS = 180.0
 PHASES = ("world", "corpus", "seeds", "paths", "questions", "rewrites", "groundings", "difficulty", "enhancements",
-          "rollouts", "trajectories", "releases", "publishing")  # fmt: skip
+          "selections", "rollouts", "trajectories", "releases", "publishing")  # fmt: skip
 
 
 def settle(entities: int) -> tuple[str, ...]:

@@ -305,7 +305,7 @@ def test_another_word_in_one_prompt_asks_again_only_there(small: Path, tmp_path:
     done = subprocess.run(command, cwd=tmp_path / "code", env=environment, capture_output=True, text=True, check=False)
     stages = {stage["stage"]: stage for stage in json.loads(done.stdout)["stages"]}
     ran = [name for name, stage in stages.items() if stage["ran"]]
-    assert ran == ["difficulty", "enhancements", "rollouts", "trajectories", "releases"]
+    assert ran == ["difficulty", "enhancements", "selections", "rollouts", "trajectories", "releases"]
     assert [name for name in ran if stages[name]["calls"]] == ["difficulty"]
     assert stages["difficulty"]["rows_in"] == stages["groundings"]["rows_out"]
 

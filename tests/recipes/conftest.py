@@ -8,12 +8,12 @@ from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
 from tests.conftest import hold_lock
 
-ENTITIES = 600
+ENTITIES = 300
 
 
 @pytest.fixture(scope="session")
 def recipe_world(request, tmp_path_factory) -> Path:
-    """A world of 600 entities."""
+    """A world of 300 entities."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if hasattr(request.config, "workerinput") else base) / "recipes"
     folder.mkdir(exist_ok=True)

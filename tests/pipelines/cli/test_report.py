@@ -20,7 +20,17 @@ from pipelines.errors import ConfigError
 from pipelines.pictures import PictureStore
 from pipelines.run.workspace import Workspace
 from schemas.base import Failure, Rejection
-from schemas.datasets import Alternative, Difficulty, Enhancement, Origin, ReleaseEntry, Rewrite, Rollout, Trajectory
+from schemas.datasets import (
+    Alternative,
+    Difficulty,
+    Enhancement,
+    Offer,
+    Origin,
+    ReleaseEntry,
+    Rewrite,
+    Rollout,
+    Trajectory,
+)
 from schemas.proofs import NO_PROOF
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.agent.trail import SOURCE
@@ -195,7 +205,9 @@ def turned(tmp_path):
 
 
 def test_shares_are_those_of_the_broken_pictures_by_degradation_and_strength(tmp_path):
-    kept = [make_degraded(tmp_path, n, trial=make_trial(strength=each)) for n, each in enumerate((0.41, 0.5, 0.5001))]
+    trials = [make_trial(strength=each) for each in (0.41, 0.5, 0.5001)]
+    offering = [make_question(n, None, offers=(Offer(trial=trial),)) for n, trial in enumerate(trials)]
+    kept = [make_degraded(tmp_path, n, trial=trial) for n, trial in enumerate(trials[:2])]
     reasons = (
         f"unrepaired: {HARMLESS}; {LOST}; {HARMLESS}",
         f"unrepaired: {LOST.replace('perspective 0.75', 'blur 0.45')}",
@@ -204,19 +216,22 @@ def test_shares_are_those_of_the_broken_pictures_by_degradation_and_strength(tmp
     )
     left = [make_question(n, None, left_whole=why) for n, why in enumerate(reasons, 10)]
     failed = [Failure(record_id="question-failed1", error="picture-undecodable", detail=LOST.replace(":", ""))]
-    write_rows(tmp_path, enhancements=(Enhancement, [*kept, make_question(9, None), *left], [], failed))
+    tried = (Enhancement, [*offering, make_question(9, None), *left], [], failed)
+    write_rows(tmp_path, enhancements=tried, selections=(Enhancement, kept))
     report = report_enhancements(tmp_path)
     assert [(row.degradation, row.strength, row.degraded, row.restored, row.share) for row in report.rows] == [
         ("blur", "0.4 to 0.5", 2 + 1, 2, 67),
         ("blur", "0.5 to 0.6", 1, 1, 100),
         ("perspective", "0.7 to 0.8", 1, 0, 0),
     ]
-    assert (report.chosen, report.kept) == (8, 3)
+    assert (report.tried, report.repairable, report.kept) == (8, 3, 2)
     assert report.left == (("picture-undecodable", 1), ("unharmed", 1), ("unrepaired", 2), ("untested", 1))
 
 
 def test_an_example_shows_the_picture_before_degraded_and_repaired(tmp_path, turned):
-    write_rows(tmp_path, enhancements=(Enhancement, [turned, make_question(2, None, left_whole=f"unrepaired: {LOST}")]))
+    offering = make_question(1, None, offers=(Offer(trial=turned.trial),))
+    left = make_question(2, None, left_whole=f"unrepaired: {LOST}")
+    write_rows(tmp_path, enhancements=(Enhancement, [offering, left]), selections=(Enhancement, [turned]))
     (example,) = report_enhancements(tmp_path).examples
     assert [label for label, _ in example.pictures] == ["original", "perspective", "perspective_correct"]
     shown = [decode(address) for _, address in example.pictures]
@@ -232,7 +247,7 @@ def test_an_example_shows_the_picture_before_degraded_and_repaired(tmp_path, tur
         "0.7 to 0.8",
         "100%",
         "left as it is: unrepaired",
-        "2 pictures were to be degraded, 1 of them",
+        "2 pictures were tried, and of 1 a repair",
     ):
         assert text in part
 
@@ -248,7 +263,7 @@ def measure_likeness(one, other):
 
 def test_a_repair_that_needs_weights_shows_two_pictures_and_a_changed_file_none(tmp_path, turned):
     trial = make_trial(degradation="downsample", repair="super_resolution")
-    write_rows(tmp_path, enhancements=(Enhancement, [turned.model_copy(update={"trial": trial})]))
+    write_rows(tmp_path, selections=(Enhancement, [turned.model_copy(update={"trial": trial})]))
     (example,) = report_enhancements(tmp_path).examples
     assert [label for label, _ in example.pictures] == ["original", "downsample"]
     PictureStore(tmp_path / "images").path(turned.picture.sha256, turned.picture.extension).write_bytes(b"no picture")

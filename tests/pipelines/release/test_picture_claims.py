@@ -37,7 +37,7 @@ class OtherWiki:
 @pytest.fixture(scope="module")
 def plain(demo) -> ProofRow:
     """The proof of a question with the picture of its anchor's infobox, as it was found."""
-    rows = demo.rows("enhancements", Enhancement)
+    rows = demo.rows("selections", Enhancement)
     row = next(row for row in rows if row.trial is None and row.depiction.source == "infobox")
     return ProofRow(
         **{name: getattr(row, name) for name in ProofRow.model_fields if name != "difficulty"}, difficulty=()

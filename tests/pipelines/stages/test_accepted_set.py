@@ -34,7 +34,7 @@ class Played:
 
 @pytest.fixture(scope="module")
 def questions(demo) -> list[Enhancement]:
-    return [row for row in demo.rows("enhancements", Enhancement) if row.picture is not None]
+    return [row for row in demo.rows("selections", Enhancement) if row.picture is not None]
 
 
 @pytest.fixture(scope="module")

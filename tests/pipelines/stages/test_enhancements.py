@@ -3,10 +3,9 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.agent.pictures import RepairTool, make_repairs
+from pipelines.agent.pictures import RepairTool, degrade_picture, make_repairs
 from pipelines.config.settings import EnhancementsConfig
 from pipelines.errors import CorruptInput, RecordFailed, Unavailable
-from pipelines.graph.proofs import make_question_id
 from pipelines.pictures import PictureStore
 from pipelines.run.runner import process_records
 from pipelines.run.stage import RecordStage
@@ -48,24 +47,37 @@ def run(stage, record):
     return asyncio.run(stage(record))
 
 
-def test_a_degraded_question_is_another_question_with_the_trial_that_held(build, picture, tmp_path):
+def list_ways(row):
+    return [(offer.trial.degradation, offer.trial.test) for offer in row.offers]
+
+
+def test_a_question_stays_as_it_is_and_offers_the_trial_that_held_with_what_a_search_finds(build, picture, tmp_path):
     record = ask(picture)
     (row,) = run(build(), record)
-    assert row.parent_id == record.record_id
-    assert row.record_id == make_question_id(record.text, row.picture.sha256, record.answer, record.proof)
-    assert row.original == picture != row.picture
-    assert (row.trial.degradation, row.trial.repair, row.trial.test) == (
+    (offer,) = row.offers
+    assert row.model_copy(update={"found": (), "offers": ()}) == Enhancement(**dict(record))
+    assert (offer.trial.degradation, offer.trial.repair, offer.trial.test) == (
         "perspective",
         "perspective_correct",
         "image-search",
     )
-    assert (row.trial.before, row.trial.degraded, row.trial.repaired) == (True, False, True)
-    assert PictureStore(tmp_path).read(row.picture)
-    assert (row.picture.file, row.picture.author, row.picture.licence) == (SOURCE.file, SOURCE.author, SOURCE.licence)
-    assert len(list(tmp_path.rglob("*.png"))) == 2
+    assert (offer.trial.before, offer.trial.degraded, offer.trial.repaired) == (True, False, True)
+    assert len(list(tmp_path.rglob("*.png"))) == 1
     assert run(build(), record) == (row,)
-    assert run(build(seed=8), record)[0].picture != row.picture
-    assert len({run(build(), ask(picture, number))[0].trial.strength for number in range(8)}) > 1
+    assert run(build(seed=8), record)[0].offers != row.offers
+    assert len({run(build(), ask(picture, number))[0].offers[0].trial.strength for number in range(8)}) > 1
+
+
+@pytest.mark.parametrize("search", [HashSearch(), HashSearch("Another")])
+def test_a_blur_that_no_search_notices_is_tested_by_the_fine_structure_that_it_takes_away(build, picture, search):
+    rules = {"degradations": ("blur", "perspective")}
+    (row,) = run(build(rules, search=search), ask(picture))
+    turned = [("perspective", "image-search")] if search.title == "Kelm Bridge" else []
+    assert list_ways(row) == [("blur", "detail"), *turned]
+    untold = {"blur": RepairTool("sharpen", "none", lambda data: None)}
+    (row,) = run(build(rules, search=search, repairs=untold), ask(picture))
+    assert (row.offers, row.left_whole.partition(": ")[0]) == ((), "unrepaired")
+    assert "detail 0." in row.left_whole
 
 
 @pytest.mark.parametrize("rules", [{"share": 0.0}, {"degradations": ("downsample",)}, {"strengths": ()}])
@@ -74,10 +86,10 @@ def test_a_question_that_is_not_chosen_goes_on_as_it_is(build, picture, rules):
     (row,) = run(build(rules), record)
     assert row.model_copy(update={"found": ()}) == Enhancement(**dict(record))
     assert (row.trial, row.original) == (None, None)
-    assert run(build(), ask(None))[0].trial is None
+    assert run(build(), ask(None))[0].offers == ()
 
 
-def test_every_row_keeps_what_a_search_by_its_final_picture_finds(build, picture):
+def test_every_row_keeps_what_a_search_by_its_final_picture_finds(build, picture, tmp_path):
     searched = []
 
     class Watching(HashSearch):
@@ -89,9 +101,11 @@ def test_every_row_keeps_what_a_search_by_its_final_picture_finds(build, picture
     (plain,) = run(build({"share": 0.0}, search=Watching(), results=3), ask(picture))
     assert searched == [(picture.sha256, 3)]
     assert plain.found == (SearchResult(url="https://w/Kelm", title="Kelm Bridge ", thumbnail=picture),)
-    (degraded,) = run(build(), ask(picture))
-    assert degraded.trial is not None
-    assert run(build({"share": 0.0}), ask(degraded.picture))[0].found == degraded.found
+    (tried,) = run(build(), ask(picture))
+    (offer,) = tried.offers
+    made = degrade_picture(DATA, "perspective", offer.trial.strength, 7, tried.record_id).data
+    degraded = PictureStore(tmp_path).add_bytes(made, SOURCE)
+    assert run(build({"share": 0.0}), ask(degraded))[0].found == offer.found
 
 
 def test_a_picture_that_the_search_refuses_or_a_question_without_anchor_costs_no_other(build, picture):
@@ -120,10 +134,12 @@ def test_nothing_is_searched_without_a_picture_or_where_no_result_is_wanted(buil
 
 @pytest.mark.slow
 def test_about_the_share_is_chosen_and_the_same_ones_each_time(build, picture):
-    stage = build({"share": 0.1, "degradations": ("blur",), "strengths": (0.01,)})
+    stage = build({"share": 0.1, "tries": 1.0, "degradations": ("blur",), "strengths": (0.01,)})
     chosen = [[n for n in range(300) if run(stage, ask(picture, n))[0].left_whole] for _ in range(2)]
     assert chosen[0] == chosen[1]
     assert 15 <= len(chosen[0]) <= 45
+    wider = build({"share": 0.05, "tries": 2.0, "degradations": ("blur",), "strengths": (0.01,)})
+    assert [n for n in range(300) if run(wider, ask(picture, n))[0].left_whole] == chosen[0]
 
 
 def give_back(data):
@@ -134,7 +150,7 @@ def list_left():
     perspective = {"perspective": RepairTool("perspective_correct", "none", give_back)}
     return [
         ({}, {"search": HashSearch("Another")}, "untested", "neither words nor"),
-        ({"degradations": ("blur",), "strengths": (0.01,)}, {}, "unharmed", "still of use"),
+        ({"degradations": ("blur",), "strengths": (0.01,)}, {}, "unharmed", "detail 1.00, still of use"),
         ({"strengths": (1.0,)}, {"repairs": perspective}, "unrepaired", "0.00 after perspective_correct"),
     ]
 

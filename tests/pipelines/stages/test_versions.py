@@ -12,8 +12,8 @@ import pytest
 
 GOLDEN = Path(__file__).with_name("versions.json")
 STAGES = (
-    "seeds", "paths", "questions", "rewrites", "groundings", "difficulty", "enhancements", "rollouts", "trajectories",
-    "releases",
+    "seeds", "paths", "questions", "rewrites", "groundings", "difficulty", "enhancements", "selections", "rollouts",
+    "trajectories", "releases",
 )  # fmt: skip
 
 

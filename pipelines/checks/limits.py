@@ -1,0 +1,87 @@
+"""Which questions a release refuses: duplicates, what splits share, and what is over a limit.
+
+Told of questions alone before the teacher is paid, and once more when it is known which of them have trajectories. The
+question with the smallest record id, which is a digest, wins among duplicates and under every limit, so the outcome
+does not depend on the order of rows.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+
+from pipelines.checks.balance import Needed, narrow_bounds, refuse_mix
+from pipelines.checks.pictures import COPY_DISTANCE, hash_variants
+from pipelines.checks.sets import (
+    Signature,
+    refuse_anchors,
+    refuse_answers,
+    refuse_duplicates,
+    refuse_guessed,
+    refuse_like_pictures,
+    refuse_shared,
+    refuse_skeletons,
+)
+from pipelines.config.settings import ReleasesConfig
+from pipelines.pictures import PictureStore
+from schemas.base import Rejection
+
+PASSES = 16
+"""Most passes in which the share limits are applied in turn."""
+Limit = Callable[[Sequence[Signature]], dict[str, Rejection]]
+"""Returns its rejections among the questions kept so far."""
+
+
+def refuse_across_splits(signatures: Sequence[Signature], store: PictureStore | None) -> dict[str, Rejection]:
+    """Return the rejections of what two splits share, and of questions that train on a picture like one of evaluation.
+
+    Args:
+        signatures: of all questions, by record id.
+        store: opened for pictures that are cropped or mirrored copies; None compares the recorded hashes alone.
+    """
+    refused = refuse_shared(signatures)
+    if store is None:
+        return refused
+    kept = [each for each in signatures if each.record_id not in refused]
+    return refused | refuse_like_pictures(kept, lambda sha256: hash_variants(store.load(sha256)[0]), COPY_DISTANCE)
+
+
+def refuse_over_limits(
+    signatures: Sequence[Signature], solved: Collection[str], settings: ReleasesConfig
+) -> dict[str, Rejection]:
+    """Return the rejections of duplicates, then of each limit in turn; a limit counts rows kept so far.
+
+    Args:
+        signatures: of the questions that may be kept, by record id.
+        solved: ids of those that have, or may have, a trajectory.
+        settings: the limits.
+    """
+    kept, refused = refuse_duplicates(signatures)
+    limits: list[Limit] = [
+        partial(refuse_anchors, cap=settings.max_per_anchor),
+        partial(refuse_answers, cap=settings.max_per_answer),
+    ]
+    # Shares are of what is kept: what one of them refuses may leave too much under the other.
+    for number in range(PASSES + 1):
+        count = len(refused)
+        limits.append(partial(_refuse_mix, bounds=settings.search_free, number=number))
+        limits.append(partial(refuse_skeletons, solved=solved, share=settings.max_skeleton_share))
+        limits.append(partial(refuse_guessed, solved=solved, share=settings.max_answer_share))
+        for refuse in limits:
+            refused |= refuse(kept)
+            kept = [signature for signature in kept if signature.record_id not in refused]
+        limits.clear()
+        if len(refused) == count:
+            break
+    return refused
+
+
+def _refuse_mix(signatures: Sequence[Signature], bounds: tuple[float, float], number: int) -> dict[str, Rejection]:
+    """Refuse what a split has too much of, questions that need no search or those that do, in pass ``number``.
+
+    The share limits pull at each other. A share found broken again is brought further inside its bounds, by twice as
+    much in each pass, so that all are met in a few passes and not a row at a time.
+    """
+    questions = [Needed(each.record_id, each.split, each.search_need) for each in signatures]
+    over = refuse_mix(questions, bounds)
+    if not over or not number:
+        return over
+    return refuse_mix(questions, narrow_bounds(bounds, 2.0 ** (number - PASSES)))

@@ -1,0 +1,120 @@
+"""``synth ablate``: a recipe with one thing left out at a time, and what the checks then find."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pipelines.cli.console import (
+    WORKSPACE,
+    ConfigOption,
+    JsonOption,
+    LimitOption,
+    ModelsOption,
+    RecipeOption,
+    SetOption,
+    WorkspaceOption,
+    app,
+    emit,
+    emit_json,
+    interruptible,
+)
+
+if TYPE_CHECKING:
+    from pipelines.run.ablations import Ablated
+
+
+@app.command("ablate")
+def ablate_command(  # noqa: PLR0913 - a command line has the options it has
+    recipe: RecipeOption = "",
+    config: ConfigOption = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="Leave out this alone; may be repeated.")] = None,
+    limit: LimitOption = 0,
+    models: ModelsOption = "",
+    set_: SetOption = None,
+    card: Annotated[Path | None, typer.Option("--card", help="Write the table as Markdown to this file.")] = None,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a recipe whole and with one thing left out at a time, and say what checks and solvers find on the rows."""
+    from pipelines.cli.commands import load_config, name_limits, run_recipe
+    from pipelines.files import write_text
+    from pipelines.run.ablations import ablate, choose_switches
+
+    def load(*settings: str) -> "Any":  # noqa: ANN401 - RunConfig, which help does not wait for
+        return load_config(recipe, config, [*(set_ or []), *settings], name_limits(limit, 0.0), models)
+
+    chosen = choose_switches(only or [])
+    with interruptible():
+        found = ablate(load, chosen, workspace, lambda settings: run_recipe(settings, workspace, "", []))
+    if card is not None:
+        write_text(card, render_card(load(), found))
+    emit_json([each.as_dict() for each in found]) if as_json else emit("\n".join(list_lines(found)))
+
+
+def list_lines(found: "list[Ablated]") -> list[str]:
+    """Return the table as lines of Markdown: what is left out, its measure whole and without, rows and cost."""
+    lines = [
+        "| left out | measure | whole recipe | without | difference | rows vqa + sft | calls | cost |",
+        "|---|---|---:|---:|---|---:|---:|---:|",
+    ]
+    whole = found[0]
+    for each in found:
+        measure = each.switch.measure if each.switch else ""
+        shown = [_show(run.measures[measure]) if measure else "" for run in (whole, each)]
+        rows = f"{each.rows.get('vqa', 0):,} + {each.rows.get('sft', 0):,}"
+        name = each.switch.name if each.switch else "nothing"
+        lines.append(
+            f"| {name} | {measure} | {shown[0]} | {shown[1]} | {each.compare(whole)} | {rows} "
+            f"| {each.calls:,} | {each.cost:,.4f} |"
+        )
+    return lines
+
+
+def _show(share: Any) -> str:  # noqa: ANN401 - Share, which help does not wait for
+    low, high = share.interval
+    return f"{share.hits} of {share.of}: {share.value:.1%} ({low:.0%} to {high:.0%})"
+
+
+def list_measures(found: "list[Ablated]") -> list[str]:
+    """Return every measure of every run as lines of Markdown."""
+    names = list(found[0].measures)
+    lines = ["| left out | " + " | ".join(names) + " |", "|---|" + "---:|" * len(names)]
+    for each in found:
+        name = each.switch.name if each.switch else "nothing"
+        lines.append(f"| {name} | " + " | ".join(f"{each.measures[key].value:.1%}" for key in names) + " |")
+    return lines
+
+
+def render_card(config: Any, found: "list[Ablated]") -> str:  # noqa: ANN401 - RunConfig
+    """Return the page of a recipe's ablations: its world, seed and players, and the tables."""
+    settings = config.models.get("solver").settings
+    players = ", ".join(f"{role} {config.models.get(role).name}" for role in config.models.list_roles())
+    measuring = ", ".join(config.ablations.solvers or config.difficulty.solvers)
+    return "\n".join([
+        f"# Ablations of {config.recipe}",
+        "",
+        "What the checks, and solvers under every condition, find on released rows when one thing is left out. Made by",
+        f"`synth ablate --recipe {config.recipe} --card FILE`; Wilson intervals of 95%, the question is the unit.",
+        "",
+        f"Corpus: {_describe_world(config.corpus)}. Seed of the run: {config.seed}. Players: {players}; abilities of",
+        f"the solver: {settings}. Released rows are measured by {measuring}.",
+        "",
+        *list_lines(found),
+        "",
+        "Every measure:",
+        "",
+        *list_measures(found),
+        "",
+    ])  # fmt: skip
+
+
+def _describe_world(corpus: Any) -> str:  # noqa: ANN401 - CorpusConfig
+    """Return how a generated world was made, or the name of a dump."""
+    if corpus.dump:
+        return Path(corpus.dump).name
+    made = corpus.generate.model_dump() if corpus.generate else {}
+    if corpus.world:
+        made = json.loads((Path(corpus.world) / "world.json").read_text(encoding="utf-8"))["config"]
+    return f"a generated world, {made['entities']:,} entities, seed {made['seed']}"

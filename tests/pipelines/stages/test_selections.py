@@ -1,0 +1,136 @@
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.agent.pictures import degrade_picture
+from pipelines.config.settings import EnhancementsConfig, ReleasesConfig
+from pipelines.pictures import PictureStore
+from pipelines.run.stage import DatasetStage
+from pipelines.stages.selections import Selections, choose_degradations
+from schemas.base import Rejection
+from schemas.datasets import Enhancement, Offer, SearchResult
+from tests.pipelines.agent.signs import draw_scene, encode_scene
+from tests.pipelines.agent.trail import SOURCE
+from tests.pipelines.release.builders import make_picture, make_question, make_trial
+
+WAYS = ("blur", "downsample", "perspective")
+FOUND = (SearchResult(url="u", title="Kelm Bridge"),)
+LOOSE = ReleasesConfig(max_skeleton_share=1.0)
+
+
+def make_selections(tmp_path, limits=LOOSE, **changes):
+    return Selections(limits, EnhancementsConfig(**changes), PictureStore(tmp_path / "images"), 7)
+
+
+def select(stage, *questions):
+    return list(stage([questions]))
+
+
+def offer(*ways):
+    return tuple(Offer(trial=make_trial(degradation=way), found=FOUND) for way in ways)
+
+
+def test_selections_is_a_dataset_stage_whose_key_holds_its_limits(tmp_path):
+    stages = [
+        make_selections(tmp_path),
+        make_selections(tmp_path, ReleasesConfig()),
+        make_selections(tmp_path, share=0.2),
+        make_selections(tmp_path, substitute=True),
+        replace(make_selections(tmp_path), seed=8),
+    ]
+    assert all(isinstance(stage, DatasetStage) for stage in stages)
+    assert len({stage.fingerprint() for stage in stages}) == len(stages)
+    assert (stages[0].prompts(), stages[0].models()) == ({}, ())
+
+
+def test_what_a_release_would_refuse_of_questions_alone_is_refused_in_the_order_it_came(tmp_path):
+    pictures = [make_picture(tmp_path, number) for number in range(4)]
+    first, second, third = (make_question(n, pictures[n], split) for n, split in enumerate(("sft", "sft", "eval")))
+    twin = second.model_copy(update={"proof": first.proof, "answer": first.answer})
+    shared = third.model_copy(update={"answer": first.answer})
+    rows = select(make_selections(tmp_path), twin, shared, first)
+    assert [(row.record_id, row.reason if isinstance(row, Rejection) else "") for row in rows] == [
+        (twin.record_id, "shared-across-splits"),
+        (shared.record_id, ""),
+        (first.record_id, "shared-across-splits"),
+    ]
+    assert rows[1] == shared
+    assert select(make_selections(tmp_path), twin, first)[0].reason == "duplicate-question"
+
+
+def test_a_chosen_picture_is_degraded_as_its_trial_says_and_makes_another_question(tmp_path):
+    data = encode_scene(draw_scene(1))
+    store = PictureStore(tmp_path / "images")
+    picture = store.add_bytes(data, SOURCE)
+    made = degrade_picture(data, "perspective", 0.5, 7, make_question(1, picture).record_id)
+    trial = make_trial(
+        degradation="perspective", repair="perspective_correct", strength=0.5, parameters=made.parameters
+    )
+    row = make_question(1, picture, offers=(Offer(trial=trial, found=FOUND),), left_whole="unharmed: blur")
+    (whole,) = select(make_selections(tmp_path, share=0.0), row)
+    assert whole == row.model_copy(update={"offers": (), "left_whole": ""})
+    (found,) = select(make_selections(tmp_path, share=1.0, degradations=("perspective",)), row)
+    assert store.read(found.picture) == made.data
+    assert (found.parent_id, found.original, found.trial, found.found) == (row.record_id, picture, trial, FOUND)
+    assert (found.record_id != row.record_id, found.offers, found.left_whole) == (True, (), "")
+    assert (found.picture.author, found.picture.licence) == (picture.author, picture.licence)
+
+
+def test_the_share_is_of_what_is_kept_however_rows_come(tmp_path):
+    data = encode_scene(draw_scene(1))
+    store = PictureStore(tmp_path / "images")
+    picture = store.add_bytes(data, SOURCE)
+    blur = degrade_picture(data, "blur", 0.5).parameters
+    trial = make_trial(degradation="blur", repair="sharpen", strength=0.5, parameters=blur)
+    rows = [make_question(n, None) for n in range(30)]
+    rows += [make_question(n, picture, offers=(Offer(trial=trial),)) for n in range(30, 33)]
+    limits = ReleasesConfig(max_skeleton_share=1.0, max_per_anchor=9)
+    stage = make_selections(tmp_path, limits, share=0.1, degradations=("blur",))
+    kept = [row for row in select(stage, *rows) if isinstance(row, Enhancement)]
+    degraded = sum(row.trial is not None for row in kept)
+    assert degraded == min(round(0.1 * len(kept)), sum(row.picture is not None for row in kept))
+    assert {row.record_id for row in select(stage, *reversed(rows))} == {row.record_id for row in select(stage, *rows)}
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(WAYS), min_size=1, unique=True), max_size=60), st.integers(0, 60), st.booleans()
+)
+def test_each_degradation_that_can_be_had_keeps_its_part(ways, wanted, substitute):
+    offered = {f"q{number:02}": found for number, found in enumerate(ways)}
+    chosen = choose_degradations(offered, WAYS, wanted, substitute)
+    assert all(way in offered[record_id] for record_id, way in chosen.items())
+    assert len(chosen) <= wanted
+    counts = Counter(chosen.values())
+    if not substitute:
+        possible = {way for found in ways for way in found}
+        numbers = [counts[way] for way in possible] or [0]
+        assert max(numbers) <= max(min(numbers) + 1, 1.15 * min(numbers))
+        assert max(numbers) <= -(-wanted // len(WAYS))
+    else:
+        assert len(chosen) == min(wanted, len(offered))
+
+
+@pytest.mark.parametrize(
+    ("offers", "substitute", "expected"),
+    [
+        (("blur", "downsample", "perspective"), False, {"blur": 10, "downsample": 10, "perspective": 10}),
+        (("blur", "perspective"), False, {"blur": 10, "perspective": 10}),
+        (("blur", "perspective"), True, {"blur": 15, "perspective": 15}),
+    ],
+)
+def test_the_part_of_one_that_no_tool_repairs_goes_to_the_others_only_where_the_setting_lets_it(
+    offers, substitute, expected
+):
+    offered = {f"q{number:02}": offers for number in range(90)}
+    assert Counter(choose_degradations(offered, WAYS, 30, substitute).values()) == expected
+
+
+def test_another_picture_takes_the_place_of_one_that_cannot_be_repaired_so():
+    rare = {f"a{number}": ("blur", "perspective") for number in range(5)}
+    common = {f"b{number}": ("perspective",) for number in range(40)}
+    counts = Counter(choose_degradations(rare | common, ("blur", "perspective"), 20, False).values())
+    assert counts == {"blur": 5, "perspective": 6}
+    assert Counter(choose_degradations(rare | common, ("blur", "perspective"), 20, True).values()).total() == 20
