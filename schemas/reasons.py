@@ -27,6 +27,11 @@ GroundingReason = Literal[
     "precision-unasked", "volatile", "one-retrieval", "descriptor-lost", "fact-unproved", "picture-not-needed",
     "reading-differs", "unread", "given-away", "second-entity", "several-answers",
 ]  # fmt: skip
+PoolReason = Literal[
+    "no-question", "no-answer", "placeholder-answer", "answer-untyped", "answer-too-long", "answer-leak", "no-picture",
+    "several-pictures", "picture-unusable", "duplicate-question", "other-split", "other-language",
+]  # fmt: skip
+MixtureReason = Literal["over-share"]
 DifficultyReason = Literal[
     "solved-without-tools", "solved-by-one-text-search", "solved-by-one-image-search", "solved-by-one-search",
     "not-rare", "picture-too-simple", "answer-leak", "never-solved", "alternative-answer", "unproved", "unscored",
@@ -50,6 +55,8 @@ Reason = Literal[
     QuestionReason,
     RewriteReason,
     GroundingReason,
+    PoolReason,
+    MixtureReason,
     DifficultyReason,
     RolloutReason,
     TrajectoryReason,
@@ -63,6 +70,8 @@ STAGE_REASONS: Final[dict[str, tuple[str, ...]]] = {
     "questions": get_args(QuestionReason),
     "rewrites": get_args(RewriteReason),
     "groundings": get_args(GroundingReason),
+    "pools": get_args(PoolReason),
+    "mixtures": get_args(MixtureReason),
     "difficulty": get_args(DifficultyReason),
     "enhancements": (),
     "rollouts": get_args(RolloutReason),

@@ -316,6 +316,8 @@ STAGE_MODELS: Mapping[str, type[Record]] = {
     "questions": Question,
     "rewrites": Rewrite,
     "groundings": Grounding,
+    "pools": Grounding,
+    "mixtures": Grounding,
     "difficulty": Difficulty,
     "enhancements": Enhancement,
     "rollouts": Rollout,

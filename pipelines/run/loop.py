@@ -28,6 +28,7 @@ from pipelines.run.models import check_renewable
 from pipelines.run.progress import Reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, select_stages
+from pipelines.run.shards import count_pools
 from pipelines.run.spans import WorkerSpec
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import renew
@@ -223,6 +224,9 @@ def _run_claimed(
         def end(report: StageReport) -> None:
             reports.append(report)
             warner.warn_of_stage(report)
+            if report.stage == "mixtures":
+                folder = next(plan.folder for plan in planned if plan.name == report.stage)
+                warner.warn_of_shares(count_pools(folder), {pool.name: pool.share for pool in config.pools})
             if 0 < report.rows_in == report.failed:
                 finish_run(assembly, planned, [])
                 raise GateNotMet(

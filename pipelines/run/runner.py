@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -158,11 +159,13 @@ class WaitingRows:
 def run_dataset_stage(stage: DatasetStage, folder: StageFolder, sources: Sequence[StageFolder]) -> int:
     """Run a stage that sees whole datasets; its output is one shard.
 
+    Rows that come in are those of the first input, and of others of the same type.
+
     Returns:
         1, the number of shards.
 
     Raises:
-        ConservationError: if a row was made from no row of the first input.
+        ConservationError: if a row was made from none of them.
     """
     started = time.monotonic()
     _empty_folder(folder)
@@ -171,10 +174,11 @@ def run_dataset_stage(stage: DatasetStage, folder: StageFolder, sources: Sequenc
     with open_meter() as meter:
         for row in stage(readers):
             rows.add(row)
-    came_in = frozenset(readers[0].ids)
+    ids = tuple(chain.from_iterable(reader.ids for reader in readers if reader.model is stage.inputs[0]))
+    came_in = frozenset(ids)
     parents = {find_parent(stage, row, came_in): None for row in rows.kept}
     spent = (meter.usage, time.monotonic() - started, meter.replies)
-    came = ShardInput(tuple(readers[0].ids), tuple(parents), "", *spent)
+    came = ShardInput(ids, tuple(parents), "", *spent)
     write_shard(stage, folder, 0, came, rows)
     return 1
 
@@ -578,6 +582,8 @@ STAGE_ORDER = (
     "questions",
     "rewrites",
     "groundings",
+    "pools",
+    "mixtures",
     "difficulty",
     "enhancements",
     "rollouts",
@@ -767,9 +773,17 @@ def seal_planned(plan: PlannedStage, shards: int, corpus: InputEntry) -> Manifes
         if manifest is None:
             raise ConfigError(f"{plan.name}: its input {source.name} is not complete")
         inputs.append(InputEntry(name=source.name, key=source.key, digest=manifest.digest))
-    rows_in = read_source(plan).rows_out if plan.sources else -1
-    origin = Origin(tuple(inputs), plan.config_digest, read_git_commit(), rows_in)
+    origin = Origin(tuple(inputs), plan.config_digest, read_git_commit(), _count_rows_in(plan))
     return seal_stage(plan.stage, plan.folder, shards, origin)
+
+
+def _count_rows_in(plan: PlannedStage) -> int:
+    """Return how many rows come into a stage from others; -1 where none do."""
+    if not isinstance(plan.stage, DatasetStage):
+        return read_source(plan).rows_out if plan.sources else -1
+    models = plan.stage.inputs
+    alike = (source for source, model in zip(plan.sources, models, strict=True) if model is models[0])
+    return sum(manifest.rows_out for source in alike if (manifest := source.folder.read_manifest()) is not None)
 
 
 @cache
