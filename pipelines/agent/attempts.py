@@ -249,15 +249,16 @@ def make_oracle(record: Grounding, hits: Sequence[ImageHit] = ()) -> SolverOracl
     """
     # A capped count is a lower bound: it never says that an entity stands out by itself.
     alone = [count.value + count.capped for count in record.proof.counts if count.name == "alone"]
-    nodes = record.proof.nodes
+    nodes, shown = record.proof.nodes, record.origin.entity if record.origin else ""
     return SolverOracle(
         question_id=record.record_id,
         answer=record.answer,
-        popularity=tuple(node.in_degree for node in nodes),
+        # Nobody has heard of what a question from outside is about: a Knower may find it, and does not know it.
+        popularity=tuple(node.in_degree for node in nodes) or (0,),
         alone_count=min(alone, default=1),
         guesses=make_decoys(record.answer, GUESSES),
         seen_titles=tuple(hit.title for hit in hits),
-        anchor_title=nodes[0].title if nodes else "",
+        anchor_title=nodes[0].title if nodes else shown,
     )
 
 

@@ -719,6 +719,11 @@ class DifficultyConfig(Section):
         "condition at once: more is paid, and a solver that is asked in batches is waited for once a condition",
     )
     search_hits: int = Field(3, ge=1, description="results of one search that an attempt is shown")
+    unproved: Literal["keep", "refuse"] = Field(
+        "keep",
+        description="a question of a pool that no attempt solves: it may be hard or defective. keep: its rows say so; "
+        "grid keeps it in any case",
+    )
     alternatives: bool = Field(
         True, description="a wrong answer given twice is held against the corpus and refuses what it may fit"
     )
