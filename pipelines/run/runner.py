@@ -687,8 +687,9 @@ def select_stages(planned: Sequence[PlannedStage], until: str, only: Sequence[st
     names = [plan.name for plan in planned]
     chosen = [plan for plan in planned if not only or plan.name in only]
     if until:
-        last = names.index(until) if until in names else -1
-        chosen = [plan for plan in chosen if names.index(plan.name) <= last]
+        if until not in names:
+            raise ConfigError(f"--until {until}: a run by this method has no such stage; it has {', '.join(names)}")
+        chosen = [plan for plan in chosen if names.index(plan.name) <= names.index(until)]
     if not chosen:
         raise ConfigError(f"--until {until} comes before --stage {', '.join(only)}: nothing is left to run")
     running = {plan.name for plan in chosen}
