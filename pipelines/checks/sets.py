@@ -54,6 +54,26 @@ class Worded(Protocol):
         """What its names, types and values are read from."""
 
 
+class Outsider(Protocol):
+    """A question with its picture and where it comes from."""
+
+    @property
+    def record_id(self) -> str:
+        """Its id."""
+
+    @property
+    def origin(self) -> Origin | None:
+        """Its pool, if it has one."""
+
+    @property
+    def picture(self) -> Picture | None:
+        """As it is shown."""
+
+    @property
+    def original(self) -> Picture | None:
+        """Before it was degraded, where it was."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wording:
     """A question's skeleton, and the datasets whose share of it is limited."""
@@ -283,8 +303,11 @@ def _has_near(
     return False
 
 
+NO_NODE = -1
+"""In place of the page id of an answer node that there is not."""
 EXAMPLES = 3
 SHOWN_DIGITS = 8
+NAME_DIGITS = 12
 """Forgiven where a share in binary falls short of a whole number."""
 _RANKS: Final[Mapping[Split, int]] = {"eval": 0, "sft": 1, "rl": 2}
 """Which split keeps what two of them share: the first."""
@@ -298,11 +321,10 @@ class Signature:
 
     record_id: str
     split: Split
-    anchor: str
-    """Page id of the entity the picture shows; of a question without a path what the picture shows by its pool, else
-    the picture."""
-    answer_node: str
-    """Page id; empty without a path."""
+    anchor: int
+    """Page id of the entity the picture shows; without a path a digest of what :func:`name_anchor` says."""
+    answer_node: int
+    """Page id; ``NO_NODE`` without a path."""
     answer_key: str
     hops: tuple[str, ...]
     """Subject, relation and object of each hop."""
@@ -319,35 +341,13 @@ class Signature:
     """Which search its answer takes; empty where that was not measured."""
 
 
-class Pictured(Protocol):
-    """A question with its picture and where it comes from."""
-
-    @property
-    def proof(self) -> Proof:
-        """Its path, if it has one."""
-
-    @property
-    def origin(self) -> Origin | None:
-        """Its pool, if it has one."""
-
-    @property
-    def picture(self) -> Picture | None:
-        """As it is shown."""
-
-    @property
-    def original(self) -> Picture | None:
-        """Before it was degraded, where it was."""
-
-
-def name_anchor(row: Pictured) -> str:
-    """Return what splits keep apart as the thing in the picture: a page id, else an entity's name, else the picture."""
-    if row.proof.nodes:
-        return str(row.proof.nodes[0].page_id)
+def name_anchor(row: Outsider) -> str:
+    """Return what splits keep apart as the thing in the picture: its name as the pool gives it, else the picture."""
     if row.origin is not None and row.origin.entity:
         return f"entity:{fold_name(row.origin.entity)}"
     # Degraded in two ways a picture is still one picture.
     picture = row.original or row.picture
-    return f"picture:{picture.sha256}" if picture else ""
+    return f"picture:{picture.sha256}" if picture else f"question:{row.record_id}"
 
 
 def make_signature(row: Record) -> Signature:
@@ -359,23 +359,31 @@ def make_signature(row: Record) -> Signature:
     if not isinstance(row, Enhancement):
         raise ConfigError(f"releases: the first input holds {type(row).__name__} rows; it takes Enhancement rows")
     picture = row.original or row.picture
+    anchor, answer_node, name = _find_ends(row)
     edges = sorted({(hop.subject_id, hop.relation, hop.object_id) for hop in row.proof.hops})
-    nodes = row.proof.nodes
     hops = tuple(f"{subject} {relation} {value}" for subject, relation, value in edges)
     return Signature(
         record_id=row.record_id,
         split=row.split,
-        anchor=name_anchor(row),
-        answer_node=str(nodes[-1].page_id) if nodes else "",
+        anchor=anchor,
+        answer_node=answer_node,
         answer_key=row.answer.key,
         hops=hops,
-        edges=digest_value(edges) if nodes else "",
-        fact=(nodes[-1].title.partition(" (")[0] if nodes else "", row.answer.surface),
+        edges="" if answer_node == NO_NODE else digest_value(edges),
+        fact=(name, row.answer.surface),
         sha256=picture.sha256 if picture else "",
         phash=picture.phash if picture else "",
         skeleton=digest_value(delexicalise(row)),
         search_need=row.search_need,
     )
+
+
+def _find_ends(row: Enhancement) -> tuple[int, int, str]:
+    """Return anchor and answer node, and the latter's name; what only has a name is known by its digest."""
+    if not row.proof.nodes:
+        return int(digest_value(name_anchor(row))[:NAME_DIGITS], 16), NO_NODE, ""
+    last = row.proof.nodes[-1]
+    return row.proof.nodes[0].page_id, last.page_id, last.title.partition(" (")[0]
 
 
 def refuse_duplicates(signatures: Iterable[Signature]) -> tuple[list[Signature], dict[str, Rejection]]:
@@ -403,7 +411,7 @@ def _refuse(refused: dict[str, Rejection], signature: Signature, reason: Release
 
 def refuse_anchors(signatures: Iterable[Signature], cap: int) -> dict[str, Rejection]:
     """Refuse questions beyond the first ``cap`` of a split that share an anchor (research: D3)."""
-    return _refuse_beyond(signatures, cap, "anchor-over-used", lambda signature: {"anchor": signature.anchor})
+    return _refuse_beyond(signatures, cap, "anchor-over-used", lambda signature: {"anchor": str(signature.anchor)})
 
 
 def refuse_answers(signatures: Iterable[Signature], cap: int) -> dict[str, Rejection]:
@@ -415,7 +423,7 @@ def refuse_answers(signatures: Iterable[Signature], cap: int) -> dict[str, Rejec
         signatures,
         cap,
         "answer-over-used",
-        lambda signature: {"answer": signature.answer_key, "answer node": signature.answer_node},
+        lambda signature: {"answer": signature.answer_key, "answer node": _name_node(signature)},
     )
 
 
@@ -505,6 +513,11 @@ def _list_identities(signature: Signature) -> tuple[Identity, ...]:
     return (asked, ("duplicate-path", "edge set", signature.edges)) if signature.edges else (asked,)
 
 
+def _name_node(signature: Signature) -> str:
+    """Return the answer node as text; empty for none."""
+    return "" if signature.answer_node == NO_NODE else str(signature.answer_node)
+
+
 def _list_marks(signature: Signature) -> list[str]:
     marks = [("picture sha256", signature.sha256), ("picture phash", signature.phash)]
     return [f"{name}:{value}" for name, value in marks if value]
@@ -521,7 +534,7 @@ def list_shared_values(signatures: Iterable[Signature]) -> dict[str, list[str]]:
         name: defaultdict(set) for name in ("anchor", "answer node", "answer key", "picture")
     }
     for signature in signatures:
-        values = (signature.anchor, signature.answer_node, signature.answer_key, signature.sha256)
+        values = (str(signature.anchor), _name_node(signature), signature.answer_key, signature.sha256)
         for seen, value in zip(splits.values(), values, strict=True):
             seen[value].add(signature.split)
     return {name: sorted(value for value, of in seen.items() if value and len(of) > 1) for name, seen in splits.items()}
@@ -537,7 +550,7 @@ def refuse_shared(signatures: Iterable[Signature]) -> dict[str, Rejection]:
     refused: dict[str, Rejection] = {}
     owners: dict[tuple[str, str], Signature] = {}
     for signature in sorted(signatures, key=lambda each: (_RANKS[each.split], each.record_id)):
-        named = [("anchor", signature.anchor), ("answer node", signature.answer_node)]
+        named = [("anchor", str(signature.anchor)), ("answer node", _name_node(signature))]
         values = [each for each in named if each[1]]
         values += [("answer key", signature.answer_key), *(("hop", hop) for hop in signature.hops)]
         values += [(mark.partition(":")[0], mark) for mark in _list_marks(signature)]

@@ -45,7 +45,7 @@ from pipelines.corpus.images import find_page_images
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet, RecordFailed
 from pipelines.graph.answers import compare_answers, type_reference
-from pipelines.graph.proofs import list_names, make_question_id
+from pipelines.graph.proofs import NO_PROOF, list_names, make_question_id
 from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.ids import draw_unit
 from pipelines.pictures import probe_picture
@@ -71,7 +71,7 @@ from pipelines.release.rows import (
 from schemas.base import derive_schema
 from schemas.corpus import CorpusImage
 from schemas.datasets import CandidateSource, Dataset, Picture, Support, Trial
-from schemas.proofs import NO_PROOF, Answer, Reading, Screening
+from schemas.proofs import Answer, Reading, Screening
 
 _SAID = ("author", "licence", "licence_url", "source_url")
 """What a picture keeps of its source, however it was scaled."""
@@ -760,13 +760,13 @@ def _check_splits(proofs: Mapping[str, ProofRow]) -> Iterator[Problem]:
     splits: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     asked: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for question, row in proofs.items():
-        anchor = name_anchor(row)
+        anchor, last, hops = _list_ends(row)
         splits["anchor", anchor].add(row.split)
-        for node in row.proof.nodes[-1:]:
-            splits["answer node", str(node.page_id)].add(row.split)
+        if last:
+            splits["answer node", last].add(row.split)
         splits["answer key", row.answer.key].add(row.split)
-        for hop in row.proof.hops:
-            splits["hop", f"{hop.subject_id} {hop.relation} {hop.object_id}"].add(row.split)
+        for hop in hops:
+            splits["hop", hop].add(row.split)
         picture = row.original or row.picture
         for name in ("sha256", "phash") if picture else ():
             splits[f"picture {name}", getattr(picture, name)].add(row.split)
@@ -777,6 +777,15 @@ def _check_splits(proofs: Mapping[str, ProofRow]) -> Iterator[Problem]:
     for same in asked.values():
         if len(same) > 1:
             yield Problem(same[-1], f"rows: it asks the same of the same anchor as {same[0]}")
+
+
+def _list_ends(row: ProofRow) -> tuple[str, str, list[str]]:
+    """Return what splits are apart by: anchor, answer node and hops."""
+    nodes = row.proof.nodes
+    if not nodes:
+        return name_anchor(row), "", []
+    hops = [f"{hop.subject_id} {hop.relation} {hop.object_id}" for hop in row.proof.hops]
+    return str(nodes[0].page_id), str(nodes[-1].page_id), hops
 
 
 def _name_reader(read: Reading | Screening | None) -> str:

@@ -23,13 +23,13 @@ from pipelines.corpus.layouts import (
 )
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.graph.answers import count_tokens, is_no_answer, type_reference
-from pipelines.graph.proofs import make_question_id
+from pipelines.graph.proofs import NO_PROOF, make_question_id
 from pipelines.ids import digest_file, digest_value
 from pipelines.pictures import PictureSource
 from schemas.base import Failure, Record, Rejection
 from schemas.datasets import Grounding, Origin, Picture, Split
 from schemas.manifest import ModelEntry
-from schemas.proofs import NO_PROOF, Answer
+from schemas.proofs import Answer
 from schemas.reasons import PoolReason
 
 LONGEST_QUESTION = 2000

@@ -17,11 +17,11 @@ from pipelines.cli.report import (
     write_report,
 )
 from pipelines.errors import ConfigError
+from pipelines.graph.proofs import NO_PROOF
 from pipelines.pictures import PictureStore
 from pipelines.run.workspace import Workspace
 from schemas.base import Failure, Rejection
 from schemas.datasets import Alternative, Difficulty, Enhancement, Origin, ReleaseEntry, Rewrite, Rollout, Trajectory
-from schemas.proofs import NO_PROOF
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.agent.trail import SOURCE
 from tests.pipelines.cli.conftest import FakeStage, write_stage

@@ -8,10 +8,10 @@ import pytest
 
 from pipelines.cli.commands import run_recipe, verify_releases
 from pipelines.config.loading import make_config, read_recipe
+from pipelines.graph.proofs import NO_PROOF
 from pipelines.run.progress import SilentReporter
 from pipelines.run.workspace import Workspace
 from schemas.datasets import Enhancement, Grounding, Trajectory
-from schemas.proofs import NO_PROOF
 from tests.conftest import SETTINGS, DemoRun
 
 WANTED = 24

@@ -12,13 +12,13 @@ from PIL import Image
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import PoolConfig, SplitRule, SplitsConfig
 from pipelines.errors import ConfigError
+from pipelines.graph.proofs import NO_PROOF
 from pipelines.pictures import PictureStore
 from pipelines.run.assembly import list_sources
 from pipelines.stages.mixtures import Mixtures, WalkedMixtures, find_quotas, list_unmet
 from pipelines.stages.pools import Pools
 from schemas.base import Rejection
 from schemas.datasets import Grounding, Origin
-from schemas.proofs import NO_PROOF
 from tests.hostile_pictures import HOSTILE
 from tests.pipelines.release.builders import make_question
 
