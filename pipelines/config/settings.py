@@ -853,7 +853,7 @@ class PoolConfig(Section):
         "leads into a nested column. Empty: usual names",
     )
     images: str = Field(
-        "", description="folder of its pictures, or WebQA's imgs.tsv; empty: they are named from the file's folder"
+        "", description="folder of its pictures, by name or id, or WebQA's imgs.tsv; empty: they are in the file itself"
     )
     entities: str = Field("", description="infoseek: the file ..._withkb.jsonl, which says what each picture shows")
     share: float = Field(

@@ -34,6 +34,7 @@ from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import renew
 from pipelines.services.clients.serving import owned_servers
 from pipelines.services.prompting import check_prompts
+from pipelines.stages.pools import check_files
 
 SHOWN_REASONS = 3
 """Reasons of a stage that the message of an empty release names."""
@@ -199,6 +200,7 @@ def _check_request(request: RunRequest) -> None:
         raise ConfigError(explain_missing(missing))
     check_judges(config)
     check_prompts(config.prompts.dir)
+    check_files(config.pools)
 
 
 def _run_claimed(

@@ -4,7 +4,7 @@ Every question of a file is kept or refused with a reason. Pictures are decoded 
 answers are typed as those of walked questions, so that one comparer reads both.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -46,6 +46,19 @@ class Refused(Exception):
         self.detail = detail[:SHOWN]
 
 
+def check_files(pools: Sequence[PoolConfig]) -> None:
+    """Look for the files of pools, before anything is built for them.
+
+    Raises:
+        ConfigError: naming the pool and what is not there.
+    """
+    for pool in pools:
+        for key in ("path", "images", "entities"):
+            named = getattr(pool, key)
+            if named and not Path(named).exists():
+                raise ConfigError(f"configuration: pools {pool.name}: {key} {named}: no such file")
+
+
 @dataclass(frozen=True)
 class OpenPool:
     """A pool with its files."""
@@ -60,17 +73,17 @@ class OpenPool:
         return digest_value([said, digest_file(Path(self.settings.path)), entities, self._digest_pictures()])
 
     def _digest_pictures(self) -> str:
-        root = Path(self.settings.images or ".")
         if not self.settings.images:
             return ""
+        root = Path(self.settings.images)
         files = [root] if root.is_file() else sorted(path for path in root.rglob("*") if path.is_file())
         stats = ((path.relative_to(root).as_posix(), path.stat()) for path in files)
         return digest_value([[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats])
 
     @cached_property
-    def pictures(self) -> PictureFolder:
-        """Where its pictures lie: beside its file where nothing is said."""
-        return PictureFolder(Path(self.settings.images or Path(self.settings.path).parent))
+    def pictures(self) -> PictureFolder | None:
+        """Where its pictures lie; None for those that are in its file."""
+        return PictureFolder(Path(self.settings.images)) if self.settings.images else None
 
     @cached_property
     def entities(self) -> Mapping[str, str]:
@@ -111,10 +124,8 @@ class Pools:
         Raises:
             ConfigError: if a file is not there.
         """
-        try:
-            identities = [pool.identity for pool in self.opened]
-        except OSError as error:
-            raise ConfigError(f"pools: {error.filename}: {error.strerror}") from error
+        check_files(self.pools)
+        identities = [pool.identity for pool in self.opened]
         return digest_value([identities, repr(self.splits), self.max_answer_tokens])
 
     def prompts(self) -> dict[str, str]:
@@ -205,8 +216,8 @@ class Pools:
         if len(asked.pictures) > 1:
             raise Refused("several-pictures", f"{len(asked.pictures)} pictures")
         (named,) = asked.pictures
-        data = pool.pictures.read(named)
-        if data is None:
+        data = named.content or (pool.pictures.read(named) if pool.pictures else None)
+        if not data:
             raise Refused("no-picture", f"{named.name!r} is not among the pool's pictures")
         settings = pool.settings
         file = Path(named.name).name or f"{settings.name} {asked.id}"

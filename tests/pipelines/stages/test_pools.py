@@ -16,7 +16,7 @@ from pipelines.graph.proofs import NO_PROOF
 from pipelines.pictures import PictureStore
 from pipelines.run.assembly import list_sources
 from pipelines.stages.mixtures import Mixtures, WalkedMixtures, find_quotas, list_unmet
-from pipelines.stages.pools import Pools
+from pipelines.stages.pools import Pools, check_files
 from schemas.base import Rejection
 from schemas.datasets import Grounding, Origin
 from tests.hostile_pictures import HOSTILE
@@ -200,6 +200,20 @@ SETTINGS = {
 def test_a_pool_that_makes_no_sense_is_refused_before_anything_runs(setting):
     with pytest.raises(ConfigError, match=SETTINGS[setting].replace(".", r"\.")):
         make_config(read_recipe("demo"), [setting])
+
+
+@pytest.mark.parametrize("key", ["path", "images", "entities"])
+def test_a_file_that_is_not_there_is_named_before_a_corpus_is_built(tmp_path, key):
+    (tmp_path / "rows.jsonl").write_text("")
+    pool = PoolConfig(**({"name": "a", "path": str(tmp_path / "rows.jsonl")} | {key: str(tmp_path / "gone")}))
+    with pytest.raises(ConfigError, match=rf"pools a: {key} .*gone: no such file"):
+        check_files([pool])
+
+
+def test_a_picture_is_in_its_file_where_no_folder_is_named(tmp_path):
+    (tmp_path / "1.png").write_bytes(draw(1))
+    (refused,) = make_pools(tmp_path, [ask()], images="")()
+    assert refused.reason == "no-picture"
 
 
 def test_shares_of_pools_alone_add_up_to_one():
