@@ -240,7 +240,7 @@ class Grounding(Record):
     screening: Screening | None = None
     """What it found that the text gives away; None for questions from outside."""
     origin: Origin | None = None
-    """Of a question from outside, which has no proof (:data:`schemas.proofs.NO_PROOF`)."""
+    """Of a question from outside, whose proof is the empty one; None for any other."""
     fetched: tuple[FetchedPicture, ...] = ()
     """What was fetched for this question: pictures of the anchor, refused ones of its article too, and lead pictures of
     others of its type. Searches by picture in later stages know them."""

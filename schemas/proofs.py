@@ -35,11 +35,6 @@ class Evidence(Nested):
     """Offset in the page of the ``[[`` that makes the hop; -1 for a literal value."""
 
 
-NO_EVIDENCE = Evidence(
-    page_id=0, title="", revision=0, kind="sentence", key="", start=-1, end=-1, text="", link_start=-1
-)
-
-
 class PathNode(Nested):
     """An entity of the path and its part in the question."""
 
@@ -315,18 +310,6 @@ class Proof(Nested):
     """Plain text of that sentence with the answer blanked as ``____``; empty for an infobox."""
 
 
-NO_PROOF = Proof(
-    corpus="",
-    snapshot="",
-    nodes=(),
-    hops=(),
-    answer_relation="",
-    answer_evidence=NO_EVIDENCE,
-    constraints=(),
-    counts=(),
-    alias_digest="",
-)
-"""Of a question whose answer no path of the corpus leads to: one from outside."""
 AnchorKind = Literal["event", "person", "object"]
 """What a picture of the news shows (BridgeVQA, section 3.3)."""
 

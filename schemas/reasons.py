@@ -38,6 +38,11 @@ GroundingReason = Literal[
     "reading-differs", "unread", "given-away", "second-entity", "several-answers",
     "undecided", "refused-by-person",
 ]  # fmt: skip
+PoolReason = Literal[
+    "no-question", "no-answer", "placeholder-answer", "answer-untyped", "answer-too-long", "answer-leak", "no-picture",
+    "several-pictures", "picture-unusable", "duplicate-question", "other-split", "other-language",
+]  # fmt: skip
+MixtureReason = Literal["over-share"]
 DifficultyReason = Literal[
     "solved-without-tools", "solved-by-one-text-search", "solved-by-one-image-search", "solved-by-one-search",
     "not-rare", "picture-too-simple", "answer-leak", "never-solved", "alternative-answer", "unproved", "unscored",
@@ -66,6 +71,8 @@ Reason = Literal[
     AnchorReason,
     ChainReason,
     GroundingReason,
+    PoolReason,
+    MixtureReason,
     DifficultyReason,
     MixReason,
     RolloutReason,
@@ -83,6 +90,8 @@ STAGE_REASONS: Final[dict[str, tuple[str, ...]]] = {
     "anchors": get_args(AnchorReason),
     "bridges": get_args(ChainReason),
     "groundings": get_args(GroundingReason),
+    "pools": get_args(PoolReason),
+    "mixtures": get_args(MixtureReason),
     "difficulty": get_args(DifficultyReason),
     "enhancements": (),
     "selections": get_args(SelectionReason),

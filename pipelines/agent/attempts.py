@@ -258,7 +258,8 @@ def make_oracle(record: Grounding, hits: Sequence[ImageHit] = ()) -> SolverOracl
     return SolverOracle(
         question_id=record.record_id,
         answer=record.answer,
-        popularity=tuple(node.in_degree for node in nodes) or (0,) * (record.trace.hops if record.trace else 0),
+        # Nobody has heard of what a question from outside is about: a Knower may find it, and does not know it.
+        popularity=tuple(node.in_degree for node in nodes) or (0,) * (record.trace.hops if record.trace else 1),
         alone_count=min(alone, default=1),
         guesses=make_decoys(record.answer, GUESSES),
         seen_titles=tuple(hit.title for hit in hits),

@@ -313,7 +313,7 @@ def _count_system(counter: TokenCounter, system: str) -> int:
 _ORDER: tuple[TrajectoryReason, ...] = get_args(TrajectoryReason)
 _ASKED_OF_ANSWERS: tuple[TrajectoryReason, ...] = ("from-memory", "unsupported", "path-not-covered", "unseen-claim")
 """Checks of the way to an answer; a rollout without an answer skips them."""
-_ASKED_OF_PATHS: tuple[TrajectoryReason, ...] = ("memory-jump", "path-not-covered")
+ASKED_OF_PATHS: tuple[TrajectoryReason, ...] = ("memory-jump", "path-not-covered")
 """Checks of the names of a path; a question from outside has none."""
 
 
@@ -441,7 +441,7 @@ def _find_answer_faults(rollout: Rollout, judgement: Judgement | None) -> list[R
 def list_left_out(rules: TrajectoriesConfig, rollout: Rollout) -> tuple[TrajectoryReason, ...]:
     """Return the checks among those the rules name that a rollout cannot be held to, as its question has no path."""
     titles = (*rollout.path, *rollout.bridges)
-    return () if titles else tuple(name for name in _ASKED_OF_PATHS if name in rules.checks)
+    return () if titles else tuple(name for name in ASKED_OF_PATHS if name in rules.checks)
 
 
 def _run(case: _Case) -> list[tuple[TrajectoryReason, CheckResult]]:

@@ -285,6 +285,8 @@ def _has_near(
     return False
 
 
+NO_NODE = -1
+"""In place of the page id of an answer node that there is not."""
 EXAMPLES = 3
 SHOWN_DIGITS = 8
 NAME_DIGITS = 12
@@ -301,11 +303,10 @@ class Signature:
 
     record_id: str
     split: Split
-    anchor: str
-    """Page id of the entity the picture shows; of a question without a path what the picture shows by its pool, else
-    the picture."""
-    answer_node: str
-    """Page id; empty without a path."""
+    anchor: int
+    """Page id of the entity the picture shows; without a path a digest of what :func:`name_anchor` says."""
+    answer_node: int
+    """Page id, or a digest of the entity's name; ``NO_NODE`` where it is not known."""
     answer_key: str
     asked: str
     """Relation asked for, its key without numbers; empty for a question without a proof."""
@@ -329,6 +330,10 @@ class Signature:
 
 class Pictured(Protocol):
     """A question with its picture and where it comes from."""
+
+    @property
+    def record_id(self) -> str:
+        """Its id."""
 
     @property
     def proof(self) -> Proof:
@@ -361,7 +366,7 @@ def name_anchor(row: Pictured) -> str:
         return f"entity:{fold_name(row.origin.entity)}"
     # Degraded in two ways a picture is still one picture.
     picture = row.original or row.picture
-    return f"picture:{picture.sha256}" if picture else ""
+    return f"picture:{picture.sha256}" if picture else f"question:{row.record_id}"
 
 
 def name_answer_node(row: Pictured) -> str:
@@ -376,6 +381,13 @@ def list_edges(row: Pictured) -> list[tuple[object, str, object]]:
     if row.trace is not None:
         return [(link.subject, link.relation, link.object) for link in row.trace.links]
     return sorted({(hop.subject_id, hop.relation, hop.object_id) for hop in row.proof.hops})
+
+
+def _number(name: str) -> int:
+    """Return a page id as a number, a digest of any other name, and ``NO_NODE`` for none."""
+    if not name:
+        return NO_NODE
+    return int(name) if name.isdecimal() else int(digest_value(name)[:NAME_DIGITS], 16)
 
 
 def _name_told(row: Pictured) -> str:
@@ -398,8 +410,8 @@ def make_signature(row: Record) -> Signature:
     return Signature(
         record_id=row.record_id,
         split=row.split,
-        anchor=name_anchor(row),
-        answer_node=name_answer_node(row),
+        anchor=_number(name_anchor(row)),
+        answer_node=_number(name_answer_node(row)),
         answer_key=row.answer.key,
         asked=stem_key(row.proof.answer_relation),
         hops=hops,
@@ -438,7 +450,7 @@ def _refuse(refused: dict[str, Rejection], signature: Signature, reason: Release
 
 def refuse_anchors(signatures: Iterable[Signature], cap: int) -> dict[str, Rejection]:
     """Refuse questions beyond the first ``cap`` of a split that share an anchor (research: D3)."""
-    return _refuse_beyond(signatures, cap, "anchor-over-used", lambda signature: {"anchor": signature.anchor})
+    return _refuse_beyond(signatures, cap, "anchor-over-used", lambda signature: {"anchor": str(signature.anchor)})
 
 
 def refuse_answers(signatures: Iterable[Signature], cap: int) -> dict[str, Rejection]:
@@ -450,7 +462,7 @@ def refuse_answers(signatures: Iterable[Signature], cap: int) -> dict[str, Rejec
         signatures,
         cap,
         "answer-over-used",
-        lambda signature: {"answer": signature.answer_key, "answer node": signature.answer_node},
+        lambda signature: {"answer": signature.answer_key, "answer node": _name_node(signature)},
     )
 
 
@@ -541,6 +553,11 @@ def _list_identities(signature: Signature) -> tuple[Identity, ...]:
     return (asked, path) if signature.edges else (asked,)
 
 
+def _name_node(signature: Signature) -> str:
+    """Return the answer node as text; empty for none."""
+    return "" if signature.answer_node == NO_NODE else str(signature.answer_node)
+
+
 def _list_marks(signature: Signature) -> list[str]:
     marks = [("picture sha256", signature.sha256), ("picture phash", signature.phash)]
     return [f"{name}:{value}" for name, value in marks if value]
@@ -557,7 +574,7 @@ def list_shared_values(signatures: Iterable[Signature]) -> dict[str, list[str]]:
         name: defaultdict(set) for name in ("anchor", "answer node", "answer key", "picture")
     }
     for signature in signatures:
-        values = (signature.anchor, signature.answer_node, signature.answer_key, signature.sha256)
+        values = (str(signature.anchor), _name_node(signature), signature.answer_key, signature.sha256)
         for seen, value in zip(splits.values(), values, strict=True):
             seen[value].add(signature.split)
     return {name: sorted(value for value, of in seen.items() if value and len(of) > 1) for name, seen in splits.items()}
@@ -573,7 +590,7 @@ def refuse_shared(signatures: Iterable[Signature]) -> dict[str, Rejection]:
     refused: dict[str, Rejection] = {}
     owners: dict[tuple[str, str], Signature] = {}
     for signature in sorted(signatures, key=lambda each: (_RANKS[each.split], each.record_id)):
-        named = [("anchor", signature.anchor), ("answer node", signature.answer_node)]
+        named = [("anchor", str(signature.anchor)), ("answer node", _name_node(signature))]
         values = [each for each in named if each[1]]
         values += [("answer key", signature.answer_key), *(("hop", hop) for hop in signature.hops)]
         values += [(mark.partition(":")[0], mark) for mark in _list_marks(signature)]

@@ -328,6 +328,8 @@ STAGE_MODELS: Mapping[str, type[Record]] = {
     "questions": Question,
     "rewrites": Rewrite,
     "groundings": Grounding,
+    "pools": Grounding,
+    "mixtures": Grounding,
     "difficulty": Difficulty,
     "enhancements": Enhancement,
     "selections": Enhancement,

@@ -32,7 +32,7 @@ from pipelines.corpus.dump import list_parts, read_site, sample_ranges
 from pipelines.corpus.scan import Part, RangeJob, scan_range, survey_ranges
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.run.assembly import Assembly
+from pipelines.run.assembly import Assembly, list_sources
 from pipelines.run.corpora import count_cores, find_dump, name_corpus
 from pipelines.run.costs import RowCost, read_spent, share_costs
 from pipelines.run.languages import find_lacks, list_problems
@@ -40,6 +40,7 @@ from pipelines.run.progress import SilentReporter, timing
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, list_pending_shards
 from pipelines.run.stage import RecordStage
 from pipelines.run.workspace import StageFolder, Workspace
+from pipelines.stages.pools import Pools
 from schemas.manifest import Manifest, Usage
 
 HOUR = 3600.0
@@ -139,7 +140,8 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
     workspace = Workspace(root.resolve())
     folder = find_built_corpus(config.corpus, workspace)
     if folder is None:
-        names = STAGE_ORDER[: STAGE_ORDER.index("trajectories")]
+        made = set(list_sources(config.method, bool(config.pools)))
+        names = [name for name in STAGE_ORDER[: STAGE_ORDER.index("trajectories")] if name in {"corpus", *made}]
         dump = None if config.corpus.generate else _judge_dump(config.corpus, workspace)
         todo = tuple(StageEstimate(name, "to do") for name in names)
         return RunEstimate("to build", todo, dump, lacks=_list_problems(config, workspace))
@@ -149,6 +151,11 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
         at_once = {plan.name for plan in planned if isinstance(plan.stage, RecordStage)}
         for plan in planned:
             rows_in = estimates[plan.sources[0].name].rows_out if plan.sources else rows
+            if isinstance(plan.stage, Pools):
+                rows_in = make_exact(plan.stage.count_candidates())
+            elif plan.name == "mixtures":
+                parts = (estimates[source.name].rows_out for source in plan.sources)
+                rows_in = reduce(Interval.plus, filter(None, parts), make_exact(0.0))
             estimates[plan.name] = _estimate_stage(assembly, plan, rows_in or rows)
         a_trajectory = _share_costs(planned, estimates)
         lacks = tuple(lack.describe() for lack in find_lacks(assembly.corpus, assembly.seed_gate, config))

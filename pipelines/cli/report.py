@@ -234,7 +234,7 @@ def share_release_costs(root: Path) -> ReleaseCosts:
 
 def _read_questions(root: Path) -> list[Grounding]:
     """Return the questions of the latest stage that has any."""
-    for stage in ("enhancements", "difficulty", "groundings"):
+    for stage in ("enhancements", "difficulty", "mixtures", "groundings"):
         found = [row for row in read_stage(root, stage) if isinstance(row, Grounding)]
         if found:
             return found

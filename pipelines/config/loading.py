@@ -82,6 +82,7 @@ def check_whole(config: RunConfig, last: str = "") -> None:
     _check_concepts(config)
     _check_models(config, last)
     _check_batches(config)
+    _check_pools(config)
     if reaches(last, "seeds"):
         _check_commons(config.commons)
     if reaches(last, "groundings"):
@@ -104,6 +105,29 @@ def _check_concepts(config: RunConfig) -> None:
     solvers = config.difficulty.solvers
     if config.difficulty.preset == "fvqa" and len(solvers) != 1:
         raise ConfigError(f"configuration: preset fvqa labels by one solver, difficulty.solvers names {len(solvers)}")
+
+
+COLUMNS = ("id", "question", "answer", "answer_aliases", "image", "entity", "language")
+"""What a pool's columns may be mapped to."""
+
+
+def _check_pools(config: RunConfig) -> None:
+    names, shares = [pool.name for pool in config.pools], [pool.share for pool in config.pools]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ConfigError(f"configuration: pools: two are named {twice[0]}")
+    if config.method == "pools" and not names:
+        raise ConfigError("configuration: method pools takes its questions from files; name one under [[pools]]")
+    whole = config.method == "pools" and all(shares)
+    if whole and abs(sum(shares) - 1.0) > 1e-9:
+        raise ConfigError(f"configuration: the shares of all pools add up to {sum(shares):g}, not 1")
+    if not whole and sum(shares) >= 1.0:
+        raise ConfigError(f"configuration: the shares of pools add up to {sum(shares):g}; nothing is left to others")
+    for pool in config.pools:
+        if pool.columns and pool.layout != "columns":
+            raise ConfigError(f"configuration: pools {pool.name}: columns are for layout columns, not {pool.layout}")
+        if strange := sorted(set(pool.columns) - set(COLUMNS)):
+            allowed = ", ".join(COLUMNS)
+            raise ConfigError(f"configuration: pools {pool.name}: columns has {strange[0]!r}; allowed are {allowed}")
 
 
 def reaches(last: str, stage: str) -> bool:
@@ -444,8 +468,8 @@ def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
         )
         return mask_keys(f"{where}: {problem['msg']}{given}")
     model: Any = RunConfig
-    for part in problem["loc"][:-1]:
-        annotation = model.model_fields[str(part)].annotation
+    for part in (part for part in problem["loc"][:-1] if isinstance(part, str)):
+        annotation = model.model_fields[part].annotation
         arguments = [a for a in getattr(annotation, "__args__", (annotation,)) if a is not type(None)]
         model = arguments[0]
     near = difflib.get_close_matches(str(problem["loc"][-1]), model.model_fields, n=1)

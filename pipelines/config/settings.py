@@ -814,6 +814,11 @@ class DifficultyConfig(Section):
     )
     search_hits: int = Field(3, ge=1, description="results of one search that an attempt is shown")
     max_searches: int = Field(2, ge=0, description="fvqa: searches an attempt may make as it likes; one turn is added")
+    unproved: Literal["keep", "refuse"] = Field(
+        "keep",
+        description="a question of a pool that no attempt solves: it may be hard or defective. keep: its rows say so; "
+        "grid keeps it in any case",
+    )
     alternatives: bool = Field(
         True, description="a wrong answer given twice is held against the corpus and refuses what it may fit"
     )
@@ -955,18 +960,54 @@ class PromptsConfig(Section):
     )
 
 
+Layout = Literal["columns", "fvqa", "fvqa-facts", "livevqa", "infoseek", "webqa", "simplevqa", "mm-searchexam"]
+
+
+class PoolConfig(Section):
+    """Questions that others asked, from a file; one ``[[pools]]`` each. They have no proof, and are told apart."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", description="your name for it, kept with each row")
+    path: str = Field(description="its file: .parquet, .pq, .jsonl or .json")
+    layout: Layout = Field(
+        "columns",
+        description="fvqa: rows of MMSearch-R1 and MARS; fvqa-facts: FVQA of 2017; columns: a table with usual names",
+    )
+    columns: dict[str, str] = Field(
+        {},
+        description="layout columns: where id, question, answer, answer_aliases, image, entity and language are; a dot "
+        "leads into a nested column. Empty: usual names",
+    )
+    images: str = Field(
+        "", description="folder of its pictures, by name or id, or WebQA's imgs.tsv; empty: they are in the file itself"
+    )
+    entities: str = Field("", description="infoseek: the file ..._withkb.jsonl, which says what each picture shows")
+    share: float = Field(
+        0.0, ge=0.0, le=1.0, description="of all questions that come into difficulty; 0: all that the file has"
+    )
+    split: Split | Literal[""] = Field(
+        "", description="split of all its rows; empty: by answer and entity, as walked questions are split"
+    )
+    language: str = Field("", description="keep only rows that say this language, such as SimpleVQA's EN")
+    licence: str = Field(
+        "", description="of questions and pictures; unknown ones are released only with releases.unknown_licences"
+    )
+    source: str = Field("", pattern=ADDRESS[:-1] + "$|^$", description="web address of the set, for the attribution")
+
+
 class RunConfig(Section):
     """Everything a run is told."""
 
     recipe: str = Field(description="name of the recipe")
-    method: Literal["paths", "injection", "concepts", "news"] = Field(
+    method: Literal["paths", "injection", "concepts", "news", "pools"] = Field(
         "paths",
         description="paths: walk, then hide (OpenSearch-VL); injection: ask, then hide behind facts (VSearcher); "
         "concepts: draw visual concepts and ask for their names or a fact (MMSearch-R1); news: questions about "
-        "pictures of news articles (BridgeVQA)",
+        "pictures of news articles (BridgeVQA); pools: ask none, all are of [[pools]], and the corpus is what local "
+        "tools search",
     )
     seed: int = Field(7, ge=0, description="seed of every choice the pipeline makes")
     corpus: CorpusConfig = CorpusConfig()
+    pools: tuple[PoolConfig, ...] = ()
     news: NewsConfig = NewsConfig()
     seeds: SeedsConfig = SeedsConfig()
     sparql: SparqlConfig = SparqlConfig()

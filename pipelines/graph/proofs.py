@@ -25,6 +25,20 @@ from schemas.tasks import HopView, OfferedFact, WriteQuestionInputs
 if TYPE_CHECKING:
     import networkx as nx
 
+NO_PROOF = Proof(
+    corpus="",
+    snapshot="",
+    nodes=(),
+    hops=(),
+    answer_relation="",
+    answer_evidence=Evidence(
+        page_id=-1, title="", revision=-1, kind="sentence", key="", start=-1, end=-1, text="", link_start=-1
+    ),
+    constraints=(),
+    counts=(),
+    alias_digest="",
+)
+"""The empty proof, of a question that no path through a wiki leads to."""
 LEAD_WORDS = 60
 """Words of an article's first sentence that are shown; a failed split makes sentences of any length."""
 
@@ -54,8 +68,6 @@ def make_query(corpus: Corpus, proof: Proof) -> Query:
 
 def make_question_id(text: str, sha256: str, answer: Answer, proof: Proof) -> str:
     """Return a final question's id: a digest of text, picture (its sha256 or empty), answer key and path."""
-    if not proof.nodes:
-        return make_record_id("q", [text, sha256, answer.key])
     path = [[hop.relation, node.page_id] for hop, node in zip(proof.hops, proof.nodes[1:], strict=False)]
     anchor = proof.nodes[0].page_id if proof.nodes else 0
     return make_record_id("q", [text, sha256, answer.key, anchor, path, proof.answer_relation])

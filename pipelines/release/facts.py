@@ -10,9 +10,10 @@ from sys import intern
 from typing import NamedTuple
 
 from pipelines.checks.sets import Signature, delexicalise, make_signature
+from pipelines.graph.proofs import NO_PROOF
 from pipelines.release.making import Example
 from schemas.datasets import Cell, Depiction, Enhancement, Picture, Trajectory, Trial
-from schemas.proofs import NO_PROOF, Proof, Trace
+from schemas.proofs import Proof, Trace
 
 
 class CellFacts(NamedTuple):

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from pipelines.agent.cascade import ASKED_OF_PATHS
 from pipelines.agent.depicting import gather_evidence, weigh_evidence
 from pipelines.agent.dialects import Dialect, find_dialect
 from pipelines.agent.observations import ANSWER, ERRORS, WARNINGS, list_forms
@@ -45,7 +46,7 @@ from pipelines.corpus.images import find_page_images
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet, RecordFailed
 from pipelines.graph.answers import compare_answers, type_reference
-from pipelines.graph.proofs import list_names, make_question_id
+from pipelines.graph.proofs import NO_PROOF, list_names, make_question_id
 from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.graph.titles import asks_name
 from pipelines.ids import draw_unit
@@ -74,7 +75,7 @@ from pipelines.release.scenes import find_scene_problems, find_view_problems
 from schemas.base import derive_schema
 from schemas.corpus import CorpusImage
 from schemas.datasets import CandidateSource, Dataset, Picture, Support, Trial
-from schemas.proofs import NO_PROOF, Answer, Reading, Screening, Trace
+from schemas.proofs import Answer, Reading, Screening, Trace
 
 _SAID = ("author", "licence", "licence_url", "source_url")
 """What a picture keeps of its source, however it was scaled."""
@@ -246,8 +247,9 @@ def find_transcript_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
     yield from _find_turn_problems(turns, shown)
     yield from _find_flag_problems(row, shown)
     yield from _find_support_problems(proof, row, shown, turns[-1].answer)
-    if row.left_out and proof.proof.nodes:
-        yield f"left_out: {shorten(row.left_out)} were not checked, and the question has a path"
+    if set(row.left_out) - set(() if proof.proof.nodes else ASKED_OF_PATHS):
+        spared = "nothing" if proof.proof.nodes else ", ".join(ASKED_OF_PATHS)
+        yield f"left_out: {shorten(row.left_out)} were not checked; the question is spared {spared}"
     if compare_answers(turns[-1].answer, proof.answer) != "correct":
         yield f"messages: the last answer is {turns[-1].answer!r}, the proof's is {proof.answer.surface!r}"
 
@@ -392,6 +394,10 @@ def find_outside_problems(row: ProofRow) -> Iterator[str]:
     solved = any(cell.correct for cell in row.difficulty if not cell.condition.startswith("swapped"))
     if row.standing != ("solved" if solved else "unproved"):
         yield f"standing: it is said to be {row.standing}; attempts solved it: {'yes' if solved else 'no'}"
+    if row.picture is not None and row.origin is not None and row.picture.licence != row.origin.licence:
+        yield f"picture: its licence is {row.picture.licence!r}, that of its pool {row.origin.licence!r}"
+    if {row.fuzzy, row.canonical} != {row.text}:
+        yield "text: a question from outside has no earlier wording"
     told = check_answer(row.text, row.answer)
     if not told.passed:
         yield f"text: {told.code}: {told.detail}"

@@ -3,6 +3,7 @@
 A warning stops nothing, and each says what to set.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from pipelines.run.judges import list_roles_in_use
 from pipelines.run.languages import SCRIPTED, Lack
 from pipelines.run.progress import Reporter
 from pipelines.run.runner import StageReport
+from pipelines.stages.mixtures import list_unmet
 
 TOY_WIKI = "https://toywiki.example/"
 """How the addresses of a generated world's pages begin."""
@@ -156,6 +158,12 @@ class Warner:
         setting = GOVERNING.get(report.stage, {}).get(reason, "")
         advice = f"; see {setting}" if setting else '; `synth sql "from rejections"` says why'
         self.say(f"{report.stage} refused all {count:,} rows for one reason, {reason}{advice}")
+
+    def warn_of_shares(self, counts: Counter[str], shares: Mapping[str, float]) -> None:
+        """Warn of pools that have too few questions for their share; counts are of the mixture, by pool."""
+        for pool, share, part in list_unmet(counts, shares):
+            detail = f"its {counts[pool]:,} questions are {part:.1%} of all, all that it has"
+            self.say(f"the pool {pool} was to be {share:.1%}: {detail}; lower pools.share, or make fewer others")
 
     def tell_damage(self, text: str) -> None:
         """Say which file was damaged or missing, once."""

@@ -75,7 +75,9 @@ from pipelines.stages.enhancements import Enhancements
 from pipelines.stages.groundings import Groundings
 from pipelines.stages.initials import Initials
 from pipelines.stages.injections import Askings, Injections
+from pipelines.stages.mixtures import Mixtures, WalkedMixtures
 from pipelines.stages.paths import Paths
+from pipelines.stages.pools import Pools
 from pipelines.stages.questions import Questions
 from pipelines.stages.releases import Releases
 from pipelines.stages.reviews import Reviews
@@ -489,8 +491,20 @@ SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         **{name: sources for name, sources in _REST.items() if name != "rewrites"},
         "groundings": ("bridges",),
     },
+    "pools": {},
 }
 """By method, where each stage's rows come from, in pipeline order."""
+
+
+def list_sources(method: str, pooled: bool) -> Mapping[str, tuple[str, ...]]:
+    """Return where each stage's rows come from by method, in pipeline order; with pools, their rows come in as well."""
+    own = SOURCES[method]
+    if not pooled:
+        return own
+    behind = list(_REST).index("difficulty")
+    merged = {"pools": (), "mixtures": ("pools", *(["groundings"] if own else []))}
+    rest = {name: _REST[name] for name in list(_REST)[behind:]} | {"difficulty": ("mixtures",)}
+    return {name: sources for name, sources in own.items() if name not in rest} | merged | rest
 
 
 PHRASINGS = {"direct": 3, "reasoned": 4}
@@ -513,7 +527,7 @@ ASKED_ROLES: Mapping[str, tuple[str, ...]] = {
 def list_missing_roles(config: RunConfig, last: str = "") -> list[str]:
     """Return the roles without a model that stages up to ``last``, or all stages, use."""
     missing: dict[str, None] = {}
-    for stage in () if last == "corpus" else SOURCES[config.method]:
+    for stage in () if last == "corpus" else list_sources(config.method, bool(config.pools)):
         solvers = (*config.difficulty.solvers, config.difficulty.text_solver)
         asked = tuple(filter(None, solvers)) if stage == "difficulty" else ASKED_ROLES.get(stage, ())
         asked = () if (config.method, stage) == ("news", "groundings") else asked
@@ -635,6 +649,8 @@ class Assembly:
             "anchors": self._build_anchors,
             "bridges": self._build_bridges,
             "groundings": self._build_groundings,
+            "pools": self._build_pools,
+            "mixtures": self._build_mixtures,
             "difficulty": self._build_difficulty,
             "enhancements": self.seeing.make_enhancements,
             "selections": self._build_selections,
@@ -792,6 +808,14 @@ class Assembly:
         named = not self.config.ablations.fuzzing
         return Groundings(self.ground, chooser, asking, self.config.groundings, self.reader, audit, others, named)
 
+    def _build_pools(self) -> Pools:
+        longest = self.config.questions.max_answer_tokens
+        return Pools(self.config.pools, self.roles.pictures, self.splits, longest)
+
+    def _build_mixtures(self) -> Mixtures:
+        kind = Mixtures if self.config.method == "pools" else WalkedMixtures
+        return kind({pool.name: pool.share for pool in self.config.pools}, self.config.seed)
+
     def _build_difficulty(self) -> AnyStage:
         difficulty, judging = self.config.difficulty, self.config.judging
         if difficulty.preset != "fvqa":
@@ -829,14 +853,15 @@ class Assembly:
         settings = self.config.model_dump(mode="json", exclude={"runtime", "corpus", "health", "replies"})
         digest = digest_value([settings, self.corpus.digest])
         planned: dict[str, PlannedStage] = {}
-        for name, sources in SOURCES[self.config.method].items():
+        for name, sources in list_sources(self.config.method, bool(self.config.pools)).items():
             stage = self.build_stage(name)
             inputs = [self.corpus.digest, *(planned[source].key for source in sources)]
             decides = [stage.fingerprint(), *([digest_word_lists()] if name in CHECKED else [])]
             key = make_stage_key(stage.name, stage.version, digest_value(decides), inputs)
             folder = self.workspace.stage(name, key)
             upstream = tuple(planned[source] for source in sources)
-            gathers = (planned["groundings"],) if self.config.commons.fetch and name in SEARCHING else ()
+            fetched = [planned["groundings"]] if self.config.commons.fetch and "groundings" in planned else []
+            gathers = tuple(fetched) if name in SEARCHING else ()
             planned[name] = PlannedStage(
                 stage, key, folder, upstream, digest, gathers, count_in_flight(self.config, stage), self.config.health
             )

@@ -31,12 +31,13 @@ from pipelines.run.publishing import publish_run, report_corpus
 from pipelines.run.retrying import begin_retry, check_retry
 from pipelines.run.reviewing import export_undecided
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, select_stages
-from pipelines.run.shards import read_parts
+from pipelines.run.shards import count_pools, read_parts
 from pipelines.run.spans import WorkerSpec
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import renew
 from pipelines.services.clients.serving import owned_servers
 from pipelines.services.prompting import check_prompts
+from pipelines.stages.pools import check_files
 from schemas.datasets import Enhancement
 
 SHOWN_REASONS = 3
@@ -208,6 +209,7 @@ def _check_request(request: RunRequest) -> None:
         raise ConfigError(explain_missing(missing))
     check_judges(config)
     check_prompts(config.prompts.dir)
+    check_files(config.pools)
 
 
 def _run_claimed(
@@ -240,6 +242,9 @@ def _run_claimed(
         def end(report: StageReport) -> None:
             reports.append(report)
             warner.warn_of_stage(report)
+            if report.stage == "mixtures":
+                folder = next(plan.folder for plan in planned if plan.name == report.stage)
+                warner.warn_of_shares(count_pools(folder), {pool.name: pool.share for pool in config.pools})
             if 0 < report.rows_in == report.failed:
                 finish_run(assembly, planned, [])
                 raise GateNotMet(

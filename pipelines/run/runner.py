@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -161,11 +162,13 @@ def run_dataset_stage(stage: DatasetStage, folder: StageFolder, sources: Sequenc
 
     Its rows wait on disk, as those of a source stage; each row that came in takes its id of memory.
 
+    Rows that come in are those of the first input, and of others of the same type.
+
     Returns:
         How many shards were written, at least one.
 
     Raises:
-        ConservationError: if a row was made from no row of the first input.
+        ConservationError: if a row was made from none of them.
     """
     started = time.monotonic()
     _empty_folder(folder)
@@ -176,7 +179,8 @@ def run_dataset_stage(stage: DatasetStage, folder: StageFolder, sources: Sequenc
         with open_meter() as meter:
             for row in stage(readers):
                 (refused if isinstance(row, Rejection | Failure) else kept).add(row)
-        left, seconds = set(readers[0].ids), time.monotonic() - started
+        came = (reader.ids for reader in readers if reader.model is stage.inputs[0])
+        left, seconds = set(chain.from_iterable(came)), time.monotonic() - started
         came_in, count = frozenset(left), max(1, kept.finish(), refused.finish())
         for shard in range(count):
             cut = refused.read(shard)
@@ -600,6 +604,8 @@ STAGE_ORDER = (
     "anchors",
     "bridges",
     "groundings",
+    "pools",
+    "mixtures",
     "difficulty",
     "enhancements",
     "selections",
@@ -704,8 +710,9 @@ def select_stages(planned: Sequence[PlannedStage], until: str, only: Sequence[st
     names = [plan.name for plan in planned]
     chosen = [plan for plan in planned if not only or plan.name in only]
     if until:
-        last = names.index(until) if until in names else -1
-        chosen = [plan for plan in chosen if names.index(plan.name) <= last]
+        if until not in names:
+            raise ConfigError(f"--until {until}: a run by this method has no such stage; it has {', '.join(names)}")
+        chosen = [plan for plan in chosen if names.index(plan.name) <= names.index(until)]
     if not chosen:
         raise ConfigError(f"--until {until} comes before --stage {', '.join(only)}: nothing is left to run")
     running = {plan.name for plan in chosen}
@@ -790,9 +797,17 @@ def seal_planned(plan: PlannedStage, shards: int, corpus: InputEntry) -> Manifes
         if manifest is None:
             raise ConfigError(f"{plan.name}: its input {source.name} is not complete")
         inputs.append(InputEntry(name=source.name, key=source.key, digest=manifest.digest))
-    rows_in = read_source(plan).rows_out if plan.sources else -1
-    origin = Origin(tuple(inputs), plan.config_digest, read_git_commit(), rows_in)
+    origin = Origin(tuple(inputs), plan.config_digest, read_git_commit(), _count_rows_in(plan))
     return seal_stage(plan.stage, plan.folder, shards, origin)
+
+
+def _count_rows_in(plan: PlannedStage) -> int:
+    """Return how many rows come into a stage from others; -1 where none do."""
+    if not isinstance(plan.stage, DatasetStage):
+        return read_source(plan).rows_out if plan.sources else -1
+    models = plan.stage.inputs
+    alike = (source for source, model in zip(plan.sources, models, strict=True) if model is models[0])
+    return sum(manifest.rows_out for source in alike if (manifest := source.folder.read_manifest()) is not None)
 
 
 @cache

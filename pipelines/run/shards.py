@@ -158,6 +158,15 @@ def write_shard(stage: Stage, folder: StageFolder, shard: int, came: ShardInput,
     return sidecar
 
 
+def count_pools(folder: StageFolder) -> Counter[str]:
+    """Return how many of a sealed stage's questions are of each pool, those made here under an empty name."""
+    counts = Counter[str]()
+    for path in list_parts(folder):
+        for batch in pq.ParquetFile(path).iter_batches(columns=["origin.pool"]):
+            counts.update((row or {}).get("pool") or "" for row in batch.column("origin").to_pylist())
+    return counts
+
+
 def check_conservation(stage: Stage, shard: int, came: ShardInput, rows: ShardRows) -> None:
     """Hold every id that came in against where it went.
 

@@ -102,6 +102,7 @@ class MeasuredDifficulty:
             self.settings.attempts,
             self.settings.probe_attempts,
             self.settings.early_stop,
+            self.settings.unproved,
             self.rater.identity if self.rater else "",
         ])  # fmt: skip
 
@@ -137,7 +138,8 @@ class MeasuredDifficulty:
         if isinstance(alternatives, Rejection):
             return alternatives
         standing = find_standing(course, self.covered)
-        if standing == "unproved" and self.plan.refuses_unproved:
+        kept = record.origin is not None and self.settings.unproved == "keep"
+        if standing == "unproved" and self.plan.refuses_unproved and not kept:
             return _reject(record, "unproved", "no attempt was right and there is no proof")
         return (
             Difficulty(

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, get_args
 
-from pipelines.graph.proofs import make_question_id
+from pipelines.graph.proofs import NO_PROOF, make_question_id
 from pipelines.ids import digest_value
 from schemas.base import Record, Rejection
 from schemas.datasets import Bridge, Grounding
 from schemas.manifest import ModelEntry
-from schemas.proofs import NO_PROOF
 from schemas.reasons import GroundingReason
 
 REASONS = frozenset(get_args(GroundingReason))

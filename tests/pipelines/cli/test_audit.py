@@ -110,7 +110,7 @@ def test_an_object_with_one_list_is_read(tmp_path):
 def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content):
     path = tmp_path / name
     path.write_text(content)
-    with pytest.raises(ConfigError, match="audit"):
+    with pytest.raises(ConfigError, match=name):
         audit_file(path)
 
 

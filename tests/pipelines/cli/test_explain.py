@@ -6,8 +6,8 @@ from rich.console import Console
 from pipelines.cli.explain import explain_record, list_chain, render_explanation, trace_line
 from pipelines.cli.facets import describe_proof, describe_record, list_near_misses
 from pipelines.errors import ConfigError
+from pipelines.graph.proofs import NO_PROOF
 from schemas.datasets import Alternative, Origin
-from schemas.proofs import NO_PROOF
 from tests.pipelines.cli.injected import REFUTED, make_injected, make_rewrite
 from tests.pipelines.release.builders import make_question
 

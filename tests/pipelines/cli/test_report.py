@@ -17,6 +17,7 @@ from pipelines.cli.report import (
     write_report,
 )
 from pipelines.errors import ConfigError
+from pipelines.graph.proofs import NO_PROOF
 from pipelines.pictures import PictureStore
 from pipelines.run.workspace import Workspace
 from schemas.base import Failure, Rejection
@@ -31,7 +32,6 @@ from schemas.datasets import (
     Rollout,
     Trajectory,
 )
-from schemas.proofs import NO_PROOF
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.agent.trail import SOURCE
 from tests.pipelines.cli.conftest import FakeStage, write_stage

@@ -9,13 +9,12 @@ from pipelines.agent.cascade import list_left_out
 from pipelines.config.settings import ReleasesConfig, TrajectoriesConfig
 from pipelines.errors import GateNotMet
 from pipelines.graph.answers import type_reference
-from pipelines.graph.proofs import make_question_id
+from pipelines.graph.proofs import NO_PROOF, make_question_id
 from pipelines.release.making import read_proofs
 from pipelines.release.publish import publish_releases
 from pipelines.release.verify import verify_release
 from pipelines.stages.releases import Releases
 from schemas.datasets import Enhancement, Origin, ReleaseEntry, Trajectory
-from schemas.proofs import NO_PROOF
 from tests.pipelines.release.builders import make_context
 from tests.pipelines.release.tampering import forge, on_proof_row, on_row, read_rows, reseal, set_in
 

@@ -1,0 +1,228 @@
+"""Pools: questions that others asked, from files, in the shape of grounded ones. They have no proof.
+
+Every question of a file is kept or refused with a reason. Pictures are decoded whole and kept in the image store;
+answers are typed as those of walked questions, so that one comparer reads both.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+from pipelines.agent.observations import ImageStore
+from pipelines.checks.leakage import check_answer
+from pipelines.config.settings import PoolConfig, SplitRule
+from pipelines.corpus.layouts import (
+    LAYOUTS,
+    ForeignQuestion,
+    PictureFolder,
+    map_columns,
+    read_entities,
+    read_rows,
+)
+from pipelines.errors import ConfigError, RecordFailed
+from pipelines.graph.answers import count_tokens, is_no_answer, type_reference
+from pipelines.graph.proofs import NO_PROOF, make_question_id
+from pipelines.ids import digest_file, digest_value
+from pipelines.pictures import PictureSource
+from schemas.base import Failure, Record, Rejection
+from schemas.datasets import Grounding, Origin, Picture, Split
+from schemas.manifest import ModelEntry
+from schemas.proofs import Answer
+from schemas.reasons import PoolReason
+
+LONGEST_QUESTION = 2000
+"""Characters."""
+SHOWN = 80
+
+
+class Refused(Exception):
+    """A question that is not taken."""
+
+    def __init__(self, reason: PoolReason, detail: str = "") -> None:
+        super().__init__(detail)
+        self.reason: PoolReason = reason
+        self.detail = detail[:SHOWN]
+
+
+def check_files(pools: Sequence[PoolConfig]) -> None:
+    """Look for the files of pools, before anything is built for them.
+
+    Raises:
+        ConfigError: naming the pool and what is not there.
+    """
+    for pool in pools:
+        for key in ("path", "images", "entities"):
+            named = getattr(pool, key)
+            if named and not Path(named).exists():
+                raise ConfigError(f"configuration: pools {pool.name}: {key} {named}: no such file")
+
+
+@dataclass(frozen=True)
+class OpenPool:
+    """A pool with its files."""
+
+    settings: PoolConfig
+
+    @cached_property
+    def identity(self) -> str:
+        """Digest of the questions' file, of what is said of them, and of names, sizes and times of the pictures."""
+        said = self.settings.model_dump(mode="json", exclude={"path", "images", "entities", "share"})
+        entities = digest_file(Path(self.settings.entities)) if self.settings.entities else ""
+        return digest_value([said, digest_file(Path(self.settings.path)), entities, self._digest_pictures()])
+
+    def _digest_pictures(self) -> str:
+        if not self.settings.images:
+            return ""
+        root = Path(self.settings.images)
+        files = [root] if root.is_file() else sorted(path for path in root.rglob("*") if path.is_file())
+        stats = ((path.relative_to(root).as_posix(), path.stat()) for path in files)
+        return digest_value([[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats])
+
+    @cached_property
+    def pictures(self) -> PictureFolder | None:
+        """Where its pictures lie; None for those that are in its file."""
+        return PictureFolder(Path(self.settings.images)) if self.settings.images else None
+
+    @cached_property
+    def entities(self) -> Mapping[str, str]:
+        """What each question's picture shows, by the question's id, where a file says."""
+        return read_entities(Path(self.settings.entities)) if self.settings.entities else {}
+
+    def read(self) -> Iterator[tuple[str, ForeignQuestion]]:
+        """Yield its questions, each with an id that no other candidate of the run has."""
+        layout, number = LAYOUTS[self.settings.layout], 0
+        for key, row in read_rows(Path(self.settings.path)):
+            mapped = map_columns(row, self.settings.columns) if self.settings.columns else row
+            for question in layout(key, mapped):
+                yield f"pool:{self.settings.name}:{number}", question
+                number += 1
+
+
+@dataclass(frozen=True)
+class Pools:
+    """The stage: files in, questions without a proof out, with every candidate either kept or refused."""
+
+    pools: tuple[PoolConfig, ...]
+    pictures: ImageStore
+    splits: SplitRule
+    max_answer_tokens: int
+    name: str = "pools"
+    version: int = 1
+    output: ClassVar[type[Record]] = Grounding
+    _seen: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def opened(self) -> tuple[OpenPool, ...]:
+        """The pools with their files."""
+        return tuple(map(OpenPool, self.pools))
+
+    def fingerprint(self) -> str:
+        """Digest of the pools' files and settings, the splits and the longest answer.
+
+        Raises:
+            ConfigError: if a file is not there.
+        """
+        check_files(self.pools)
+        identities = [pool.identity for pool in self.opened]
+        return digest_value([identities, repr(self.splits), self.max_answer_tokens])
+
+    def prompts(self) -> dict[str, str]:
+        """None: the stage uses no model."""
+        return {}
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """None: the stage uses no model."""
+        return ()
+
+    def count_candidates(self) -> int:
+        """Return how many questions the files hold."""
+        return sum(1 for pool in self.opened for _ in pool.read())
+
+    def __call__(self) -> Iterator[Grounding | Rejection | Failure]:
+        """Yield each question of each file once.
+
+        Raises:
+            ConfigError: if a file cannot be read.
+        """
+        self._seen.clear()
+        for pool in self.opened:
+            for candidate, asked in pool.read():
+                try:
+                    yield self._take(pool, candidate, asked)
+                except Refused as refused:
+                    yield Rejection(record_id=candidate, reason=refused.reason, detail=refused.detail)
+
+    def _take(self, pool: OpenPool, candidate: str, asked: ForeignQuestion) -> Grounding:
+        settings, text = pool.settings, " ".join(asked.question.split())
+        entity = (asked.entity or pool.entities.get(asked.id, "")).strip()
+        answer = self._read_answer(text, asked)
+        if settings.language and asked.language != settings.language:
+            raise Refused("other-language", asked.language)
+        split = self._choose_split(settings, answer, entity)
+        picture = self._store_picture(pool, asked)
+        record_id = make_question_id(text, picture.sha256, answer, NO_PROOF)
+        if record_id in self._seen:
+            raise Refused("duplicate-question", f"same as {self._seen[record_id]}")
+        self._seen[record_id] = candidate
+        origin = Origin(
+            pool=settings.name, row=asked.id, entity=entity, licence=settings.licence, source=settings.source
+        )
+        return Grounding(
+            record_id=record_id,
+            parent_id=candidate,
+            split=split,
+            domain=f"pool/{settings.name}",
+            text=text,
+            fuzzy=text,
+            canonical=text,
+            picture=picture,
+            answer=answer,
+            proof=NO_PROOF,
+            origin=origin,
+        )
+
+    def _read_answer(self, text: str, asked: ForeignQuestion) -> Answer:
+        if not text or len(text) > LONGEST_QUESTION:
+            raise Refused("no-question", f"{len(text)} characters, {LONGEST_QUESTION} are read" if text else "")
+        given = [form for form in asked.answers if form.strip()]
+        if not given:
+            raise Refused("no-answer")
+        if is_no_answer(given[0]):
+            raise Refused("placeholder-answer", given[0])
+        answer = type_reference(text, given[0], given[1:])
+        if answer is None:
+            raise Refused("answer-untyped", given[0])
+        if count_tokens(answer.surface) > self.max_answer_tokens:
+            raise Refused("answer-too-long", given[0])
+        told = check_answer(text, answer)
+        if not told.passed:
+            raise Refused("answer-leak", told.detail)
+        return answer
+
+    def _choose_split(self, settings: PoolConfig, answer: Answer, entity: str) -> Split:
+        """Return the split of the answer, which must be that of the entity too; or the one that is set."""
+        if settings.split:
+            return settings.split
+        split = self.splits.place("answer", answer.key)
+        if entity and self.splits.place("entity", entity) != split:
+            raise Refused("other-split", f"answer {split}, entity {self.splits.place('entity', entity)}")
+        return split
+
+    def _store_picture(self, pool: OpenPool, asked: ForeignQuestion) -> Picture:
+        if not asked.pictures:
+            raise Refused("no-picture", "none is named")
+        if len(asked.pictures) > 1:
+            raise Refused("several-pictures", f"{len(asked.pictures)} pictures")
+        (named,) = asked.pictures
+        data = named.content or (pool.pictures.read(named) if pool.pictures else None)
+        if not data:
+            raise Refused("no-picture", f"{named.name!r} is not among the pool's pictures")
+        settings = pool.settings
+        file = Path(named.name).name or f"{settings.name} {asked.id}"
+        source = PictureSource(file, settings.name, settings.licence, "", settings.source)
+        try:
+            return self.pictures.add_bytes(data, source)
+        except RecordFailed as error:
+            raise Refused("picture-unusable", str(error)) from error

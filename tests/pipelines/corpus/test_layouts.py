@@ -1,0 +1,242 @@
+"""Each published layout reads as its documentation says, and no hostile file of questions does harm."""
+
+import base64
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.corpus import layouts
+from pipelines.corpus.layouts import (
+    LAYOUTS,
+    NamedPicture,
+    PictureFolder,
+    map_columns,
+    read_entities,
+    read_rows,
+)
+from pipelines.errors import ConfigError
+
+PNG = b"\x89PNG\r\n\x1a\n bytes that only a reader of pictures looks at"
+
+
+def read(path, layout, columns=None):
+    return [
+        question
+        for key, row in read_rows(path)
+        for question in LAYOUTS[layout](key, map_columns(row, columns) if columns else row)
+    ]
+
+
+def write_lines(path, *rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+FVQA = {
+    "data_id": "fvqa_train_0",
+    "prompt": [{"role": "user", "content": "Which river flows under this bridge?"}],
+    "images": [{"bytes": PNG, "path": None}],
+    "reward_model": {"style": "rule", "ground_truth": "Kelm", "candidate_answers": '["the Kelm", "River Kelm"]'},
+    "data_source": "mmsearch_r1/fvqa_train",
+    "image_urls": None,
+}
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".pq"])
+def test_fvqa_of_mmsearch_r1_has_bytes_and_candidate_answers_written_as_json(tmp_path, suffix):
+    path = tmp_path / f"fvqa{suffix}"
+    pq.write_table(pa.Table.from_pylist([FVQA]), path)
+    (question,) = read(path, "fvqa")
+    assert (question.id, question.question) == ("fvqa_train_0", "Which river flows under this bridge?")
+    assert question.answers == ("Kelm", "the Kelm", "River Kelm")
+    assert question.pictures == (NamedPicture(content=PNG),)
+
+
+def test_fvqa_of_mars_has_the_same_columns_as_lines_with_paths(tmp_path):
+    row = FVQA | {"prompt": [{"role": "user", "content": "<image>\nWhich river?"}], "images": [{"image": "a/1.jpg"}]}
+    row["reward_model"] = {"ground_truth": "Kelm", "candidate_answers": ["River Kelm"]}
+    (question,) = read(write_lines(tmp_path / "train.jsonl", row), "fvqa")
+    assert (question.question, question.answers) == ("Which river?", ("Kelm", "River Kelm"))
+    assert question.pictures == (NamedPicture("a/1.jpg"),)
+
+
+def test_fvqa_of_2017_is_an_object_of_questions(tmp_path):
+    row = {
+        "question": "Which animal climbs?",
+        "answer": "cat",
+        "img_file": "val_1.jpg",
+        "fact": ["e1"],
+        "ans_source": "KB",
+    }
+    path = tmp_path / "all_qs_dict_release.json"
+    path.write_text(json.dumps({"7": row, "8": row}))
+    first, _ = read(path, "fvqa-facts")
+    assert (first.id, first.answers, first.pictures) == ("7", ("cat",), (NamedPicture("val_1.jpg"),))
+
+
+def test_livevqa_gives_a_question_of_each_level_and_no_letter_of_an_option(tmp_path):
+    level = {
+        "question": "Who speaks?",
+        "options": ["A. x"],
+        "Ground_Truth": "A",
+        "Ground_Truth_List": ["Ada", "A. Vask"],
+    }
+    row = {"id": 3, "img_path": "bbc_1.webp", "level1_qa": level, "level2_qa": level | {"img_path": "bbc_2.webp"},
+           "source": "bbc", "time": "2025"}  # fmt: skip
+    path = tmp_path / "benchmark.json"
+    path.write_text(json.dumps([row, {"id": 4, "level1_qa": None}]))
+    first, second = read(path, "livevqa")
+    assert (first.id, first.answers, first.pictures) == (
+        "3/level1_qa",
+        ("Ada", "A. Vask"),
+        (NamedPicture("bbc_1.webp"),),
+    )
+    assert (second.id, second.pictures) == ("3/level2_qa", (NamedPicture("bbc_2.webp"),))
+
+
+def test_infoseek_finds_pictures_by_id_and_entities_in_its_withkb_file(tmp_path):
+    row = {"data_id": "infoseek_train_1", "image_id": "oven_01", "question": "How long is it?", "answer": ["320 m"],
+           "answer_eval": [{"wikidata": 320.0, "range": [300.0, 340.0]}, "320 metres"], "data_split": "t"}  # fmt: skip
+    (question,) = read(write_lines(tmp_path / "infoseek_train.jsonl", row), "infoseek")
+    assert (question.answers, question.pictures) == (("320 m", "320 metres"), (NamedPicture("oven_01"),))
+    kb = {"data_id": "infoseek_train_1", "entity_id": "Q5", "entity_text": "Kelm Bridge"}
+    named = read_entities(
+        write_lines(tmp_path / "infoseek_train_withkb.jsonl", kb, {"data_id": "x", "entity_id": "Q6"})
+    )
+    assert named == {"infoseek_train_1": "Kelm Bridge", "x": "Q6"}
+    (tmp_path / "images" / "00").mkdir(parents=True)
+    (tmp_path / "images" / "00" / "oven_01.JPEG").write_bytes(PNG)
+    assert PictureFolder(tmp_path / "images").read(question.pictures[0]) == PNG
+
+
+def test_webqa_takes_its_pictures_from_lines_of_a_table(tmp_path):
+    row = {"Q": '"Is the roof red?"', "A": ['"Red"'], "Guid": "d5", "split": "train",
+           "img_posFacts": [{"image_id": 30000001, "title": "t", "caption": "c"}], "txt_posFacts": []}  # fmt: skip
+    path = tmp_path / "WebQA_train_val.json"
+    path.write_text(json.dumps({"d5": row, "d6": row | {"img_posFacts": []}}))
+    first, second = read(path, "webqa")
+    assert (first.id, first.question, first.answers) == ("d5", "Is the roof red?", ("Red",))
+    assert (first.pictures, second.pictures) == ((NamedPicture("30000001"),), ())
+    lines = [f"{30000000 + number}\t{base64.b64encode(PNG + bytes([number])).decode()}\n" for number in range(3)]
+    (tmp_path / "imgs.tsv").write_text("".join(lines))
+    (tmp_path / "imgs.lineidx").write_text("\n".join(str(sum(map(len, lines[:number]))) for number in range(3)))
+    table = PictureFolder(tmp_path / "imgs.tsv")
+    assert table.read(first.pictures[0]) == PNG + b"\x01"
+    assert [table.read(NamedPicture(name)) for name in ("30000009", "x", "20000001")] == [None] * 3
+
+
+def test_simplevqa_says_its_language_and_what_is_shown(tmp_path):
+    row = {"data_id": 5, "image": {"bytes": PNG, "path": "5.png"}, "language": "EN", "question": "Who built it?",
+           "answer": "Ada Vask", "atomic_question": "What is it?", "atomic_fact": "Kelm Bridge"}  # fmt: skip
+    path = tmp_path / "test.parquet"
+    pq.write_table(pa.Table.from_pylist([row]), path)
+    (question,) = read(path, "simplevqa")
+    assert (question.id, question.language, question.entity) == ("5", "EN", "Kelm Bridge")
+    assert question.pictures[0].content == PNG
+    written = row | {"image": base64.b64encode(PNG * 9).decode()}
+    (again,) = read(write_lines(tmp_path / "test.jsonl", written), "simplevqa")
+    assert again.pictures == (NamedPicture(content=PNG * 9),)
+
+
+def test_mm_searchexam_names_pictures_by_address(tmp_path):
+    row = {"question": "When?", "image_path": "https://raw.example/store/a%20b.png?x=1", "answer": "1901"}
+    (question,) = read(write_lines(tmp_path / "mmsearchexam.jsonl", row), "mm-searchexam")
+    (tmp_path / "a b.png").write_bytes(PNG)
+    assert question.answers == ("1901",)
+    assert PictureFolder(tmp_path).read(question.pictures[0]) == PNG
+
+
+def test_any_table_reads_by_its_columns(tmp_path):
+    row = {"ask": "Who?", "gold": {"text": "Ada", "more": ["A. Vask"]}, "pic": "1.png", "what": "Kelm Bridge"}
+    columns = {"question": "ask", "answer": "gold.text", "answer_aliases": "gold.more", "image": "pic",
+               "entity": "what", "language": "gone.astray"}  # fmt: skip
+    (question,) = read(write_lines(tmp_path / "a.jsonl", row), "columns", columns)
+    assert (question.question, question.answers, question.entity) == ("Who?", ("Ada", "A. Vask"), "Kelm Bridge")
+    (usual,) = read(write_lines(tmp_path / "b.jsonl", {"question": "Who?", "answer": 7, "image": "1.png"}), "columns")
+    assert (usual.answers, usual.pictures) == (("7",), (NamedPicture("1.png"),))
+
+
+HOSTILE = {
+    "truncated.parquet": b"PAR1" + b"\0" * 40,
+    "not.json": b'{"a": ',
+    "bytes.jsonl": b"\xff\xfe\x00",
+    "deep.jsonl": b"[" * 200_000,
+    "scalar.json": b"3",
+    "list.jsonl": b"[1]\n",
+    "strange.csv": b"a,b\n",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_file_that_is_broken_is_refused_by_its_name(tmp_path, name):
+    (tmp_path / name).write_bytes(HOSTILE[name])
+    with pytest.raises(ConfigError, match=name):
+        list(read_rows(tmp_path / name))
+
+
+def test_a_file_cut_short_gives_no_half_of_its_rows_in_silence(tmp_path):
+    path = tmp_path / "cut.parquet"
+    pq.write_table(pa.Table.from_pylist([FVQA] * 50), path)
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(ConfigError, match=r"cut\.parquet"):
+        list(read_rows(path))
+
+
+def test_a_line_or_document_without_end_is_not_read_into_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(layouts, "LINE_BYTES", 1 << 20)
+    monkeypatch.setattr(layouts, "DOCUMENT_BYTES", 1 << 20)
+    for name, match in (("long.jsonl", "line 1 has more than 1 MiB"), ("large.json", "give its rows as lines")):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(1 << 33)
+        with pytest.raises(ConfigError, match=match):
+            list(read_rows(tmp_path / name))
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=20)
+    | st.binary(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+NAMES = (
+    "prompt", "images", "image", "reward_model", "question", "answer", "img_file", "level1_qa", "image_id", "Q", "A",
+    "answer_eval", "img_posFacts", "atomic_fact", "language", "image_path", "messages", "data_id", "id",
+)  # fmt: skip
+
+
+@given(st.sampled_from(sorted(LAYOUTS)), st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=8))
+def test_values_of_any_type_make_questions_of_texts_or_none(layout, row):
+    for question in LAYOUTS[layout]("k", row):
+        assert isinstance(question.id, str)
+        assert isinstance(question.question, str)
+        assert all(isinstance(answer, str) for answer in question.answers)
+        assert all(isinstance(p.name, str) and isinstance(p.content, bytes) for p in question.pictures)
+        assert all(isinstance(text, str) for text in (question.entity, question.language))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../secret.png",
+        "/etc/passwd",
+        "a/../../secret.png",
+        "file:///etc/passwd",
+        "https://x.example/..",
+        "..",
+        "a\0b",
+        ".",
+        "",
+    ],
+)
+def test_no_name_of_a_picture_leads_out_of_its_folder(tmp_path, name):
+    (tmp_path / "secret.png").write_bytes(PNG)
+    (tmp_path / "in").mkdir()
+    assert PictureFolder(tmp_path / "in").read(NamedPicture(name)) is None
