@@ -21,7 +21,7 @@ from pipelines.checks.sets import (
     refuse_told,
 )
 from pipelines.config.settings import ReleasesConfig
-from pipelines.errors import ConfigError, ConservationError
+from pipelines.errors import ConfigError, ConservationError, GateNotMet
 from pipelines.ids import digest_value, make_record_id
 from pipelines.pictures import PictureStore
 from schemas.base import Failure, Record, Rejection
@@ -70,6 +70,7 @@ class Releases:
 
         Raises:
             ConservationError: if a trajectory names a question that did not come in.
+            GateNotMet: if the shares that are set exclude each other.
         """
         signatures = sorted(map(make_signature, inputs[0]), key=lambda signature: signature.record_id)
         known = {signature.record_id for signature in signatures}
@@ -93,7 +94,11 @@ class Releases:
         return refuse_like_pictures(signatures, lambda sha256: hash_variants(store.load(sha256)[0]), COPY_DISTANCE)
 
     def _refuse(self, signatures: Sequence[Signature], solved: Collection[str]) -> dict[str, Rejection]:
-        """Return the rejections of duplicates, then of each limit in turn; a limit counts rows kept so far."""
+        """Return the rejections of duplicates, then of each limit in turn; a limit counts rows kept so far.
+
+        Raises:
+            GateNotMet: if the shares that are set exclude each other.
+        """
         kept, refused = refuse_duplicates(signatures)
         limits: list[Limit] = [
             partial(refuse_anchors, cap=self.settings.max_per_anchor),
@@ -109,7 +114,13 @@ class Releases:
                 kept = [signature for signature in kept if signature.record_id not in refused]
             limits.clear()
             if len(refused) == count:
-                break
+                return refused
+        if self._refuse_mix(kept, 0):
+            low, high = self.settings.search_free
+            raise GateNotMet(
+                f"releases.search_free [{low:g}, {high:g}] and releases.max_skeleton_share "
+                f"{self.settings.max_skeleton_share:g} cannot both be met; widen one of them"
+            )
         return refused
 
     def _refuse_mix(self, signatures: Sequence[Signature], number: int) -> dict[str, Rejection]:
