@@ -206,6 +206,8 @@ def _describe_difficulty(difficulty: Difficulty) -> Lines:
         yield cell.condition, f"{cell.solver}: {solved}{f', {cell.day}' if cell.day else ''}"
     if difficulty.search_need:
         yield "needs", difficulty.search_need
+    if difficulty.knowledge:
+        yield "knowledge", difficulty.knowledge
     yield "standing", difficulty.standing
     if difficulty.swapped_with:
         yield "swapped with", f"the picture of {difficulty.swapped_with}"

@@ -49,7 +49,7 @@ class Enhancements:
     results: int = 5
     """Search results that a row keeps; 0 makes no search."""
     name: str = "enhancements"
-    version: int = 4
+    version: int = 5
     input: ClassVar[type[Record]] = Difficulty
     output: ClassVar[type[Record]] = Enhancement
 

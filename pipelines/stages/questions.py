@@ -55,7 +55,7 @@ class Questions:
     caps: tuple[float, float] = (1.0, 1.0)
     """Largest shares of a shard's paths with one fact or answer, and with one relation asked for."""
     name: str = "questions"
-    version: int = 9
+    version: int = 10
     capped: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Paths over a cap, each with what is asked too often; known before a word is paid for."""
     input: ClassVar[type[Record]] = Path

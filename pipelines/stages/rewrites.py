@@ -78,7 +78,7 @@ class Rewrites:
     max_answer_tokens: int
     audit: bool = False
     name: str = "rewrites"
-    version: int = 6
+    version: int = 7
     input: ClassVar[type[Record]] = Question
     output: ClassVar[type[Record]] = Rewrite
 
