@@ -11,11 +11,12 @@ from schemas.proofs import Answer
 
 VERDICTS = ("correct", "incorrect", "unscored")
 KINDS = [(need, verdict) for need in NEEDS for verdict in VERDICTS]
+ATTEMPTS = {verdict: Attempt(verdict) for verdict in VERDICTS}
 ANSWER = Answer(type="name", value="Kelm", precision="", unit="", surface="Kelm", aliases=(), key="text:kelm")
 
 
 def label(*outcomes):
-    return find_label([(need, Attempt(verdict)) for need, verdict in outcomes])
+    return find_label([(need, ATTEMPTS[verdict]) for need, verdict in outcomes])
 
 
 def label_as_published(right):
