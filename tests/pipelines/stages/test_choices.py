@@ -44,7 +44,7 @@ class Chooser:
         self.asked.append(number)
         if end == "failed":
             raise RecordFailed("no-reply", "nothing")
-        said = {"right": answer("5 April 1204"), "unsure": answer("a Tuesday, or so"), "broken": "I think so."}
+        said = {"right": answer("5 April 1204"), "broken": "I think so."}
         lines = (*WAYS[way], said.get(end) or answer({"unknown": "unknown"}.get(end, "5 April 1300")))
         return ChatReply(lines[sum(message.role == "assistant" for message in request.messages)], 1, 1)
 
