@@ -157,6 +157,9 @@ def describe_step(step: Certificate) -> str:
 def _describe_seed(seed: Seed) -> Lines:
     yield "entity", f"{seed.title} ({seed.type}, {seed.domain}), {seed.qid}, {seed.in_degree} articles link here"
     yield "split", seed.split
+    if seed.concept:
+        asked = "its name" if seed.asks == "visual" else "a fact of it"
+        yield "concept", f"{seed.concept}, of the list's {seed.band}, frequency {seed.frequency:,}; {asked} is asked for"
 
 
 def _describe_path(path: WalkedPath) -> Lines:
