@@ -66,10 +66,10 @@ def _divide(kept: int, high: float) -> int:
 
 
 def narrow_bounds(bounds: tuple[float, float], part: float) -> tuple[float, float]:
-    """Return bounds moved toward their middle by a part of the way; a bound that refuses nothing stays."""
+    """Return bounds moved by a part of the way toward their middle; one that stands alone, toward the open end."""
     low, high = bounds
-    middle = (low + high) / 2
-    return (low + part * (middle - low) if low > 0.0 else low, high - part * (high - middle) if high < 1.0 else high)
+    goal = 0.0 if low <= 0.0 else 1.0 if high >= 1.0 else (low + high) / 2
+    return low + part * (goal - low), high + part * (goal - high)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from pipelines.checks.sets import (
     refuse_skeletons,
 )
 from pipelines.config.settings import ReleasesConfig
+from pipelines.errors import GateNotMet
 from pipelines.pictures import PictureStore
 from schemas.base import Rejection
 
@@ -53,6 +54,9 @@ def refuse_over_limits(
         signatures: of the questions that may be kept, by record id.
         solved: ids of those that have, or may have, a trajectory.
         settings: the limits.
+
+    Raises:
+        GateNotMet: if the shares that are set exclude each other.
     """
     kept, refused = refuse_duplicates(signatures)
     limits: list[Limit] = [
@@ -70,7 +74,13 @@ def refuse_over_limits(
             kept = [signature for signature in kept if signature.record_id not in refused]
         limits.clear()
         if len(refused) == count:
-            break
+            return refused
+    if _refuse_mix(kept, settings.search_free, 0):
+        low, high = settings.search_free
+        raise GateNotMet(
+            f"releases.search_free [{low:g}, {high:g}] and releases.max_skeleton_share {settings.max_skeleton_share:g} "
+            "cannot both be met; widen one of them"
+        )
     return refused
 
 

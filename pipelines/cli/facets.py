@@ -166,6 +166,12 @@ def describe_step(step: Certificate) -> str:
 def _describe_seed(seed: Seed) -> Lines:
     yield "entity", f"{seed.title} ({seed.type}, {seed.domain}), {seed.qid}, {seed.in_degree} articles link here"
     yield "split", seed.split
+    if seed.concept:
+        asked = "its name" if seed.asks == "visual" else "a fact of it"
+        yield (
+            "concept",
+            f"{seed.concept}, of the list's {seed.band}, frequency {seed.frequency:,}; {asked} is asked for",
+        )
 
 
 def _describe_path(path: WalkedPath) -> Lines:
@@ -218,6 +224,8 @@ def _describe_difficulty(difficulty: Difficulty) -> Lines:
         yield cell.condition, f"{cell.solver}: {solved}{f', {cell.day}' if cell.day else ''}"
     if difficulty.search_need:
         yield "needs", difficulty.search_need
+    if difficulty.knowledge:
+        yield "knowledge", difficulty.knowledge
     yield "standing", difficulty.standing
     if difficulty.swapped_with:
         yield "swapped with", f"the picture of {difficulty.swapped_with}"

@@ -303,6 +303,7 @@ def _list_difficulty(question: Grounding) -> list[str]:
         return []
     cells = [f"{cell.condition}, {cell.solver}: {describe_cell(cell)}" for cell in question.cells]
     need = [f"needs: {question.search_need}"] if question.search_need else []
+    need += [f"knowledge: {question.knowledge}"] if question.knowledge else []
     others = [f"also given {other.times} times: {other.text}" for other in question.alternatives]
     return [*cells, question.standing, *need, *others]
 

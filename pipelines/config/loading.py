@@ -87,7 +87,7 @@ def check_whole(config: RunConfig, last: str = "") -> None:
         _check_commons(config.commons)
     if reaches(last, "groundings"):
         _check_sight(config)
-    if reaches(last, "rollouts"):
+    if reaches(last, "difficulty" if config.difficulty.preset == "fvqa" else "rollouts"):
         _check_acting(config)
     shares = config.splits.sft + config.splits.rl + config.splits.eval
     if abs(shares - 1.0) > 1e-9:

@@ -176,7 +176,7 @@ class Injections:
     anchors: AnchorRules
     rules: InjectionRules
     name: str = "rewrites"
-    version: int = 3
+    version: int = 4
     input: ClassVar[type[Record]] = Question
     output: ClassVar[type[Record]] = Rewrite
 

@@ -53,6 +53,7 @@ class Releases:
 
         Raises:
             ConservationError: if a trajectory names a question that did not come in.
+            GateNotMet: if the shares that are set exclude each other.
         """
         signatures = sorted(map(make_signature, inputs[0]), key=lambda signature: signature.record_id)
         known = {signature.record_id for signature in signatures}

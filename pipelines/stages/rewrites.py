@@ -80,7 +80,7 @@ class Rewrites:
     hides: bool = True
     """Whether bridges are hidden; an ablation leaves their names in the question."""
     name: str = "rewrites"
-    version: int = 6
+    version: int = 7
     input: ClassVar[type[Record]] = Question
     output: ClassVar[type[Record]] = Rewrite
 

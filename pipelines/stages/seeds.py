@@ -95,7 +95,7 @@ class Seeds:
     metadata: ImageMetadata | None = None
     """Looks up pictures that the corpus does not know, of otherwise eligible candidates, until the limit."""
     name: str = "seeds"
-    version: int = 4
+    version: int = 5
     output: ClassVar[type[Record]] = Seed
 
     def fingerprint(self) -> str:

@@ -40,7 +40,7 @@ ATTEMPTS = 8
 OUTSIDE = 0.001
 """How often a binomial count may lie outside of its interval."""
 SAVED = 0.4
-PRESETS: tuple[Preset, ...] = ("opensearch-vl", "vsearcher", "mars", "fvqa")
+PRESETS: tuple[Preset, ...] = ("opensearch-vl", "vsearcher", "mars")
 PAIRS = 60
 """Questions of each type of the judge card, with six answers or more each."""
 

@@ -177,7 +177,7 @@ BY_HAND = (
     (propositions._list_against, '("other", "unclear")', '("other",)', "a value that may be another"),
     (propositions._list_against, '("other", "unclear")', '("unclear",)', "another entity on a page"),
     (propositions._list_against, '("other", "unclear")', '("other",)', "an entity that may be another"),
-    (sets._find_quota, "low, high = 1,", "low, high = max(counts),", "D19 repeats"),
+    (sets.find_quota, "low, high = 1,", "low, high = max(counts),", "D19 repeats"),
     (sets.refuse_duplicates, "if found:", "if found and not found:", "D19 repeats"),
 )  # fmt: skip
 """Function, a piece of its source, what it becomes, and the pairs that must notice."""

@@ -46,7 +46,7 @@ def test_scripted_players_read_a_world_by_its_text_layer_and_a_dump_by_the_recip
 def test_players_of_one_recipe_lie_over_those_of_all():
     bare, own = (
         load_config(recipe, (), ("corpus.world=x",), models="scripted").models.solver
-        for recipe in ("fvqa", "opensearch-vl")
+        for recipe in ("mars", "opensearch-vl")
     )
     assert (bare.adapter, own.adapter) == ("knower", "knower")
     assert bare.settings["fact_popularity"] != own.settings["fact_popularity"]

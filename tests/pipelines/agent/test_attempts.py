@@ -11,7 +11,6 @@ from pipelines.agent.attempts import (
     Filter,
     Preset,
     Tally,
-    find_need,
     fit_filters,
     is_enough,
     is_settled,
@@ -39,7 +38,7 @@ def bound(max_correct) -> Filter:
 
 def list_steps(preset, **changes):
     steps = make_plan(preset, **({"solvers": ("solver",)} | changes)).filters
-    return [(step.condition, step.role, step.max_correct, step.reason or step.need) for step in steps]
+    return [(step.condition, step.role, step.max_correct, step.reason) for step in steps]
 
 
 # presets
@@ -50,15 +49,6 @@ def test_opensearch_vl_filters_without_tools_and_then_with_one_image_search():
         ("text", "solver", 0, "solved-without-tools"),
         ("image", "solver", 0, "solved-without-tools"),
         ("image+image-search", "solver", 0, "solved-by-one-image-search"),
-    ]
-
-
-def test_fvqa_labels_by_the_cheapest_search_and_refuses_by_no_bound():
-    assert list_steps("fvqa") == [
-        ("image", "solver", None, "search-free"),
-        ("image+image-search", "solver", None, "image"),
-        ("image+text-search", "solver", None, "text"),
-        ("image+both", "solver", None, "mixed"),
     ]
 
 
@@ -121,37 +111,10 @@ def test_attempts_stop_exactly_when_no_continuation_changes_decision_or_reason(v
         assert list_decisions(tally, planned, max_correct) == {refuse_cell(bound(max_correct), tally)}
 
 
-def test_a_label_has_enough_with_its_first_success_and_a_measurement_at_its_end():
-    label, measurement = Filter("image", need="search-free"), Filter("image")
-    assert is_enough(label, Tally(3, 1, 0), 8, watched=True)
-    assert not is_enough(label, Tally(7, 0, 2), 8, watched=False)
+def test_a_measurement_has_enough_at_its_end():
+    measurement = Filter("image")
     assert not is_enough(measurement, Tally(7, 7, 0), 8, watched=False)
     assert is_enough(measurement, Tally(8, 0, 0), 8, watched=False)
-
-
-# labels
-
-LABELS = make_plan("fvqa", ("solver",)).filters
-NONE, SOME, DOUBT = Tally(8, 0, 0), Tally(8, 1, 0), Tally(8, 0, 1)
-
-
-@pytest.mark.parametrize(
-    ("tallies", "need"),
-    [
-        ([], None), ([SOME], "search-free"), ([NONE], None), ([NONE, SOME], "image"), ([NONE, NONE, SOME], "text"),
-        ([NONE, NONE, NONE], None), ([NONE, NONE, NONE, SOME], "mixed"), ([NONE, NONE, NONE, NONE], "never-solved"),
-        ([DOUBT], "unscored"), ([NONE, DOUBT], "unscored"), ([NONE, NONE, NONE, DOUBT], "unscored"),
-        ([SOME, DOUBT, NONE, SOME], "search-free"),
-    ],
-)  # fmt: skip
-def test_a_question_needs_the_cheapest_search_that_led_to_a_success(tallies, need):
-    assert find_need(LABELS, tallies) == need
-
-
-@given(st.lists(st.sampled_from([NONE, SOME, DOUBT]), min_size=4, max_size=4))
-def test_a_label_never_changes_once_it_is_known(tallies):
-    known = [need for n in range(5) if (need := find_need(LABELS, tallies[:n])) is not None]
-    assert len(set(known)) == 1
 
 
 def typed(text, relation="label"):

@@ -81,7 +81,7 @@ def test_standing_need_alternatives_and_what_was_left_out_are_counted():
     ]
     assert measure(quality.measure_standing, rows) == dict.fromkeys(
         (
-            "left out: picture-too-simple", "left out: swapped", "search need: image", "search need: not measured",
+            "left out: picture-too-simple", "left out: swapped", "search need not measured",
             "shown a swapped picture", "standing: proved", "standing: solved",
             "with wrong answers given twice, all refuted",
         ),

@@ -166,26 +166,26 @@ def label(needs, split="rl"):
 def test_what_needs_no_search_is_refused_beyond_its_share_by_record_id():
     questions = label(["search-free", "image", "search-free", "text", "search-free", "mixed"])
     over = {question.record_id: "search-free-over-share" for question in (questions[2], questions[4])}
-    assert rejections(run_stage(questions[::-1], [], max_search_free=0.25)) == over
-    assert rejections(run_stage(questions, [], max_search_free=0.5)) == {}
+    assert rejections(run_stage(questions[::-1], [], search_free=(0.0, 0.25))) == over
+    assert rejections(run_stage(questions, [], search_free=(0.0, 0.5))) == {}
     assert rejections(run_stage(questions, [])) == {}
 
 
 def test_each_split_has_a_share_of_its_own():
     first = make_question(7, None, "sft", search_need="search-free")
     questions = [*label(["image", "search-free"]), first]
-    assert rejections(run_stage(questions, [], max_search_free=0.5)) == {first.record_id: "search-free-over-share"}
+    assert rejections(run_stage(questions, [], search_free=(0.0, 0.5))) == {first.record_id: "search-free-over-share"}
 
 
 def test_what_was_not_measured_counts_for_neither_side():
     questions = label(["search-free", "", "", ""])
-    refused = rejections(run_stage(questions, [], max_search_free=0.5))
+    refused = rejections(run_stage(questions, [], search_free=(0.0, 0.5)))
     assert refused == {questions[0].record_id: "search-free-over-share"}
 
 
 def test_fvqas_share_leaves_its_published_numbers():
     questions = label(["search-free"] * 60 + ["image"] * 34)
-    kept = len(questions) - len(rejections(run_stage(questions, [], max_search_free=0.32)))
+    kept = len(questions) - len(rejections(run_stage(questions, [], search_free=(0.0, 0.32))))
     assert kept == 34 + 16
 
 
@@ -200,7 +200,7 @@ def test_fvqas_share_leaves_its_published_numbers():
 def test_both_shares_hold_of_what_is_kept(rows, free, share):
     questions = [make_question(n, None, "rl", text=f"what {word}?", search_need=need)
                  for n, (word, need) in enumerate(rows)]  # fmt: skip
-    refused = rejections(run_stage(questions, [], max_search_free=free, max_skeleton_share=share))
+    refused = rejections(run_stage(questions, [], search_free=(0.0, free), max_skeleton_share=share))
     kept = [row for question, row in zip(questions, rows, strict=True) if question.record_id not in refused]
     needs = Counter(need for _, need in kept if need)
     assert needs["search-free"] <= free * needs.total() + 1e-6
@@ -212,7 +212,7 @@ def test_shares_that_pull_at_each_other_are_met_in_few_passes():
     """Each wording may have half, and one needs no search: met a row at a time this takes hundreds of passes."""
     needs = ["image", "search-free"] * 1000
     questions = [make_question(n, None, "rl", text=f"what {need}?", search_need=need) for n, need in enumerate(needs)]
-    refused = rejections(run_stage(questions, [], max_search_free=0.499, max_skeleton_share=0.5))
+    refused = rejections(run_stage(questions, [], search_free=(0.0, 0.499), max_skeleton_share=0.5))
     kept = Counter(question.search_need for question in questions if question.record_id not in refused)
     assert kept["search-free"] <= 0.499 * kept.total()
     assert max(kept.values()) <= max(1, 0.5 * kept.total())
@@ -226,7 +226,7 @@ def test_a_second_pass_spares_what_the_share_allows():
     rows = [
         make_question(n, None, "rl", text=f"what {word}?", search_need=need) for n, (word, need) in enumerate(pairs)
     ]
-    refused = rejections(run_stage(rows, [], max_search_free=0.32, max_skeleton_share=0.02))
+    refused = rejections(run_stage(rows, [], search_free=(0.0, 0.32), max_skeleton_share=0.02))
     assert Counter(refused.values()) == {"skeleton-over-used": 2, "search-free-over-share": 1}
 
 
@@ -235,7 +235,7 @@ def test_every_limit_is_part_of_the_key():
         Releases(ReleasesConfig(max_per_answer=2)),
         Releases(ReleasesConfig(max_per_anchor=2)),
         Releases(ReleasesConfig(max_skeleton_share=0.2)),
-        Releases(ReleasesConfig(max_search_free=0.2)),
+        Releases(ReleasesConfig(search_free=(0.0, 0.2))),
         Releases(),
     ]
     assert len({stage.fingerprint() for stage in changed}) == 5
