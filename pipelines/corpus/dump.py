@@ -7,9 +7,8 @@ with an element twice or inside another, not UTF-8) is a :class:`FailedPage`, an
 is truncated or is no XML is an error.
 
 A multistream dump is a sequence of bz2 streams: the header, streams of a hundred pages each, and the footer. A byte
-range starts at a stream of pages, so a worker can unpack it alone. A gzip file is one
-range. Every cut is verified by unpacking its first bytes:
-ten bytes that look like the start of a stream may occur anywhere in compressed data.
+range starts at a stream of pages, so a worker can unpack it alone; a gzip file is one range. Every cut is verified by
+unpacking its first bytes: ten bytes that look like the start of a stream may occur anywhere in compressed data.
 
 Link targets are resolved by MediaWiki's rules (``MediaWikiTitleCodec``, ``Language::ucfirst``, and Wikimedia's
 ``UcfirstOverrides.php``: titles keep the capitals of an older Unicode). Differences between language editions that the

@@ -479,6 +479,13 @@ def test_what_nobody_solved_and_nothing_proves_is_refused(tmp_path, question):
     assert measure(make_stage(tmp_path, preset="grid"), bare).standing == "unproved"
 
 
+def test_nothing_is_proved_in_a_language_that_the_checks_do_not_know(tmp_path, question):
+    assert measure(make_stage(tmp_path), question).standing == "proved"
+    assert measure(make_stage(tmp_path, covered=False), question).reason == "unproved"
+    solved = make_stage(tmp_path, {"image": [RIGHT, UNKNOWN, UNKNOWN, UNKNOWN]}, max_correct=1, covered=False)
+    assert measure(solved, question).standing == "solved"
+
+
 def test_who_is_right_with_another_picture_shows_nothing(tmp_path, question):
     bare = question.model_copy(update={"proof": question.proof.model_copy(update={"corpus": ""})})
     swaps = FakeSwaps(Swap("Orsa Bridge", make_picture(tmp_path, 2)))
