@@ -232,7 +232,7 @@ class ToolForm:
         tool: our name.
         name: the dialect's name.
         fields: the dialect's arguments that match one of ours: theirs to ours.
-        fixed: our arguments that the dialect lacks, with their value in its calls.
+        fixed: our arguments that the dialect's calls lack, or may lack, with their value there.
         added: the dialect's arguments that we ignore, with the value written in a call.
         schemas: JSON schemas of its arguments where ours do not fit.
         required: arguments that a call must have.
@@ -267,7 +267,7 @@ class ToolForm:
                 read[MADE_UP + name if name in ours else name] = value
         if self.boxes == "corner":
             _join_box(read)
-        if self.counts_from >= 0 and "image" in read:
+        if self.counts_from >= 0 and any(self.fields.get(name) == "image" for name in said):
             read["image"] = _name_picture(read["image"], self.counts_from)
         known = list_arguments(self.tool)
         return {our: known[our] for _, our in self._list_filled()} | read
@@ -576,6 +576,7 @@ _MARS = (
         "image_search",
         "image_search_tool",
         {"img_idx": "image"},
+        fixed=_FIRST,
         schemas={
             "img_idx": {
                 "type": "number",

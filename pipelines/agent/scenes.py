@@ -25,7 +25,7 @@ from pipelines.config.settings import HighResolutionConfig, SplitRule
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value, draw_unit
-from pipelines.pictures import compute_phash, encode_picture, open_pixels, read_header, shrink_picture
+from pipelines.pictures import compute_phash, encode_picture, open_pixels, read_header
 from pipelines.services.protocols import ImageSearch
 from schemas.datasets import Difficulty, Picture, Scene, ScenePart, Split
 
@@ -48,18 +48,19 @@ Box = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class SceneMeasure:
-    """What a scene's bytes say of a box."""
+class SceneView:
+    """What a scene shows of a box."""
 
     share: float
     """Of the area."""
-    crop_phash: str
-    whole_phash: str
-    """Of the whole, scaled to training."""
+    crop: bytes
+    """The part, as the tool cuts it out."""
+    whole: bytes
+    """The whole, scaled to training."""
 
 
-def measure_scene(data: bytes, box: tuple[int, ...], training_pixels: int) -> SceneMeasure:
-    """Cut and scale a scene again.
+def view_scene(data: bytes, box: tuple[int, ...], training_pixels: int) -> SceneView:
+    """Cut and scale a scene.
 
     Args:
         data: the scene's bytes.
@@ -73,17 +74,19 @@ def measure_scene(data: bytes, box: tuple[int, ...], training_pixels: int) -> Sc
         raise RecordFailed("crop-outside", f"{list(box)} is no box")
     header = read_header(data)
     left, top, right, bottom = place_box(box, (header.width, header.height))
-    crop, whole = cut_picture(data, box), shrink_picture(data, training_pixels)
-    share = (right - left) * (bottom - top) / (header.width * header.height)
-    return SceneMeasure(share, compute_phash(crop), compute_phash(whole))
+    area = header.width * header.height
+    longest = max(1, int(max(header.width, header.height) * min(1.0, math.sqrt(training_pixels / area))))
+    whole = encode_picture(open_pixels(data, longest), "jpg")
+    return SceneView((right - left) * (bottom - top) / area, cut_picture(data, box), whole)
 
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """A scene's bytes, JPEG, and what is in it."""
+    """A scene's bytes, JPEG, what is in it, and how it is seen."""
 
     data: bytes
     scene: Scene
+    view: SceneView
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +140,7 @@ class SceneMaker:
             made = await asyncio.to_thread(self._paint, record, picture, data)
             if isinstance(made, str):
                 return made
-            box = made.scene.box
-            whole = await gauge.measure(await asyncio.to_thread(shrink_picture, made.data, self.training_pixels))
-            cropped = await gauge.measure(await asyncio.to_thread(cut_picture, made.data, box))
+            whole, cropped = await gauge.measure(made.view.whole), await gauge.measure(made.view.crop)
         if whole or not cropped:
             return f"{NO_SCENE}: the search finds {title} by {'the whole' if whole else 'neither whole nor part'}"
         return made
@@ -157,17 +158,17 @@ class SceneMaker:
             _place_picture(scene, pixels, cell, (*key, part.title))
             shown.append(part)
         made = encode_picture(scene, "jpg")
-        measured = measure_scene(made, box, self.training_pixels)
+        view = view_scene(made, box, self.training_pixels)
         told = Scene(
             box=box,
-            share=measured.share,
+            share=view.share,
             training_pixels=self.training_pixels,
             whole=False,
             cropped=True,
-            crop_phash=measured.crop_phash,
+            crop_phash=compute_phash(view.crop),
             parts=tuple(shown),
         )
-        return Composed(made, told)
+        return Composed(made, told, view)
 
     def _list_parts(self, record: Difficulty, picture: Picture) -> Iterator[tuple[ScenePart, Image.Image]]:
         """Yield pictures of others, drawn by the question's id, each once."""
@@ -263,4 +264,6 @@ def _paint_backdrop(size: tuple[int, int], key: tuple[object, ...]) -> Image.Ima
     lights = [0.8 + 0.4 * draw_unit(*key, "light", number) for number in range(12)]
     small = Image.new("RGB", (4, 3))
     small.putdata([tuple(min(255, round(part * light)) for part in base) for light in lights])
-    return small.resize(size, Image.Resampling.BILINEAR)
+    # Straight to full size takes three times as long, and no eye sees steps of a few pixels in a soft gradient.
+    soft = small.resize((size[0] // 4, size[1] // 4), Image.Resampling.BILINEAR)
+    return soft.resize(size, Image.Resampling.NEAREST)

@@ -417,10 +417,12 @@ class Acting:
         """Return the rejection cascade, with a count of unscored answers of its own.
 
         Raises:
-            ConfigError: if the tokenizer cannot be read.
+            ConfigError: if the tokenizer cannot be read, or nobody is there to verify.
         """
         config, roles = self.config, self.roles
         judged, verified = config.models.process_judge is not None, bool(config.trajectories.verifications)
+        if verified and not judged:
+            raise ConfigError("trajectories.verifications needs models.process_judge, a model that is not the teacher")
         tokenizer = config.trajectories.tokenizer
         return Cascade(
             config.trajectories,
@@ -494,6 +496,8 @@ def list_missing_roles(config: RunConfig, last: str = "") -> list[str]:
         asked = tuple(filter(None, solvers)) if stage == "difficulty" else ASKED_ROLES.get(stage, ())
         asked += ("path_judge",) if stage == "paths" and config.paths.guide == "model" else ()
         missing |= dict.fromkeys(role for role in asked if not config.models.get(role).name)
+        if stage == "rollouts" and config.trajectories.verifications and config.models.process_judge is None:
+            missing["process_judge"] = None
         if stage == last:
             break
     return list(missing)
