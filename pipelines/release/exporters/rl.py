@@ -540,7 +540,7 @@ def name_stratum(split: str, pictures: Sequence[ExportedPicture]) -> str:
 
 def write_manifests(folder: Path, name: str, rows: Mapping[str, int], rewards: list[str]) -> None:
     """Write a manifest a split over its annotations, whose lines ``rows`` counts."""
-    splits: dict[str, Row] = {}
+    splits: dict[str, dict[str, Row]] = {}
     for stratum, count in sorted(rows.items()):
         entry = _make_mars_entry(stratum, count, rewards)
         splits.setdefault(stratum.removesuffix(HIGH), {})[f"{name}_{stratum}"] = entry

@@ -245,7 +245,7 @@ def test_impossible_settings_are_refused_with_what_is_allowed():
     ("player", "tasks"),
     [
         (SURE_SOLVER, "answer_question"),
-        (SURE_JUDGE, "it can do judge_answer, judge_picture, judge_process and verify_trajectory"),
+        (SURE_JUDGE, "judge_picture, judge_process and verify_trajectory"),
     ],
 )
 def test_another_task_is_refused(player, tasks):
