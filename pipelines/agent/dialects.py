@@ -640,6 +640,16 @@ def translate_tools(tools: str, dialect: Dialect) -> str:
 
 
 @lru_cache(maxsize=64)
+def restore_tools(tools: str, dialect: Dialect) -> str:
+    """Return tools as ours where they are offered as a dialect's, as a release has them; ours stay as they are."""
+    offered = set(list_offered(tools))
+    if dialect.forms is None or not offered <= {form.name for form in dialect.forms}:
+        return tools
+    named = {form.tool for form in dialect.forms if form.name in offered}
+    return render_tools(tuple(spec for spec in list_specs(opencv=True, layout=True) if spec.name in named))
+
+
+@lru_cache(maxsize=64)
 def list_offered(tools: str) -> tuple[str, ...]:
     """Return the names in a JSON array of function schemas."""
     return tuple(each["function"]["name"] for each in json.loads(tools))

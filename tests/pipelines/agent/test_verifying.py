@@ -205,9 +205,9 @@ def test_the_judge_errs_at_the_set_rates(tmp_path):
 
     def count(rollout, **rates):
         verifier = Verifier(RoleClient(ScriptedJudge(**rates), PROMPT))
-        ways = [rollout.model_copy(update={"record_id": f"way-{number}"}) for number in range(300)]
-        return sum(asyncio.run(verifier.verify(way)).coherent for way in ways) / 300
+        ways = [rollout.model_copy(update={"record_id": f"way-{number}"}) for number in range(100)]
+        return sum(asyncio.run(verifier.verify(way)).coherent for way in ways) / 100
 
-    assert count(sound, harsh=0.3) == pytest.approx(0.7, abs=0.1)
-    assert count(planted, lax=0.3) == pytest.approx(0.3, abs=0.1)
+    assert count(sound, harsh=0.3) == pytest.approx(0.7, abs=0.15)
+    assert count(planted, lax=0.3) == pytest.approx(0.3, abs=0.15)
     assert (count(sound, lax=1.0), count(planted, harsh=1.0)) == (1.0, 0.0)
