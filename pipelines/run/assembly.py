@@ -257,7 +257,8 @@ class Seeing:
             return None
         splits, training = SplitRule(config.splits, config.seed), config.groundings.training_pixels
         parts = (self.corpus, self.roles.pictures, self.later_search, splits)
-        return SceneMaker(*parts, config.high_resolution, training, config.seed)
+        locator = self.roles.ask("image_judge", "locate_object") if config.models.image_judge else None
+        return SceneMaker(*parts, config.high_resolution, training, config.seed, locator)
 
     def close(self) -> None:
         """Close the encoder with its cache, threads and model."""

@@ -22,6 +22,7 @@ from pipelines.config.settings import EnhancementsConfig
 from pipelines.errors import RecordFailed
 from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_value, draw_unit
+from pipelines.services.prompting import RoleClient
 from pipelines.services.protocols import ImageSearch, PictureFile
 from schemas.base import Record
 from schemas.datasets import Degradation, Difficulty, Enhancement, Picture, Scene, SearchResult, Trial
@@ -77,12 +78,18 @@ class Enhancements:
         return bool(self.settings.share and self._degradations and self.settings.strengths)
 
     def prompts(self) -> dict[str, str]:
-        """None: the stage uses no model."""
-        return {}
+        """That of the model that says where something lies, where there is one."""
+        locator = self._locator
+        return {} if locator is None else {locator.prompt.label: locator.prompt.digest}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """None."""
-        return ()
+        """That model."""
+        locator = self._locator
+        return () if locator is None else (locator.describe("image_judge"),)
+
+    @property
+    def _locator(self) -> RoleClient | None:
+        return None if self.scenes is None else self.scenes.locator
 
     async def __call__(self, record: Difficulty) -> Sequence[Enhancement]:
         """Degrade the picture of a chosen question, and search by the picture.
@@ -97,6 +104,8 @@ class Enhancements:
             made = await self.scenes.compose(record, picture)
             if isinstance(made, str):
                 return (await self._leave(record, made),)
+            if isinstance(made, Scene):
+                return (Enhancement(**dict(record), scene=made, found=await self._look_up(picture)),)
             return (await self._replace(record, picture, made.data, scene=made.scene),)
         if (
             picture is None

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 from itertools import combinations
 
 import pytest
@@ -11,13 +12,16 @@ from PIL import Image
 
 from pipelines.agent.scenes import THOUSANDTHS, SceneMaker, count_columns, plan_box, view_scene
 from pipelines.agent.tools import cut_picture, place_box
-from pipelines.config.settings import HighResolutionConfig, SplitRule, SplitsConfig
+from pipelines.config.settings import EnhancementsConfig, HighResolutionConfig, SplitRule, SplitsConfig
 from pipelines.errors import RecordFailed
 from pipelines.pictures import PictureStore, compute_phash, measure_distance, read_header
+from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ImageHit
+from pipelines.stages.enhancements import Enhancements
 from schemas.datasets import Difficulty
 from tests.pipelines.agent.test_pictures import DATA
 from tests.pipelines.agent.trail import SOURCE, make_question
+from tests.pipelines.stages.players import FakeModel
 
 SCENE = (3840, 2160)
 sides = st.integers(min_value=64, max_value=6000)
@@ -70,9 +74,13 @@ class Seeing:
     def __init__(self, phash, always=None):
         self.phash, self.always = phash, always
 
+    def knows(self, path):
+        """Say whether a file is the very picture, at its full size."""
+        return read_header(path.read_bytes()).width >= SCENE[0]
+
     async def search_image(self, picture, count):
         near = measure_distance(compute_phash(picture.path), self.phash) <= 10
-        found = near if self.always is None else self.always
+        found = near or self.knows(picture.path) if self.always is None else self.always
         return (ImageHit("https://w/Kelm", "Kelm Bridge", "A page.", 0.0, None),) if found else ()
 
 
@@ -124,3 +132,45 @@ def test_what_shows_nothing_or_everything_or_stands_alone_is_no_scene(compose, c
     made, _ = compose(**case)
     assert made.startswith("no-scene: ")
     assert why in made
+
+
+def locate(tmp_path, corpus, reply, made, picture):
+    """Ask a model where the thing lies in what was composed, as if it were a photograph of 4K."""
+    store = PictureStore(tmp_path)
+    large = store.add_bytes(made.data, SOURCE).model_copy(update={"licence": "nobody else's"})
+    question = make_question(large)
+    record = Difficulty(**{name: getattr(question, name) for name in Difficulty.model_fields})
+    locator = RoleClient(FakeModel(lambda inputs: reply), load_prompt("locate_object"))
+    splits, rules = SplitRule(SplitsConfig(), 7), HighResolutionConfig(share=1.0)
+    maker = SceneMaker(corpus, store, Seeing(picture.phash), splits, rules, 262_144, 7, locator)
+    stage = Enhancements(store, Seeing(picture.phash), None, {}, EnhancementsConfig(share=0.0), 7, scenes=maker)
+    (row,) = asyncio.run(stage(record))
+    return row, record, stage
+
+
+def test_a_picture_of_4k_stays_as_it_is_with_the_box_that_a_model_says(compose, tmp_path, demo_corpus):
+    made, picture = compose()
+    reply = json.dumps({"found": True, "box": made.scene.box})
+    row, record, stage = locate(tmp_path, demo_corpus, reply, made, picture)
+    assert (row.record_id, row.picture, row.original) == (record.record_id, record.picture, None)
+    assert (row.scene.box, row.scene.share, row.scene.parts) == (made.scene.box, made.scene.share, ())
+    assert list(stage.prompts()) == ["locate_object/v1"]
+    assert [model.role for model in stage.models()] == ["image_judge"]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"found": false, "box": []}',
+        '{"found": true, "box": []}',
+        '{"found": true, "box": [0, 0, 900, 900]}',
+        '{"found": true, "box": [1, 1, 90, 90]}',
+        '{"found": true, "box": [500, 10, 400, 90]}',
+        "somewhere on the left",
+    ],
+)
+def test_what_is_no_small_box_of_the_thing_is_not_taken(compose, tmp_path, demo_corpus, reply):
+    made, picture = compose()
+    row, record, _ = locate(tmp_path, demo_corpus, reply, made, picture)
+    assert (row.record_id, row.scene) == (record.record_id, None)
+    assert row.left_whole.startswith("no-scene: 0 pictures of others")
