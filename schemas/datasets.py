@@ -427,7 +427,8 @@ class Scene(Nested):
     crop_phash: str
     """Perceptual hash of the part: its pixels, whoever decodes them."""
     parts: tuple[ScenePart, ...]
-    """What else the scene shows: entities of other domains than the anchor's, of the same split."""
+    """What else a composed scene shows: entities of other domains than the anchor's, of the same split. Empty where the
+    question's own picture is of high resolution, and a model said where the thing lies in it."""
 
 
 class Enhancement(Difficulty):
@@ -442,7 +443,7 @@ class Enhancement(Difficulty):
     trial: Trial | None = None
     """How it was degraded, where it was."""
     scene: Scene | None = None
-    """Where it lies in the scene, where it was set in one."""
+    """Where it lies in the scene, where it was set in one or is one."""
     left_whole: str = ""
     """Why a picture that was chosen is not degraded or set in a scene, a word and its reason after a colon; else
     empty."""

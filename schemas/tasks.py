@@ -310,6 +310,20 @@ class PictureReply(Nested):
     simple: bool
 
 
+class LocateObjectInputs(Nested):
+    """A large picture and the question about something in it (SenseNova-MARS, 3.4)."""
+
+    question: str
+
+
+class BoxReply(Nested):
+    """Where the asked-for thing lies in a picture."""
+
+    found: bool
+    box: tuple[int, ...]
+    """Left, top, right, bottom in thousandths of the picture's sides; empty where it is not found."""
+
+
 class TeacherHop(Nested):
     """One step of the proof as the scripted teacher plans it."""
 

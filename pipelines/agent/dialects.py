@@ -232,7 +232,7 @@ class ToolForm:
         tool: our name.
         name: the dialect's name.
         fields: the dialect's arguments that match one of ours: theirs to ours.
-        fixed: our arguments that the dialect lacks, with their value in its calls.
+        fixed: our arguments that the dialect's calls lack, or may lack, with their value there.
         added: the dialect's arguments that we ignore, with the value written in a call.
         schemas: JSON schemas of its arguments where ours do not fit.
         required: arguments that a call must have.
@@ -267,7 +267,7 @@ class ToolForm:
                 read[MADE_UP + name if name in ours else name] = value
         if self.boxes == "corner":
             _join_box(read)
-        if self.counts_from >= 0 and "image" in read:
+        if self.counts_from >= 0 and any(self.fields.get(name) == "image" for name in said):
             read["image"] = _name_picture(read["image"], self.counts_from)
         known = list_arguments(self.tool)
         return {our: known[our] for _, our in self._list_filled()} | read
@@ -576,6 +576,7 @@ _MARS = (
         "image_search",
         "image_search_tool",
         {"img_idx": "image"},
+        fixed=_FIRST,
         schemas={
             "img_idx": {
                 "type": "number",
@@ -636,6 +637,16 @@ def translate_tools(tools: str, dialect: Dialect) -> str:
     forms = [form for form in dialect.forms if form.tool in functions]
     shown = [{"type": "function", "function": form.describe(functions[form.tool])} for form in forms]
     return json.dumps(shown, ensure_ascii=False)
+
+
+@lru_cache(maxsize=64)
+def restore_tools(tools: str, dialect: Dialect) -> str:
+    """Return tools as ours where they are offered as a dialect's, as a release has them; ours stay as they are."""
+    offered = set(list_offered(tools))
+    if dialect.forms is None or not offered <= {form.name for form in dialect.forms}:
+        return tools
+    named = {form.tool for form in dialect.forms if form.name in offered}
+    return render_tools(tuple(spec for spec in list_specs(opencv=True, layout=True) if spec.name in named))
 
 
 @lru_cache(maxsize=64)

@@ -4,6 +4,9 @@ The paper's pictures are photographs of 2025, chosen by people. Here a question'
 others, so that the box is known and not guessed, and a search by picture shows what it must: the whole at the size that
 a student sees tells nothing, the part that ``crop`` cuts out finds the anchor.
 
+A question's own picture that is of high resolution stays as it is where a model can say in which small part of it the
+thing lies, and the same search shows the same. Else it is set in a scene like any other.
+
 The others are of another domain than the anchor, so that "the bridge in the image" is one thing; of the same split, so
 that no picture of held-out entities is shown; and under the same licence, so that the scene has one.
 """
@@ -19,15 +22,17 @@ from tempfile import TemporaryDirectory
 from PIL import Image
 
 from pipelines.agent.observations import ImageStore
-from pipelines.agent.pictures import find_gauge
+from pipelines.agent.pictures import Gauge, find_gauge
 from pipelines.agent.tools import cut_picture, place_box
 from pipelines.config.settings import HighResolutionConfig, SplitRule
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value, draw_unit
-from pipelines.pictures import compute_phash, encode_picture, open_pixels, read_header, shrink_picture
+from pipelines.pictures import compute_phash, encode_picture, open_pixels, read_header
+from pipelines.services.prompting import RoleClient, ask_model
 from pipelines.services.protocols import ImageSearch
 from schemas.datasets import Difficulty, Picture, Scene, ScenePart, Split
+from schemas.tasks import BoxReply, LocateObjectInputs
 
 VERSION = 1
 """Raised when another scene would be made of the same picture."""
@@ -48,18 +53,19 @@ Box = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class SceneMeasure:
-    """What a scene's bytes say of a box."""
+class SceneView:
+    """What a scene shows of a box."""
 
     share: float
     """Of the area."""
-    crop_phash: str
-    whole_phash: str
-    """Of the whole, scaled to training."""
+    crop: bytes
+    """The part, as the tool cuts it out."""
+    whole: bytes
+    """The whole, scaled to training."""
 
 
-def measure_scene(data: bytes, box: tuple[int, ...], training_pixels: int) -> SceneMeasure:
-    """Cut and scale a scene again.
+def view_scene(data: bytes, box: tuple[int, ...], training_pixels: int) -> SceneView:
+    """Cut and scale a scene.
 
     Args:
         data: the scene's bytes.
@@ -73,17 +79,24 @@ def measure_scene(data: bytes, box: tuple[int, ...], training_pixels: int) -> Sc
         raise RecordFailed("crop-outside", f"{list(box)} is no box")
     header = read_header(data)
     left, top, right, bottom = place_box(box, (header.width, header.height))
-    crop, whole = cut_picture(data, box), shrink_picture(data, training_pixels)
-    share = (right - left) * (bottom - top) / (header.width * header.height)
-    return SceneMeasure(share, compute_phash(crop), compute_phash(whole))
+    area = header.width * header.height
+    longest = max(1, int(max(header.width, header.height) * min(1.0, math.sqrt(training_pixels / area))))
+    whole = encode_picture(open_pixels(data, longest), "jpg")
+    return SceneView((right - left) * (bottom - top) / area, cut_picture(data, box), whole)
 
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """A scene's bytes, JPEG, and what is in it."""
+    """A scene's bytes, JPEG, what is in it, and how it is seen."""
 
     data: bytes
     scene: Scene
+    view: SceneView
+
+
+async def _tells(gauge: Gauge, view: SceneView) -> tuple[bool, bool]:
+    """Return whether a search finds the anchor by the whole, and by the part."""
+    return bool(await gauge.measure(view.whole)), bool(await gauge.measure(view.crop))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +107,7 @@ class SceneMaker:
         pictures: where the questions' pictures lie.
         search: as the agent will search.
         training_pixels: of a picture as a student sees it.
+        locator: says where in a picture of high resolution the asked-for thing lies; None looks in none.
     """
 
     corpus: Corpus
@@ -103,13 +117,15 @@ class SceneMaker:
     settings: HighResolutionConfig
     training_pixels: int
     seed: int
+    locator: RoleClient | None = None
 
     @property
     def identity(self) -> str:
         """Digest of everything that decides a scene."""
         rules = [self.settings.model_dump(), self.training_pixels, self.seed]
         shares = [self.splits.shares.model_dump(), self.splits.seed]
-        return digest_value([VERSION, *rules, *shares, self.corpus.digest, self.search.identity])
+        located = "" if self.locator is None else self.locator.identity
+        return digest_value([VERSION, *rules, *shares, self.corpus.digest, self.search.identity, located])
 
     @property
     def size(self) -> tuple[int, int]:
@@ -120,8 +136,8 @@ class SceneMaker:
         """Say whether a question's picture is to be set in a scene."""
         return draw_unit(self.seed, record.record_id, "scene") < self.settings.share
 
-    async def compose(self, record: Difficulty, picture: Picture) -> Composed | str:
-        """Return a scene with a question's picture in it, or why there is none.
+    async def compose(self, record: Difficulty, picture: Picture) -> Composed | Scene | str:
+        """Return a scene with a question's picture in it, where in that picture the thing lies, or why neither.
 
         Raises:
             ServiceError: if the search is unavailable, or a picture's file is missing.
@@ -134,15 +150,42 @@ class SceneMaker:
             gauge = await find_gauge(data, None, self.search, title, Path(folder))
             if gauge is None:
                 return f"{NO_SCENE}: a search by the original picture does not find {title}"
+            located = await self._locate(record, picture, data, gauge)
+            if located is not None:
+                return located
             made = await asyncio.to_thread(self._paint, record, picture, data)
             if isinstance(made, str):
                 return made
-            box = made.scene.box
-            whole = await gauge.measure(await asyncio.to_thread(shrink_picture, made.data, self.training_pixels))
-            cropped = await gauge.measure(await asyncio.to_thread(cut_picture, made.data, box))
+            whole, cropped = await _tells(gauge, made.view)
         if whole or not cropped:
             return f"{NO_SCENE}: the search finds {title} by {'the whole' if whole else 'neither whole nor part'}"
         return made
+
+    async def _locate(self, record: Difficulty, picture: Picture, data: bytes, gauge: Gauge) -> Scene | None:
+        """Return where the thing lies in a picture of high resolution; None where that is not known, or not needed."""
+        if self.locator is None or max(picture.width, picture.height) < self.settings.long_side:
+            return None
+        try:
+            given = await ask_model(self.locator, LocateObjectInputs(question=record.text), BoxReply, [picture.sha256])
+            view = await asyncio.to_thread(view_scene, data, given.box, self.training_pixels) if given.found else None
+        except RecordFailed:
+            # A reply that is no box of this picture: the picture can be set in a scene all the same.
+            return None
+        if view is None or not 0 < view.share < self.settings.most_share:
+            return None
+        whole, cropped = await _tells(gauge, view)
+        return None if whole or not cropped else self._describe(given.box, view, ())
+
+    def _describe(self, box: tuple[int, ...], view: SceneView, parts: tuple[ScenePart, ...]) -> Scene:
+        return Scene(
+            box=box,
+            share=view.share,
+            training_pixels=self.training_pixels,
+            whole=False,
+            cropped=True,
+            crop_phash=compute_phash(view.crop),
+            parts=parts,
+        )
 
     def _paint(self, record: Difficulty, picture: Picture, data: bytes) -> Composed | str:
         parts = tuple(islice(self._list_parts(record, picture), self.settings.parts))
@@ -157,17 +200,8 @@ class SceneMaker:
             _place_picture(scene, pixels, cell, (*key, part.title))
             shown.append(part)
         made = encode_picture(scene, "jpg")
-        measured = measure_scene(made, box, self.training_pixels)
-        told = Scene(
-            box=box,
-            share=measured.share,
-            training_pixels=self.training_pixels,
-            whole=False,
-            cropped=True,
-            crop_phash=measured.crop_phash,
-            parts=tuple(shown),
-        )
-        return Composed(made, told)
+        view = view_scene(made, box, self.training_pixels)
+        return Composed(made, self._describe(box, view, tuple(shown)), view)
 
     def _list_parts(self, record: Difficulty, picture: Picture) -> Iterator[tuple[ScenePart, Image.Image]]:
         """Yield pictures of others, drawn by the question's id, each once."""
@@ -263,4 +297,6 @@ def _paint_backdrop(size: tuple[int, int], key: tuple[object, ...]) -> Image.Ima
     lights = [0.8 + 0.4 * draw_unit(*key, "light", number) for number in range(12)]
     small = Image.new("RGB", (4, 3))
     small.putdata([tuple(min(255, round(part * light)) for part in base) for light in lights])
-    return small.resize(size, Image.Resampling.BILINEAR)
+    # Straight to full size takes three times as long, and no eye sees steps of a few pixels in a soft gradient.
+    soft = small.resize((size[0] // 4, size[1] // 4), Image.Resampling.BILINEAR)
+    return soft.resize(size, Image.Resampling.NEAREST)

@@ -39,6 +39,8 @@ ADAPTERS = {
 """Adapters that can play each role."""
 NEEDED_ROLES = ("writer", "rewriter", "solver", "teacher", "path_judge", "namer")
 """Roles that ``models.default`` plays. The evaluator, which every run needs too, must be another model."""
+OTHER_ROLES = ("evaluator", "process_judge")
+"""Roles that ``models.default`` does not play: they look at what it made."""
 CONVERSING = ("teacher", "summariser")
 """Roles whose requests are turns of a rollout."""
 _FIRST_STAGES = {
@@ -244,11 +246,6 @@ def _check_sight(config: RunConfig) -> None:
 
 def _check_acting(config: RunConfig) -> None:
     tools, live = config.tools, config.live
-    if config.trajectories.verifications and config.models.process_judge is None:
-        raise ConfigError(
-            "configuration: trajectories.verifications without models.process_judge; name a model that is not the "
-            "teacher, or verify nothing: --set trajectories.verifications=[]"
-        )
     if tools.summarise is True and not config.summarises:
         raise ConfigError(
             "configuration: tools.summarise without models.summariser; name one: "
@@ -446,9 +443,9 @@ def _fill_roles(tables: dict[str, Any]) -> None:
 def explain_missing(roles: Sequence[str]) -> str:
     """Return what to add to a configuration in which roles have no model."""
     named = ", ".join(f"models.{role}" for role in roles)
-    tables = {"evaluator" if role == "evaluator" else "default": None for role in roles}
+    tables = {role if role in OTHER_ROLES else "default": None for role in roles}
     lines = "".join(
-        f'[models.{table}]\nname = "{"ANOTHER MODEL" if table == "evaluator" else "MODEL"}"\n'
+        f'[models.{table}]\nname = "{"MODEL" if table == "default" else "ANOTHER MODEL"}"\n'
         'base_url = "http://127.0.0.1:8000/v1"\n'
         for table in tables
     )

@@ -522,7 +522,10 @@ class ModelsConfig(Section):
     second_judge: ModelConfig | None = Field(
         None, description="a judge of another family; where the two disagree an answer is unscored"
     )
-    image_judge: ModelConfig | None = Field(None, description="says whether a picture is too simple (vsearcher)")
+    image_judge: ModelConfig | None = Field(
+        None,
+        description="says whether a picture is too simple (vsearcher), and where in one of 4K a thing lies (mars)",
+    )
     process_judge: ModelConfig | None = Field(None, description="marks the way to an answer, not the answer")
     summariser: ModelConfig | None = Field(None, description="sums up pages for the agent, see tools.summarise")
 

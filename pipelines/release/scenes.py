@@ -6,10 +6,10 @@ must not look like it: both by perceptual hash, which is what a search by pictur
 
 from collections.abc import Iterator
 
-from pipelines.agent.scenes import NEAR, measure_scene
+from pipelines.agent.scenes import NEAR, view_scene
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
-from pipelines.pictures import measure_distance
+from pipelines.pictures import compute_phash, measure_distance
 from pipelines.release.rows import ProofRow
 from schemas.datasets import ScenePart
 
@@ -57,18 +57,22 @@ def _find_part_problems(corpus: Corpus, part: ScenePart, domain: str) -> Iterato
 def find_view_problems(proof: ProofRow, data: bytes) -> Iterator[str]:
     """Yield what a scene's bytes say otherwise than the proof: share, part, and what whole and part look like."""
     scene, original = proof.scene, proof.original
-    if scene is None or original is None:
+    if scene is None:
         return
     try:
-        measured = measure_scene(data, scene.box, scene.training_pixels)
+        view = view_scene(data, scene.box, scene.training_pixels)
+        cropped, whole = compute_phash(view.crop), compute_phash(view.whole)
     except RecordFailed as error:
         yield f"scene: the box cannot be cut out: {error}"
         return
-    if measured.share != scene.share:
-        yield f"scene: the box covers {measured.share:.4f} of the area, the proof says {scene.share:.4f}"
-    if measured.crop_phash != scene.crop_phash:
-        yield f"scene: the box cuts out {measured.crop_phash}, the proof says {scene.crop_phash}"
-    if measure_distance(measured.crop_phash, original.phash) > NEAR:
+    if view.share != scene.share:
+        yield f"scene: the box covers {view.share:.4f} of the area, the proof says {scene.share:.4f}"
+    if cropped != scene.crop_phash:
+        yield f"scene: the box cuts out {cropped}, the proof says {scene.crop_phash}"
+    # A picture that was of high resolution by itself is its own original.
+    if original is None:
+        return
+    if measure_distance(cropped, original.phash) > NEAR:
         yield "scene: what the box cuts out is not the anchor's picture"
-    if measure_distance(measured.whole_phash, original.phash) <= NEAR:
+    if measure_distance(whole, original.phash) <= NEAR:
         yield "scene: the whole at training size looks like the anchor's picture"

@@ -168,7 +168,8 @@ def _find_choice_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture:
 
 def _find_degradation_problems(proof: ProofRow) -> Iterator[str]:
     """Another picture keeps author and licence; its trial or scene must have shown that a tool undoes what was done."""
-    if (proof.original is not None) != (proof.trial is not None or proof.scene is not None):
+    composed = proof.scene is not None and bool(proof.scene.parts)
+    if (proof.original is not None) != (proof.trial is not None or composed):
         yield "picture: a degraded picture needs its original and its trial, the proof has one of the two"
     if proof.trial is not None and proof.scene is not None:
         yield "picture: it is said to be degraded and to be a scene"

@@ -35,6 +35,7 @@ from pipelines.checks.readings import Evaluator
 from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, SeedsConfig, SplitRule, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.corpus.store import Corpus
+from pipelines.errors import ConfigError
 from pipelines.graph.proofs import AnchorRules, InjectionRules
 from pipelines.graph.query import Indexes
 from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
@@ -269,7 +270,8 @@ class Seeing:
             return None
         splits, training = SplitRule(config.splits, config.seed), config.groundings.training_pixels
         parts = (self.corpus, self.roles.pictures, self.later_search, splits)
-        return SceneMaker(*parts, config.high_resolution, training, config.seed)
+        locator = self.roles.ask("image_judge", "locate_object") if config.models.image_judge else None
+        return SceneMaker(*parts, config.high_resolution, training, config.seed, locator)
 
     def close(self) -> None:
         """Close the encoder with its cache, threads and model."""
@@ -432,10 +434,12 @@ class Acting:
         """Return the rejection cascade, with a count of unscored answers of its own.
 
         Raises:
-            ConfigError: if the tokenizer cannot be read.
+            ConfigError: if the tokenizer cannot be read, or nobody is there to verify.
         """
         config, roles = self.config, self.roles
         judged, verified = config.models.process_judge is not None, bool(config.trajectories.verifications)
+        if verified and not judged:
+            raise ConfigError("trajectories.verifications needs models.process_judge, a model that is not the teacher")
         tokenizer = config.trajectories.tokenizer
         return Cascade(
             config.trajectories,
@@ -533,6 +537,8 @@ def list_missing_roles(config: RunConfig, last: str = "") -> list[str]:
         asked = () if (config.method, stage) == ("news", "groundings") else asked
         asked += ("path_judge",) if stage == "paths" and config.paths.guide == "model" else ()
         missing |= dict.fromkeys(role for role in asked if not config.models.get(role).name)
+        if stage == "rollouts" and config.trajectories.verifications and config.models.process_judge is None:
+            missing["process_judge"] = None
         if stage == last:
             break
     return list(missing)

@@ -25,6 +25,7 @@ from pipelines.errors import RecordFailed
 from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_value, draw_unit
 from pipelines.pictures import find_extension
+from pipelines.services.prompting import RoleClient
 from pipelines.services.protocols import ImageSearch, PictureFile
 from schemas.base import Record
 from schemas.datasets import Degradation, Difficulty, Enhancement, Offer, Picture, Scene, SearchResult
@@ -84,12 +85,18 @@ class Enhancements:
         return bool(self._share and self._degradations and self.settings.strengths)
 
     def prompts(self) -> dict[str, str]:
-        """None: the stage uses no model."""
-        return {}
+        """That of the model that says where something lies, where there is one."""
+        locator = self._locator
+        return {} if locator is None else {locator.prompt.label: locator.prompt.digest}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """None."""
-        return ()
+        """That model."""
+        locator = self._locator
+        return () if locator is None else (locator.describe("image_judge"),)
+
+    @property
+    def _locator(self) -> RoleClient | None:
+        return None if self.scenes is None else self.scenes.locator
 
     async def __call__(self, record: Difficulty) -> Sequence[Enhancement]:
         """Try the degradations on the picture of a chosen question, and search by the picture.
@@ -104,6 +111,8 @@ class Enhancements:
             made = await self.scenes.compose(record, picture)
             if isinstance(made, str):
                 return (await self._keep(record, made),)
+            if isinstance(made, Scene):
+                return ((await self._keep(record)).model_copy(update={"scene": made}),)
             return (await self._set_in_scene(record, picture, made.data, made.scene),)
         if picture is None or not self._degrades or draw_unit(self.seed, record.record_id, "enhance") >= self._share:
             return (await self._keep(record),)

@@ -27,9 +27,11 @@ from schemas.tasks import (
     ActInputs,
     AnswerQuestionInputs,
     AnswerReply,
+    BoxReply,
     JudgeAnswerInputs,
     JudgePictureInputs,
     JudgeProcessInputs,
+    LocateObjectInputs,
     PictureReply,
     ProcessReply,
     SolverOracle,
@@ -254,6 +256,8 @@ class ScriptedJudge:
         if isinstance(request.inputs, JudgePictureInputs):
             simple = draw_unit(trial, self.name, "simple") < self.simple
             return ChatReply(canonical_json(PictureReply(simple=simple)), 0, 0)
+        if isinstance(request.inputs, LocateObjectInputs):
+            return ChatReply(canonical_json(BoxReply(found=False, box=())), 0, 0)
         if isinstance(request.inputs, VerifyTrajectoryInputs):
             return ChatReply(f"Step by step.\n{canonical_json(self._verify(request.inputs))}", 0, 0)
         if isinstance(request.inputs, JudgeProcessInputs):

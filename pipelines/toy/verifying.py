@@ -1,9 +1,8 @@
 """How the scripted judge reads the way of a rollout: by the wordings of the scripted teacher.
 
 A thought that is worded as ``thoughts.toml`` words a kind of move leads to that kind's tool; with another call it
-stands in the wrong place. A query of words that neither question nor thought nor anything shown before has serves
-no purpose.
-Other teachers' thoughts are never called incoherent.
+stands in the wrong place. A query of words that neither question nor thought nor anything shown before has serves no
+purpose. Other teachers' thoughts are never called incoherent.
 """
 
 import json

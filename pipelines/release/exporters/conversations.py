@@ -20,6 +20,7 @@ from pipelines.agent.dialects import (
     find_dialect,
     list_arguments,
     render_system,
+    restore_tools,
     translate_tools,
 )
 from pipelines.agent.transcript import BadTurn, Turn, parse_turn, render_turn
@@ -123,7 +124,7 @@ def take_apart(row: SftRow, split: str) -> Conversation:
     try:
         check_messages(row.messages, len(row.images), row.id)
         dialect = find_dialect(row.dialect)
-        tools = translate_tools(row.tools, dialect)
+        tools = translate_tools(restore_tools(row.tools, dialect), dialect)
     except (GateNotMet, ConfigError, ValueError, TypeError, KeyError) as error:
         raise CorruptInput(f"row {row.id}: {error}") from error
     users = [message.content for message in row.messages if message.role == "user"]
@@ -263,8 +264,9 @@ def rewrite_conversation(conversation: Conversation, dialect: Dialect) -> Conver
         for each in conversation.exchanges
     )
     calls = max(dialect.calls or CALLS, len(exchanges) - 1)
-    system = strip_tokens(render_system(dialect, conversation.row.tools, calls))
-    tools = translate_tools(conversation.row.tools, dialect)
+    ours = restore_tools(conversation.row.tools, conversation.dialect)
+    system = strip_tokens(render_system(dialect, ours, calls))
+    tools = translate_tools(ours, dialect)
     return replace(conversation, system=system, dialect=dialect, tools=tools, exchanges=exchanges)
 
 

@@ -15,7 +15,7 @@ for the annotation where the trainer was started: start it in the export, or rew
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, zip_longest
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pydantic import BaseModel
 
 from pipelines.agent.dialects import ToolSpec, list_specs
 from pipelines.errors import ConfigError, CorruptInput
@@ -62,7 +63,10 @@ from pipelines.release.exporters.rules import (
     find_rllm_faults,
 )
 from pipelines.release.rows import ABILITY, DATA_SOURCE, RlRow, show_pictures
+from pipelines.release.scenes import LEAST_SIDE
 
+HIGH = "_4k"
+"""Ends the name of what holds questions of high resolution."""
 STRING, BINARY = pa.string(), pa.binary()
 IMAGES = pa.list_(pa.struct([("bytes", BINARY), ("path", STRING)]))
 
@@ -513,26 +517,46 @@ def write_mars(release: Path, folder: Path, options: ExportOptions) -> Written:
         left += len(task.results) - len(row["image_search_title_list"])
         return row
 
-    files = SplitFiles(folder, ".jsonl", open_lines, 1)
-    rows_in = _write_rows(read_tasks(release), files, make_row)
-    for split, rows in sorted(files.rows.items()):
-        file = f"train_{name}.json" if split == "train" else f"test_{name}_{split}.json"
-        write_document(folder / file, {f"{name}_{split}": _make_mars_entry(split, rows)}, indent=1)
+    rows_in, files = 0, SplitFiles(folder, ".jsonl", open_lines, 1)
+    with files:
+        for task in read_tasks(release):
+            rows_in += 1
+            files.write(name_stratum(task.split, task.pictures[:1]), make_row(task))
+    # A judge and the format, as in its own training manifest (4.1).
+    write_manifests(folder, name, files.rows, ["llm_score", "format_score"])
     notes = ["start training in this folder, or write its path into root and annotation"]
     notes += ["input_template has no system prompt: put the one of your protocol there"]
     notes += [f"{left} results beyond {MARS_RESULTS} or without a thumbnail are left out"] if left else []
     return Written(rows_in, files.total, tuple(notes))
 
 
-def _make_mars_entry(split: str, rows: int) -> Row:
+def name_stratum(split: str, pictures: Sequence[ExportedPicture]) -> str:
+    """Return the annotation that a row belongs to: questions of high resolution stand in one of their own.
+
+    SenseNova-MARS lists each source by itself, DeepEyes-4K and Visual-Probe beside FVQA (6.2).
+    """
+    return f"{split}{HIGH}" if any(max(picture.measure()) >= LEAST_SIDE for picture in pictures) else split
+
+
+def write_manifests(folder: Path, name: str, rows: Mapping[str, int], rewards: list[str]) -> None:
+    """Write a manifest a split over its annotations, whose lines ``rows`` counts."""
+    splits: dict[str, dict[str, Row]] = {}
+    for stratum, count in sorted(rows.items()):
+        entry = _make_mars_entry(stratum, count, rewards)
+        splits.setdefault(stratum.removesuffix(HIGH), {})[f"{name}_{stratum}"] = entry
+    for split, entries in splits.items():
+        file = f"train_{name}.json" if split == "train" else f"test_{name}_{split}.json"
+        write_document(folder / file, entries, indent=1)
+
+
+def _make_mars_entry(stratum: str, rows: int, rewards: list[str]) -> Row:
     arguments = {"system_prompt": "", "format_instruction": "", "add_image_path": False}
     return {
         "root": ".",
-        "annotation": f"{split}.jsonl",
+        "annotation": f"{stratum}.jsonl",
         "length": rows,
         "repeat_time": 1,
-        # A judge and the format, as in its own training manifest (4.1).
-        "reward_fn": ["llm_score", "format_score"],
+        "reward_fn": rewards,
         "unused_reward_fn": [],
         "input_template": {"name": "general", "arguments": arguments},
         "comment": "made by synth; licences are in ATTRIBUTION.tsv",
@@ -553,8 +577,8 @@ def _make_mars_row(task: RlTask, folder: Path) -> Row:
     }
 
 
-def check_mars(folder: Path) -> Iterator[str]:
-    """Yield what SenseNova-MARS would shift or fail on in a folder."""
+def check_mars(folder: Path, row: type[BaseModel] = LoadedMarsRow) -> Iterator[str]:
+    """Yield what SenseNova-MARS would shift or fail on in a folder, whose lines have the form of ``row``."""
     manifests = [path for path in sorted(folder.glob("*.json")) if path.name != EXPORT]
     if not manifests:
         yield "there is no manifest"
@@ -570,7 +594,7 @@ def check_mars(folder: Path) -> Iterator[str]:
             yield str(error)
             continue
         yield from find_manifest_faults(path.name, document, counts)
-    find = partial(find_faults, LoadedMarsRow, exists=lambda name: (folder / name).is_file())
+    find = partial(find_faults, row, exists=lambda name: (folder / name).is_file())
     for name in counts:
         yield from check_rows(name, "line", read_lines(folder / name), find)
 

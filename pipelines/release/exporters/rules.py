@@ -622,6 +622,24 @@ def find_manifest_faults(name: str, manifest: object, lines: Mapping[str, int]) 
     yield from (f"{name}: {fault}" for fault in find_faults(MarsManifest, manifest, lines=lines, train="train" in name))
 
 
+class LoadedMarsTrajectory(Loaded):
+    """One trajectory in the layout of a manifest's rows: messages with pictures as files, the answer and the tools."""
+
+    index: Any
+    messages: Annotated[list[PromptMessage], Field(min_length=3)]
+    images: Files
+    question: Filled
+    reward_model: RuleReward
+    source: Filled
+    tools: Annotated[list[dict[str, Any]], Field(min_length=1)]
+
+    def _check(self, context: Mapping[str, Any]) -> None:
+        _check_count([message.content for message in self.messages], self.images)
+        turns = [message.role for message in self.messages if message.role != "system"]
+        if turns != ["user", "assistant"] * (len(turns) // 2):
+            raise ValueError("user and assistant do not take turns, or the assistant does not end")
+
+
 class LoadedMarsRow(Loaded):
     """One row as SenseNova-MARS reads it; without an index, the row's name would be its place after repeats."""
 

@@ -201,13 +201,21 @@ def test_pictures_go_by_number_from_zero_and_boxes_by_thousandths():
 
 @pytest.mark.parametrize(
     ("dialect", "name"),
-    [("vsearcher", "image_search"), ("mars", "image_search_tool"), ("dr-mmsearch", "web_image_to_image_search")],
+    [("vsearcher", "image_search"), ("dr-mmsearch", "web_image_to_image_search")],
 )
 def test_a_search_without_arguments_looks_up_the_first_picture(dialect, name):
     assert read_call(dialect, name) == ("image_search", {"image": "img_1"})
     assert say_call(dialect, "image_search") == (name, {})
     with pytest.raises(UnsayableTurn, match=f"{name} has no word for image_search's image"):
         say_call(dialect, "image_search", image="img_2")
+
+
+def test_the_image_search_of_mars_takes_a_pictures_number_and_looks_up_the_first_without_one():
+    assert read_call("mars", "image_search_tool") == ("image_search", {"image": "img_1"})
+    assert say_call("mars", "image_search") == ("image_search_tool", {})
+    assert say_call("mars", "image_search", image="img_2") == ("image_search_tool", {"img_idx": 1})
+    assert read_call("mars", "image_search_tool", img_idx=1) == ("image_search", {"image": "img_2"})
+    assert read_call("mars", "image_search_tool", img_idx="img_2")[1]["image"] == "?img_2"
 
 
 def test_searches_of_mmsearch_r1_stand_in_tags_of_their_own():

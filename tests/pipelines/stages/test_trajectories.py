@@ -173,6 +173,7 @@ CHANGED_RULES = {
     "overlap": 0.5,
     "max_repeats": 2,
     "min_process": 4.0,
+    "verifications": ("coherence",),
 }
 
 

@@ -243,7 +243,10 @@ def test_impossible_settings_are_refused_with_what_is_allowed():
 
 @pytest.mark.parametrize(
     ("player", "tasks"),
-    [(SURE_SOLVER, "answer_question"), (SURE_JUDGE, "it can do judge_answer, judge_picture and judge_process")],
+    [
+        (SURE_SOLVER, "answer_question"),
+        (SURE_JUDGE, "judge_picture, judge_process and verify_trajectory"),
+    ],
 )
 def test_another_task_is_refused(player, tasks):
     with pytest.raises(ConfigError, match=tasks):

@@ -15,7 +15,7 @@ from pipelines.agent.transcript import read_observation
 from pipelines.errors import ConfigError
 from pipelines.services.protocols import ChatRequest
 from pipelines.stages.rollouts import make_oracle
-from pipelines.toy.teacher import EXPECTED, ScriptedTeacher, Vices, list_vices, make_vices, read_thoughts
+from pipelines.toy.teacher import EXPECTED, VERIFIED, ScriptedTeacher, Vices, list_vices, make_vices, read_thoughts
 from schemas.datasets import Repair
 from schemas.tasks import AnswerReply
 from tests.pipelines.agent.trail import (
@@ -155,7 +155,7 @@ def test_at_most_one_vice_is_drawn(tmp_path):
     every = Vices(**dict.fromkeys(EXPECTED, 0.5))
     drawn = [list_vices(make_oracle(question, attempt), "teacher", every) for attempt in range(40)]
     assert {len(each) for each in drawn} == {1}
-    assert {field.name for field in fields(Vices)} == {*EXPECTED, "crop_first"}
+    assert {field.name for field in fields(Vices)} == {*EXPECTED, *VERIFIED, "crop_first"}
     always = Vices(**dict.fromkeys(EXPECTED, 1.0))
     assert list_vices(make_oracle(question, 0), "teacher", always) == {"break_format"}
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from pipelines.agent.dialects import DIALECTS, find_dialect
+from pipelines.agent.dialects import DIALECTS, find_dialect, restore_tools, translate_tools
 from pipelines.agent.transcript import BadTurn, parse_turn
 from pipelines.errors import ConfigError
 from pipelines.release.exporters.conversations import read_conversations, read_in_dialect, rewrite_conversation
@@ -94,3 +94,16 @@ def test_a_crop_in_pixels_is_said_in_thousandths_of_the_picture_it_was_cut_from(
     held = make_cropping(tmp_path, 1, "A page.", "opensearch-vl")
     conversation = next(read_in_dialect(publish(tmp_path, [held]), "mars"))
     assert json.loads(conversation.exchanges[1].said.call)["arguments"]["bbox_2d"] == [0, 250, 500, 1000]
+
+
+@pytest.mark.parametrize("name", ["mars", "opensearch-vl", "vsearcher", "mmsearch-r1", "dr-mmsearch"])
+def test_a_release_that_offers_its_tools_in_its_dialects_words_keeps_them_in_any_dialect(release, name):
+    dialect = find_dialect(name)
+    (first, *_) = read_conversations(release)
+    offered = translate_tools(first.row.tools, dialect)
+    assert restore_tools(first.row.tools, dialect) == first.row.tools
+    restored = restore_tools(offered, dialect)
+    assert translate_tools(restored, dialect) == offered
+    assert {each["function"]["name"] for each in json.loads(restored)} == {
+        form.tool for form in dialect.forms if form.name in {each["function"]["name"] for each in json.loads(offered)}
+    }
