@@ -86,11 +86,13 @@ def delexicalise(question: Worded) -> str:
 
 def _list_slots(proof: Proof) -> dict[str, list[tuple[list[str], str]]]:
     """Return phrases with their slots by first word, longest first; of a type and a value alike the type wins."""
-    relations = [proof.answer_relation, *(hop.relation for hop in proof.hops)]
+    relations = [proof.answer_relation, *(hop.relation for hop in proof.hops), *(b.relation for b in proof.branches)]
     spoken = {word for relation in relations for word in _PART.findall(relation.casefold())}
-    types = {node.type for node in proof.nodes} | {fact.value for fact in proof.constraints if fact.relation == "type"}
+    types = {node.type for node in proof.entities} | {
+        fact.value for fact in proof.constraints if fact.relation == "type"
+    }
     values = {fact.value for fact in proof.constraints if fact.relation != "type"}
-    values |= {node.title for node in proof.nodes} | {hop.clause for hop in proof.hops}
+    values |= {node.title for node in proof.entities} | {hop.clause for hop in proof.hops}
     phrases: dict[tuple[str, ...], str] = {tuple(_MARK.findall(value.casefold())): VALUE_SLOT for value in values}
     for kind in types:
         words = _MARK.findall(kind.casefold())
@@ -326,7 +328,10 @@ def make_signature(row: Record) -> Signature:
         raise ConfigError(f"releases: the first input holds {type(row).__name__} rows; it takes Enhancement rows")
     # Degraded in two ways a picture is still one picture.
     picture = row.original or row.picture
-    edges = sorted({(hop.subject_id, hop.relation, hop.object_id) for hop in row.proof.hops})
+    told = {(hop.subject_id, hop.relation, hop.object_id) for hop in row.proof.hops}
+    entities = [node.page_id for node in row.proof.entities]
+    told |= {(entities[branch.host], branch.relation, branch.node.page_id) for branch in row.proof.branches}
+    edges = sorted(told)
     hops = tuple(f"{subject} {relation} {value}" for subject, relation, value in edges)
     return Signature(
         record_id=row.record_id,

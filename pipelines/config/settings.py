@@ -672,7 +672,14 @@ class InjectionsConfig(Section):
 
     rounds: tuple[int, ...] = Field((1, 3, 5), description="numbers of rounds: easy, medium, hard")
     weights: tuple[float, ...] = Field((0.4, 0.3, 0.3), description="share of each number of rounds")
-    tries: int = Field(10, ge=1, description="chains tried for a seed before it is dropped")
+    trees: float = Field(
+        0.5,
+        ge=0.0,
+        le=1.0,
+        description="share of questions that are first tried as trees: some rounds hide an entity beside the chain from "
+        "picture to answer; the others are first tried as chains",
+    )
+    tries: int = Field(10, ge=1, description="chains of one length tried for a seed and a number of rounds")
     page_words: int = Field(400, ge=0, description="words of an article that a model is shown")
 
 

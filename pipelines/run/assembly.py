@@ -19,6 +19,7 @@ from pipelines.agent.depicting import CandidateLister, ClipRanker, MetadataRanke
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.distractors import DistractorFetcher
 from pipelines.agent.guiding import Guide
+from pipelines.agent.injecting import Askings
 from pipelines.agent.judging import ProcessJury, UnscoredWatch
 from pipelines.agent.loop import Agent
 from pipelines.agent.observations import Summariser, Thumbnails
@@ -65,7 +66,7 @@ from pipelines.stages.difficulty import MeasuredDifficulty
 from pipelines.stages.enhancements import Enhancements
 from pipelines.stages.groundings import Groundings
 from pipelines.stages.initials import Initials
-from pipelines.stages.injections import Askings, Injections
+from pipelines.stages.injections import Injections
 from pipelines.stages.paths import Paths
 from pipelines.stages.questions import Questions
 from pipelines.stages.releases import Releases

@@ -35,7 +35,7 @@ from schemas.tasks import (
     StatedValue,
 )
 
-VERSION: Final = 1
+VERSION: Final = 2
 _TABLES = Path(__file__).with_name("reading.toml")
 _WORD = r"(?!(?:the|who|that|where|which|of|in|on|at|to|by|from|or|and)\b)[a-z][a-z'-]*"
 _SLOTS = {
@@ -53,6 +53,12 @@ _END = re.compile(r"(?<=[^.]\.)(?<!\b[A-Z]\.)(?<!\b[DS]r\.)(?<!\bSt\.)(?<!\bSgt\
 _CLAUSE = frozenset(
     "as at before after by born died during has had if in is that this was were when where which who with".split()
 )
+
+
+_CLUE = re.compile(r"Clue (?P<clue>\d+): (?P<from>.+)\.")
+_OF_CLUE = re.compile(r"the (?P<noun>[a-z -]+) of clue (?P<clue>\d+)")
+_PRONOUN = re.compile(r" (?:who|that)$")
+_OPENS = re.compile(r"(?:who|whom|that|whose|(?:in|on|through) which|where) ")
 
 
 class _Unread(Exception):
@@ -157,8 +163,12 @@ def _read_text(text: str, chain: _Chain) -> ReadingReply:
     chain.quotes = tuple(_QUOTE.findall(text))
     numbers = iter(range(len(chain.quotes)))
     *steps, last = _END.split(_QUOTE.sub(lambda _: f"“{next(numbers)}”", text))
+    clues = {}
     for sentence in steps:
-        _read_step(sentence, chain)
+        if match := _CLUE.fullmatch(sentence):
+            clues[match["clue"]] = _read_clue(match["from"], chain)
+        else:
+            _read_step(sentence, chain)
     for pattern in tables.frames:
         match = pattern.words.fullmatch(last)
         if match is None:
@@ -166,8 +176,45 @@ def _read_text(text: str, chain: _Chain) -> ReadingReply:
         entity = _read_phrase(match["from"], chain)
         if entity != chain.last:
             raise _Unread(f"it asks for what it passed before: {match['from']!r}")
-        return _ask(match, pattern.entry, chain)
+        return _join_clues(_ask(match, pattern.entry, chain), clues, chain)
     raise _Unread(f"no question that is known: {last!r}")
+
+
+def _read_clue(phrase: str, chain: _Chain) -> _Chain:
+    """Return what a clue says of its entity: one step against a relation, from a name or another clue."""
+    clue = _Chain(chain.offered, glossed=chain.glossed, quotes=chain.quotes)
+    entity = _read_phrase(phrase, clue)
+    if len(clue.steps) != 1 or entity != clue.last:
+        raise _Unread(f"no clue that is known: {phrase!r}")
+    (step,) = clue.steps
+    said = {number: statement for (_, statement), number in chain.offered.items()}
+    if not step.backward and said.get(step.relation) not in _load().symmetric:
+        raise _Unread(f"a clue that leads on: {phrase!r}")
+    return clue
+
+
+def _join_clues(reply: ReadingReply, clues: dict[str, _Chain], chain: _Chain) -> ReadingReply:
+    """Return a reading with what the clues say: their entities are numbered after those of the chain."""
+    first = len(reply.steps) + 1
+    numbers = {clue: first + place for place, clue in enumerate(clues)}
+    conditions = [*reply.conditions]
+    for clue, own in clues.items():
+        (source,) = (name for name, entity in own.names.items() if entity == 0)
+        (step,) = own.steps
+        told = ReadCondition(step=1, words=step.words, relation=step.relation, value=source)
+        for each in (told, *own.conditions):
+            words = chain.quote(each.words)
+            conditions.append(each.model_copy(update={"step": numbers[clue] + each.step - 1, "words": words}))
+    places = [place for place, each in enumerate(conditions) if _OF_CLUE.fullmatch(each.value)]
+    if len(places) != len(clues):
+        raise _Unread("each clue is for one entity")
+    for place in places:
+        match = _OF_CLUE.fullmatch(conditions[place].value)
+        if match is None or match["clue"] not in clues or match["noun"] != clues[match["clue"]].nouns[1]:
+            raise _Unread(f"no clue that is told: {conditions[place].value!r}")
+        update = {"value": "none", "entity": numbers[match["clue"]]}
+        conditions[place] = conditions[place].model_copy(update=update)
+    return reply.model_copy(update={"conditions": tuple(conditions)})
 
 
 def _ask(match: re.Match[str], entry: dict[str, Any], chain: _Chain) -> ReadingReply:
@@ -232,6 +279,9 @@ def _read_phrase(phrase: str, chain: _Chain) -> int:
         if chain.nouns:
             raise _Unread(f"the picture again: {phrase!r}")
         return chain.add(match["noun"])
+    if _OF_CLUE.fullmatch(phrase) and not chain.nouns:
+        chain.names[phrase] = chain.add("")
+        return chain.last
     for back in tables.back:
         if (match := back.fullmatch(phrase)) and chain.nouns:
             return _point_back(match.groupdict().get("noun") or "", chain)
@@ -282,7 +332,7 @@ def _read_relation(phrase: str, chain: _Chain) -> int | None:
             readings.setdefault((match["from"], noun), []).append(entry)
     if not readings:
         return _read_condition(phrase, chain)
-    for (inner, noun), entries in sorted(readings.items(), key=lambda item: len(item[0][0])):
+    for (inner, noun), entries in sorted(readings.items(), key=lambda item: (len(item[0][0]), len(item[0][1]))):
         tried = replace(
             chain,
             nouns=[*chain.nouns],
@@ -354,13 +404,18 @@ def _read_condition(phrase: str, chain: _Chain) -> int | None:
         if match is None:
             continue
         parts = match.groupdict()
-        rest = f"{parts['head']} {parts['tail']}"
+        # "the town that has 300 inhabitants and whose river is": without the first clause its pronoun goes, too.
+        head = _PRONOUN.sub("", parts["head"]) if _OPENS.match(parts["tail"]) else parts["head"]
+        rest = f"{head} {parts['tail']}"
         entity = _read_phrase(rest, chain)
         chain.steps = [
             step.model_copy(update={"words": phrase}) if step.words == rest else step for step in chain.steps
         ]
         statements = [parts["what"]] if parts.get("what") else pattern.entry["says"]
+        statements = _load().attributes.get(parts.get("event") or "", statements)
         relation = _choose("value", statements, chain, chain.nouns[entity])
+        if relation == "none":
+            relation = _choose("entity", statements, chain, chain.nouns[entity])
         chain.conditions.append(
             ReadCondition(step=entity, words=parts["said"], relation=relation, value=parts["value"])
         )
