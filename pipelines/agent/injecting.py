@@ -44,6 +44,7 @@ from pipelines.graph.proofs import (
 )
 from pipelines.graph.query import TYPE, Indexes, locate_nodes
 from pipelines.ids import digest_value, draw_unit
+from pipelines.names import fold_name
 from pipelines.services.prompting import RoleClient, ask_model
 from schemas.datasets import Candidate, Certificate
 from schemas.proofs import Answer, Branch, PathNode, Proof
@@ -63,6 +64,8 @@ from schemas.tasks import (
     WriteQuestionInputs,
 )
 
+TELLING = 4
+"""Letters of a word of a name that gives it away in another name."""
 FACTS_TRIED = 2
 """Facts of one entity that it may be hidden behind, before another entity is tried."""
 
@@ -193,9 +196,20 @@ class BranchRounds:
             fact: that the entity is hidden behind.
             rounds: that are left for the branch.
         """
-        facts = self.search.list_facts(draft_numbers, rounds + 1)
-        others = (other for other in facts if other.target not in draft_numbers)
-        return list(list_companions(self.ground, fact, others))
+        facts = self._list_facts(draft_numbers, rounds + 1)
+        return list(list_companions(self.ground, fact, facts))
+
+    def _list_facts(self, taken: Sequence[int], rounds: int) -> tuple[Fact, ...]:
+        """Return the facts of the last article taken that lead on far enough and whose objects share no word with it.
+
+        Such a name would give away what is hidden.
+        """
+        aliases = self.ground.corpus.aliases
+        own = {word for name in aliases(taken[-1]) for word in fold_name(name).split() if len(word) >= TELLING}
+        facts = self.search.list_facts(taken, rounds)
+        return tuple(
+            fact for fact in facts if own.isdisjoint(fold_name(self.ground.corpus.page(fact.target).title).split())
+        )
 
     async def _hide_any(self, draft: ProofDraft, left: int) -> ProofDraft | Setback:
         """Hide one of the named entities, by draw, from which the rounds left can be done."""
@@ -206,7 +220,7 @@ class BranchRounds:
         for number in sorted(list_named(draft.proof), key=lambda number: draw_unit("branch", *drawn, number)):
             entity = taken[number]
             numbers = (*(node for node in taken if node != entity), entity)
-            facts = await asyncio.to_thread(self.search.list_facts, numbers, left)
+            facts = await asyncio.to_thread(self._list_facts, numbers, left)
             for sample in range(min(FACTS_TRIED, len(facts))):
                 words, node = self.rules.settings.page_words, draft.proof.entities[number]
                 fact = await extract_fact(self.askings.extracting, self.ground, node, facts, words, sample)

@@ -35,7 +35,7 @@ def cite_quote(ground: Indexes, fact: Fact) -> Evidence | None:
 
 
 def list_companions(ground: Indexes, fact: Fact, facts: Iterable[Fact]) -> Iterator[Fact]:
-    """Yield the facts that a page states in the same sentence as another fact, then those it states in another one.
+    """Yield facts beside another one: those stated in the same sentence, in another one, and in the infobox alone.
 
     Args:
         ground: the corpus.
@@ -45,8 +45,7 @@ def list_companions(ground: Indexes, fact: Fact, facts: Iterable[Fact]) -> Itera
     told = find_quote(ground, fact)
     others = [other for other in facts if other.target != fact.target and stem_key(other.key) != stem_key(fact.key)]
     quotes = {other: find_quote(ground, other) for other in others}
-    yield from (other for other in others if told is not None and quotes[other] == told)
-    yield from (other for other in others if quotes[other] is not None and quotes[other] != told)
+    yield from sorted(others, key=lambda other: (quotes[other] is None, told is None or quotes[other] != told))
 
 
 def make_branch(ground: Indexes, host: int, fact: Fact) -> Branch:

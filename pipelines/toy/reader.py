@@ -56,7 +56,7 @@ _CLAUSE = frozenset(
 
 
 _CLUE = re.compile(r"Clue (?P<clue>\d+): (?P<from>.+)\.")
-_OF_CLUE = re.compile(r"the (?P<noun>[a-z -]+) of clue (?P<clue>\d+)")
+_OF_CLUE = re.compile(rf"(?:the )?(?P<noun>{_WORD}(?: {_WORD}){{0,3}}) of clue (?P<clue>\d+)")
 _PRONOUN = re.compile(r" (?:who|that)$")
 _OPENS = re.compile(r"(?:who|whom|that|whose|(?:in|on|through) which|where) ")
 
@@ -412,7 +412,7 @@ def _read_condition(phrase: str, chain: _Chain) -> int | None:
             step.model_copy(update={"words": phrase}) if step.words == rest else step for step in chain.steps
         ]
         statements = [parts["what"]] if parts.get("what") else pattern.entry["says"]
-        statements = _load().attributes.get(parts.get("event") or "", statements)
+        statements = _load().attributes.get(parts.get("event") or parts.get("what") or "", statements)
         relation = _choose("value", statements, chain, chain.nouns[entity])
         if relation == "none":
             relation = _choose("entity", statements, chain, chain.nouns[entity])
