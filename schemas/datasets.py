@@ -436,7 +436,7 @@ class Trajectory(Rollout):
     """Length when trained on, pictures included: by the configured tokenizer, else an estimate from above."""
 
 
-Dataset = Literal["sft", "rl", "vqa"]
+Dataset = Literal["sft", "rl", "vqa", "exam"]
 
 
 class ReleaseEntry(Record):

@@ -343,6 +343,11 @@ class Proof(Nested):
         return (*self.nodes, *(branch.node for branch in self.branches))
 
     @property
+    def rounds(self) -> int:
+        """Entities that rounds of injection have hidden; 0 for a question that walks led to."""
+        return sum(hop.backward for hop in self.hops) + sum(not branch.named for branch in self.branches)
+
+    @property
     def hidden(self) -> tuple[PathNode, ...]:
         """The entities that the finished question must not name: all but those of named branches."""
         return (*self.nodes, *(branch.node for branch in self.branches if not branch.named))

@@ -41,6 +41,7 @@ TrajectoryReason = Literal[
 ReleaseReason = Literal[
     "duplicate-question", "duplicate-path", "duplicate-picture", "anchor-over-used", "answer-over-used",
     "skeleton-over-used", "search-free-over-share", "shared-across-splits", "tells-held-out-fact",
+    "rounds-over-share", "in-other-release",
 ]  # fmt: skip
 
 Reason = Literal[

@@ -1,8 +1,8 @@
 """Rounds that hide an entity which a branch of the question names (VSearcher, section 2.1).
 
-The paper hides any entity of the question. The chain from the picture to the answer grows first; then each further round
-hides one of the entities that the question still names beside the picture's, drawn by hash, behind a fact of its own
-page, and may name several in its place. What hides it must fit it alone. The checks are those of the chain's rounds.
+The paper hides any entity of the question. The chain from the picture to the answer grows first; then each further
+round hides one of the entities that the question still names beside the picture's, drawn by hash, behind a fact of its
+own page, and may name several in its place. What hides it must fit it alone. The checks are those of the chain.
 """
 
 import asyncio

@@ -285,7 +285,7 @@ def _check_answer(ground: Indexes, claim: Claim) -> Iterator[str]:
     elif cite_fact(ground.corpus, derived[claim.answer.key].fact) != evidence:
         yield "answer: the query reads it at another place than the evidence"
     for constraint in proof.constraints:
-        (number,) = locate_nodes(ground.corpus, [proof.nodes[constraint.node]])
+        (number,) = locate_nodes(ground.corpus, [proof.entities[constraint.node]])
         if not matches(ground.corpus, number, [constraint]):
             yield f"descriptor: node {constraint.node} has no {constraint.relation} {constraint.value!r}"
 

@@ -522,7 +522,7 @@ def _match_branches(
 
 
 def _is_same_branch(corpus: Corpus, proof: Proof, branch: Branch, read: ReadFact) -> bool:
-    """Say whether a condition as read is a branch: the same field, or another one with the same entity, and its name."""
+    """Say whether a condition as read is a branch: its field, or another one with the same entity, and its name."""
     entity, host = locate_nodes(corpus, [branch.node, proof.entities[branch.host]])
     if branch.named and fold_name(read.value) not in {fold_name(name) for name in corpus.aliases(entity)}:
         return False

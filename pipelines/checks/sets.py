@@ -316,6 +316,12 @@ class Signature:
     """Digest of the wording without names, types and values."""
     search_need: SearchNeed = ""
     """Which search its answer takes; empty where that was not measured."""
+    entities: tuple[int, ...] = ()
+    """Page ids of the hidden entities: anchor, bridges, answer node, and those of branches."""
+    asked: str = ""
+    """Page id of the answer node and the relation asked for."""
+    rounds: int = 0
+    """Entities that rounds of injection have hidden."""
 
 
 def make_signature(row: Record) -> Signature:
@@ -346,6 +352,9 @@ def make_signature(row: Record) -> Signature:
         phash=picture.phash if picture else "",
         skeleton=digest_value(delexicalise(row)),
         search_need=row.search_need,
+        entities=tuple(node.page_id for node in row.proof.hidden),
+        asked=f"{row.proof.nodes[-1].page_id} {row.proof.answer_relation}",
+        rounds=row.proof.rounds,
     )
 
 

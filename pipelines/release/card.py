@@ -181,6 +181,7 @@ TASKS: Mapping[Dataset, list[str]] = {
     "sft": ["visual-question-answering", "image-text-to-text"],
     "rl": ["visual-question-answering", "reinforcement-learning"],
     "vqa": ["visual-question-answering", "question-answering"],
+    "exam": ["visual-question-answering", "question-answering"],
 }
 SOURCE, TOY = "wikipedia", "toy"
 TAGS = ("synthetic", "multi-hop", "image", "parquet", SOURCE, "proof-carrying")

@@ -260,6 +260,8 @@ class VqaRow(Nested):
     """How the picture was degraded; empty where it was not."""
     repair: str = ""
     """The tool that repairs it."""
+    rounds: int = 0
+    """Entities that rounds of injection have hidden; 0 for a question that walks led to."""
 
 
 class ProofRow(Nested):
@@ -292,7 +294,7 @@ class ProofRow(Nested):
 
 
 ReleaseRow = SftRow | RlRow | VqaRow
-ROW_TYPES: Mapping[Dataset, type[ReleaseRow]] = {"sft": SftRow, "rl": RlRow, "vqa": VqaRow}
+ROW_TYPES: Mapping[Dataset, type[ReleaseRow]] = {"sft": SftRow, "rl": RlRow, "vqa": VqaRow, "exam": VqaRow}
 
 
 def shorten(value: object) -> str:

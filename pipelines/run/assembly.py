@@ -39,6 +39,7 @@ from pipelines.graph.query import Indexes
 from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
 from pipelines.ids import digest_value, make_stage_key
 from pipelines.pictures import PictureStore
+from pipelines.release.making import read_apart
 from pipelines.run.fetched import read_fetched
 from pipelines.run.models import (
     Roles,
@@ -600,9 +601,17 @@ class Assembly:
             "enhancements": self.seeing.make_enhancements,
             "rollouts": self._build_rollouts,
             "trajectories": lambda: Trajectories(self.acting.make_cascade()),
-            "releases": lambda: Releases(self.config.releases, self.roles.pictures),
+            "releases": self._build_releases,
         }
         return builders[name]()
+
+    def _build_releases(self) -> Releases:
+        injections, releases = self.config.injections, self.config.releases
+        mixed = self.config.method == "injection" and releases.rounds_tolerance < 1.0
+        total = sum(injections.weights)
+        shares = {number: weight / total for number, weight in zip(injections.rounds, injections.weights, strict=True)}
+        apart = read_apart(Path(folder) for folder in releases.apart_from)
+        return Releases(releases, self.roles.pictures, apart, shares if mixed else {})
 
     def _build_rollouts(self) -> Rollouts:
         rollouts = self.config.rollouts

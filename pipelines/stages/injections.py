@@ -7,8 +7,8 @@ still follows, and nothing else of the question is lost. A refused reply is requ
 
 The paper lets a model select the entity to hide; here a hash does. Some rounds grow the chain from the picture to the
 answer; the article named after the last of them is the anchor, whose picture takes the place of its name in the next
-stage. The other rounds hide what the chain names beside it (:mod:`pipelines.agent.injecting`), so that the question is a
-tree. How many of each a question has is drawn, and what cannot be done is tried with other numbers.
+stage. The other rounds hide what the chain names beside it (:mod:`pipelines.agent.injecting`), so that the question is
+a tree. How many of each a question has is drawn, and what cannot be done is tried with other numbers.
 """
 
 import asyncio
@@ -296,7 +296,7 @@ class Injections:
     def _list_beside(self, draft: ProofDraft, this: Round, beside: BranchRounds, rounds: int) -> tuple[FactView, ...]:
         """Return facts of the entity to be hidden that may become a branch, those of the extracted sentence first.
 
-        Of such a fact and the type alone enough entities must be left without the chain, which no descriptor makes more.
+        Of such a fact and the type alone enough entities must be left without the chain; no descriptor makes more.
         """
         number, corpus = this.numbers[1], self.ground.corpus
         numbers = (*draft.aside, this.numbers[0], *draft.taken)

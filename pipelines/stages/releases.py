@@ -1,11 +1,13 @@
 """Releases: duplicates and what splits share refused, and each question assigned to the datasets."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
+from pipelines.checks.apartness import Apart
+from pipelines.checks.mixes import refuse_mix
 from pipelines.checks.pictures import COPY_DISTANCE, hash_variants
 from pipelines.checks.sets import (
     HeldOut,
@@ -37,7 +39,7 @@ Limit = Callable[[Sequence[Signature]], dict[str, Rejection]]
 
 @dataclass(frozen=True, slots=True)
 class Releases:
-    """The stage: questions and accepted trajectories in, rows of the sft, rl and vqa datasets out.
+    """The stage: questions and accepted trajectories in, rows of the sft, rl, vqa and exam datasets out.
 
     The question with the smallest record id, which is a digest, wins among duplicates and under every limit, so the
     outcome does not depend on the order of rows. Memory holds a signature a question, never its text.
@@ -46,16 +48,22 @@ class Releases:
     settings: ReleasesConfig = field(default_factory=ReleasesConfig)
     pictures: PictureStore | None = None
     """Opened for pictures that are cropped or mirrored copies; without it the recorded hashes alone are compared."""
+    apart: Apart = field(default_factory=Apart)
+    """What no question may share with other releases."""
+    shares: Mapping[int, float] = field(default_factory=dict)
+    """Wanted shares of the numbers of rounds; empty: not looked at."""
     name: str = "releases"
-    version: int = 6
+    version: int = 7
     inputs: ClassVar[tuple[type[Record], ...]] = (Enhancement, Trajectory)
     output: ClassVar[type[Record]] = ReleaseEntry
 
     def fingerprint(self) -> str:
         """Digest of the split table and the limits."""
         settings = self.settings
-        limits = [settings.max_per_answer, settings.max_per_anchor]
-        return digest_value([SPLIT_OF_VQA, [*limits, settings.max_skeleton_share, settings.max_search_free]])
+        limits: list[float] = [settings.max_per_answer, settings.max_per_anchor]
+        limits += [settings.max_skeleton_share, settings.max_search_free]
+        mix = [sorted(self.shares.items()), settings.rounds_tolerance]
+        return digest_value([SPLIT_OF_VQA, limits, mix, settings.exam, self.apart.digest])
 
     def prompts(self) -> dict[str, str]:
         """No prompt: nothing here asks a model."""
@@ -74,7 +82,8 @@ class Releases:
         signatures = sorted(map(make_signature, inputs[0]), key=lambda signature: signature.record_id)
         known = {signature.record_id for signature in signatures}
         trajectories, told = collect_trajectories(inputs[1], known, HeldOut.of(signatures))
-        refused = refuse_shared(signatures)
+        refused = self.apart.refuse(signatures)
+        refused |= refuse_shared([each for each in signatures if each.record_id not in refused])
         refused |= self._refuse_like([each for each in signatures if each.record_id not in refused])
         refused |= refuse_told((each for each in signatures if each.record_id not in refused), told)
         kept = [each for each in signatures if each.record_id not in refused]
@@ -83,7 +92,7 @@ class Releases:
             if signature.record_id in refused:
                 yield refused[signature.record_id]
             else:
-                yield from make_entries(signature, trajectories.get(signature.record_id, []))
+                yield from make_entries(signature, trajectories.get(signature.record_id, []), exam=self.settings.exam)
 
     def _refuse_like(self, signatures: Sequence[Signature]) -> dict[str, Rejection]:
         """Return the rejections of questions that train on a picture like one of evaluation."""
@@ -104,6 +113,7 @@ class Releases:
             count = len(refused)
             limits.append(partial(self._refuse_search_free, number=number))
             limits.append(partial(refuse_skeletons, solved=solved, share=self.settings.max_skeleton_share))
+            limits.append(partial(refuse_mix, shares=self.shares, tolerance=self.settings.rounds_tolerance))
             for refuse in limits:
                 refused |= refuse(kept)
                 kept = [signature for signature in kept if signature.record_id not in refused]
@@ -150,9 +160,10 @@ def collect_trajectories(
     return {question: sorted(ids) for question, ids in found.items()}, told
 
 
-def make_entries(signature: Signature, trajectories: Sequence[str]) -> Iterator[ReleaseEntry]:
-    """Yield a kept question's rows: always one of vqa, and those of its split."""
-    yield _make_entry("vqa", SPLIT_OF_VQA[signature.split], signature.record_id)
+def make_entries(signature: Signature, trajectories: Sequence[str], exam: bool = False) -> Iterator[ReleaseEntry]:
+    """Yield a kept question's rows: one of vqa, or of the exam if it is for evaluation, and those of its split."""
+    dataset: Dataset = "exam" if exam and signature.split == "eval" else "vqa"
+    yield _make_entry(dataset, SPLIT_OF_VQA[signature.split], signature.record_id)
     if signature.split == "rl":
         yield _make_entry("rl", "train", signature.record_id)
     if signature.split == "sft":

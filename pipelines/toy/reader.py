@@ -55,8 +55,8 @@ _CLAUSE = frozenset(
 )
 
 
-_CLUE = re.compile(r"Clue (?P<clue>\d+): (?P<from>.+)\.")
-_OF_CLUE = re.compile(rf"(?:the )?(?P<noun>{_WORD}(?: {_WORD}){{0,3}}) of clue (?P<clue>\d+)")
+_CLUE = re.compile(r"Clue (?P<clue>[a-z]): (?P<from>.+)\.")
+_OF_CLUE = re.compile(rf"(?:the )?(?P<noun>{_WORD}(?: {_WORD}){{0,3}}) of clue (?P<clue>[a-z])")
 _PRONOUN = re.compile(r" (?:who|that)$")
 _OPENS = re.compile(r"(?:who|whom|that|whose|(?:in|on|through) which|where) ")
 
@@ -436,10 +436,18 @@ def screen_question(inputs: ScreenQuestionInputs) -> ScreeningReply:
         for step in inputs.steps
         if step.backward or step.statement in _load().symmetric
         for entity in step.entities
+        if _may_be(entity.type, step.words)
         for said in _read_entity(entity, step.statement)
         if _fold(said.value) == _fold(step.source)
     ]
     return ScreeningReply(leaks=tuple(Leak(hidden=thing.id, words=thing.text) for thing in told), fits=tuple(fits))
+
+
+def _may_be(kind: str, words: str) -> bool:
+    """Say whether an entity of a type may be what a phrase calls its own: the same word, or one of a class with it."""
+    said = _fold(words)
+    alike = {noun for members in _load().classes.values() if kind in members for noun in members}
+    return not kind or any(_fold(noun) in said for noun in (kind, *alike))
 
 
 def _read_entity(entity: FoundEntity, field: str) -> tuple[StatedValue, ...]:

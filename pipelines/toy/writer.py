@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
+from string import ascii_lowercase
 
 from pydantic import BaseModel
 
@@ -73,7 +74,7 @@ from schemas.tasks import (
     WriteQuestionInputs,
 )
 
-VERSION = 3
+VERSION = 4
 """Raised when the writer answers otherwise to the same request; the tables count by their digest."""
 
 _BLANK = "____"
@@ -127,7 +128,7 @@ _FRAMES = 4
 """Least number of ways to ask for an attribute."""
 
 _SPECIES_OF = re.compile(r"^(?:species|genus|breed|kind|type) of ", re.IGNORECASE)
-_CLUE = re.compile(r"Clue \d+: ")
+_CLUE = re.compile(r"Clue [a-z]: ")
 _SUMMARY_SENTENCES = 5
 _SUMMARY_LONGEST = 280
 """Characters of a sentence of a summary."""
@@ -212,13 +213,13 @@ def rewrite_question(step: RewriteQuestionInputs) -> str:
 def _add_clue(step: RewriteQuestionInputs) -> str:
     """Return the question with an entity beside its chain hidden behind a clue, a sentence in front of it.
 
-    A tree in one sentence could be read in several ways; a clue is told by its number.
+    A tree in one sentence could be read in several ways; a clue is told by its letter.
     """
-    number = len(_CLUE.findall(step.question)) + 1
+    letter = ascii_lowercase[len(_CLUE.findall(step.question))]
     (hop,) = step.path.hops
     noun = clean_noun(hop.object_type) or "subject"
-    told = compile_phrase(step.name).sub(f"the {noun} of clue {number}", step.question)
-    return f"Clue {number}: {step.descriptor.replace(SUBJECT, step.path.anchor_name)}. {told}"
+    told = compile_phrase(step.name).sub(f"the {noun} of clue {letter}", step.question)
+    return f"Clue {letter}: {step.descriptor.replace(SUBJECT, step.path.anchor_name)}. {told}"
 
 
 def refer_to_anchor(step: ReferToAnchorInputs) -> str:
