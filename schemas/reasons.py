@@ -18,7 +18,7 @@ RewriteReason = Literal[
     "alias-leak", "demonym-leak", "answer-leak", "not-unique", "multi-valued", "near-miss", "too-many-near-misses",
     "no-injection", "picture-not-needed", "volatile", "entity-not-in-question", "answer-changed", "stands-alone",
     "shorter-path", "answer-on-earlier-page", "no-descriptor", "descriptor-lost",
-    "reading-differs", "unread",
+    "reading-differs", "unread", "in-other-release",
 ]  # fmt: skip
 GroundingReason = Literal[
     "no-picture", "picture-too-small", "picture-unusable", "picture-not-free", "picture-of-another",

@@ -761,7 +761,7 @@ class RolloutsConfig(Section):
     max_context_tokens: int = Field(
         0,
         ge=0,
-        description="tokens of transcript a rollout, as the teacher's server counts those in and out of a turn, or else "
+        description="tokens of transcript a rollout, as the teacher's server counts those in and out of a turn, else "
         "estimated from above, pictures left out; 0 is no limit",
     )
     dialect: Literal["synth", "opensearch-vl", "vsearcher", "mmsearch-r1", "mars", "dr-mmsearch", "native"] = Field(

@@ -156,6 +156,8 @@ EXPANSIONS = 400
 """Articles read to decide whether one fact leads to an anchor; after that the answer is no."""
 LOOKED_AT = 60
 """Relations of an article that are read, from the top of its infobox."""
+LONGEST_CHAIN = 3
+"""Rounds of the chain of a question that has others beside it: longer chains are rare, and cost much to look for."""
 OPEN = ""
 """Result of a test that an article passes."""
 
@@ -191,7 +193,8 @@ class InjectionRules:
 
     def order_chains(self, identity: str, rounds: int) -> tuple[int, ...]:
         """Return the lengths of the chain to be tried for a question: what is left of its rounds goes to branches."""
-        shorter = sorted(range(1, rounds), key=lambda length: draw_unit(self.seed, "chain", identity, length))
+        lengths = range(1, min(rounds, LONGEST_CHAIN + 1))
+        shorter = sorted(lengths, key=lambda length: draw_unit(self.seed, "chain", identity, length))
         first = draw_unit(self.seed, "tree", identity) < self.settings.trees
         return (*shorter, rounds) if first else (rounds, *shorter)
 

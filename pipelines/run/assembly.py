@@ -27,6 +27,7 @@ from pipelines.agent.picture_search import FetchedPictures, LocalImageSearch
 from pipelines.agent.pictures import Reader, Upscaler, has_opencv, make_repairs
 from pipelines.agent.tools import ToolBox
 from pipelines.checks.agreement import check_alternative
+from pipelines.checks.apartness import Apart
 from pipelines.checks.endings import list_endings
 from pipelines.checks.examination import PathDemands, digest_word_lists
 from pipelines.checks.propositions import ProseReader
@@ -491,7 +492,7 @@ def list_missing_roles(config: RunConfig, last: str = "") -> list[str]:
 
 def make_evaluator(ground: Indexes, roles: Roles, role: str = "evaluator") -> Evaluator:
     """Return what reads texts back, with the model of a role."""
-    return Evaluator(ground, roles.ask(role, "read_question"), roles.ask(role, "screen_question"))
+    return Evaluator(ground, roles.ask(role, "read_question", 2), roles.ask(role, "screen_question"))
 
 
 def make_page_reader(ground: Indexes, roles: Roles, role: str = "evaluator") -> ProseReader:
@@ -610,8 +611,12 @@ class Assembly:
         mixed = self.config.method == "injection" and releases.rounds_tolerance < 1.0
         total = sum(injections.weights)
         shares = {number: weight / total for number, weight in zip(injections.rounds, injections.weights, strict=True)}
-        apart = read_apart(Path(folder) for folder in releases.apart_from)
-        return Releases(releases, self.roles.pictures, apart, shares if mixed else {})
+        return Releases(releases, self.roles.pictures, self.apart, shares if mixed else {})
+
+    @cached_property
+    def apart(self) -> Apart:
+        """What no question may share with other releases."""
+        return read_apart(Path(folder) for folder in self.config.releases.apart_from)
 
     def _build_rollouts(self) -> Rollouts:
         rollouts = self.config.rollouts
@@ -713,10 +718,10 @@ class Assembly:
         anchors = AnchorRules(self.splits, config.groundings)
         askings = Askings(
             extracting=self.roles.ask("rewriter", "extract_fact", 3),
-            proposing=self.roles.ask("rewriter", "propose_descriptors", 4),
+            proposing=self.roles.ask("rewriter", "propose_descriptors", 5),
             rewriting=self.roles.ask("rewriter", "inject_fact", 3),
         )
-        return Injections(self.ground, askings, self.reader, anchors, rules)
+        return Injections(self.ground, askings, self.reader, anchors, rules, self.apart)
 
     def _build_groundings(self) -> Groundings:
         asking = self.roles.ask("rewriter", "refer_to_anchor", 3)

@@ -13,7 +13,7 @@ a tree. How many of each a question has is drawn, and what cannot be done is tri
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, cast
 
@@ -28,6 +28,7 @@ from pipelines.agent.injecting import (
 )
 from pipelines.checks.agreement import is_volatile
 from pipelines.checks.answers import check_named
+from pipelines.checks.apartness import Apart
 from pipelines.checks.descriptors import list_constraints, offer_facts
 from pipelines.checks.examination import Round, list_descriptor_checks, list_hidden_checks, list_rewording_checks
 from pipelines.checks.leakage import check_answer, list_type_words
@@ -162,6 +163,8 @@ class Injections:
     reader: Evaluator
     anchors: AnchorRules
     rules: InjectionRules
+    apart: Apart = field(default_factory=Apart)
+    """What no question may share with other releases."""
     name: str = "rewrites"
     version: int = 4
     input: ClassVar[type[Record]] = Question
@@ -170,7 +173,8 @@ class Injections:
     def fingerprint(self) -> str:
         """Digest of the method, the rules, the prompts and the rewriter."""
         asked = [self.reader.identity, *(asking.identity for asking in self.askings.list_all())]
-        return digest_value(["injections", repr(self.rules), repr(self.anchors), asked, *map(make_schema, REPLIES)])
+        rules = [repr(self.rules), repr(self.anchors), self.apart.digest]
+        return digest_value(["injections", *rules, asked, *map(make_schema, REPLIES)])
 
     def prompts(self) -> dict[str, str]:
         """The prompts of a round."""
@@ -184,6 +188,9 @@ class Injections:
     async def __call__(self, record: Question) -> Sequence[Rewrite] | Rejection:
         """Grow a question by the number of rounds drawn for it; what cannot be is tried with the other numbers."""
         refused: Rejection | None = None
+        shared = list(self.apart.find_shared(Apart.of([(record.proof, record.answer, ())])))
+        if shared:
+            return Rejection(record_id=record.record_id, reason="in-other-release", detail="; ".join(shared))
         for rounds in self.rules.order_rounds(record.record_id):
             for chain in self.rules.order_chains(record.record_id, rounds):
                 made = await self._grow(record, chain, rounds)
@@ -236,6 +243,8 @@ class Injections:
         return BranchRounds(self.ground, self.askings, self.reader, self.rules, search, record.answer)
 
     def _judge_page(self, answer: Answer, seed: int, node: int) -> str:
+        if self.ground.corpus.page(node).page_id in self.apart.entities:
+            return "in-other-release"
         if not self.rules.descriptors.forbid_shortcuts:
             return OPEN
         result = check_earlier_pages(self.ground.corpus, (node, seed), answer)
