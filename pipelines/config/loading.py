@@ -70,12 +70,14 @@ def check_whole(config: RunConfig, last: str = "") -> None:
     if min(weights) < 0 or not 0 < sum(weights) < float("inf"):
         raise ConfigError(f"configuration: paths.weights {list(weights)}: give weights of 0 or more, not all 0")
     rounds, mix = config.injections.rounds, config.injections.weights
-    if not rounds or len(rounds) != len(mix) or not all(1 <= number <= MAX_ROUNDS for number in rounds):
+    draws = config.injections.draws or mix
+    if not rounds or {len(mix), len(draws)} != {len(rounds)} or not all(1 <= number <= MAX_ROUNDS for number in rounds):
         raise ConfigError(
-            f"configuration: injections.rounds takes numbers of 1 to {MAX_ROUNDS}, and injections.weights one each"
+            f"configuration: injections.rounds takes 1 to {MAX_ROUNDS}; injections.weights and draws one number for each"
         )
-    if min(mix) < 0 or not 0 < sum(mix) < float("inf"):
-        raise ConfigError(f"configuration: injections.weights {list(mix)}: give weights of 0 or more, not all 0")
+    for given in (mix, draws):
+        if min(given) < 0 or not 0 < sum(given) < float("inf"):
+            raise ConfigError(f"configuration: injections.weights {list(given)}: give weights of 0 or more, not all 0")
     _check_models(config, last)
     _check_batches(config)
     if reaches(last, "seeds"):

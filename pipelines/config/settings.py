@@ -671,7 +671,12 @@ class InjectionsConfig(Section):
     """Rounds of text injection, for method = "injection"."""
 
     rounds: tuple[int, ...] = Field((1, 3, 5), description="numbers of rounds: easy, medium, hard")
-    weights: tuple[float, ...] = Field((0.4, 0.3, 0.3), description="share of each number of rounds")
+    weights: tuple[float, ...] = Field((0.4, 0.3, 0.3), description="share of each number of rounds in a release")
+    draws: tuple[float, ...] = Field(
+        (),
+        description="share of the seeds that each number of rounds is tried for first: more of one that fails more "
+        "often; empty: weights",
+    )
     trees: float = Field(
         0.5,
         ge=0.0,

@@ -181,15 +181,17 @@ class InjectionRules:
     def draw_rounds(self, identity: str) -> int:
         """Return the number of rounds of a question, which depends on its id alone."""
         unit = draw_unit(self.seed, "rounds", identity)
-        return choose_weighted(self.settings.rounds, self.settings.weights, unit)
+        return choose_weighted(self.settings.rounds, self.settings.draws or self.settings.weights, unit)
 
     def order_rounds(self, identity: str) -> tuple[int, ...]:
         """Return the numbers of rounds to be tried for a question: the one drawn, then the others, most rounds first.
 
-        Questions of many rounds are rare, so that a question which cannot have its own number may have theirs.
+        Questions of many rounds are rare, so that a question which cannot have its own number may have theirs. Those of
+        the fewest are not: what is drawn for more is not spent on them.
         """
         drawn = self.draw_rounds(identity)
-        return (drawn, *sorted({*self.settings.rounds} - {drawn}, reverse=True))
+        others = sorted({*self.settings.rounds} - {drawn, min(self.settings.rounds)}, reverse=True)
+        return (drawn, *others)
 
     def order_chains(self, identity: str, rounds: int) -> tuple[int, ...]:
         """Return the lengths of the chain to be tried for a question: what is left of its rounds goes to branches."""
