@@ -580,7 +580,7 @@ class Trajectory(Rollout):
     """Checks that were not made, as they need the names of a path and the question has none."""
 
 
-Dataset = Literal["sft", "rl", "vqa", "bridgevqa"]
+Dataset = Literal["sft", "rl", "vqa", "bridgevqa", "exam"]
 
 
 class ReleaseEntry(Record):

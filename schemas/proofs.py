@@ -10,7 +10,7 @@ from typing import Literal
 
 from schemas.base import Nested
 
-Role = Literal["anchor", "bridge", "answer"]
+Role = Literal["anchor", "bridge", "answer", "branch"]
 EvidenceKind = Literal["infobox", "sentence", "statement"]
 AnswerType = Literal["date", "number", "name", "string"]
 
@@ -85,6 +85,29 @@ class Answer(Nested):
     """Other accepted forms: any one of them is right."""
     key: str
     """Folded form by which splits and duplicates compare answers."""
+
+
+class Branch(Nested):
+    """A further fact of an entity of the question: one that leads to an entity beside the chain.
+
+    A branch has a number by which others, and constraints, name its entity: those of the chain come first, then the
+    branches in their order. A branch is about an entity with a smaller number, so that the facts make a tree whose one
+    sink is the answer node.
+    """
+
+    host: int
+    """Number of the entity that the fact is about, 1 or more: the anchor is shown and nothing is said of it."""
+    relation: str
+    """Infobox key on the host's page."""
+    node: PathNode
+    named: bool
+    """Whether the question names the entity; else it is hidden behind branches of its own."""
+    evidence: Evidence
+    """Of the host's page."""
+    quote: Evidence | None = None
+    """Sentence of the host's page that says it, too, with other facts of the question perhaps; None without one."""
+    descriptor: str = ""
+    """Phrase that hides the entity, the entity of its first own branch in its slot; empty while it is named."""
 
 
 class Constraint(Nested):
@@ -185,6 +208,9 @@ class ReadFact(Nested):
     """Offered statement; empty for a type, and for words that state none."""
     value: str
     words: str
+    entity: int = 0
+    """Number of the entity that it leads to, where the text describes that one instead of naming it; those of the
+    chain come first. 0 for a value or a name."""
 
 
 class Reading(Nested):
@@ -308,6 +334,23 @@ class Proof(Nested):
     """What the answer is to the answer node, in plain words, where a sentence gives it (``was opened on``)."""
     answer_clause: str = ""
     """Plain text of that sentence with the answer blanked as ``____``; empty for an infobox."""
+    branches: tuple[Branch, ...] = ()
+    """Facts that lead to entities beside the chain: with them the question is a tree."""
+
+    @property
+    def entities(self) -> tuple[PathNode, ...]:
+        """All entities by their numbers: those of the chain, then those of the branches."""
+        return (*self.nodes, *(branch.node for branch in self.branches))
+
+    @property
+    def rounds(self) -> int:
+        """Entities that rounds of injection have hidden; 0 for a question that walks led to."""
+        return sum(hop.backward for hop in self.hops) + sum(not branch.named for branch in self.branches)
+
+    @property
+    def hidden(self) -> tuple[PathNode, ...]:
+        """The entities that the finished question must not name: all but those of named branches."""
+        return (*self.nodes, *(branch.node for branch in self.branches if not branch.named))
 
 
 AnchorKind = Literal["event", "person", "object"]

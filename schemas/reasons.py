@@ -18,7 +18,7 @@ RewriteReason = Literal[
     "alias-leak", "demonym-leak", "answer-leak", "not-unique", "multi-valued", "near-miss", "too-many-near-misses",
     "no-injection", "picture-not-needed", "volatile", "entity-not-in-question", "answer-changed", "stands-alone",
     "shorter-path", "answer-on-earlier-page", "no-descriptor", "descriptor-lost",
-    "reading-differs", "unread", "category-over-share",
+    "reading-differs", "unread", "category-over-share", "in-other-release",
 ]  # fmt: skip
 ArticleReason = Literal[
     "too-old", "undated", "no-picture", "picture-too-small", "picture-unusable", "too-short", "no-caption",
@@ -58,6 +58,7 @@ TrajectoryReason = Literal[
 SelectionReason = Literal[
     "duplicate-question", "duplicate-path", "duplicate-picture", "anchor-over-used", "answer-over-used",
     "skeleton-over-used", "search-free-over-share", "search-required-over-share", "shared-across-splits",
+    "rounds-over-share", "in-other-release",
 ]  # fmt: skip
 ReleaseReason = Literal[SelectionReason, "tells-held-out-fact"]
 

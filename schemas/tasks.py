@@ -98,6 +98,8 @@ class ProposeDescriptorsInputs(Nested):
     variety: str
     lead: str = ""
     """First sentence of the bridge's article, which says what it is; empty where it tells the answer."""
+    entities: tuple[FactView, ...] = Field((), exclude_if=lambda facts: not facts)
+    """Facts that lead to further articles, by their titles: every descriptor tells them and declares them."""
     tried: tuple[Tried, ...] = Field(NOTHING, exclude_if=lambda tried: not tried)
 
 
@@ -564,6 +566,9 @@ class ReadCondition(Nested):
     """Id of the offered relation; ``none`` for a type or when it is none of them."""
     value: str = "none"
     """Value that the text gives, such as ``19th century``; for a type the noun."""
+    entity: int = 0
+    """Where it leads to an entity that the text describes instead of naming it: that one's number, by which ``step`` of
+    its own conditions names it. The chain's entities come first. 0 for a value or a name."""
 
 
 class ReadingReply(Nested):

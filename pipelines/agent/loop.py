@@ -8,6 +8,7 @@ took when they were first made.
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pipelines.agent.cascade import ESTIMATED
 from pipelines.agent.contamination import Watched
 from pipelines.agent.dialects import SYNTH, Dialect, list_offered, translate_tools
 from pipelines.agent.observations import refuse_call
@@ -212,10 +213,16 @@ def _find_limit(settings: RolloutsConfig, frame: Frame, course: Course) -> StopR
         return "turn-limit"
     if frame.stopwatch.seconds >= settings.max_seconds:
         return "time-limit"
-    crowded = settings.max_context_tokens and course.tokens >= settings.max_context_tokens
-    if crowded or sum(len(message.text) for message in course.messages) > settings.max_context:
+    if settings.max_context_tokens and _count_tokens(course) >= settings.max_context_tokens:
+        return "context-limit"
+    if settings.max_context and sum(len(message.text) for message in course.messages) > settings.max_context:
         return "context-limit"
     return None
+
+
+def _count_tokens(course: Course) -> int:
+    """Return a transcript's tokens: as the server counted them in the last turn, else an estimate from above."""
+    return course.tokens or sum(ESTIMATED.count(message.text) for message in course.messages)
 
 
 def _make_request(agent: Agent, frame: Frame, course: Course) -> ChatRequest:

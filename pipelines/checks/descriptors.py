@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
+from functools import cache, reduce
 
 from pipelines.checks.leakage import find_numbers, find_value
 from pipelines.checks.verdicts import PASSED, CheckResult
@@ -222,9 +222,23 @@ def _choose_relation(corpus: Corpus, number: int, fact: FactView, text: str) -> 
 
 
 def find_constraint_problems(
-    corpus: Corpus, number: int, constraints: Sequence[Constraint], descriptor: str, clause: str = ""
+    corpus: Corpus,
+    number: int,
+    constraints: Sequence[Constraint],
+    descriptor: str,
+    clause: str = "",
+    titles: Sequence[str] = (),
 ) -> list[str]:
-    """Return where the constraints of one node are not what its descriptor says, no more and no less."""
+    """Return where the constraints of one node are not what its descriptor says, no more and no less.
+
+    Args:
+        corpus: of the node.
+        number: the node's.
+        constraints: of the node.
+        descriptor: that hides it.
+        clause: of the hop that leads to it, whose words are counted.
+        titles: entities of the node's branches, which are counted, too.
+    """
     kind = corpus.page(number).type
     types = [constraint.value for constraint in constraints if constraint.relation == TYPE]
     problems = [] if any(map(str.isalnum, descriptor.replace(SUBJECT, ""))) else [f"{descriptor!r} says nothing"]
@@ -239,7 +253,7 @@ def find_constraint_problems(
         f"it says {fact.text!r}, which is no constraint" for fact in spoken if fold_spaces(fact.text) not in said
     ]
     problems += _find_relation_problems(corpus, number, constraints, descriptor)
-    known = (kind, SUBJECT, *said, *(fact.text for fact in spoken))
+    known = (kind, SUBJECT, *said, *(fact.text for fact in spoken), *titles)
     uncounted = find_uncounted(corpus, number, descriptor, known)
     return problems + [f"it tells {told!r}, which nothing counts" for told in uncounted if not stands_in(told, clause)]
 
@@ -257,10 +271,15 @@ def _find_relation_problems(
 
 
 def check_counted(
-    corpus: Corpus, number: int, constraints: Sequence[Constraint], descriptor: str, clause: str = ""
+    corpus: Corpus,
+    number: int,
+    constraints: Sequence[Constraint],
+    descriptor: str,
+    clause: str = "",
+    titles: Sequence[str] = (),
 ) -> CheckResult:
     """FAIL (``no-descriptor``) when a descriptor says other than its constraints (:func:`find_constraint_problems`)."""
-    problems = find_constraint_problems(corpus, number, constraints, descriptor, clause)
+    problems = find_constraint_problems(corpus, number, constraints, descriptor, clause, titles)
     return CheckResult("FAIL", "no-descriptor", f"{descriptor!r}: {'; '.join(problems)}") if problems else PASSED
 
 
@@ -278,6 +297,13 @@ def check_slot(descriptor: Descriptor) -> CheckResult:
     if slots == 1:
         return PASSED
     return CheckResult("FAIL", "no-descriptor", f"{descriptor.text!r} has {slots} places for its subject, not one")
+
+
+def list_descriptors(proof: Proof) -> tuple[str, ...]:
+    """Return the descriptors of a proof, with slots for the entities that they named and that were hidden later."""
+    hidden = [branch.node.title for branch in proof.branches if not branch.named]
+    found = [*proof.descriptors, *(branch.descriptor for branch in proof.branches)]
+    return tuple(reduce(lambda text, title: text.replace(title, SUBJECT), hidden, text) for text in found)
 
 
 def check_spoken(text: str, descriptors: Iterable[str]) -> CheckResult:
@@ -298,7 +324,9 @@ def check_told(corpus: Corpus, numbers: Sequence[int], text: str, proof: Proof) 
     anchor and answer node.
     """
     types = [corpus.page(number).type for number in numbers]
-    told = {fold_spaces(word) for word in (_PERSON, types[0], types[-1], *(c.value for c in proof.constraints))}
+    titles = [branch.node.title for branch in proof.branches if branch.named]
+    known = (_PERSON, types[0], types[len(proof.nodes) - 1], *(c.value for c in proof.constraints), *titles)
+    told = {fold_spaces(word) for word in known}
     left = fold_spaces(text)
     for value in sorted(told - {""}, key=lambda value: (-len(value), value)):
         left = blank_phrase(value, left)

@@ -37,8 +37,14 @@ def _ask_from(corpus: Corpus, proof: Proof, answer: Answer, node: int) -> str:
 
 
 def _find_descriptor(proof: Proof, hop: Hop) -> str:
-    """Return the descriptor of the node that a hop leads to; empty for an answer node that has none."""
-    return proof.descriptors[hop.index - 1] if proof.descriptors else ""
+    """Return the descriptor of the node that a hop leads to; empty for an answer node that has none.
+
+    An entity that it named when it was accepted may have been hidden since.
+    """
+    said = proof.descriptors[hop.index - 1] if proof.descriptors else ""
+    for branch in proof.branches:
+        said = said if branch.named else said.replace(branch.node.title, f"an unnamed {branch.node.type}")
+    return said
 
 
 def _describe_hop(corpus: Corpus, hop: Hop, reached: PathNode) -> str:

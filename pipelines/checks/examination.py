@@ -18,7 +18,7 @@ from pipelines.checks.agreement import (
     find_corroboration,
 )
 from pipelines.checks.answers import check_form, check_kept, check_named, check_not_bridge, check_precision
-from pipelines.checks.descriptors import check_counted, check_facts, check_spoken, check_told
+from pipelines.checks.descriptors import check_counted, check_facts, check_spoken, check_told, list_descriptors
 from pipelines.checks.endings import list_probes
 from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, list_type_words
 from pipelines.checks.shortcuts import check_earlier_pages, check_guessable, check_path_length, check_retrieval
@@ -26,10 +26,13 @@ from pipelines.checks.uniqueness import (
     check_answer_unchanged,
     check_fit,
     check_near_misses,
+    check_side,
     check_single_answer,
     check_single_value,
     count_fit,
+    count_side,
     find_near_misses,
+    find_side_misses,
 )
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
 from pipelines.corpus.store import Corpus, Fact
@@ -88,8 +91,10 @@ def _list_checks(ground: Indexes, claim: Claim, numbers: Sequence[int], max_toke
     yield partial(check_need, ground, query, claim.proof.nodes[0].type, limits.answers)
     for hop, descriptor in zip(claim.proof.hops, claim.proof.descriptors, strict=False):
         said = [constraint for constraint in claim.proof.constraints if constraint.node == hop.index]
+        titles = [branch.node.title for branch in claim.proof.branches if branch.host == hop.index]
         if descriptor:
-            yield partial(check_counted, ground.corpus, numbers[hop.index], said, descriptor, hop.clause)
+            yield partial(check_counted, ground.corpus, numbers[hop.index], said, descriptor, hop.clause, titles)
+    yield from list_branch_checks(ground, query, claim.proof)
     yield from list_text_checks(ground, numbers, claim.text, claim.answer, claim.proof)
 
 
@@ -172,19 +177,41 @@ def list_uniqueness_checks(
             yield partial(_check_near_misses, ground, query, node, limits.near_misses)
 
 
+def list_branch_checks(ground: Indexes, query: Query, proof: Proof) -> Iterator[Check]:
+    """Yield the checks of each hidden entity of a branch: one fits, and its descriptor says what is counted."""
+    for number, branch in enumerate(proof.branches, len(proof.nodes)):
+        if branch.named:
+            continue
+        yield partial(_check_side, ground, query, number)
+        if cap := proof.thresholds.near_misses:
+            yield partial(_check_side_misses, ground, query, number, cap)
+        said = [constraint for constraint in proof.constraints if constraint.node == number]
+        titles = [other.node.title for other in proof.branches if other.host == number]
+        (entity,) = locate_nodes(ground.corpus, [branch.node])
+        yield partial(check_counted, ground.corpus, entity, said, branch.descriptor, titles=titles)
+
+
+def _check_side(ground: Indexes, query: Query, number: int) -> CheckResult:
+    return check_side(count_side(ground, query, number))
+
+
+def _check_side_misses(ground: Indexes, query: Query, number: int, cap: int) -> CheckResult:
+    return check_near_misses(find_side_misses(ground, query, number, cap))
+
+
 def list_text_checks(
     ground: Indexes, numbers: Sequence[int], text: str, answer: Answer, proof: Proof
 ) -> Iterator[Check]:
     """Yield the checks on the final wording: no leak, nothing lost or added, and the right question."""
-    names, words = list_names(ground.corpus, proof.nodes), list_type_words(proof.nodes)
+    names, words = list_names(ground.corpus, proof.hidden), list_type_words(proof.entities)
     yield partial(check_names, text, names, words)
     yield partial(check_answer, text, answer, words)
     yield partial(check_demonyms, text, names, words)
     yield partial(check_precision, text, answer)
     if not proof.thresholds.volatile:
         yield partial(check_timeless, text)
-    yield partial(check_spoken, text, proof.descriptors)
-    yield partial(check_told, ground.corpus, numbers, text, proof)
+    yield partial(check_spoken, text, list_descriptors(proof))
+    yield partial(check_told, ground.corpus, locate_nodes(ground.corpus, proof.hidden), text, proof)
     probes = list_probes(numbers, text, proof)
     yield partial(check_retrieval, ground.corpus, text, numbers[-1], proof.thresholds.retrieval_rank, probes)
 
@@ -251,7 +278,9 @@ def list_descriptor_checks(
     """Yield the checks on a descriptor of the entity that a round hides, cheapest first."""
     yield partial(check_facts, descriptor)
     yield partial(_check_said, this, descriptor, said)
-    yield partial(check_counted, ground.corpus, this.numbers[1], said, descriptor.text)
+    corpus = ground.corpus
+    titles = [corpus.page(side.entity).title for side in query.sides if side.host == 1]
+    yield partial(check_counted, corpus, this.numbers[1], said, descriptor.text, titles=titles)
     yield partial(check_names, descriptor.text, this.names, this.type_words)
     yield partial(check_demonyms, descriptor.text, this.names, this.type_words)
     yield partial(check_answer, descriptor.text, this.answer, this.type_words)
@@ -279,7 +308,7 @@ def list_rewording_checks(ground: Indexes, this: Round, before: str, after: str,
     yield partial(check_named, after, front)
     yield lambda: check_names(mask_names(after, list_writings(front)), this.names[1:], this.type_words)
     yield partial(check_answer, after, this.answer, this.type_words)
-    yield partial(check_spoken, after, proof.descriptors)
+    yield partial(check_spoken, after, list_descriptors(proof))
     yield partial(check_kept, before, after, this.proof.nodes[1].title)
     if not proof.thresholds.volatile:
         yield partial(check_timeless, after)
@@ -287,7 +316,7 @@ def list_rewording_checks(ground: Indexes, this: Round, before: str, after: str,
 
 def list_hidden_checks(corpus: Corpus, text: str, proof: Proof, answer: Answer) -> Iterator[Check]:
     """Yield the checks that a question, its anchor still named, reveals no other node and no answer."""
-    names, words = list_names(corpus, proof.nodes)[1:], list_type_words(proof.nodes)
+    names, words = list_names(corpus, proof.hidden)[1:], list_type_words(proof.entities)
     masked = mask_names(text, list_writings(proof.nodes[0].title))
     if names:
         yield partial(check_names, masked, names, words)

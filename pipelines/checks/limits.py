@@ -5,10 +5,13 @@ question with the smallest record id, which is a digest, wins among duplicates a
 does not depend on the order of rows.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
+from pipelines.checks.apartness import Apart
 from pipelines.checks.balance import Needed, narrow_bounds, refuse_mix
+from pipelines.checks.mixes import refuse_rounds
 from pipelines.checks.pictures import COPY_DISTANCE, hash_variants
 from pipelines.checks.sets import (
     Signature,
@@ -31,14 +34,36 @@ Limit = Callable[[Sequence[Signature]], dict[str, Rejection]]
 """Returns its rejections among the questions kept so far."""
 
 
-def refuse_across_splits(signatures: Sequence[Signature], store: PictureStore | None) -> dict[str, Rejection]:
-    """Return the rejections of what two splits share, and of questions that train on a picture like one of evaluation.
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a release may keep."""
+
+    settings: ReleasesConfig = field(default_factory=ReleasesConfig)
+    apart: Apart = field(default_factory=Apart)
+    """What no question may share with other releases."""
+    rounds: Mapping[int, float] = field(default_factory=dict)
+    """Shares by number of rounds of injection; empty is no limit."""
+
+    @property
+    def decides(self) -> list[object]:
+        """All of it, as part of a stage's fingerprint."""
+        own = self.settings
+        caps = [own.max_per_answer, own.max_per_anchor, own.max_answer_share, own.max_skeleton_share, *own.search_free]
+        return [caps, sorted(self.rounds.items()), own.rounds_tolerance, self.apart.digest]
+
+
+def refuse_across_splits(
+    signatures: Sequence[Signature], limits: Limits, store: PictureStore | None
+) -> dict[str, Rejection]:
+    """Return the rejections of what is in another release, or in two splits, and of pictures like one of evaluation.
 
     Args:
         signatures: of all questions, by record id.
+        limits: what other releases hold.
         store: opened for pictures that are cropped or mirrored copies; None compares the recorded hashes alone.
     """
-    refused = refuse_shared(signatures)
+    refused = limits.apart.refuse(signatures)
+    refused |= refuse_shared([each for each in signatures if each.record_id not in refused])
     if store is None:
         return refused
     kept = [each for each in signatures if each.record_id not in refused]
@@ -46,33 +71,35 @@ def refuse_across_splits(signatures: Sequence[Signature], store: PictureStore | 
 
 
 def refuse_over_limits(
-    signatures: Sequence[Signature], solved: Collection[str], settings: ReleasesConfig
+    signatures: Sequence[Signature], solved: Collection[str], limits: Limits
 ) -> dict[str, Rejection]:
     """Return the rejections of duplicates, then of each limit in turn; a limit counts rows kept so far.
 
     Args:
         signatures: of the questions that may be kept, by record id.
         solved: ids of those that have, or may have, a trajectory.
-        settings: the limits.
+        limits: the limits.
 
     Raises:
         GateNotMet: if the shares that are set exclude each other.
     """
+    settings = limits.settings
     kept, refused = refuse_duplicates(signatures)
-    limits: list[Limit] = [
+    steps: list[Limit] = [
         partial(refuse_anchors, cap=settings.max_per_anchor),
         partial(refuse_answers, cap=settings.max_per_answer),
     ]
     # Shares are of what is kept: what one of them refuses may leave too much under the other.
     for number in range(PASSES + 1):
         count = len(refused)
-        limits.append(partial(_refuse_mix, bounds=settings.search_free, number=number))
-        limits.append(partial(refuse_skeletons, solved=solved, share=settings.max_skeleton_share))
-        limits.append(partial(refuse_guessed, solved=solved, share=settings.max_answer_share))
-        for refuse in limits:
+        steps.append(partial(_refuse_mix, bounds=settings.search_free, number=number))
+        steps.append(partial(refuse_skeletons, solved=solved, share=settings.max_skeleton_share))
+        steps.append(partial(refuse_guessed, solved=solved, share=settings.max_answer_share))
+        steps.append(partial(refuse_rounds, shares=limits.rounds, tolerance=settings.rounds_tolerance))
+        for refuse in steps:
             refused |= refuse(kept)
             kept = [signature for signature in kept if signature.record_id not in refused]
-        limits.clear()
+        steps.clear()
         if len(refused) == count:
             return refused
     if _refuse_mix(kept, settings.search_free, 0):

@@ -8,22 +8,25 @@ from pipelines.checks.agreement import check_lasting_hop, find_corroboration
 from pipelines.checks.answers import check_not_bridge
 from pipelines.checks.concepts import check_opening
 from pipelines.checks.descriptors import find_constraint_problems
-from pipelines.checks.examination import Claim, list_answer_checks, list_text_checks
+from pipelines.checks.examination import Claim, list_answer_checks, list_branch_checks, list_text_checks
 from pipelines.checks.propositions import list_reading_problems
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import (
     check_near_misses,
     check_single_value,
     count_fit,
+    count_side,
     find_near_misses,
     find_redundant,
+    find_side_misses,
 )
 from pipelines.checks.verdicts import CheckResult, run_checks
 from pipelines.corpus.infobox import FieldValue, parse_value
 from pipelines.corpus.store import Corpus
 from pipelines.graph.answers import count_tokens, derive_answer, type_answer
+from pipelines.graph.branches import find_tree_problems
 from pipelines.graph.facts import fold_names, name_answer, read_askable, read_relations
-from pipelines.graph.proofs import cite_fact, cite_sentence, flatten_names, list_names, make_query
+from pipelines.graph.proofs import cite_fact, cite_sentence, flatten_names, list_names, make_query, state_branch
 from pipelines.graph.propositions import find_field, name_gloss
 from pipelines.graph.prose import BLANK, list_blanked, make_clause, quotes
 from pipelines.graph.query import (
@@ -59,16 +62,20 @@ def find_shape_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
         yield f"corpus: the other dump is of {proof.compared_snapshot!r}, which is no date"
     yield from _find_gloss_problems(proof)
     yield from _find_threshold_problems(proof)
+    yield from find_tree_problems(proof) if proof.branches else ()
     described = [True] * (hops - 1) + [hop.backward for hop in proof.hops[-1:]]
     if [bool(text.strip()) for text in proof.descriptors] != described:
         yield f"descriptor: {len(proof.descriptors)} for {hops} hops; every hidden node has one, a named one none"
     for what, found in (("count", proof.counts), ("constraint", proof.constraints)):
         last = hops if what == "count" or described[-1:] == [True] else hops - 1
-        for node in sorted({part.node for part in found if not (what == "constraint") <= part.node <= last}):
+        hidden = {number for number, branch in enumerate(proof.branches, hops + 1) if not branch.named}
+        for node in sorted({part.node for part in found if not (what == "constraint") <= part.node <= last} - hidden):
             yield f"{what}s: a {what} is about node {node}, of {hops + 1}"
-    for hop in proof.hops:
-        if hop.backward and not any(c.node == hop.index and c.relation == TYPE for c in proof.constraints):
-            yield f"descriptor: node {hop.index} has no type; what a backward hop leads to has one"
+    typed = {constraint.node for constraint in proof.constraints if constraint.relation == TYPE}
+    hidden_beside = (number for number, branch in enumerate(proof.branches, hops + 1) if not branch.named)
+    for node in (*(hop.index for hop in proof.hops if hop.backward), *hidden_beside):
+        if node not in typed:
+            yield f"descriptor: node {node} has no type; what a backward hop leads to has one"
 
 
 def _find_gloss_problems(proof: Proof) -> Iterator[str]:
@@ -93,13 +100,13 @@ def find_node_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
     """Yield nodes that differ from the corpus, and hops that do not join them."""
     nodes = proof.nodes
     try:
-        numbers = locate_nodes(corpus, nodes)
+        numbers = locate_nodes(corpus, proof.entities)
     except LookupError as error:
         yield f"nodes: {error}"
         return
     if len(set(numbers)) != len(numbers):
         yield "nodes: an entity occurs twice"
-    for node, number in zip(nodes, numbers, strict=True):
+    for node, number in zip(proof.entities, numbers, strict=True):
         page = corpus.page(number)
         if (node.type, node.in_degree) != (page.type, page.in_degree):
             yield f"nodes: {node.title} is a {page.type} with {page.in_degree} incoming links"
@@ -113,6 +120,10 @@ def find_span_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
     """Yield evidence that is not on the page it names, or not on the page that states the fact."""
     for hop, source, target in zip(proof.hops, proof.nodes, proof.nodes[1:], strict=False):
         yield from _compare_span(corpus, target if hop.backward else source, hop.evidence, f"hop {hop.index}")
+    for number, branch in enumerate(proof.branches, len(proof.nodes)):
+        host, where = proof.entities[branch.host], f"branch {number}"
+        yield from _compare_span(corpus, host, branch.evidence, where)
+        yield from _compare_span(corpus, host, branch.quote, where) if branch.quote else ()
     yield from _compare_span(corpus, proof.nodes[-1], proof.answer_evidence, "answer")
 
 
@@ -145,6 +156,18 @@ def find_hop_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
             yield from _check_relation(corpus, hop, source, target)
         else:
             yield from _check_clause(corpus, hop, (source, target), names)
+    yield from _find_branch_problems(corpus, proof)
+
+
+def _find_branch_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
+    """Yield branches whose evidence does not state the relation of the host to the branch's entity."""
+    entities = locate_nodes(corpus, proof.entities)
+    for number, branch in enumerate(proof.branches, len(proof.nodes)):
+        if branch.node.role != "branch":
+            yield f"branch {number}: its entity has the role {branch.node.role}"
+        stated = state_branch(proof, number)
+        for problem in _check_backward(corpus, stated, entities[branch.host], entities[number]):
+            yield problem.replace("hop", "branch", 1)
 
 
 def _check_relation(corpus: Corpus, hop: Hop, source: int, target: int) -> Iterator[str]:
@@ -268,7 +291,7 @@ def _check_answer(ground: Indexes, claim: Claim) -> Iterator[str]:
     elif cite_fact(ground.corpus, derived[claim.answer.key].fact) != evidence:
         yield "answer: the query reads it at another place than the evidence"
     for constraint in proof.constraints:
-        (number,) = locate_nodes(ground.corpus, [proof.nodes[constraint.node]])
+        (number,) = locate_nodes(ground.corpus, [proof.entities[constraint.node]])
         if not matches(ground.corpus, number, [constraint]):
             yield f"descriptor: node {constraint.node} has no {constraint.relation} {constraint.value!r}"
 
@@ -352,6 +375,7 @@ def _recount(ground: Indexes, proof: Proof) -> Iterator[Count]:
     query, limits = make_query(ground.corpus, proof), proof.thresholds
     for node in range(1, len(proof.nodes)):
         yield from count_fit(ground, query, node, limits.require_alone(node)).as_counts()
+    yield from (count_side(ground, query, side.number) for side in query.sides if not side.named)
     if limits.answers:
         anchors, answers = count_anchor_answers(ground, query, proof.nodes[0].type, limits.answers)
         yield Count(name="anchors", node=0, value=anchors, capped=True)
@@ -369,6 +393,11 @@ def _check_near_misses(ground: Indexes, claim: Claim) -> Iterator[str]:
         search = find_near_misses(ground, query, hop.index, cap)
         looked_up += search.looked_up
         yield from _report(f"near misses: node {hop.index}", check_near_misses(search))
+    for side in query.sides if cap else ():
+        if not side.named:
+            search = find_side_misses(ground, query, side.number, cap)
+            looked_up += search.looked_up
+            yield from _report(f"near misses: branch {side.number}", check_near_misses(search))
     if tuple(looked_up) != proof.near_misses:
         right, given = ([miss.title for miss in misses] for misses in (looked_up, proof.near_misses))
         yield f"near misses: to be looked up are {right}, the proof has {given} or resolves them otherwise"
@@ -408,11 +437,13 @@ def _check_shortcuts(ground: Indexes, claim: Claim) -> Iterator[str]:
     if not claim.proof.shortcuts_checked:
         return
     numbers = locate_nodes(ground.corpus, claim.proof.nodes)
+    beside = locate_nodes(ground.corpus, [branch.node for branch in claim.proof.branches])
     article = find_article(ground.corpus, numbers[-1], claim.proof.answer_relation, claim.answer)
     yield from _report(
         "shortcut",
         check_path_length(ground.corpus, numbers, claim.proof.hub_in_degree),
         check_earlier_pages(ground.corpus, numbers, claim.answer, article),
+        check_earlier_pages(ground.corpus, (*beside, numbers[-1]), claim.answer, article),
     )
 
 
@@ -424,16 +455,18 @@ def _check_descriptors(ground: Indexes, claim: Claim) -> Iterator[str]:
         constraints = [constraint for constraint in proof.constraints if constraint.node == node]
         # The answer node of a path is asked for and not described: find_shape_problems has seen that it has none.
         clause = proof.hops[node - 1].clause
+        titles = [branch.node.title for branch in proof.branches if branch.host == node]
         found = (
-            find_constraint_problems(ground.corpus, numbers[node], constraints, descriptor, clause)
+            find_constraint_problems(ground.corpus, numbers[node], constraints, descriptor, clause, titles)
             if descriptor
             else ()
         )
         yield from (f"descriptor: node {node}: {problem}" for problem in found)
+    yield from _report("branch", *run_checks(list_branch_checks(ground, make_query(ground.corpus, proof), proof), True))
 
 
 def _check_text(ground: Indexes, claim: Claim) -> Iterator[str]:
-    names = list_names(ground.corpus, claim.proof.nodes)
+    names = list_names(ground.corpus, claim.proof.hidden)
     if digest_aliases(flatten_names(names)) != claim.proof.alias_digest:
         yield "names: the corpus knows other names than the leak check looked for"
     numbers = locate_nodes(ground.corpus, claim.proof.nodes)

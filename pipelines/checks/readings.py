@@ -43,7 +43,7 @@ from pipelines.ids import digest_value, draw_unit
 from pipelines.names import fold_name
 from pipelines.services.prompting import RoleClient, ask_model
 from schemas.manifest import ModelEntry
-from schemas.proofs import Answer, Constraint, Hop, OtherEntity, Proof, ReadFact, ReadHop, Reading, Screening
+from schemas.proofs import Answer, Branch, Constraint, Hop, OtherEntity, Proof, ReadFact, ReadHop, Reading, Screening
 from schemas.tasks import (
     FoundEntity,
     HiddenThing,
@@ -209,7 +209,7 @@ def digest_text(text: str) -> str:
 
 def list_hidden(proof: Proof, answer: Answer) -> tuple[str, ...]:
     """Return what a finished question must not give away: the names of its nodes, then its answer."""
-    return (*(node.title for node in proof.nodes), answer.surface)
+    return (*(node.title for node in proof.hidden), answer.surface)
 
 
 def judge_screening(
@@ -304,8 +304,9 @@ def _fill(words: str) -> str:
 def list_offers(corpus: Corpus, text: str, proof: Proof) -> tuple[OfferedRelation, ...]:
     """Return the relations a reader may choose from: those of the proof and others of pages of the same types."""
     true = {
-        "entity": [state_hop(hop) for hop in proof.hops],
-        "value": [state_asked(proof),
+        "entity": [*(state_hop(hop) for hop in proof.hops),
+                   *(state_relation(branch.relation) for branch in proof.branches)],
+        "value": [state_relation(proof.answer_relation),
                   *(state_relation(fact.relation) for fact in proof.constraints if fact.relation != TYPE)],
     }  # fmt: skip
     found = _list_others(corpus, proof)
@@ -332,7 +333,7 @@ def _list_others(corpus: Corpus, proof: Proof) -> dict[str, set[str]]:
     The ``training`` of painters is the ``alma mater`` of others: where a hop goes by one, the other leads to the same
     type from a page that lacks the first, and is not offered beside it.
     """
-    fields = {node.type: list_fields(corpus, node.type) for node in proof.nodes}
+    fields = {node.type: list_fields(corpus, node.type) for node in proof.entities}
     ends = [
         (fields[proof.nodes[source].type].entities, proof.nodes[target].type)
         for hop in proof.hops
@@ -400,7 +401,13 @@ def make_reading(text: str, offers: Sequence[OfferedRelation], reply: ReadingRep
         form="" if reply.form == "none" else reply.form,
         unit=_fill(reply.unit),
         facts=tuple(
-            ReadFact(node=fact.step, statement=said.get(fact.relation, ""), value=_fill(fact.value), words=fact.words)
+            ReadFact(
+                node=fact.step,
+                statement=said.get(fact.relation, ""),
+                value=_fill(fact.value),
+                words=fact.words,
+                entity=fact.entity,
+            )
             for fact in reply.conditions
         ),
         questions=reply.questions,
@@ -480,7 +487,7 @@ def is_same_field(corpus: Corpus, proof: Proof, number: int, relation: str, stat
     if statement == state_relation(relation) or (proof.answer_clause and find_relation(statement) == relation):
         return True
     values = {
-        stem_key(a.fact.key): a.answer.key for a in read_askable(corpus, locate_nodes(corpus, proof.nodes)[number])
+        stem_key(a.fact.key): a.answer.key for a in read_askable(corpus, locate_nodes(corpus, proof.entities)[number])
     }
     own = values.get(stem_key(relation))
     return own is not None and any(
@@ -490,7 +497,12 @@ def is_same_field(corpus: Corpus, proof: Proof, number: int, relation: str, stat
 
 def _compare_facts(corpus: Corpus, facts: Iterable[ReadFact], proof: Proof) -> Iterator[str]:
     left = [fact for fact in proof.constraints if fact.relation != TYPE]
-    for read in facts:
+    found, told = _match_branches(corpus, list(facts), proof)
+    if lost := [branch.node.title for place, branch in enumerate(proof.branches) if place not in found]:
+        yield f"lost the branches to {', '.join(lost)}"
+    numbers = {each.entity: len(proof.nodes) + place for place, each in found.items() if each.entity}
+    for read in (fact for fact in facts if fact not in told):
+        read = read.model_copy(update={"node": numbers.get(read.node, read.node)})
         met = next((fact for fact in left if _is_same_fact(corpus, proof, read, fact)), None)
         if met is not None:
             left.remove(met)
@@ -498,6 +510,37 @@ def _compare_facts(corpus: Corpus, facts: Iterable[ReadFact], proof: Proof) -> I
             yield f"adds a condition on node {read.node}: {read.words or read.value!r}"
     for fact in left:
         yield f"lost the condition on node {fact.node}: {state_relation(fact.relation)} {fact.value}"
+
+
+def _match_branches(
+    corpus: Corpus, facts: Sequence[ReadFact], proof: Proof
+) -> tuple[dict[int, ReadFact], tuple[ReadFact, ...]]:
+    """Return the condition that was read for each branch, by the branch's place, and all of these conditions.
+
+    A branch comes after what it is about, so that the number the reader gave to its host is known.
+    """
+    found: dict[int, ReadFact] = {}
+    numbers = {number: number for number in range(len(proof.nodes))}
+    left = [fact for fact in facts if fact.statement]
+    for place, branch in enumerate(proof.branches):
+        own = [fact for fact in left if fact.node == numbers.get(branch.host, -1)]
+        met = next((fact for fact in own if _is_same_branch(corpus, proof, branch, fact)), None)
+        if met is not None:
+            left.remove(met)
+            found[place] = met
+            numbers[len(proof.nodes) + place] = met.entity or -1
+    return found, tuple(found.values())
+
+
+def _is_same_branch(corpus: Corpus, proof: Proof, branch: Branch, read: ReadFact) -> bool:
+    """Say whether a condition as read is a branch: its field, or another one with the same entity, and its name."""
+    entity, host = locate_nodes(corpus, [branch.node, proof.entities[branch.host]])
+    if branch.named and fold_name(read.value) not in {fold_name(name) for name in corpus.aliases(entity)}:
+        return False
+    if not branch.named and not read.entity:
+        return False
+    same = (fact.key for fact in read_relations(corpus, host) if fact.target == entity)
+    return read.statement in map(state_relation, (branch.relation, *same))
 
 
 def _is_same_fact(corpus: Corpus, proof: Proof, read: ReadFact, fact: Constraint) -> bool:
@@ -523,5 +566,5 @@ def is_same_value(read: str, fact: Constraint) -> bool:
 
 def _is_noun(read: ReadFact, proof: Proof) -> bool:
     nouns = {fold_name(fact.value) for fact in proof.constraints if fact.relation == TYPE and fact.node == read.node}
-    nouns |= {fold_name(node.type) for place, node in enumerate(proof.nodes) if place == read.node}
+    nouns |= {fold_name(node.type) for place, node in enumerate(proof.entities) if place == read.node}
     return fold_name(read.value) in nouns

@@ -89,11 +89,13 @@ def delexicalise(question: Worded) -> str:
 
 def _list_slots(proof: Proof) -> dict[str, list[tuple[list[str], str]]]:
     """Return phrases with their slots by first word, longest first; of a type and a value alike the type wins."""
-    relations = [proof.answer_relation, *(hop.relation for hop in proof.hops)]
+    relations = [proof.answer_relation, *(hop.relation for hop in proof.hops), *(b.relation for b in proof.branches)]
     spoken = {word for relation in relations for word in _PART.findall(relation.casefold())}
-    types = {node.type for node in proof.nodes} | {fact.value for fact in proof.constraints if fact.relation == "type"}
+    types = {node.type for node in proof.entities} | {
+        fact.value for fact in proof.constraints if fact.relation == "type"
+    }
     values = {fact.value for fact in proof.constraints if fact.relation != "type"}
-    values |= {node.title for node in proof.nodes} | {hop.clause for hop in proof.hops}
+    values |= {node.title for node in proof.entities} | {hop.clause for hop in proof.hops}
     phrases: dict[tuple[str, ...], str] = {tuple(_MARK.findall(value.casefold())): VALUE_SLOT for value in values}
     for kind in types:
         words = _MARK.findall(kind.casefold())
@@ -326,6 +328,12 @@ class Signature:
     """Which search its answer takes; empty where that was not measured."""
     dataset: Dataset = "vqa"
     """The dataset of all questions of its kind."""
+    entities: tuple[int, ...] = ()
+    """Page ids of the hidden entities: anchor, bridges, answer node, and those of branches."""
+    final: str = ""
+    """Page id of the answer node and the relation asked for."""
+    rounds: int = 0
+    """Entities that rounds of injection have hidden."""
 
 
 class Pictured(Protocol):
@@ -380,7 +388,14 @@ def list_edges(row: Pictured) -> list[tuple[object, str, object]]:
     """Return subject, relation and object of each fact between picture and answer, each once, in order."""
     if row.trace is not None:
         return [(link.subject, link.relation, link.object) for link in row.trace.links]
-    return sorted({(hop.subject_id, hop.relation, hop.object_id) for hop in row.proof.hops})
+    told = {(hop.subject_id, hop.relation, hop.object_id) for hop in row.proof.hops}
+    entities = [node.page_id for node in row.proof.entities]
+    return sorted(told | {(entities[each.host], each.relation, each.node.page_id) for each in row.proof.branches})
+
+
+def name_final(proof: Proof) -> tuple[str, ...]:
+    """Return the final fact of a proof, by page id and relation; none of a question without a proof."""
+    return tuple(f"{node.page_id} {proof.answer_relation}" for node in proof.nodes[-1:])
 
 
 def _number(name: str) -> int:
@@ -422,6 +437,9 @@ def make_signature(row: Record) -> Signature:
         skeleton=digest_value(delexicalise(row)),
         search_need=row.search_need,
         dataset="vqa" if row.trace is None else "bridgevqa",
+        entities=tuple(node.page_id for node in row.proof.hidden),
+        final=" ".join(name_final(row.proof)),
+        rounds=row.proof.rounds,
     )
 
 

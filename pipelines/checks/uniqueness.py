@@ -23,6 +23,8 @@ from pipelines.graph.query import (
     find_article,
     follow_chain,
     follow_hop,
+    isolate_side,
+    list_at_side,
     list_constraints_of,
     match_constraint,
     read_field,
@@ -83,6 +85,25 @@ def check_answer_unchanged(ground: Indexes, query: Query, key: str) -> CheckResu
     if derived != [key]:
         return CheckResult("FAIL", "answer-changed", f"{derived} instead of [{key}]")
     return PASSED
+
+
+def count_side(ground: Indexes, query: Query, number: int) -> Count:
+    """Count the entities that fit the end of a branch, by the number of its entity."""
+    return Count(name="chain", node=number, value=len(list_at_side(ground, query, number)), capped=False)
+
+
+def check_side(count: Count) -> CheckResult:
+    """FAIL (``not-unique``) unless exactly one entity fits the end of a branch."""
+    if count.value != 1:
+        return CheckResult("FAIL", "not-unique", f"{count.value} entities fit branch {count.node}")
+    return PASSED
+
+
+def find_side_misses(ground: Indexes, query: Query, number: int, cap: int) -> NearMissSearch:
+    """Look up the entities that would fit the end of a branch if a fact held that their infobox leaves open."""
+    search = find_near_misses(ground, isolate_side(query, number), 1, cap)
+    looked_up = tuple(miss.model_copy(update={"node": number}) for miss in search.looked_up)
+    return NearMissSearch(number, looked_up, search.capped)
 
 
 def find_near_misses(ground: Indexes, query: Query, node: int, cap: int) -> NearMissSearch:

@@ -194,6 +194,27 @@ class ReadingChoice:
     sample: int = 0
 
 
+def compare_releases(
+    reports: "Sequence[VerifyReport]", release: Path | None, root: Path, apart_from: Sequence[Path]
+) -> "list[VerifyReport]":
+    """Return reports of releases with what each shares with others as its problems.
+
+    Raises:
+        ConfigError: if one of the others is no release.
+    """
+    from pipelines.release.making import find_overlaps, read_apart
+    from pipelines.release.verify import Problem
+
+    folders = [release] if release else list_last_releases(Workspace(root.resolve()))
+    apart, compared = read_apart(apart_from), []
+    for report, folder in zip(reports, folders, strict=True):
+        shared = [Problem(row, f"shared: {what} is in another release") for row, what in find_overlaps(folder, apart)]
+        rows = len({problem.where for problem in shared})
+        problems = (*report.problems, *shared)
+        compared.append(replace(report, problems=problems, verified=max(0, report.verified - rows)))
+    return compared
+
+
 def verify_releases(
     release: Path | None,
     corpus: Path | None,

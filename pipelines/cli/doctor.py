@@ -508,7 +508,8 @@ def list_servers(config: RunConfig, session: HttpSession, patience: float, vendo
         model = config.models.get(role)
         if model.adapter != "openai" or model.serve.own:
             continue
-        prompt = config.rollouts.max_context // CHARACTERS_A_TOKEN if role == "teacher" else TYPICAL_PROMPT
+        longest_rollout = config.rollouts.max_context_tokens or config.rollouts.max_context // CHARACTERS_A_TOKEN
+        prompt = longest_rollout if role == "teacher" else TYPICAL_PROMPT
         known = vendors.find(model.base_url, model.name)
         for url in (model.base_url, *model.more_urls):
             key = (url, model.model_dump_json(include=_SENT))

@@ -102,7 +102,7 @@ def describe_proof(proof: Proof) -> Lines:
     yield from list_told(proof)
     for count in proof.counts:
         bound = "at least " if count.capped else ""
-        yield f"count {count.name}", f"{bound}{count.value} at node {count.node} ({proof.nodes[count.node].title})"
+        yield f"count {count.name}", f"{bound}{count.value} at node {count.node} ({proof.entities[count.node].title})"
     yield from list_near_misses(proof)
     if proof.thresholds != UNCOUNTED:
         yield "had to reach", describe_thresholds(proof.thresholds)

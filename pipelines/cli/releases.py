@@ -34,6 +34,9 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
     ] = None,
     read: Annotated[str, typer.Option("--read", help="Let this role's model read the questions again.")] = "",
     sample: Annotated[int, typer.Option("--sample", min=0, help="With --read: questions a release; 0 for all.")] = 0,
+    apart_from: Annotated[
+        list[Path] | None, typer.Option("--apart-from", help="A release that must share nothing; may be repeated.")
+    ] = None,
     recipe: RecipeOption = "",
     config: ConfigOption = None,
     set_: SetOption = None,
@@ -41,12 +44,14 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
     as_json: JsonOption = False,
 ) -> None:
     """Re-derive every answer of a release from corpus and proof alone; with no model, unless one is to read."""
-    from pipelines.cli.commands import ReadingChoice, load_config, verify_releases
+    from pipelines.cli.commands import ReadingChoice, compare_releases, load_config, verify_releases
     from pipelines.release.verify import describe_rows
     from pipelines.run.progress import make_reporter
 
     reading = ReadingChoice(load_config(recipe, config, set_ or []), read, sample) if read else None
     reports = verify_releases(release, corpus, dump, workspace, make_reporter(), reading)
+    if apart_from:
+        reports = compare_releases(reports, release, workspace, apart_from)
     passed = all(report.passed for report in reports)
     if as_json:
         emit_json(to_json(reports))

@@ -767,8 +767,20 @@ class InjectionsConfig(Section):
     """Rounds of text injection, for method = "injection"."""
 
     rounds: tuple[int, ...] = Field((1, 3, 5), description="numbers of rounds: easy, medium, hard")
-    weights: tuple[float, ...] = Field((0.4, 0.3, 0.3), description="share of each number of rounds")
-    tries: int = Field(10, ge=1, description="chains tried for a seed before it is dropped")
+    weights: tuple[float, ...] = Field((0.4, 0.3, 0.3), description="share of each number of rounds in a release")
+    draws: tuple[float, ...] = Field(
+        (),
+        description="share of the seeds that each number of rounds is tried for first: more of one that fails more "
+        "often; empty: weights",
+    )
+    trees: float = Field(
+        0.5,
+        ge=0.0,
+        le=1.0,
+        description="share of questions that are first tried as trees: some rounds hide an entity beside the chain "
+        "from picture to answer; the others are first tried as chains",
+    )
+    tries: int = Field(10, ge=1, description="chains of one length tried for a seed and a number of rounds")
     page_words: int = Field(400, ge=0, description="words of an article that a model is shown")
 
 
@@ -853,9 +865,12 @@ class RolloutsConfig(Section):
     max_seconds: float = Field(
         9000.0, gt=0.0, description="seconds that models and live tools may take in a rollout, recorded ones included"
     )
-    max_context: int = Field(200_000, ge=1000, description="characters of transcript a rollout")
+    max_context: int = Field(200_000, ge=0, description="characters of transcript a rollout; 0 is no limit")
     max_context_tokens: int = Field(
-        0, ge=0, description="tokens in and out of one turn, as the teacher's server counts them; 0 is no limit"
+        0,
+        ge=0,
+        description="tokens of transcript a rollout, as the teacher's server counts those in and out of a turn, else "
+        "estimated from above, pictures left out; 0 is no limit",
     )
     dialect: Literal["synth", "opensearch-vl", "vsearcher", "mmsearch-r1", "mars", "dr-mmsearch", "native"] = Field(
         "synth",
@@ -929,6 +944,19 @@ class ReleasesConfig(Section):
         gt=0.0,
         le=1.0,
         description="largest share of questions with the same words around names, types and values",
+    )
+    rounds_tolerance: float = Field(
+        1.0,
+        ge=0.0,
+        le=1.0,
+        description="method = injection: how far the share of a number of rounds may be from injections.weights; what "
+        "is over is refused; 1.0: not looked at",
+    )
+    exam: bool = Field(False, description="release questions of the eval split as the dataset exam, not as vqa")
+    apart_from: tuple[str, ...] = Field(
+        (),
+        description="folders of other releases: a question that shares a hidden entity, the final fact, the answer or "
+        "the picture with them is refused",
     )
     unknown_licences: bool = Field(
         False, description="publish pages and pictures whose licence is not known, as live tools bring them, marked so"

@@ -14,7 +14,7 @@ from pipelines.config.settings import GroundingsConfig, InjectionsConfig, Rewrit
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.facts import Attribute, read_relations
 from pipelines.graph.prose import generalise_clause, list_prose, mask_names
-from pipelines.graph.query import Indexes, Query, find_article, locate_nodes
+from pipelines.graph.query import Indexes, Query, Side, find_article, locate_nodes
 from pipelines.graph.titles import asks_name
 from pipelines.ids import choose_weighted, digest_value, draw_unit, make_record_id
 from pipelines.names import digest_aliases
@@ -63,14 +63,34 @@ def make_query(corpus: Corpus, proof: Proof) -> Query:
     names = flatten_names(list_names(corpus, proof.nodes))
     (anchor,) = locate_nodes(corpus, proof.nodes[:1])
     asked = (proof.answer_relation, names, proof.derivation, proof.answer_clause)
-    return Query(anchor, proof.hops, proof.constraints, *asked, naming=asks_name(proof))
+    ends = locate_nodes(corpus, [branch.node for branch in proof.branches])
+    sides = tuple(
+        Side(number, branch.host, state_branch(proof, number), end, branch.named)
+        for number, (branch, end) in enumerate(zip(proof.branches, ends, strict=True), len(proof.nodes))
+    )
+    return Query(anchor, proof.hops, proof.constraints, *asked, sides, naming=asks_name(proof))
+
+
+def state_branch(proof: Proof, number: int) -> Hop:
+    """Return a branch as the backward hop that it is: from its entity to what it is about, whose page states it."""
+    branch = proof.branches[number - len(proof.nodes)]
+    return Hop(
+        index=number,
+        relation=branch.relation,
+        subject_id=proof.entities[branch.host].page_id,
+        object_id=branch.node.page_id,
+        clause="",
+        evidence=branch.evidence,
+        backward=True,
+    )
 
 
 def make_question_id(text: str, sha256: str, answer: Answer, proof: Proof) -> str:
     """Return a final question's id: a digest of text, picture (its sha256 or empty), answer key and path."""
     path = [[hop.relation, node.page_id] for hop, node in zip(proof.hops, proof.nodes[1:], strict=False)]
     anchor = proof.nodes[0].page_id if proof.nodes else 0
-    return make_record_id("q", [text, sha256, answer.key, anchor, path, proof.answer_relation])
+    sides = [[[branch.host, branch.relation, branch.node.page_id] for branch in proof.branches]] * bool(proof.branches)
+    return make_record_id("q", [text, sha256, answer.key, anchor, path, proof.answer_relation, *sides])
 
 
 def view_proof(corpus: Corpus, proof: Proof, answer: Answer) -> WriteQuestionInputs:
@@ -104,6 +124,10 @@ def draw_proof(proof: Proof, answer: Answer) -> "nx.DiGraph":
     for hop, source, target in zip(proof.hops, proof.nodes, proof.nodes[1:], strict=False):
         stated = (target.title, source.title) if hop.backward else (source.title, target.title)
         graph.add_edge(*stated, relation=hop.relation, evidence=hop.evidence)
+    for branch in proof.branches:
+        graph.add_node(branch.node.title, role=branch.node.role, type=branch.node.type, page_id=branch.node.page_id)
+        host = proof.entities[branch.host].title
+        graph.add_edge(host, branch.node.title, relation=branch.relation, evidence=branch.evidence)
     value = f"= {answer.surface}"
     graph.add_node(value, role="value", type=answer.type)
     graph.add_edge(proof.nodes[-1].title, value, relation=proof.answer_relation, evidence=proof.answer_evidence)
@@ -150,6 +174,8 @@ EXPANSIONS = 400
 """Articles read to decide whether one fact leads to an anchor; after that the answer is no."""
 LOOKED_AT = 60
 """Relations of an article that are read, from the top of its infobox."""
+LONGEST_CHAIN = 3
+"""Rounds of the chain of a question that has others beside it: longer chains are rare, and cost much to look for."""
 OPEN = ""
 """Result of a test that an article passes."""
 
@@ -173,7 +199,24 @@ class InjectionRules:
     def draw_rounds(self, identity: str) -> int:
         """Return the number of rounds of a question, which depends on its id alone."""
         unit = draw_unit(self.seed, "rounds", identity)
-        return choose_weighted(self.settings.rounds, self.settings.weights, unit)
+        return choose_weighted(self.settings.rounds, self.settings.draws or self.settings.weights, unit)
+
+    def order_rounds(self, identity: str) -> tuple[int, ...]:
+        """Return the numbers of rounds to be tried for a question: the one drawn, then the others, most rounds first.
+
+        Questions of many rounds are rare, so that a question which cannot have its own number may have theirs. Those of
+        the fewest are not: what is drawn for more is not spent on them.
+        """
+        drawn = self.draw_rounds(identity)
+        others = sorted({*self.settings.rounds} - {drawn, min(self.settings.rounds)}, reverse=True)
+        return (drawn, *others)
+
+    def order_chains(self, identity: str, rounds: int) -> tuple[int, ...]:
+        """Return the lengths of the chain to be tried for a question: what is left of its rounds goes to branches."""
+        lengths = range(1, min(rounds, LONGEST_CHAIN + 1))
+        shorter = sorted(lengths, key=lambda length: draw_unit(self.seed, "chain", identity, length))
+        first = draw_unit(self.seed, "tree", identity) < self.settings.trees
+        return (*shorter, rounds) if first else (rounds, *shorter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +252,8 @@ class ProofDraft:
     """Node numbers of the chain from the answer node outwards; the question names the last."""
     fact: Fact | None = None
     """The relation of the last round."""
+    aside: tuple[int, ...] = ()
+    """Node numbers of the entities that branches name."""
 
 
 @dataclass(slots=True)
@@ -257,7 +302,7 @@ class ChainSearch:
 
     def open_level(self, draft: ProofDraft, rounds: int) -> Level:
         """Return a draft with the facts that lead to an anchor in ``rounds`` rounds."""
-        return Level(draft, list(self.list_facts(draft.taken, rounds)))
+        return Level(draft, list(self.list_facts((*draft.aside, *draft.taken), rounds)))
 
     def _leads_on(self, node: int, taken: tuple[int, ...], left: int) -> bool:
         if node in taken or not self._is_open(node, last=left == 0):
@@ -336,6 +381,7 @@ def grow_proof(corpus: Corpus, proof: Proof, fact: Fact) -> Proof:
         "hops": (hop, *(old.model_copy(update={"index": old.index + 1}) for old in proof.hops)),
         "constraints": tuple(old.model_copy(update={"node": old.node + 1}) for old in proof.constraints),
         "near_misses": tuple(old.model_copy(update={"node": old.node + 1}) for old in proof.near_misses),
+        "branches": tuple(old.model_copy(update={"host": old.host + 1}) for old in proof.branches),
         "descriptors": ("", *proof.descriptors),
         "counts": (),
         "alias_digest": digest_aliases(flatten_names(list_names(corpus, nodes))),

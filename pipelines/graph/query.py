@@ -7,7 +7,7 @@ up in prose.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, reduce
 
@@ -217,6 +217,25 @@ MAX_ANCHORS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
+class Side:
+    """A branch of a query: a relation of an entity of the question to one beside the chain."""
+
+    number: int
+    """Of its entity: those of the chain come first."""
+    host: int
+    hop: Hop
+    """From its entity to the host, whose page states the relation."""
+    entity: int
+    """Node number that the proof has for it; a hidden one is found by its own branches and constraints alone."""
+    named: bool
+
+    @property
+    def relation(self) -> str:
+        """Infobox key on the host's page."""
+        return self.hop.relation
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """The part of a proof that determines the answer."""
 
@@ -231,6 +250,8 @@ class Query:
     """Part of the attribute that is asked for, such as the year; empty for all of it."""
     answer_clause: str = ""
     """Sentence of the answer node's page whose blank is the answer; empty for an infobox field."""
+    sides: tuple[Side, ...] = ()
+    """Branches, each about an entity with a smaller number than its own."""
     naming: bool = False
     """Whether the answer is the answer node's own name."""
 
@@ -266,12 +287,69 @@ def list_constraints_of(query: Query, node: int) -> tuple[Constraint, ...]:
     return tuple(constraint for constraint in query.constraints if constraint.node == node)
 
 
-def follow_chain(ground: Indexes, query: Query, anchor: int) -> list[frozenset[int]]:
-    """Return the entities at each node of the chain, the anchor's first; stops early when a set is empty."""
+Admitted = Mapping[int, frozenset[int]]
+"""By the number of each entity with branches: the entities whose pages show the relation of every one of them."""
+
+
+def join_sides(ground: Indexes, query: Query) -> Admitted:
+    """Return which entities the branches admit, joined from the leaves to the chain.
+
+    A hidden entity of a branch may be any that its own branches admit and that shows its constraints; branches come
+    after what they are about, so that one pass from the last to the first finds all.
+    """
+    admitted: dict[int, frozenset[int]] = {}
+    for side in reversed(query.sides):
+        facts = ground.facts
+        hosts = frozenset(
+            host
+            for entity in _list_at(ground, query, side, admitted)
+            for host in facts.subjects_of(side.relation, entity)
+        )
+        admitted[side.host] = admitted[side.host] & hosts if side.host in admitted else hosts
+    return admitted
+
+
+def _list_at(ground: Indexes, query: Query, side: Side, admitted: Admitted) -> frozenset[int]:
+    """Return the entities that fit the end of a branch, what is about them joined before."""
+    if side.named:
+        return frozenset([side.entity])
+    here = list_constraints_of(query, side.number)
+    return frozenset(node for node in admitted.get(side.number, ()) if matches(ground.corpus, node, here))
+
+
+def list_at_side(ground: Indexes, query: Query, number: int) -> frozenset[int]:
+    """Return the entities that fit the end of a branch, by the number of its entity."""
+    (side,) = (side for side in query.sides if side.number == number)
+    return _list_at(ground, query, side, join_sides(ground, query))
+
+
+def isolate_side(query: Query, number: int) -> Query:
+    """Return what hides the entity of a branch as a query of its own: one backward hop from its first own branch.
+
+    Its further branches lead to the proof's entities, which each are the only ones that fit.
+    """
+    first, *others = (side for side in query.sides if side.host == number)
+    hop = first.hop.model_copy(update={"index": 1})
+    here = tuple(constraint.model_copy(update={"node": 1}) for constraint in list_constraints_of(query, number))
+    sides = tuple(Side(place, 1, side.hop, side.entity, named=True) for place, side in enumerate(others, 2))
+    return replace(query, anchor=first.entity, hops=(hop,), constraints=here, sides=sides)
+
+
+def follow_chain(ground: Indexes, query: Query, anchor: int, admitted: Admitted | None = None) -> list[frozenset[int]]:
+    """Return the entities at each node of the chain, the anchor's first; stops early when a set is empty.
+
+    Args:
+        ground: the corpus.
+        query: the question.
+        anchor: node number of the entity to begin at.
+        admitted: what the branches admit, where it is known.
+    """
+    admitted = join_sides(ground, query) if admitted is None else admitted
     sets = [frozenset([anchor])]
     for hop in query.hops:
         here = list_constraints_of(query, hop.index)
         ahead = {target for node in sets[-1] for target in follow_hop(ground, node, hop, query.names)}
+        ahead = ahead & admitted[hop.index] if hop.index in admitted else ahead
         sets.append(frozenset(node for node in ahead if matches(ground.corpus, node, here)))
         if not sets[-1]:
             break
@@ -329,7 +407,7 @@ def count_alone(ground: Indexes, query: Query, node: int, cap: int) -> int:
     """
     hop, here = query.hops[node - 1], list_constraints_of(query, node)
     if hop.backward:
-        return min(cap, len(list_fitting(ground, hop.relation, here)))
+        return min(cap, len(_admit(list_fitting(ground, hop.relation, here), join_sides(ground, query), node)))
     if hop.relation == MENTIONS and not hop.field:
         return 1
     found = _narrow(ground, ground.relations.find_objects(hop.field or hop.relation), here)
@@ -340,6 +418,11 @@ def count_alone(ground: Indexes, query: Query, node: int, cap: int) -> int:
 def list_fitting(ground: Indexes, relation: str, constraints: Iterable[Constraint]) -> Nodes:
     """Return the entities that show a relation and fit all constraints; ascending."""
     return _narrow(ground, ground.facts.having(relation), constraints)
+
+
+def _admit(nodes: Nodes, admitted: Admitted, number: int) -> Nodes:
+    """Return the nodes that the branches of an entity admit; ascending."""
+    return nodes[np.isin(nodes, sorted(admitted[number]))] if number in admitted else nodes
 
 
 def _narrow(ground: Indexes, nodes: Nodes, constraints: Iterable[Constraint]) -> Nodes:
@@ -372,8 +455,9 @@ def count_anchor_answers(ground: Indexes, query: Query, anchor_type: str, cap: i
         The numbers of anchors with an answer and of distinct answers, up to ``cap`` answers or ``MAX_ANCHORS`` anchors.
     """
     anchors, answers = 0, set[str]()
-    for node in _list_anchors(ground, query, anchor_type)[:MAX_ANCHORS].tolist():
-        sets = follow_chain(ground, query, node)
+    admitted = join_sides(ground, query)
+    for node in _list_anchors(ground, query, anchor_type, admitted)[:MAX_ANCHORS].tolist():
+        sets = follow_chain(ground, query, node, admitted)
         if len(sets) <= len(query.hops) or any(len(found) > 1 for found in sets):
             continue
         found = read_answers(ground.corpus, query, sets[-1])
@@ -385,7 +469,7 @@ def count_anchor_answers(ground: Indexes, query: Query, anchor_type: str, cap: i
     return anchors, len(answers)
 
 
-def _list_anchors(ground: Indexes, query: Query, anchor_type: str) -> Nodes:
+def _list_anchors(ground: Indexes, query: Query, anchor_type: str, admitted: Admitted) -> Nodes:
     """Return the entities of a type that have the first hop's relation."""
     nodes = ground.corpus.nodes_of_type(anchor_type)
     if query.naming:
@@ -394,7 +478,8 @@ def _list_anchors(ground: Indexes, query: Query, anchor_type: str) -> Nodes:
         return _intersect(ground.facts.having(query.answer_relation), nodes)
     first = query.hops[0]
     if first.backward:
-        subjects = list_fitting(ground, first.relation, list_constraints_of(query, first.index))
+        fitting = list_fitting(ground, first.relation, list_constraints_of(query, first.index))
+        subjects = _admit(fitting, admitted, first.index)
         return _intersect(ground.facts.objects_of(first.relation, subjects), nodes)
     if first.relation == MENTIONS and not first.field:
         return nodes

@@ -12,7 +12,7 @@ excluded.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 from itertools import islice
@@ -28,6 +28,7 @@ from pipelines.graph.query import (
     TYPE,
     Indexes,
     Query,
+    Side,
     follow_chain,
     is_of_other_domain,
     list_constraints_of,
@@ -440,11 +441,14 @@ class Rival:
     """Source of the hop."""
     constraints: tuple[Constraint, ...]
     """Open constraints."""
+    sides: tuple[Side, ...] = ()
+    """Open branches."""
 
     @property
     def unknown(self) -> tuple[str, ...]:
         """Open relations, ``type`` among them."""
-        return tuple(dict.fromkeys(filter(None, (self.relation, *(part.relation for part in self.constraints)))))
+        parts = (*(part.relation for part in self.constraints), *(side.relation for side in self.sides))
+        return tuple(dict.fromkeys(filter(None, (self.relation, *parts))))
 
 
 def list_rivals(ground: Indexes, query: Query, node: int, limit: int) -> tuple[Rival, ...] | None:
@@ -458,6 +462,7 @@ def list_rivals(ground: Indexes, query: Query, node: int, limit: int) -> tuple[R
         return ()
     sets = follow_chain(ground, query, query.anchor)
     fitting = sets[node] if node < len(sets) else frozenset()
+    sides = [side for side in query.sides if side.host == node]
     here, found = list_constraints_of(query, node), dict[int, Rival]()
     for previous in sorted(sets[node - 1]) if node <= len(sets) else ():
         candidates = _list_candidates(ground, hop.relation, previous)
@@ -465,6 +470,7 @@ def list_rivals(ground: Indexes, query: Query, node: int, limit: int) -> tuple[R
             return None
         for number in sorted(candidates - fitting - found.keys()):
             rival = _judge(ground, hop.relation, previous, number, here)
+            rival = _judge_sides(ground, rival, sides) if rival is not None else None
             if rival is not None:
                 found[number] = rival
             if len(found) > limit:
@@ -485,8 +491,9 @@ def resolve_rival(ground: Indexes, rival: Rival) -> Resolution:
             results.add(find_literal(ground, rival.number, constraint.relation, constraint.value))
         if "absent" in results:
             return "absent"
-    if rival.relation:
-        results.add(find_object(ground, rival.number, rival.relation, rival.previous))
+    open_relations = [(rival.relation, rival.previous)] if rival.relation else []
+    for relation, value in (*open_relations, *((side.relation, side.entity) for side in rival.sides)):
+        results.add(find_object(ground, rival.number, relation, value))
     return "absent" if "absent" in results else "unclear" if "unclear" in results else "stated"
 
 
@@ -528,6 +535,17 @@ def _judge(
             unclear.append(constraint)
     ordered = tuple(constraint for constraint in constraints if constraint in unclear)
     return Rival(number, "" if match is Match.YES else relation, previous, ordered)
+
+
+def _judge_sides(ground: Indexes, rival: Rival, sides: Iterable[Side]) -> Rival | None:
+    """Return a rival with the branches that its page leaves open, or None if it contradicts one."""
+    unclear = []
+    for side in sides:
+        match = match_relation(ground.corpus, rival.number, side.relation, side.entity)
+        if match is Match.NO and not _may_have_more(ground, side.relation, side.entity, rival.number):
+            return None
+        unclear += [] if match is Match.YES else [side]
+    return replace(rival, sides=tuple(unclear))
 
 
 def _may_be_too(corpus: Corpus, number: int, constraint: Constraint) -> bool:

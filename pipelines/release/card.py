@@ -233,6 +233,7 @@ TASKS: Mapping[Dataset, list[str]] = {
     "rl": ["visual-question-answering", "reinforcement-learning"],
     "vqa": ["visual-question-answering", "question-answering"],
     "bridgevqa": ["visual-question-answering", "question-answering"],
+    "exam": ["visual-question-answering", "question-answering"],
 }
 SOURCE, NEWS, TOY = "wikipedia", "news", "toy"
 TAGS = ("synthetic", "multi-hop", "image", "parquet", SOURCE, "proof-carrying")

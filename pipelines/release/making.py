@@ -1,14 +1,15 @@
 """Rows of the three datasets and of ``proofs/``, made from questions and trajectories."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pipelines.agent.scenes import TOOL
+from pipelines.checks.apartness import Apart
 from pipelines.corpus.articles import show_text
-from pipelines.errors import ConservationError, CorruptInput
+from pipelines.errors import ConfigError, ConservationError, CorruptInput
 from pipelines.pictures import PictureStore
 from pipelines.release.rows import (
     ABILITY,
@@ -116,7 +117,7 @@ class RowMaker:
         if example.entry.dataset == "sft":
             return make_sft_row(proof, self._make_transcript(example))
         images = tuple(map(self._embed, example.list_pictures()))
-        if example.entry.dataset == "vqa":
+        if example.entry.dataset in ("vqa", "exam"):
             return make_vqa_row(proof, images)
         if example.entry.dataset == "bridgevqa":
             return make_bridgevqa_row(proof, images)
@@ -190,7 +191,7 @@ def make_rl_row(
 
 
 def make_vqa_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> VqaRow:
-    """Return the row of a walked question with at most one picture."""
+    """Return the row of a question with at most one picture, for training or for the exam."""
     return VqaRow(
         id=proof.record_id,
         image=images[0] if images else None,
@@ -214,6 +215,7 @@ def make_vqa_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> VqaRow:
         repair=proof.trial.repair if proof.trial else TOOL if proof.scene else "",
         object_share=proof.scene.share if proof.scene else 0.0,
         knowledge=proof.knowledge,
+        rounds=proof.proof.rounds,
     )
 
 
@@ -268,7 +270,7 @@ def list_counts(proof: Proof, name: str) -> tuple[int, ...]:
 
 
 def make_chain(question: Enhancement | ProofRow) -> tuple[ChainLink, ...]:
-    """Return the path's hops by title; the last link is the attribute that the question asks for."""
+    """Return the path's hops by title, then its branches; the last link is the attribute that the question asks for."""
     if question.trace is not None:
         names = question.trace.links
         return tuple(ChainLink(relation=link.relation, subject=link.subject, object=link.object) for link in names)
@@ -277,8 +279,34 @@ def make_chain(question: Enhancement | ProofRow) -> tuple[ChainLink, ...]:
         return ()
     titles = {node.page_id: node.title for node in proof.nodes}
     links = [(hop.relation, titles[hop.subject_id], titles[hop.object_id]) for hop in proof.hops]
+    links += [(branch.relation, proof.entities[branch.host].title, branch.node.title) for branch in proof.branches]
     links.append((proof.answer_relation, proof.nodes[-1].title, question.answer.surface))
     return tuple(ChainLink(relation=name, subject=subject, object=target) for name, subject, target in links)
+
+
+def read_apart(folders: Iterable[Path]) -> Apart:
+    """Return what releases hold that a question of another one may not share.
+
+    Raises:
+        ConfigError: if a folder is no release.
+    """
+    given = list(folders)
+    for folder in given:
+        if not (folder / "proofs").is_dir():
+            raise ConfigError(f"releases.apart_from: {folder} is no release; name a folder releases/DATASET/VERSION")
+    return Apart.of((row.proof, row.answer, _list_own_pictures(row)) for folder in given for row in read_proofs(folder))
+
+
+def find_overlaps(folder: Path, apart: Apart) -> Iterator[tuple[str, str]]:
+    """Yield the questions of a release that share something with other releases, and what."""
+    for row in read_proofs(folder):
+        own = Apart.of([(row.proof, row.answer, _list_own_pictures(row))])
+        yield from ((row.record_id, shared) for shared in apart.find_shared(own))
+
+
+def _list_own_pictures(row: ProofRow) -> list[Picture]:
+    """Return the picture of a question, and what it was before it was degraded."""
+    return [picture for picture in (row.picture, row.original) if picture]
 
 
 def read_proofs(folder: Path) -> Iterator[ProofRow]:

@@ -54,7 +54,7 @@ from schemas.base import derive_schema
 from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Trajectory
 from schemas.manifest import FileEntry
 
-DATASETS: tuple[Dataset, ...] = ("sft", "rl", "vqa", "bridgevqa")
+DATASETS: tuple[Dataset, ...] = ("sft", "rl", "vqa", "bridgevqa", "exam")
 READ_ONLY = 0o444
 REWARDS = "rewards.py"
 

@@ -271,6 +271,8 @@ class VqaRow(Nested):
     """The set from outside that the question is of; empty where it was made here."""
     knowledge: Knowledge = ""
     """What knowledge the question takes, of a closed list; empty where that was not asked."""
+    rounds: int = 0
+    """Entities that rounds of injection have hidden; 0 for a question that walks led to."""
 
 
 class QuotedFact(Nested):
@@ -368,6 +370,7 @@ ROW_TYPES: Mapping[Dataset, type[ReleaseRow]] = {
     "rl": RlRow,
     "vqa": VqaRow,
     "bridgevqa": BridgeVqaRow,
+    "exam": VqaRow,
 }
 
 

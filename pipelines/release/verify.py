@@ -30,7 +30,7 @@ from pipelines.agent.observations import ANSWER, ERRORS, WARNINGS, list_forms
 from pipelines.agent.pictures import MIN_WORDS, REPAIRS, fits_strength, list_words, measure_degraded
 from pipelines.agent.transcript import BadTurn, Turn, parse_turn, read_observation
 from pipelines.checks.answers import check_named
-from pipelines.checks.descriptors import check_spoken
+from pipelines.checks.descriptors import check_spoken, list_descriptors
 from pipelines.checks.examination import Claim, check_picture_names, list_hidden_checks
 from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.legibility import check_readable
@@ -425,7 +425,7 @@ def _find_wording_problems(ground: Indexes, row: ProofRow) -> Iterator[str]:
         "fuzzy": (
             partial(check_named, row.fuzzy, proof.nodes[0].title),
             *list_hidden_checks(ground.corpus, row.fuzzy, proof, row.answer),
-            partial(check_spoken, row.fuzzy, proof.descriptors),
+            partial(check_spoken, row.fuzzy, list_descriptors(proof)),
         ),
     }
     for name, checks in earlier.items():

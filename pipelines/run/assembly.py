@@ -19,6 +19,7 @@ from pipelines.agent.depicting import CandidateLister, ClipRanker, MetadataRanke
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.distractors import DistractorFetcher
 from pipelines.agent.guiding import Guide
+from pipelines.agent.injecting import Askings
 from pipelines.agent.judging import ProcessJury, UnscoredWatch, Verifier
 from pipelines.agent.loop import Agent
 from pipelines.agent.naming import ConceptAsker
@@ -28,8 +29,10 @@ from pipelines.agent.pictures import Reader, Upscaler, has_opencv, make_repairs
 from pipelines.agent.scenes import SceneMaker
 from pipelines.agent.tools import ToolBox
 from pipelines.checks.agreement import check_alternative
+from pipelines.checks.apartness import Apart
 from pipelines.checks.endings import list_endings
 from pipelines.checks.examination import PathDemands, digest_word_lists
+from pipelines.checks.limits import Limits
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
 from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, SeedsConfig, SplitRule, ToolsConfig
@@ -41,6 +44,7 @@ from pipelines.graph.query import Indexes
 from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
 from pipelines.ids import digest_value, make_stage_key
 from pipelines.pictures import PictureStore
+from pipelines.release.making import read_apart
 from pipelines.run.fetched import read_fetched
 from pipelines.run.languages import covers_words
 from pipelines.run.models import (
@@ -75,7 +79,7 @@ from pipelines.stages.difficulty import MeasuredDifficulty
 from pipelines.stages.enhancements import Enhancements
 from pipelines.stages.groundings import Groundings
 from pipelines.stages.initials import Initials
-from pipelines.stages.injections import Askings, Injections
+from pipelines.stages.injections import Injections
 from pipelines.stages.mixtures import Mixtures, WalkedMixtures
 from pipelines.stages.paths import Paths
 from pipelines.stages.pools import Pools
@@ -546,7 +550,7 @@ def list_missing_roles(config: RunConfig, last: str = "") -> list[str]:
 
 def make_evaluator(ground: Indexes, roles: Roles, role: str = "evaluator") -> Evaluator:
     """Return what reads texts back, with the model of a role."""
-    return Evaluator(ground, roles.ask(role, "read_question"), roles.ask(role, "screen_question"))
+    return Evaluator(ground, roles.ask(role, "read_question", 2), roles.ask(role, "screen_question"))
 
 
 def make_page_reader(ground: Indexes, roles: Roles, role: str = "evaluator") -> ProseReader:
@@ -662,12 +666,26 @@ class Assembly:
             "selections": self._build_selections,
             "rollouts": self._build_rollouts,
             "trajectories": lambda: Trajectories(self.acting.make_cascade()),
-            "releases": lambda: Releases(self.config.releases, self.roles.pictures),
+            "releases": lambda: Releases(self._limits, self.roles.pictures),
         }
         return builders[name]()
 
     def _build_selections(self) -> Selections:
-        return Selections(self.config.releases, self.config.enhancements, self.roles.pictures, self.config.seed)
+        config = self.config
+        return Selections(self._limits, config.enhancements, self.roles.pictures, config.seed)
+
+    @property
+    def _limits(self) -> Limits:
+        injections, releases = self.config.injections, self.config.releases
+        mixed = self.config.method == "injection" and releases.rounds_tolerance < 1.0
+        total = sum(injections.weights)
+        shares = {number: weight / total for number, weight in zip(injections.rounds, injections.weights, strict=True)}
+        return Limits(releases, self.apart, shares if mixed else {})
+
+    @cached_property
+    def apart(self) -> Apart:
+        """What no question may share with other releases."""
+        return read_apart(Path(folder) for folder in self.config.releases.apart_from)
 
     def _build_rollouts(self) -> Rollouts:
         rollouts = self.config.rollouts
@@ -787,10 +805,10 @@ class Assembly:
         anchors = AnchorRules(self.splits, config.groundings)
         askings = Askings(
             extracting=self.roles.ask("rewriter", "extract_fact", 3),
-            proposing=self.roles.ask("rewriter", "propose_descriptors", 4),
+            proposing=self.roles.ask("rewriter", "propose_descriptors", 5),
             rewriting=self.roles.ask("rewriter", "inject_fact", 3),
         )
-        return Injections(self.ground, askings, self.reader, anchors, rules)
+        return Injections(self.ground, askings, self.reader, anchors, rules, self.apart)
 
     def _build_anchors(self) -> Anchors:
         news, asking = self.config.news, self.roles.ask("namer", "name_anchors")

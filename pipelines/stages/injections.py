@@ -1,29 +1,52 @@
 """Injections: rounds that hide the entity a question names behind a fact of its page (VSearcher, section 2.1).
 
 A round makes three requests: extract a fact that leads to another article, propose descriptors, and reword the
-question, which then names the other article. The paper lets a model select the entity, too; here a question names one
-alone, so nothing is asked. The paper trusts the model; here every step is checked: the entity stands in the question,
-the fact is on the page and was offered, exactly one entity fits, no near miss is left open, the answer still follows,
-and nothing else of the question is lost. A refused reply is requested once more with the reason. The article named
-after the last round is the anchor; its picture takes the place of its name in the next stage.
+question, which then names the other article. The paper trusts the model; here every step is checked: the entity stands
+in the question, the fact is on the page and was offered, exactly one entity fits, no near miss is left open, the answer
+still follows, and nothing else of the question is lost. A refused reply is requested once more with the reason.
+
+The paper lets a model select the entity to hide; here a hash does. Some rounds grow the chain from the picture to the
+answer; the article named after the last of them is the anchor, whose picture takes the place of its name in the next
+stage. The other rounds hide what the chain names beside it (:mod:`pipelines.agent.injecting`), so that the question is
+a tree. How many of each a question has is drawn, and what cannot be done is tried with other numbers.
 """
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, cast, get_args
+from typing import ClassVar, cast
 
+from pipelines.agent.injecting import (
+    ACCEPTED,
+    Askings,
+    BranchRounds,
+    Setback,
+    extract_fact,
+    split_told,
+    view_entity,
+)
 from pipelines.checks.agreement import is_volatile
 from pipelines.checks.answers import check_named
+from pipelines.checks.apartness import Apart
 from pipelines.checks.descriptors import list_constraints, offer_facts
 from pipelines.checks.examination import Round, list_descriptor_checks, list_hidden_checks, list_rewording_checks
 from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
-from pipelines.checks.uniqueness import Fit, check_fit, check_near_misses, count_fit, find_near_misses, find_redundant
-from pipelines.checks.verdicts import PASSED, TRIES, Check, CheckResult, explain_refusal, list_secrets, run_checks
+from pipelines.checks.uniqueness import (
+    Fit,
+    check_fit,
+    check_near_misses,
+    check_side,
+    count_fit,
+    count_side,
+    find_near_misses,
+    find_redundant,
+)
+from pipelines.checks.verdicts import TRIES, Check, CheckResult, explain_refusal, list_secrets, run_checks
 from pipelines.corpus.store import Corpus, Fact
+from pipelines.graph.branches import add_branches, make_branch
 from pipelines.graph.proofs import (
     OPEN,
     AnchorRules,
@@ -34,26 +57,24 @@ from pipelines.graph.proofs import (
     grow_proof,
     list_names,
     make_query,
-    offer_relation,
     read_lead,
-    read_opening,
     retreat,
     view_proof,
 )
-from pipelines.graph.query import Indexes, find_article, locate_nodes
+from pipelines.graph.query import TYPE, Indexes, count_alone, find_article, locate_nodes
 from pipelines.ids import digest_value, make_record_id
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Candidate, Certificate, Question, Rewrite
 from schemas.manifest import ModelEntry
-from schemas.proofs import Answer, PathNode
+from schemas.proofs import Answer, Constraint, Proof
 from schemas.reasons import RewriteReason
 from schemas.tasks import (
     NOTHING,
     Descriptor,
     DescriptorsReply,
     ExtractedFactReply,
-    ExtractFactInputs,
+    FactView,
     ProposeDescriptorsInputs,
     QuestionReply,
     RewriteQuestionInputs,
@@ -63,56 +84,24 @@ from schemas.tasks import (
 REPLIES = (ExtractedFactReply, DescriptorsReply, QuestionReply)
 
 
-@dataclass(frozen=True, slots=True)
-class Askings:
-    """The requests of a round, in their order."""
-
-    extracting: RoleClient
-    proposing: RoleClient
-    rewriting: RoleClient
-
-    def list_all(self) -> tuple[RoleClient, ...]:
-        """Return them in the order of a round."""
-        return (self.extracting, self.proposing, self.rewriting)
-
-
-async def extract_fact(
-    asking: RoleClient, ground: Indexes, node: PathNode, facts: Sequence[Fact], page_words: int, sample: int
-) -> Fact | CheckResult:
-    """Let the model extract a fact of an entity's page; FAIL (``no-injection``) if it was not offered.
+async def propose_descriptors(
+    askings: Askings,
+    corpus: Corpus,
+    this: Round,
+    rules: InjectionRules,
+    tried: tuple[Tried, ...],
+    entities: tuple[FactView, ...] = (),
+) -> tuple[Descriptor, ...]:
+    """Return descriptors of the entity that a round hides; the model is offered all its facts but the answer.
 
     Args:
-        asking: the model and its prompt.
-        ground: the corpus.
-        node: the entity.
-        facts: relations of its page, one or more.
-        page_words: words of the page that are shown.
-        sample: number of the reply; each number is a new request.
+        askings: the requests of a round.
+        corpus: of the entity.
+        this: the round.
+        rules: how many are proposed, how long a fact may be.
+        tried: what was refused before.
+        entities: facts that lead to further articles, which each descriptor tells.
     """
-    offered = {fact: offer_relation(ground, fact) for fact in facts}
-    inputs = ExtractFactInputs(
-        name=node.title,
-        type=node.type,
-        page=read_opening(ground.corpus, facts[0].node, page_words),
-        facts=tuple(offered.values()),
-        variety=digest_value(["extract", node.page_id])[:16],
-    )
-    tried = NOTHING
-    for _ in range(TRIES):
-        said = await ask_model(asking, inputs.model_copy(update={"tried": tried}), ExtractedFactReply, sample=sample)
-        for fact, view in offered.items():
-            if (view.relation, view.object_name) == (said.relation, said.object_name):
-                return fact
-        given = f"{said.relation} {said.object_name}"
-        refused = CheckResult("FAIL", "no-injection", f"{said.relation!r} {said.object_name!r} was not offered")
-        tried = (explain_refusal(refused, given),)
-    return refused
-
-
-async def propose_descriptors(
-    asking: RoleClient, corpus: Corpus, this: Round, rules: InjectionRules, tried: tuple[Tried, ...]
-) -> tuple[Descriptor, ...]:
-    """Return descriptors of the entity that a round hides; the model is offered all its facts but the answer."""
     view = this.view
     facts = offer_facts(corpus, this.numbers[1], rules.max_answer_tokens)
     if len(view.hops) == 1:
@@ -126,9 +115,10 @@ async def propose_descriptors(
         count=rules.descriptors.candidates,
         variety=view.variety,
         lead=lead if check_answer(lead or "-", this.answer).passed else "",
+        entities=entities,
         tried=tried,
     )
-    return (await ask_model(asking, inputs, DescriptorsReply)).descriptors[: rules.descriptors.candidates]
+    return (await ask_model(askings.proposing, inputs, DescriptorsReply)).descriptors[: rules.descriptors.candidates]
 
 
 async def reword_question(
@@ -147,23 +137,21 @@ async def reword_question(
     return (await ask_model(asking, inputs, QuestionReply)).question
 
 
-ACCEPTED = "accepted"
-REASONS = frozenset(get_args(RewriteReason))
+BESIDE = 3
+"""Facts of an entity of the chain that are tried as a branch of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Setback:
-    """A failed round; ``fact`` is None if it failed before a fact was found."""
+class Place:
+    """Where a round of the chain stands."""
 
     round: int
-    results: tuple[CheckResult, ...]
-    fact: Fact | None = None
-
-    @property
-    def code(self) -> str:
-        """The code that refused every descriptor; ``no-descriptor`` if the codes differ."""
-        codes = {result.code for result in self.results}
-        return self.results[0].code if len(codes) == 1 and codes <= REASONS else "no-descriptor"
+    chain: int
+    """Rounds of the chain."""
+    rounds: int
+    """Of the whole question."""
+    wasted: int
+    """Unusable replies so far."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +163,8 @@ class Injections:
     reader: Evaluator
     anchors: AnchorRules
     rules: InjectionRules
+    apart: Apart = field(default_factory=Apart)
+    """What no question may share with other releases."""
     name: str = "rewrites"
     version: int = 4
     input: ClassVar[type[Record]] = Question
@@ -183,7 +173,8 @@ class Injections:
     def fingerprint(self) -> str:
         """Digest of the method, the rules, the prompts and the rewriter."""
         asked = [self.reader.identity, *(asking.identity for asking in self.askings.list_all())]
-        return digest_value(["injections", repr(self.rules), repr(self.anchors), asked, *map(make_schema, REPLIES)])
+        rules = [repr(self.rules), repr(self.anchors), self.apart.digest]
+        return digest_value(["injections", *rules, asked, *map(make_schema, REPLIES)])
 
     def prompts(self) -> dict[str, str]:
         """The prompts of a round."""
@@ -195,26 +186,73 @@ class Injections:
         return (self.askings.rewriting.describe("rewriter"), self.reader.describe())
 
     async def __call__(self, record: Question) -> Sequence[Rewrite] | Rejection:
-        """Grow a question round by round; after a failed round try another fact, then one of the round before."""
-        rounds = self.rules.draw_rounds(record.record_id)
-        search = self._look_ahead(record, rounds)
+        """Grow a question by the number of rounds drawn for it; what cannot be is tried with the other numbers."""
+        refused: Rejection | None = None
+        shared = list(self.apart.find_shared(Apart.of([(record.proof, record.answer, ())])))
+        if shared:
+            return Rejection(record_id=record.record_id, reason="in-other-release", detail="; ".join(shared))
+        for rounds in self.rules.order_rounds(record.record_id):
+            for chain in self.rules.order_chains(record.record_id, rounds):
+                made = await self._grow(record, chain, rounds)
+                if isinstance(made, Rewrite):
+                    return (made,)
+                refused = refused or made
+        assert refused is not None
+        return refused
+
+    async def _grow(self, record: Question, chain: int, rounds: int) -> Rewrite | Rejection:
+        """Grow a question's chain, then its branches; after a failed round try another fact, then an earlier one's."""
+        search, beside = self._look_ahead(record, chain), self._look_beside(record)
         # In threads: what is ahead is searched for, too.
-        levels = [await asyncio.to_thread(search.open_level, self._start(record), rounds)]
+        levels = [await asyncio.to_thread(search.open_level, self._start(record), chain)]
         setbacks: list[Setback] = []
         while levels and len(setbacks) < self.rules.settings.tries:
             wasted = sum(setback.fact is None for setback in setbacks)
-            step = await self._inject(record, levels[-1], (len(levels), rounds), wasted)
+            step = await self._inject(record, levels[-1], Place(len(levels), chain, rounds, wasted), beside)
             made: ProofDraft | Rewrite | Setback = step
-            if isinstance(step, ProofDraft) and len(levels) == rounds:
-                made = await asyncio.to_thread(self._finish, record, step)
+            if isinstance(step, ProofDraft) and len(levels) == chain:
+                made = await self._end(record, step, rounds - chain, beside)
             if isinstance(made, Rewrite):
-                return (made,)
+                return made
             if isinstance(made, ProofDraft):
-                levels.append(await asyncio.to_thread(search.open_level, made, rounds - len(levels)))
+                levels.append(await asyncio.to_thread(search.open_level, made, chain - len(levels)))
             else:
                 setbacks.append(made)
                 retreat(levels, made.fact)
         return self._refuse(record, setbacks, rounds, search)
+
+    async def _end(self, record: Question, draft: ProofDraft, rounds: int, beside: BranchRounds) -> Rewrite | Setback:
+        """Do the rounds beside a finished chain, and count the whole question."""
+        grown = await beside.grow(draft, rounds)
+        if isinstance(grown, Setback):
+            return grown
+        return await asyncio.to_thread(self._finish, record, grown)
+
+    def _look_beside(self, record: Question) -> BranchRounds:
+        """Return the rounds beside the chain; no article of theirs holds the answer."""
+        corpus = self.ground.corpus
+        (seed,) = locate_nodes(corpus, record.proof.nodes)
+        article = find_article(corpus, seed, record.proof.answer_relation, record.answer)
+        search = ChainSearch(
+            corpus,
+            self.rules.hub_in_degree,
+            partial(self._judge_page, record, seed, article),
+            lambda node: OPEN,
+            record.record_id,
+            partial(self._keep_fact, record),
+        )
+        return BranchRounds(self.ground, self.askings, self.reader, self.rules, search, record.answer)
+
+    def _judge_page(self, record: Question, seed: int, article: int, node: int) -> str:
+        if self.ground.corpus.page(node).page_id in self.apart.entities:
+            return "in-other-release"
+        if not self.rules.descriptors.forbid_shortcuts:
+            return OPEN
+        result = check_earlier_pages(self.ground.corpus, (node, seed), record.answer, article)
+        return OPEN if result.passed else result.code
+
+    def _keep_fact(self, record: Question, fact: Fact) -> bool:
+        return record.proof.thresholds.volatile or not is_volatile(fact.key)
 
     def _start(self, record: Question) -> ProofDraft:
         numbers = locate_nodes(self.ground.corpus, record.proof.nodes)
@@ -224,15 +262,6 @@ class Injections:
         """Return the search for chains that end at an allowed anchor and pass no page that holds the answer."""
         corpus, rules = self.ground.corpus, self.rules
         (seed,) = locate_nodes(corpus, record.proof.nodes)
-        article = find_article(corpus, seed, record.proof.answer_relation, record.answer)
-
-        def judge_page(node: int) -> str:
-            result = (
-                check_earlier_pages(corpus, (node, seed), record.answer, article)
-                if rules.descriptors.forbid_shortcuts
-                else PASSED
-            )
-            return OPEN if result.passed else result.code
 
         def judge_end(node: int) -> str:
             found = self.anchors.explain(corpus, node, record.split)
@@ -241,16 +270,16 @@ class Injections:
             result = check_path_length(corpus, (*[node] * rounds, seed), rules.hub_in_degree)
             return OPEN if result.passed else result.code
 
-        def keep_fact(fact: Fact) -> bool:
-            return record.proof.thresholds.volatile or not is_volatile(fact.key)
-
+        article = find_article(corpus, seed, record.proof.answer_relation, record.answer)
+        judge_page = partial(self._judge_page, record, seed, article)
+        keep_fact = partial(self._keep_fact, record)
         return ChainSearch(corpus, rules.hub_in_degree, judge_page, judge_end, record.record_id, keep_fact)
 
     async def _inject(
-        self, record: Question, level: Level, place: tuple[int, int], wasted: int
+        self, record: Question, level: Level, place: "Place", beside: BranchRounds
     ) -> ProofDraft | Setback:
-        """Do one round: ``place`` is its number and the number of rounds, ``wasted`` the number of unusable replies."""
-        (number, rounds), draft = place, level.draft
+        """Do one round of the chain."""
+        number, draft = place.round, level.draft
         if not level.facts:
             return Setback(number, (CheckResult("FAIL", "no-injection", "no fact leads on"),))
         node = draft.proof.nodes[0]
@@ -258,12 +287,38 @@ class Injections:
             missing = f"{node.title!r} does not stand in {draft.text!r}"
             return Setback(number, (CheckResult("FAIL", "entity-not-in-question", missing),))
         words = self.rules.settings.page_words
-        fact = await extract_fact(self.askings.extracting, self.ground, node, level.facts, words, wasted)
+        fact = await extract_fact(self.askings.extracting, self.ground, node, level.facts, words, place.wasted)
         if isinstance(fact, CheckResult):
             return Setback(number, (fact,))
         # Only the last round makes a first hidden node.
-        threshold = self.rules.descriptors.require_alone(rounds - number + 1)
-        return await self._hide(draft, self._make_round(record, draft, fact, (number, threshold)))
+        threshold = self.rules.descriptors.require_alone(place.chain - number + 1)
+        this = self._make_round(record, draft, fact, (number, threshold))
+        if place.chain == place.rounds or draft.proof.branches:
+            return await self._hide(draft, this)
+        # With rounds beside the chain, one of the entities hidden is told by a further article as well.
+        named = await asyncio.to_thread(self._list_beside, draft, this, beside, place.rounds - place.chain)
+        step: ProofDraft | Setback = Setback(number, (CheckResult("FAIL", "no-injection", "no branch leads on"),), fact)
+        for told in named:
+            step = await self._hide(draft, this, (told,))
+            if isinstance(step, ProofDraft):
+                return step
+        return step if number == place.chain else await self._hide(draft, this)
+
+    def _list_beside(self, draft: ProofDraft, this: Round, beside: BranchRounds, rounds: int) -> tuple[FactView, ...]:
+        """Return facts of the entity to be hidden that may become a branch, those of the extracted sentence first.
+
+        Of such a fact and the type alone enough entities must be left without the chain; no descriptor makes more.
+        """
+        number, corpus = this.numbers[1], self.ground.corpus
+        numbers = (*draft.aside, this.numbers[0], *draft.taken)
+        found = []
+        for fact in beside.list_companions(numbers, this.fact, rounds):
+            kind = Constraint(node=1, relation=TYPE, value=corpus.page(number).type)
+            branch = make_branch(self.ground, 1, fact)
+            proof = add_branches(this.proof.model_copy(update={"constraints": (kind,)}), (branch,))
+            if count_alone(self.ground, make_query(corpus, proof), 1, this.threshold) >= this.threshold:
+                found.append(view_entity(corpus, fact))
+        return tuple(found[:BESIDE])
 
     def _make_round(self, record: Question, draft: ProofDraft, fact: Fact, place: tuple[int, int]) -> Round:
         proof = grow_proof(self.ground.corpus, draft.proof, fact)
@@ -280,15 +335,15 @@ class Injections:
             min_answers=self.rules.min_answers,
         )
 
-    async def _hide(self, draft: ProofDraft, this: Round) -> ProofDraft | Setback:
-        """Hide the named entity behind the first descriptor that passes every check."""
+    async def _hide(self, draft: ProofDraft, this: Round, entities: tuple[FactView, ...] = ()) -> ProofDraft | Setback:
+        """Hide the named entity behind the first descriptor that passes every check, and tells these facts, too."""
         results: list[CheckResult] = []
         tried: list[Candidate] = []
         told: dict[str, Tried] = {}
         secrets, shown = list_secrets(this.names, this.answer), f"{draft.text} {this.proof.nodes[1].title}"
         for _ in range(TRIES):
             found = await propose_descriptors(
-                self.askings.proposing, self.ground.corpus, this, self.rules, tuple(told.values())
+                self.askings, self.ground.corpus, this, self.rules, tuple(told.values()), entities
             )
             for descriptor in (each for each in found if each.text not in told):
                 step = await self._try(draft, this, descriptor)
@@ -308,15 +363,17 @@ class Injections:
     ) -> ProofDraft | tuple[CheckResult, ...]:
         """Return the draft with its named entity hidden behind a descriptor, or the checks that did not pass."""
         corpus, rules, grown = self.ground.corpus, self.rules, this.proof
-        said = list_constraints(corpus, this.numbers[1], 1, descriptor)
+        literal, linked = split_told(corpus, this.numbers[1], descriptor)
+        said = list_constraints(corpus, this.numbers[1], 1, literal)
         proof = grown.model_copy(
             update={
                 "constraints": (*said, *grown.constraints),
                 "descriptors": (descriptor.text, *grown.descriptors[1:]),
             }
         )
+        proof = add_branches(proof, [make_branch(self.ground, 1, fact) for fact in linked])
         query = make_query(corpus, proof)
-        checks = list_descriptor_checks(self.ground, this, descriptor, said, query)
+        checks = list_descriptor_checks(self.ground, this, literal, said, query)
         refused = await asyncio.to_thread(run_checks, checks, rules.audit)
         if refused and not rules.audit:
             return refused
@@ -335,7 +392,8 @@ class Injections:
                 refused += () if read.passed else (read,)
             if not refused:
                 taken = (*draft.taken, this.fact.target)
-                return replace(draft, text=text, proof=proof, taken=taken, fact=this.fact)
+                aside = (*draft.aside, *(fact.target for fact in linked))
+                return replace(draft, text=text, proof=proof, taken=taken, fact=this.fact, aside=aside)
             given = f"{draft.text} {descriptor.text} {this.proof.nodes[0].title} {this.proof.nodes[1].title}"
             tried = (explain_refusal(refused[0], text, list_secrets(this.names, this.answer), given),)
         return refused
@@ -372,8 +430,12 @@ class Injections:
             "alone": rules.descriptors.min_alone,
             "near_misses": rules.descriptors.near_misses,
         }
+        sides = [count_side(self.ground, query, side.number) for side in query.sides if not side.named]
+        if refused := run_checks([partial(check_side, count) for count in sides], self.rules.audit):
+            return Setback(len(numbers) - 1, refused, draft.fact)
         found = {
-            "counts": tuple(count for fit in fits for count in fit.as_counts()),
+            "counts": (*(count for fit in fits for count in fit.as_counts()), *sides),
+            "near_misses": tuple(sorted(draft.proof.near_misses, key=lambda miss: miss.node)),
             "thresholds": record.proof.thresholds.model_copy(update=limits),
             "shortcuts_checked": rules.descriptors.forbid_shortcuts,
             "hub_in_degree": rules.hub_in_degree,
@@ -402,6 +464,8 @@ class Injections:
             yield partial(check_path_length, corpus, numbers, rules.hub_in_degree)
             article = find_article(corpus, numbers[-1], draft.proof.answer_relation, answer)
             yield partial(check_earlier_pages, corpus, numbers, answer, article)
+            beside = (*_list_aside(corpus, draft.proof), numbers[-1])
+            yield partial(check_earlier_pages, corpus, beside, answer, article)
         yield from list_hidden_checks(corpus, draft.text, draft.proof, answer)
 
     def _refuse(self, record: Question, setbacks: Sequence[Setback], rounds: int, search: ChainSearch) -> Rejection:
@@ -417,3 +481,8 @@ class Injections:
             detail=f"round {last.round} of {rounds}: {said}",
             codes=tuple(dict.fromkeys([last.code, *codes])),
         )
+
+
+def _list_aside(corpus: Corpus, proof: Proof) -> list[int]:
+    """Return the node numbers of the branches' entities."""
+    return locate_nodes(corpus, [branch.node for branch in proof.branches])

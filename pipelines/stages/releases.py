@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pipelines.checks.limits import refuse_across_splits, refuse_over_limits
+from pipelines.checks.limits import Limits, refuse_across_splits, refuse_over_limits
 from pipelines.checks.sets import HeldOut, Signature, make_signature, refuse_told
-from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConfigError, ConservationError
 from pipelines.ids import digest_value, make_record_id
 from pipelines.pictures import PictureStore
@@ -20,13 +19,13 @@ SPLIT_OF_VQA: dict[Split, str] = {"sft": "train", "rl": "train", "eval": "test"}
 
 @dataclass(frozen=True, slots=True)
 class Releases:
-    """The stage: questions and accepted trajectories in, rows of the sft, rl and vqa datasets out.
+    """The stage: questions and accepted trajectories in, rows of the datasets out.
 
     The question with the smallest record id, which is a digest, wins among duplicates and under every limit, so the
     outcome does not depend on the order of rows. Memory holds a signature a question, never its text.
     """
 
-    settings: ReleasesConfig = field(default_factory=ReleasesConfig)
+    limits: Limits = field(default_factory=Limits)
     pictures: PictureStore | None = None
     """Opened for pictures that are cropped or mirrored copies; without it the recorded hashes alone are compared."""
     name: str = "releases"
@@ -36,9 +35,7 @@ class Releases:
 
     def fingerprint(self) -> str:
         """Digest of the split table and the limits."""
-        settings = self.settings
-        limits = [settings.max_per_answer, settings.max_per_anchor, settings.max_answer_share]
-        return digest_value([SPLIT_OF_VQA, [*limits, settings.max_skeleton_share, list(settings.search_free)]])
+        return digest_value([SPLIT_OF_VQA, self.limits.decides, self.limits.settings.exam])
 
     def prompts(self) -> dict[str, str]:
         """No prompt: nothing here asks a model."""
@@ -58,15 +55,15 @@ class Releases:
         signatures = sorted(map(make_signature, inputs[0]), key=lambda signature: signature.record_id)
         known = {signature.record_id for signature in signatures}
         trajectories, told = collect_trajectories(inputs[1], known, HeldOut.of(signatures))
-        refused = refuse_across_splits(signatures, self.pictures)
+        refused = refuse_across_splits(signatures, self.limits, self.pictures)
         refused |= refuse_told((each for each in signatures if each.record_id not in refused), told)
         kept = [each for each in signatures if each.record_id not in refused]
-        refused |= refuse_over_limits(kept, trajectories.keys(), self.settings)
+        refused |= refuse_over_limits(kept, trajectories.keys(), self.limits)
         for signature in signatures:
             if signature.record_id in refused:
                 yield refused[signature.record_id]
             else:
-                yield from make_entries(signature, trajectories.get(signature.record_id, []))
+                yield from make_entries(signature, trajectories.get(signature.record_id, []), self.limits.settings.exam)
 
 
 def collect_trajectories(
@@ -96,9 +93,10 @@ def collect_trajectories(
     return {question: sorted(ids) for question, ids in found.items()}, told
 
 
-def make_entries(signature: Signature, trajectories: Sequence[str]) -> Iterator[ReleaseEntry]:
-    """Yield a kept question's rows: always one of vqa or bridgevqa, and those of its split."""
-    yield _make_entry(signature.dataset, SPLIT_OF_VQA[signature.split], signature.record_id)
+def make_entries(signature: Signature, trajectories: Sequence[str], exam: bool = False) -> Iterator[ReleaseEntry]:
+    """Yield a kept question's rows: one of its kind, or of the exam if it is for evaluation, and those of its split."""
+    dataset: Dataset = "exam" if exam and signature.split == "eval" else signature.dataset
+    yield _make_entry(dataset, SPLIT_OF_VQA[signature.split], signature.record_id)
     if signature.split == "rl":
         yield _make_entry("rl", "train", signature.record_id)
     if signature.split == "sft":

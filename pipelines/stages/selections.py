@@ -12,9 +12,9 @@ from typing import ClassVar, cast, get_args
 
 from pipelines.agent.observations import credit_picture
 from pipelines.agent.pictures import DEGRADING_VERSION, degrade_picture
-from pipelines.checks.limits import refuse_across_splits, refuse_over_limits
+from pipelines.checks.limits import Limits, refuse_across_splits, refuse_over_limits
 from pipelines.checks.sets import Signature, make_signature
-from pipelines.config.settings import EnhancementsConfig, ReleasesConfig
+from pipelines.config.settings import EnhancementsConfig
 from pipelines.errors import GateNotMet
 from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_value, draw_unit
@@ -38,7 +38,7 @@ class Selections:
     Memory holds a signature a question, never its text.
     """
 
-    limits: ReleasesConfig
+    limits: Limits
     enhancing: EnhancementsConfig
     pictures: PictureStore
     seed: int
@@ -49,11 +49,9 @@ class Selections:
 
     def fingerprint(self) -> str:
         """Digest of the limits, and of how many pictures are degraded."""
-        limits, enhancing = self.limits, self.enhancing
-        caps = [limits.max_per_answer, limits.max_per_anchor, limits.max_skeleton_share]
-        caps += [limits.max_answer_share, *limits.search_free]
+        enhancing = self.enhancing
         shares = [enhancing.share, enhancing.degradations, enhancing.substitute, self.seed, DEGRADING_VERSION]
-        return digest_value([caps, shares if enhancing.share else []])
+        return digest_value([self.limits.decides, shares if enhancing.share else []])
 
     def prompts(self) -> dict[str, str]:
         """None: the stage uses no model."""
@@ -76,7 +74,7 @@ class Selections:
             if ways := tuple(offer.trial.degradation for offer in cast(Enhancement, row).offers):
                 offered[row.record_id] = ways
         signatures.sort(key=lambda signature: signature.record_id)
-        refused = refuse_across_splits(signatures, self.pictures)
+        refused = refuse_across_splits(signatures, self.limits, self.pictures)
         kept = [each for each in signatures if each.record_id not in refused]
         # Before it is asked, every question may be solved.
         refused |= refuse_over_limits(kept, {each.record_id for each in kept}, self.limits)

@@ -69,6 +69,12 @@ _CLAUSE = frozenset(
 )
 
 
+_CLUE = re.compile(r"Clue (?P<clue>[a-z]): (?P<from>.+)\.")
+_OF_CLUE = re.compile(rf"(?:the )?(?P<noun>{_WORD}(?: {_WORD}){{0,3}}) of clue (?P<clue>[a-z])")
+_PRONOUN = re.compile(r" (?:who|that)$")
+_OPENS = re.compile(r"(?:who|whom|that|whose|(?:in|on|through) which|where) ")
+
+
 class _Unread(Exception):
     """Words that no pattern accounts for, or that may mean two things."""
 
@@ -183,12 +189,16 @@ def _read_text(text: str, chain: _Chain) -> ReadingReply:
     chain.quotes = tuple(_QUOTE.findall(text))
     numbers = iter(range(len(chain.quotes)))
     *steps, last = _END.split(_QUOTE.sub(lambda _: f"“{next(numbers)}”", text))
+    clues = {}
     for sentence in steps:
-        _read_step(sentence, chain)
+        if match := _CLUE.fullmatch(sentence):
+            clues[match["clue"]] = _read_clue(match["from"], chain)
+        else:
+            _read_step(sentence, chain)
     for phrase in _list_wanted(last):
         asked = _ask_name(phrase, chain)
         if asked is not None:
-            return asked
+            return _join_clues(asked, clues, chain) if clues else asked
     for pattern in tables.frames:
         match = pattern.words.fullmatch(last)
         if match is None:
@@ -196,7 +206,7 @@ def _read_text(text: str, chain: _Chain) -> ReadingReply:
         entity = _read_phrase(match["from"], chain)
         if entity != chain.last:
             raise _Unread(f"it asks for what it passed before: {match['from']!r}")
-        return _ask(match, pattern.entry, chain)
+        return _join_clues(_ask(match, pattern.entry, chain), clues, chain)
     raise _Unread(f"no question that is known: {last!r}")
 
 
@@ -225,6 +235,43 @@ def _ask_name(phrase: str, chain: _Chain) -> ReadingReply | None:
         if asked != "none":
             return _reply(tried, asked)
     return None
+
+
+def _read_clue(phrase: str, chain: _Chain) -> _Chain:
+    """Return what a clue says of its entity: one step against a relation, from a name or another clue."""
+    clue = _Chain(chain.offered, glossed=chain.glossed, quotes=chain.quotes)
+    entity = _read_phrase(phrase, clue)
+    if len(clue.steps) != 1 or entity != clue.last:
+        raise _Unread(f"no clue that is known: {phrase!r}")
+    (step,) = clue.steps
+    said = {number: statement for (_, statement), number in chain.offered.items()}
+    if not step.backward and said.get(step.relation) not in _load().symmetric:
+        raise _Unread(f"a clue that leads on: {phrase!r}")
+    return clue
+
+
+def _join_clues(reply: ReadingReply, clues: dict[str, _Chain], chain: _Chain) -> ReadingReply:
+    """Return a reading with what the clues say: their entities are numbered after those of the chain."""
+    first = len(reply.steps) + 1
+    numbers = {clue: first + place for place, clue in enumerate(clues)}
+    conditions = [*reply.conditions]
+    for clue, own in clues.items():
+        (source,) = (name for name, entity in own.names.items() if entity == 0)
+        (step,) = own.steps
+        told = ReadCondition(step=1, words=step.words, relation=step.relation, value=source)
+        for each in (told, *own.conditions):
+            words = chain.quote(each.words)
+            conditions.append(each.model_copy(update={"step": numbers[clue] + each.step - 1, "words": words}))
+    places = [place for place, each in enumerate(conditions) if _OF_CLUE.fullmatch(each.value)]
+    if len(places) != len(clues):
+        raise _Unread("each clue is for one entity")
+    for place in places:
+        match = _OF_CLUE.fullmatch(conditions[place].value)
+        if match is None or match["clue"] not in clues or match["noun"] != clues[match["clue"]].nouns[1]:
+            raise _Unread(f"no clue that is told: {conditions[place].value!r}")
+        update = {"value": "none", "entity": numbers[match["clue"]]}
+        conditions[place] = conditions[place].model_copy(update=update)
+    return reply.model_copy(update={"conditions": tuple(conditions)})
 
 
 def _ask(match: re.Match[str], entry: dict[str, Any], chain: _Chain) -> ReadingReply:
@@ -295,6 +342,9 @@ def _read_phrase(phrase: str, chain: _Chain) -> int:
         if chain.nouns:
             raise _Unread(f"the picture again: {phrase!r}")
         return chain.add(match["noun"])
+    if _OF_CLUE.fullmatch(phrase) and not chain.nouns:
+        chain.names[phrase] = chain.add("")
+        return chain.last
     for back in tables.back:
         if (match := back.fullmatch(phrase)) and chain.nouns:
             return _point_back(match.groupdict().get("noun") or "", chain)
@@ -426,13 +476,18 @@ def _read_condition(phrase: str, chain: _Chain) -> int | None:
         if match is None:
             continue
         parts = match.groupdict()
-        rest = f"{parts['head']} {parts['tail']}"
+        # "the town that has 300 inhabitants and whose river is": without the first clause its pronoun goes, too.
+        head = _PRONOUN.sub("", parts["head"]) if _OPENS.match(parts["tail"]) else parts["head"]
+        rest = f"{head} {parts['tail']}"
         entity = _read_phrase(rest, chain)
         chain.steps = [
             step.model_copy(update={"words": phrase}) if step.words == rest else step for step in chain.steps
         ]
         statements = [parts["what"]] if parts.get("what") else pattern.entry["says"]
+        statements = _load().attributes.get(parts.get("event") or parts.get("what") or "", statements)
         relation = _choose("value", statements, chain, chain.nouns[entity])
+        if relation == "none":
+            relation = _choose("entity", statements, chain, chain.nouns[entity])
         chain.conditions.append(
             ReadCondition(step=entity, words=parts["said"], relation=relation, value=parts["value"])
         )
@@ -453,10 +508,18 @@ def screen_question(inputs: ScreenQuestionInputs) -> ScreeningReply:
         for step in inputs.steps
         if step.backward or step.statement in _load().symmetric
         for entity in step.entities
+        if _may_be(entity.type, step.words)
         for said in _read_entity(entity, step.statement)
         if _fold(said.value) == _fold(step.source)
     ]
     return ScreeningReply(leaks=tuple(Leak(hidden=thing.id, words=thing.text) for thing in told), fits=tuple(fits))
+
+
+def _may_be(kind: str, words: str) -> bool:
+    """Say whether an entity of a type may be what a phrase calls its own: the same word, or one of a class with it."""
+    said = _fold(words)
+    alike = {noun for members in _load().classes.values() if kind in members for noun in members}
+    return not kind or any(_fold(noun) in said for noun in (kind, *alike))
 
 
 def _read_entity(entity: FoundEntity, field: str) -> tuple[StatedValue, ...]:

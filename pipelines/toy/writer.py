@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
+from string import ascii_lowercase
 
 from pydantic import BaseModel
 
@@ -129,6 +130,7 @@ _FRAMES = 4
 """Least number of ways to ask for an attribute."""
 
 _SPECIES_OF = re.compile(r"^(?:species|genus|breed|kind|type) of ", re.IGNORECASE)
+_CLUE = re.compile(r"Clue [a-z]: ")
 _SUMMARY_SENTENCES = 5
 _SUMMARY_LONGEST = 280
 """Characters of a sentence of a summary."""
@@ -204,6 +206,8 @@ def write_question(path: WriteQuestionInputs) -> str:
 
 def rewrite_question(step: RewriteQuestionInputs) -> str:
     """Return the question with one more entity hidden behind its descriptor."""
+    if step.node > len(step.path.hops):
+        return _add_clue(step)
     hidden = list(_pad(step.descriptors, len(step.path.hops)))
     anchor = step.path.anchor_name
     if step.node == 0:
@@ -213,10 +217,24 @@ def rewrite_question(step: RewriteQuestionInputs) -> str:
     return _compose_question(step.path, hidden, anchor)
 
 
+def _add_clue(step: RewriteQuestionInputs) -> str:
+    """Return the question with an entity beside its chain hidden behind a clue, a sentence in front of it.
+
+    A tree in one sentence could be read in several ways; a clue is told by its letter.
+    """
+    letter = ascii_lowercase[len(_CLUE.findall(step.question))]
+    (hop,) = step.path.hops
+    noun = clean_noun(hop.object_type) or "subject"
+    told = compile_phrase(step.name).sub(f"the {noun} of clue {letter}", step.question)
+    return f"Clue {letter}: {step.descriptor.replace(SUBJECT, step.path.anchor_name)}. {told}"
+
+
 def refer_to_anchor(step: ReferToAnchorInputs) -> str:
     """Return the question with a reference to the picture in place of the anchor's name."""
     noun = _name_shown(step.anchor_type)
     reference: str = pick(read_tables()["references"], "refer", step.path.variety, step.path.anchor_name)
+    if _CLUE.match(step.question):
+        return compile_phrase(step.name).sub(reference.replace("{noun}", noun), step.question)
     return _compose_question(step.path, step.descriptors, reference.replace("{noun}", noun))
 
 
@@ -372,15 +390,19 @@ def propose_descriptors(bridge: ProposeDescriptorsInputs) -> DescriptorsReply:
     """
     link = DescribedHop(bridge.hop, bridge.subject_type, bridge.subject_type != bridge.anchor_type, bridge.variety)
     refused = frozenset(one.text for one in bridge.tried)
-    return DescriptorsReply(descriptors=tuple(_propose(link, bridge.facts, bridge.count, refused)))
+    return DescriptorsReply(descriptors=tuple(_propose(link, bridge, refused)))
 
 
-def _propose(link: DescribedHop, facts: Sequence[FactView], count: int, refused: frozenset[str]) -> list[Descriptor]:
-    usable = list_usable_facts(link.hop, facts, link.variety)
+def _propose(link: DescribedHop, bridge: ProposeDescriptorsInputs, refused: frozenset[str]) -> list[Descriptor]:
+    usable, count = list_usable_facts(link.hop, bridge.facts, link.variety), bridge.count
     groups = [[Descriptor(text=text)] for text in _list_plain(link)]
     if link.quoted:
         groups = [[descriptor for group in groups for descriptor in group]]
-    groups += [[_describe_facts(link, said) for said in sets] for sets in _list_fact_sets(link, usable)]
+    if bridge.entities:
+        groups = [[_describe_facts(link, (), bridge.entities)]]
+    groups += [
+        [_describe_facts(link, said, bridge.entities) for said in sets] for sets in _list_fact_sets(link, usable)
+    ]
     return _spread([[each for each in group if each.text not in refused] for group in groups], count)
 
 
@@ -429,10 +451,12 @@ def _differ(facts: Sequence[FactView]) -> bool:
     return len({fact.relation for fact in facts}) == len(facts)
 
 
-def _describe_facts(link: DescribedHop, facts: tuple[FactView, ...]) -> Descriptor:
+def _describe_facts(link: DescribedHop, facts: tuple[FactView, ...], entities: tuple[FactView, ...] = ()) -> Descriptor:
     qualifiers = [qualify_fact(fact, link.hop.object_type) for fact in facts]
     if link.quoted:
         return Descriptor(text=_describe_mention(link, _MENTION_WORDS[-1], qualifiers[0]), facts=facts)
+    qualifiers += [f"whose {split_key(fact.relation)} is {fact.text}" for fact in entities]
+    facts = (*facts, *entities)
     # A clause that ends with its subject, or else a stray "who" would seem to belong to the subject.
     tails = [tail for tail in link.list_tails() if tail.endswith(SUBJECT)] or link.list_tails()
     return Descriptor(text=link.choose(add_clauses(f"the {link.noun}", qualifiers, tails)), facts=facts)

@@ -1,10 +1,11 @@
 import asyncio
 
+from pipelines.agent.injecting import Askings, extract_fact
 from pipelines.corpus.store import Fact
 from pipelines.graph.facts import read_relations
 from pipelines.graph.proofs import make_node
 from pipelines.graph.query import Indexes
-from pipelines.stages.injections import REPLIES, Askings, extract_fact
+from pipelines.stages.injections import REPLIES
 from schemas.tasks import ExtractedFactReply
 from tests.pipelines.stages.chain_wiki import build_chain_wiki
 from tests.pipelines.stages.players import make_asking

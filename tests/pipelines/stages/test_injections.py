@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from pipelines.agent.injecting import REASONS, Askings
 from pipelines.checks.examination import Claim
 from pipelines.checks.proofs import find_problems
 from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig, SplitRule, SplitsConfig
 from pipelines.errors import RecordFailed
 from pipelines.graph.proofs import AnchorRules, InjectionRules
 from pipelines.graph.query import Indexes, locate_nodes
-from pipelines.stages.injections import REASONS, Askings, Injections
+from pipelines.stages.injections import Injections
 from schemas.base import Rejection
 from schemas.reasons import STAGE_REASONS
 from schemas.tasks import (
