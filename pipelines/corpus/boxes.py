@@ -47,13 +47,13 @@ MOST_NAMES, LONGEST_NAME = 200, 60
 """Named values of one use that are counted, and characters of their names: a dump is hostile."""
 
 _HEADING = re.compile(r"^==", re.MULTILINE)
-_NAME = re.compile(r"\{\{[\s_]*+([^{}|<>\[\]#]+?)[\s_]*(?=\||\}\}|<!--)")
+_NAME = re.compile(r"\{\{([^{}|<>\[\]#]{1,300}+)(?=\||\}\}|<!--)")
 _NOT_RUNNING = re.compile(r"\[\[[^\[\]|]*:(?:[^\[\]]|\[\[[^\[\]]*\]\])*\]\]|<[^<>]*>|__\w+__|^[:*#].*$", re.MULTILINE)
 _FILE = re.compile(r"[^\[\]|{}<>=\n]{1,240}\.(?:jpe?g|png|svg|gif|tiff?|webp)\b", re.IGNORECASE)
 _LAYOUT = re.compile(r"(?:\d+\s*(?:px|em|%)|x?\d+x?\d*px|left|right|center|none|yes|no|true|false)", re.IGNORECASE)
 _DIGITS = re.compile(r"[\W_]*\d+$")
 _UNSHOWN = re.compile(r"<!--.*?(?:-->|$)|<noinclude\s*>.*?(?:</noinclude\s*>|$)", re.DOTALL | re.IGNORECASE)
-_TEMPLATE_DATA = re.compile(r"<templatedata\s*>(.*?)</templatedata\s*>", re.DOTALL | re.IGNORECASE)
+_DATA_OPEN, _DATA_CLOSE = (re.compile(rf"<{slash}templatedata\s{{0,9}}>", re.IGNORECASE) for slash in ("", "/"))
 _LINK = re.compile(r"\[\[\s*:?([^\[\]|#]+)")
 
 
@@ -246,7 +246,8 @@ def list_usages(text: str, prefixes: frozenset[str]) -> Iterator[tuple[str, Usag
         begun = begun or any(map(str.isalpha, _NOT_RUNNING.sub("", visible[position:start])))
         position = end
         head = _NAME.match(visible, start)
-        if head is None or (name := name_template(head[1], prefixes)) in seen or ":" in name:
+        name = name_template(head[1], prefixes) if head else ""
+        if not name or name in seen or ":" in name:
             continue
         seen.add(name)
         yield name, _measure(visible[start:end], not begun and is_block(visible, start, end))
@@ -294,15 +295,18 @@ def _list_marks() -> dict[str, re.Pattern[str]]:
     marks = {}
     for kind in ("infobox", "other"):
         words = "|".join(sorted(map(re.escape, read_names("wikis", f"{kind}_classes"))))
-        source = rf"#invoke:\s*(?:{words})|class\s*=\s*[\"']?[^\"'>\n|]*?\b(?:{words})|\{{\{{\s*(?:{words})"
+        source = rf"#invoke:\s*(?:{words})|class\s*=\s*[\"']?[^\"'>\n|=]{{0,80}}?\b(?:{words})|\{{\{{\s*(?:{words})"
         marks[kind] = re.compile(source, re.IGNORECASE)
     return marks
 
 
 def _is_pictured(text: str) -> bool:
-    block = _TEMPLATE_DATA.search(text)
+    opening = _DATA_OPEN.search(text)
+    closing = _DATA_CLOSE.search(text, opening.end()) if opening else None
+    if opening is None or closing is None:
+        return False
     try:
-        parameters = json.loads(block[1])["params"] if block else {}
+        parameters = json.loads(text[opening.end() : closing.start()])["params"]
         types = [parameter.get("type") for parameter in parameters.values()]
     except (ValueError, RecursionError, AttributeError, KeyError, TypeError):  # what people wrote, and no JSON
         return False

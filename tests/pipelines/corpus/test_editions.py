@@ -6,7 +6,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.corpus.boxes import Survey, choose_boxes, needs_survey, survey_pages
+from pipelines.corpus.boxes import (
+    Boxes,
+    Survey,
+    choose_boxes,
+    list_usages,
+    needs_survey,
+    read_template_page,
+    survey_pages,
+)
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.dump import cover_file, plan_ranges, read_blocks, read_range, read_site
 from pipelines.corpus.store import Corpus
@@ -192,3 +200,26 @@ def test_the_magic_word_of_any_language_and_the_message_of_a_wiki_name_disambigu
     wiki.pages.append(("MediaWiki:Disambiguationspage", 8, "* [[Template:Quattro]]", ""))
     found = choose_boxes(survey(wiki, tmp_path, None, 9**9), read_site(tmp_path / DUMP.format("it")))
     assert found.disambiguations == {"Uno", "Due", "Tre", "Quattro"}
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "{{a" + " " * 99,
+        "<templatedata>",
+        "class=",
+        "[[a:",
+        "[[a:[[b]]",
+        "<noinclude>",
+        "<!--",
+        "{{a|b=[[",
+        "__",
+        "|x=1",
+    ],
+)
+def test_hostile_wikitext_names_no_box_and_takes_no_time_beyond_its_length(piece):
+    text = piece * ((1 << 20) // len(piece))  # quadratic work on a megabyte would not end
+    page = read_template_page(text, frozenset())
+    assert (page.shows, page.pictured, page.disambiguation) == ("", False, False)
+    assert sum(usage.told for _, usage in list_usages(text, frozenset())) == 0
+    assert not Boxes({"X": "X"}, frozenset({"Y"})).marks_disambiguation(text)
