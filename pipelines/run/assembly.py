@@ -489,7 +489,7 @@ def list_missing_roles(config: RunConfig, last: str = "") -> list[str]:
 
 def make_evaluator(ground: Indexes, roles: Roles, role: str = "evaluator") -> Evaluator:
     """Return what reads texts back, with the model of a role."""
-    return Evaluator(ground, roles.ask(role, "read_question"), roles.ask(role, "screen_question"))
+    return Evaluator(ground, roles.ask(role, "read_question", 2), roles.ask(role, "screen_question"))
 
 
 def make_page_reader(ground: Indexes, roles: Roles, role: str = "evaluator") -> ProseReader:
@@ -657,7 +657,7 @@ class Assembly:
                 words,
                 audit,
             )
-        asking = self.roles.ask("writer", "write_question", 3)
+        asking = self.roles.ask("writer", "write_question", 4)
         return Questions(
             self.ground,
             asking,
