@@ -746,7 +746,7 @@ class Assembly:
                 audit,
                 concepts,
             )
-        asking = self.roles.ask("writer", "write_question", 3)
+        asking = self.roles.ask("writer", "write_question", 4)
         return Questions(
             self.ground,
             asking,

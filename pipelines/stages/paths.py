@@ -100,7 +100,9 @@ class Paths:
         self.shards.update((record.record_id, shard) for record in records)
 
     def _start_tally(self) -> Tally:
-        guess = self.demands.limits.answer_share if self.demands else 1.0
+        # Where one fact may be asked any number of times, so may one answer of a relation.
+        capped = self.demands if self.settings.max_answer_share < 1.0 else None
+        guess = capped.limits.answer_share if capped else 1.0
         return Tally(self.settings.max_answer_share, self.settings.max_relation_share, guess)
 
     async def __call__(self, record: Seed) -> Sequence[Path] | Rejection:
