@@ -644,7 +644,7 @@ def verify_release(folder: Path, ground: Indexes, advance: Callable[[int], None]
     problems += _check_together(proofs, ledger)
     if rows.total() != manifest.rows:
         problems.append(Problem("manifest.json", f"it says {manifest.rows} rows, the files hold {rows.total()}"))
-    claims = tuple(sorted({describe_claim(proof) for proof in proofs.values()}))
+    claims = tuple(sorted({(describe_claim if row.proof.nodes else describe_origin)(row) for row in proofs.values()}))
     told, counts = tuple(problems), (rows[False], verified[False])
     return VerifyReport(manifest.dataset, manifest.version, rows[True], verified[True], told, claims, *counts)
 
@@ -686,14 +686,17 @@ async def _read_row(evaluator: Evaluator, pages: ProseReader, row: ProofRow) -> 
     return None if result.passed else Problem(row.record_id, f"reading: {result.code}: {result.detail}")
 
 
+def describe_origin(row: ProofRow) -> str:
+    """Return in words what there is in place of a proof."""
+    origin = row.origin
+    return f"no proof: from the pool {origin.pool}, {origin.licence or 'licence unknown'}" if origin else "no proof"
+
+
 def describe_claim(row: ProofRow) -> str:
-    """Return in words what a proof's thresholds and switches demanded; of a question without one its origin."""
+    """Return in words what a proof's thresholds and switches demanded."""
     if row.trace is not None:
         return "each fact is quoted from an article, byte for byte, and names both its ends; no name is in the question"
     proof, least = row.proof, row.proof.thresholds
-    if not proof.nodes:
-        origin = row.origin
-        return f"no proof: from the pool {origin.pool}, {origin.licence or 'licence unknown'}" if origin else "no proof"
     agreement = {
         "required": "a sentence says the answer too",
         "uncontradicted": "no sentence says another answer",
