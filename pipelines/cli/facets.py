@@ -159,7 +159,10 @@ def _describe_seed(seed: Seed) -> Lines:
     yield "split", seed.split
     if seed.concept:
         asked = "its name" if seed.asks == "visual" else "a fact of it"
-        yield "concept", f"{seed.concept}, of the list's {seed.band}, frequency {seed.frequency:,}; {asked} is asked for"
+        yield (
+            "concept",
+            f"{seed.concept}, of the list's {seed.band}, frequency {seed.frequency:,}; {asked} is asked for",
+        )
 
 
 def _describe_path(path: WalkedPath) -> Lines:
