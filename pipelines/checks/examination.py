@@ -40,6 +40,7 @@ from pipelines.graph.facts import Attribute
 from pipelines.graph.proofs import flatten_names, list_names, make_query
 from pipelines.graph.prose import mask_names
 from pipelines.graph.query import TYPE, Indexes, Query, count_anchor_answers, find_article, locate_nodes
+from pipelines.graph.titles import asks_name
 from pipelines.names import fold_name, list_writings
 from schemas.datasets import Path
 from schemas.proofs import Answer, Constraint, Proof, Thresholds
@@ -80,8 +81,11 @@ def examine(ground: Indexes, claim: Claim, max_tokens: int, audit: bool = False)
 def _list_checks(ground: Indexes, claim: Claim, numbers: Sequence[int], max_tokens: int) -> Iterator[Check]:
     limits = claim.proof.thresholds
     query = make_query(ground.corpus, claim.proof)
-    yield partial(check_not_bridge, claim.answer, [node.title for node in claim.proof.nodes])
-    yield from list_answer_checks(ground, numbers[-1], claim.proof.answer_relation, claim.answer, limits, max_tokens)
+    # A name is no fact of its page, and is asked for of the anchor itself.
+    if not asks_name(claim.proof):
+        relation = claim.proof.answer_relation
+        yield partial(check_not_bridge, claim.answer, [node.title for node in claim.proof.nodes])
+        yield from list_answer_checks(ground, numbers[-1], relation, claim.answer, limits, max_tokens)
     yield from list_uniqueness_checks(ground, query, numbers, limits)
     yield partial(check_answer_unchanged, ground, query, claim.answer.key)
     if claim.proof.shortcuts_checked:

@@ -77,6 +77,7 @@ _TOLD: Mapping[str, str] = {
     "reference-missing": "it does not point to the picture as a question must",
     "reference-narrower": "it says more of what the picture shows than its type",
     "no-injection": "it is not in the list",
+    "other-opening": "it begins with another word than it must",
 }
 """Codes whose details hold nothing but the reply's own words and what its writer was given."""
 _UNTOLD: Mapping[str, str] = {

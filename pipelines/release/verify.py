@@ -644,7 +644,7 @@ def verify_release(folder: Path, ground: Indexes, advance: Callable[[int], None]
     problems += _check_together(proofs, ledger)
     if rows.total() != manifest.rows:
         problems.append(Problem("manifest.json", f"it says {manifest.rows} rows, the files hold {rows.total()}"))
-    claims = tuple(sorted({(describe_claim if row.proof.nodes else describe_origin)(row) for row in proofs.values()}))
+    claims = tuple(sorted({_describe_basis(row) for row in proofs.values()}))
     told, counts = tuple(problems), (rows[False], verified[False])
     return VerifyReport(manifest.dataset, manifest.version, rows[True], verified[True], told, claims, *counts)
 
@@ -690,6 +690,10 @@ def describe_origin(row: ProofRow) -> str:
     """Return in words what there is in place of a proof."""
     origin = row.origin
     return f"no proof: from the pool {origin.pool}, {origin.licence or 'licence unknown'}" if origin else "no proof"
+
+
+def _describe_basis(row: ProofRow) -> str:
+    return describe_claim(row) if row.proof.nodes or row.trace is not None else describe_origin(row)
 
 
 def describe_claim(row: ProofRow) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.checks.examination import Claim, examine
 from pipelines.cli.commands import load_config, run_recipe
 from pipelines.corpus.store import Corpus
 from pipelines.graph.query import Indexes
@@ -173,6 +174,11 @@ def test_a_proof_of_a_name_that_was_changed_does_not_verify(ground, proofs, what
     assert find_question_problems(ground, row) == []
     found = find_question_problems(ground, change(row))
     assert any(each.startswith(problem) for each in found), found
+
+
+def test_the_checks_on_finished_questions_find_nothing_against_them(ground, proofs):
+    for row in proofs:
+        assert examine(ground, Claim(row.text, row.answer, row.proof), 6, audit=True) == (), row.text
 
 
 def test_another_category_than_the_proofs_is_seen(proofs):
