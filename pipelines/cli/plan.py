@@ -400,6 +400,8 @@ def bound_requests(config: RunConfig, stage: str) -> int:
     fetched, others = 2 * commons.fetch, 2 * commons.fetch * REACH * commons.distractors
     judges = sum(model is not None for model in (models.judge, models.second_judge))
     trials = 1 + 2 * (len(config.enhancements.strengths) + HALVINGS)
+    # A scene is looked up by the original, by the whole and by the part; a model may say where the thing lies.
+    scenes = 5 + bool(models.image_judge) if config.high_resolution.share else 0
     summed = config.summarises
     read = config.tools.pages_read if find_dialect(config.rollouts.dialect).reads_pages(summed) else 0
     # A guided walk ranks the steps at each node and the answers at its end, and has its marks. Pages are read once: the
@@ -417,7 +419,7 @@ def bound_requests(config: RunConfig, stage: str) -> int:
         # once more. Others of its type are gone through until enough can be fetched.
         "groundings": 5 + groundings.candidates * (2 * engines + fetched) + engines + commons.search + others,
         "difficulty": fetched + bound_attempts(config, hidden, judges, a_call),
-        "enhancements": trials * (1 + 2 * engines) if config.enhancements.share else 0,
+        "enhancements": max(scenes, trials * (1 + 2 * engines) if config.enhancements.share else 0),
         "rollouts": config.rollouts.attempts * (config.rollouts.max_calls * a_call + 1 + judged),
         "trajectories": judged,
     }.get(stage, 0)

@@ -20,7 +20,7 @@ from pipelines.cli.console import (
     to_json,
 )
 
-TRAINERS = "llamafactory, ms-swift, trl, verl-sft (of a release of sft); verl, rllm, mmsearch-r1, mars (of rl)"
+TRAINERS = "llamafactory, ms-swift, trl, verl-sft, mars-sft (of sft); verl, rllm, mmsearch-r1, mars (of rl)"
 SHOWN_PROBLEMS = 50
 ToOption = Annotated[str, typer.Option("--to", help=f"Trainer that is to read it: {TRAINERS}.")]
 

@@ -291,6 +291,17 @@ def test_mars_keeps_what_was_solved_once_and_no_more(tmp_path, question):
     assert (measure(once, question).standing, measure(twice, question).reason) == ("solved", "not-rare")
 
 
+@pytest.mark.parametrize("right", range(9))
+@pytest.mark.parametrize("last", [False, True])
+def test_mars_keeps_at_most_one_right_of_eight_wherever_it_falls(tmp_path, question, right, last):
+    said = [*[RIGHT] * right, *[UNKNOWN] * (8 - right)]
+    made = measure(make_stage(tmp_path, {"image": said[::-1] if last else said}, preset="mars", attempts=8), question)
+    if right <= 1:
+        assert (made.cells[0].attempts, made.cells[0].correct) == (8, right)
+    else:
+        assert made.reason == "not-rare"
+
+
 # ends of a question alone
 
 
