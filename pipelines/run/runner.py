@@ -183,7 +183,7 @@ def run_dataset_stage(stage: DatasetStage, folder: StageFolder, sources: Sequenc
             # A row whose outputs lie in two shards is counted in the first; one that was refused, too, is one too many.
             parents = {find_parent(stage, row, came_in): None for row in cut.kept}
             made = tuple(parent for parent in parents if parent in left or parent in gone)
-            refusals = [row.record_id for row in (*cut.rejected, *cut.failed)]
+            refusals = [row.record_id for row in cut.rejected] + [row.record_id for row in cut.failed]
             gone.update(refusals)
             ids = (*made, *refusals)
             # What no shard accounts for is missed in the last one.
