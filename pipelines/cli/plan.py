@@ -357,7 +357,8 @@ def bound_requests(config: RunConfig, stage: str) -> int:
     searches = sum({"": 0, "both": 2}.get(step.condition.partition("+")[2], 1) for step in plan.filters)
     endings = difficulty.probe_attempts * hidden * len(difficulty.solvers)
     attempts = (len(plan.filters) * difficulty.attempts + endings) * (1 + judges)
-    trials = 1 + 2 * (len(config.enhancements.strengths) + HALVINGS)
+    # Of each degradation the strongest is tried first; a search by what it makes is kept.
+    trials = len(config.enhancements.degradations) * (4 + 2 * (len(config.enhancements.strengths) + HALVINGS))
     summed = config.summarises
     read = config.tools.pages_read if find_dialect(config.rollouts.dialect).reads_pages(summed) else 0
     # A guided walk ranks the steps at each node and the answers at its end, and has its marks. Pages are read once: the
