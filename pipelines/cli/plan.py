@@ -399,7 +399,8 @@ def bound_requests(config: RunConfig, stage: str) -> int:
     engines = len(set(groundings.ocr) - {"layer"})
     fetched, others = 2 * commons.fetch, 2 * commons.fetch * REACH * commons.distractors
     judges = sum(model is not None for model in (models.judge, models.second_judge))
-    trials = 1 + 2 * (len(config.enhancements.strengths) + HALVINGS)
+    # Of each degradation the strongest is tried first; a search by what it makes is kept.
+    trials = len(config.enhancements.degradations) * (4 + 2 * (len(config.enhancements.strengths) + HALVINGS))
     # A scene is looked up by the original, by the whole and by the part; a model may say where the thing lies.
     scenes = 5 + bool(models.image_judge) if config.high_resolution.share else 0
     summed = config.summarises

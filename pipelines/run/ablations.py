@@ -52,7 +52,7 @@ class Switch:
 
 
 SWITCHES = (
-    Switch("anchoring", ("ablations.anchoring=false",), "solved by image+image-search"),
+    Switch("anchoring", ("ablations.anchoring=false",), "one link away"),
     Switch("fuzzing", ("ablations.fuzzing=false",), "leaks"),
     Switch("filtering", (f"ablations.filters_off={list(CHEAP)}",), "solved cheaply"),
     *(Switch(f"filter {each}", (f'ablations.filters_off=["{each}"]',), f"solved by {each}") for each in CHEAP),
@@ -140,8 +140,13 @@ def _list_looks(assembly: Assembly, whole: RunConfig) -> dict[str, Callable[[Enh
         probes = list_probes(numbers, row.text, row.proof)
         return not check_retrieval(corpus, row.text, numbers[-1], rank, probes).passed
 
+    def is_near(row: Enhancement) -> bool:
+        anchor, *_, last = locate_nodes(corpus, row.proof.nodes)
+        return corpus.graph.find_link(anchor, last) >= 0
+
     return {
         "leaks": leaks,
+        "one link away": is_near,
         "shortcuts": is_short,
         "found by one retrieval": is_retrieved,
         "degraded": lambda row: row.trial is not None,

@@ -256,26 +256,33 @@ def _run_claimed(
         spec = WorkerSpec(config, workspace.root, last, assembly.corpus_entry, run)
         asked = list_asked_roles(config, chosen)
         with owned_servers(config.models, asked, workspace.logs), executor.begin(spec) as run_chain:
-            run_stages(chosen, assembly.corpus_entry, config.runtime.shard_rows, reporter, end, run_chain)
+            try:
+                run_stages(chosen, assembly.corpus_entry, config.runtime.shard_rows, reporter, end, run_chain)
+            except _NothingLeftError as stopped:
+                finish_run(assembly, planned, [])
+                return reports, ([], False, str(stopped))
         check_pictures(lost)
         if config.method == "news" and (waiting := export_undecided(config.news, workspace, planned)):
             warner.say(f"{waiting:,} chains wait for people: {workspace.reviews / 'bridges'}; see news.decisions")
         return reports, finish_run(assembly, planned, chosen)
 
 
+class _NothingLeftError(Exception):
+    """No question is left to ask the teacher."""
+
+
 def _check_selected(assembly: Assembly, planned: Sequence[PlannedStage], warner: Warner) -> None:
     """Stop before the teacher is paid where no question is left, and warn where none is of a split it is paid for.
 
     Raises:
-        GateNotMet: with what each stage took.
+        _NothingLeftError: with what each stage took.
     """
     sealed = [plan for plan in planned if plan.folder.read_manifest() is not None]
     selected = next(plan for plan in sealed if plan.name == "selections")
     splits = Counter(row.split for row in read_parts(selected.folder, Enhancement))
     if not splits:
-        finish_run(assembly, planned, [])
         lost = "; ".join(map(_describe_loss, sealed))
-        raise GateNotMet(f"selections: no question is left, so the teacher is not asked: {lost}")
+        raise _NothingLeftError(f"nothing was released: no question is left, so the teacher is not asked: {lost}")
     wanted = assembly.config.rollouts.splits
     if wanted and not any(splits[split] for split in wanted):
         left = ", ".join(f"{split} {count:,}" for split, count in sorted(splits.items()))

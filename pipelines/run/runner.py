@@ -180,15 +180,17 @@ def run_dataset_stage(stage: DatasetStage, folder: StageFolder, sources: Sequenc
             for row in stage(readers):
                 (refused if isinstance(row, Rejection | Failure) else kept).add(row)
         came = (reader.ids for reader in readers if reader.model is stage.inputs[0])
-        left, seconds = set(chain.from_iterable(came)), time.monotonic() - started
+        left, gone, seconds = set(chain.from_iterable(came)), set[str](), time.monotonic() - started
         came_in, count = frozenset(left), max(1, kept.finish(), refused.finish())
         for shard in range(count):
             cut = refused.read(shard)
             cut.kept.extend(kept.read(shard).kept)
-            # A row whose outputs lie in two shards is counted in the first.
+            # A row whose outputs lie in two shards is counted in the first; one that was refused, too, is one too many.
             parents = {find_parent(stage, row, came_in): None for row in cut.kept}
-            made = tuple(parent for parent in parents if parent in left)
-            ids = (*made, *(row.record_id for row in cut.rejected), *(row.record_id for row in cut.failed))
+            made = tuple(parent for parent in parents if parent in left or parent in gone)
+            refusals = [row.record_id for row in cut.rejected] + [row.record_id for row in cut.failed]
+            gone.update(refusals)
+            ids = (*made, *refusals)
             # What no shard accounts for is missed in the last one.
             left -= set(ids)
             lost = tuple(sorted(left)) if shard == count - 1 else ()

@@ -27,8 +27,8 @@ from tests.chaos.driving import (
     share_small_run,
 )
 
-COMMANDS = ("run", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report", "diff", "audit",
-            "push", "export", "validate", "deploy", "world", "config", "prune", "replies",
+COMMANDS = ("run", "ablate", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report", "diff",
+            "audit", "push", "export", "validate", "deploy", "world", "config", "prune", "replies",
             "replies prune", "bench judge")  # fmt: skip
 STAGE_KEYS = {"stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out", "seconds", "calls", "cached_calls",
               "retries", "tokens", "gpu_seconds", "cost", "cost_per_kept"}  # fmt: skip
@@ -134,7 +134,7 @@ def test_run_json_has_the_keys_of_the_design(document: Any) -> None:
 def test_a_second_run_does_nothing_and_says_so(own: Path, capsys: Capture) -> None:
     again = call_here(capsys, "run", "--workspace", own, *list_settings(SMALL), "--limit", 60)
     assert again.code == 0
-    assert "Nothing to do: all 11 stages were complete" in again.out
+    assert "Nothing to do: all 12 stages were complete" in again.out
     assert again.err.count("(done before)") == 11
 
 
@@ -155,7 +155,7 @@ def test_a_second_run_calls_nobody_and_changes_no_file_but_its_logs(own: Path, c
         if path.is_file() and not {"replies", "logs"} & set(path.parts)
     }
     again = call_here(capsys, "run", "--workspace", own, *list_settings(SMALL), "--limit", 60, "--json")
-    assert [stage["calls"] for stage in again.document["stages"]] == [0] * 11
+    assert [stage["calls"] for stage in again.document["stages"]] == [0] * 12
     assert not any(stage["ran"] for stage in again.document["stages"])
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
@@ -176,8 +176,8 @@ def test_a_run_that_releases_nothing_ends_with_1_and_says_which_stage_took_what(
     strict = ("--set", "groundings.min_answers=1000000")
     nothing = call_here(capsys, "run", "--workspace", own, *list_settings(SMALL), "--limit", 60, *strict, "--json")
     assert (nothing.code, nothing.document["releases"]) == (1, [])
-    assert nothing.document["stages"][-1]["stage"] == "releases"
-    assert "nothing was released: " in nothing.err
+    assert nothing.document["stages"][-1]["stage"] == "selections"
+    assert "nothing was released: no question is left, so the teacher is not asked" in nothing.err
     assert re.search(r"(paths|groundings) kept 0 of \d+ \([a-z-]+ \d+", nothing.err)
 
 

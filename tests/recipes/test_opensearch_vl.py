@@ -61,8 +61,10 @@ def test_blur_and_perspective_share_a_tenth_of_the_questions_where_no_weights_en
 
 def test_a_run_that_can_release_nothing_says_so_before_the_teacher_is_asked(made, load):
     run, _ = made
+    document = run_recipe(load("groundings.min_side=100000"), run.root, "", ())
+    assert document.stages[-1].stage == "selections"
     with pytest.raises(GateNotMet, match=r"the teacher is not asked: .*groundings kept 0 of"):
-        run_recipe(load("groundings.min_side=100000"), run.root, "", ())
+        document.check_released()
     assert "rollouts" not in Workspace(run.root).read_latest()
 
 

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.errors import ConservationError, CorruptInput, GateNotMet, RateLimited, RecordFailed, Unavailable
-from pipelines.run.runner import Batch, RecordRunner, run_source_stage
+from pipelines.run.runner import Batch, RecordRunner, run_dataset_stage, run_source_stage
 from pipelines.run.shards import Origin, ShardInput, ShardRows, read_parts, read_rows, seal_stage, write_shard
 from pipelines.run.workspace import StageFolder
 from pipelines.services.metering import count_usage
@@ -530,3 +530,59 @@ def test_no_more_records_are_in_flight_than_allowed():
     stage = Script(dict.fromkeys(range(50), linger))
     run(stage, cut(range(50), 7), concurrency=3)
     assert stage.most == 3
+
+
+@dataclass(frozen=True)
+class Twins:
+    """Makes two seeds of each, refuses multiples of three, and may lose a seed or keep a refused one."""
+
+    name: str = "paths"
+    version: int = 1
+    inputs: ClassVar[tuple[type[Record], ...]] = (Seed,)
+    output: ClassVar[type[Record]] = Seed
+    lost: str = ""
+    kept_too: str = ""
+
+    def fingerprint(self) -> str:
+        return ""
+
+    def prompts(self) -> dict[str, str]:
+        return {}
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        return ()
+
+    def __call__(self, inputs):
+        for seed in inputs[0]:
+            if seed.page_id % 3 == 0:
+                yield Rejection(record_id=seed.record_id, reason="no-walk", detail="")
+            if (seed.page_id % 3 and seed.record_id != self.lost) or seed.record_id == self.kept_too:
+                for twin in "ab":
+                    changes = {"record_id": f"{seed.record_id}-{twin}", "parent_id": seed.record_id}
+                    yield seed.model_copy(update=changes)
+
+
+def run_twins(tmp_path, stage, shard_rows=3):
+    source, folder = StageFolder(tmp_path / "seeds"), StageFolder(tmp_path / "paths")
+    source.path.mkdir(parents=True)
+    seeds = [make_seed(number) for number in range(10)]
+    ids = tuple(seed.record_id for seed in seeds)
+    write_shard(replace(stage, name="seeds"), source, 0, ShardInput(ids, ids), ShardRows(list(seeds)))
+    seal_stage(replace(stage, name="seeds"), source, 1, ORIGIN)
+    count = run_dataset_stage(stage, folder, [source], shard_rows)
+    return folder, count, seal_stage(stage, folder, count, Origin((), "", "", len(seeds)))
+
+
+def test_a_stage_over_whole_datasets_is_cut_and_counts_each_row_once(tmp_path):
+    folder, count, manifest = run_twins(tmp_path, Twins())
+    assert count == 4
+    assert (manifest.rows_in, manifest.kept, manifest.rejected, manifest.rows_out) == (10, 6, {"no-walk": 4}, 12)
+    whole, count, _ = run_twins(tmp_path / "whole", Twins(), shard_rows=100)
+    assert count == 1
+    assert list(read_parts(folder, Seed)) == list(read_parts(whole, Seed))
+
+
+@pytest.mark.parametrize("fault", [{"lost": "seed-0004"}, {"kept_too": "seed-0009"}, {"kept_too": "seed-0000"}])
+def test_a_stage_over_whole_datasets_can_neither_lose_a_row_nor_count_it_twice(tmp_path, fault):
+    with pytest.raises(ConservationError):
+        run_twins(tmp_path, Twins(**fault))
