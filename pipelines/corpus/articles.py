@@ -244,19 +244,20 @@ def _read_feed(path: Path) -> Iterator[NewsArticle]:
 
 
 def _read_entry(entry: Any, url: str, named: str, path: Path) -> NewsArticle:  # noqa: ANN401 - a parser's own dictionary
-    texts = [str(part.get("value", "")) for part in entry.get("content", ())] or [str(entry.get("summary", ""))]
+    # The parser does not tell a picture's description from the item's: the longest text is the article's.
+    told = [str(entry.get("summary", "")), *(str(part.get("value", "")) for part in entry.get("content", ()))]
+    texts = sorted((clean_paragraphs(strip_html(each)) for each in told), key=len, reverse=True)
     when = entry.get("published_parsed") or entry.get("updated_parsed")
     pictures = [*entry.get("media_content", ()), *entry.get("enclosures", ()), *entry.get("media_thumbnail", ())]
     names = [str(each.get("url") or each.get("href") or "") for each in pictures]
     found = [file for name in names if (file := _find_picture(path.parent, name)) is not None]
-    captions = [str(entry.get(name, "")) for name in ("media_description", "media_title")]
     return NewsArticle(
         url=url,
         title=clean_line(strip_html(str(entry.get("title", "")))) or url,
-        text=clean_paragraphs(strip_html("\n\n".join(texts))),
+        text=texts[0],
         source=named or urlsplit(url).netloc,
         published=date(*when[:3]).isoformat() if when else "",
-        caption=clean_line(strip_html(next(filter(None, captions), "")))[:MAX_FIELD],
+        caption=clean_line(texts[1])[:MAX_FIELD] if len(texts) > 1 else "",
         picture=found[0] if found else None,
         author=clean_line(" ".join(str(each.get("content", "")) for each in entry.get("media_credit", ())))[:MAX_FIELD],
         licence=clean_line(str(entry.get("license", "")))[:MAX_FIELD],

@@ -85,16 +85,31 @@ def settle_source(config: RunConfig, workspace: Workspace, reporter: Reporter, s
     """
     if config.method != "news":
         return config.corpus
-    news = config.news
-    source = Path(news.source) if news.source else find_dump(config.corpus, workspace, reporter, say).parent / "news"
+    export = find_export(config, workspace, reporter, say)
+    if not export.exists():
+        export.parent.parent.mkdir(parents=True, exist_ok=True)
+        clear_temps(export.parent.parent)
+        source = _find_source(config, workspace, reporter, say)
+        write_news(source, export.parent, config.news.licence, config.news.licence_url)
+    return CorpusConfig(dump=str(export))
+
+
+def find_export(config: RunConfig, workspace: Workspace, reporter: Reporter, say: Say | None = None) -> Path:
+    """Return where the export of a run's articles is or would be.
+
+    Raises:
+        ConfigError: if there is no such source or world.
+    """
+    source = _find_source(config, workspace, reporter, say)
+    return workspace.root / "news" / name_source(source, config.news.licence, config.news.licence_url) / DUMP
+
+
+def _find_source(config: RunConfig, workspace: Workspace, reporter: Reporter, say: Say | None) -> Path:
+    named = config.news.source
+    source = Path(named) if named else find_dump(config.corpus, workspace, reporter, say).parent / "news"
     if not source.exists():
         raise ConfigError(f"news.source {source}: no such file or folder; name a .jsonl file, a feed or a folder")
-    folder = workspace.root / "news" / name_source(source, news.licence, news.licence_url)
-    if not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        clear_temps(folder.parent)
-        write_news(source, folder, news.licence, news.licence_url)
-    return CorpusConfig(dump=str(folder / DUMP))
+    return source
 
 
 def ensure_corpus(

@@ -152,7 +152,7 @@ def judge_chain(chain: JudgeChainInputs) -> ChainReply:
 
 
 def _say(wording: str, name: str) -> str:
-    """Return a relation in words from a subject to an object: those of its wording, where it begins with the subject."""
+    """Return a relation in words from a subject to an object: those of its wording where they lead that way."""
     between = re.fullmatch(r"\{s\} ([a-z ]+?)(?: (?:the )?\{o\}| \{when\})\.", wording)
     return between[1] if between else f"has as its {name.replace('_', ' ')}"
 
