@@ -41,8 +41,9 @@ def finished(world, tmp_path_factory):
     return root, run_recipe(configure(world), root, "", ()).as_dict()
 
 
-def find_release(root, dataset):
-    return root / "releases" / dataset / Workspace(root).read_latest()[f"release:{dataset}"]
+def find_release(finished, dataset):
+    root, document = finished
+    return root / next(release["path"] for release in document["releases"] if release["dataset"] == dataset)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def test_every_release_verifies_and_bridgevqa_holds_traces_of_three_hops(finishe
     for release in document["releases"]:
         report = verify_release(root / release["path"], ground)
         assert (report.problems, report.verified) == ((), release["rows"])
-    rows = read_rows(find_release(root, "bridgevqa"))
+    rows = read_rows(find_release(finished, "bridgevqa"))
     assert len(rows) >= 20
     assert {row["hops"] for row in rows} == {3}
     assert all(len(row["trace"]) == 4 and len(row["evidence"]) == 2 for row in rows)
@@ -95,9 +96,17 @@ def test_what_people_decide_is_read_back_and_nothing_is_paid_again(finished, wor
 
 
 def test_a_run_gives_the_same_bytes_in_another_workspace(finished, world, tmp_path):
-    root, _ = finished
     run_recipe(configure(world), tmp_path, "", ())
-    assert Workspace(tmp_path).read_latest()["release:bridgevqa"] == find_release(root, "bridgevqa").name
+    assert Workspace(tmp_path).read_latest()["release:bridgevqa"] == find_release(finished, "bridgevqa").name
+
+
+def copy_release(finished, tmp_path):
+    """Return a copy of the release that may be written to."""
+    folder = tmp_path / "release"
+    shutil.copytree(find_release(finished, "bridgevqa"), folder)
+    for path in (folder / "manifest.json", *folder.rglob("*.parquet")):
+        path.chmod(0o644)
+    return folder
 
 
 def set_step(row):
@@ -138,12 +147,7 @@ def drop_trace(row):
     ],
 )  # fmt: skip
 def test_a_proof_that_was_changed_is_named(finished, ground, tmp_path, edit, said):
-    root, _ = finished
-    folder = tmp_path / "release"
-    shutil.copytree(find_release(root, "bridgevqa"), folder)
-    for path in folder.rglob("*.parquet"):
-        path.chmod(0o644)
-    (folder / "manifest.json").chmod(0o644)
+    folder = copy_release(finished, tmp_path)
     edit_rows(folder, "proofs/test*.parquet", edit)
     reseal(folder)
     report = verify_release(folder, ground)
@@ -152,12 +156,7 @@ def test_a_proof_that_was_changed_is_named(finished, ground, tmp_path, edit, sai
 
 
 def test_a_row_that_says_something_else_than_its_proof_is_named(finished, ground, tmp_path):
-    root, _ = finished
-    folder = tmp_path / "release"
-    shutil.copytree(find_release(root, "bridgevqa"), folder)
-    for path in folder.rglob("*.parquet"):
-        path.chmod(0o644)
-    (folder / "manifest.json").chmod(0o644)
+    folder = copy_release(finished, tmp_path)
     edit_rows(folder, "data/*.parquet", lambda row: row["trace"].reverse())
     reseal(folder)
     report = verify_release(folder, ground)
