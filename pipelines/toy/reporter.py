@@ -40,7 +40,9 @@ SLIP = 0.06
 """How often each player errs in each of its ways at a first request; half as often at the second."""
 UNSURE, DOUBT = 0.12, 0.04
 """How often the judge leaves a chain open, or finds one unsound that is not."""
-_SHOWN = re.compile(r"(?P<name>[^,.]+(?:, [A-Z][^,.]*)?), an? (?P<noun>[a-z][\w' -]*?), ")
+_SHOWN = re.compile(
+    r"(?:Once more |A meeting about )?(?P<name>[^,.]+(?:, [A-Z][^,.]*)?), an? (?P<noun>[a-z][\w' -]*?), "
+)
 NONE = "none"
 
 
@@ -71,7 +73,7 @@ def report(inputs: BaseModel) -> BaseModel | None:
 def name_anchors(article: NameAnchorsInputs) -> AnchorsReply:
     """Name what the caption says, else what the text begins with."""
     for quote in (article.caption, *_split(article.text)):
-        found = _SHOWN.match(quote) or re.search(r"(?:^Once more |^A meeting about )" + _SHOWN.pattern, quote)
+        found = _SHOWN.match(quote)
         if found is not None:
             wrong = draw_unit("namer", article.title, "quote") < SLIP
             told = quote.replace(" a ", " the ", 1) if wrong else quote
@@ -174,7 +176,7 @@ def _list_statements(
     subtype = next((each.name for each in SUBTYPES if noun in each.nouns), "")
     for sentence in _split(text):
         for entry in table:
-            if subtype in entry.subjects:
+            if not subtype or subtype in entry.subjects:
                 for wording in entry.wordings:
                     found = _compile(wording, subject).fullmatch(sentence)
                     if found is not None:
