@@ -606,6 +606,12 @@ class NewsConfig(Section):
     anchors: int = Field(1, ge=1, description="things in a picture that are asked about")
     page_words: int = Field(900, ge=50, description="words of an article that a model is shown")
     others: int = Field(3, ge=0, description="further articles that name the bridge, where the second fact is sought")
+    fetch: bool = Field(
+        False,
+        description="fetch pictures that articles name by address, from public hosts within the limits of [live]; "
+        "false: those that lie beside the articles alone",
+    )
+    contact: str = Field("", pattern=CONTACT, description="address or mail in the User-Agent of what fetches pictures")
     decisions: str = Field(
         "",
         description="people's decisions on undecided chains: the CSV of review/bridges/ filled in, or what Argilla or "

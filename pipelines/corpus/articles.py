@@ -15,11 +15,12 @@ import re
 import shutil
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import date
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
@@ -47,6 +48,7 @@ MAX_TEXT = 400_000
 """Characters of an article; what is longer is cut at the end of a paragraph."""
 MAX_TITLE = 160
 MAX_FIELD = 2000
+NOTHING_FETCHED: Mapping[str, Path] = MappingProxyType({})
 JSON_ENDING, FEED_ENDINGS = ".jsonl", (".rss", ".atom", ".xml")
 _FORMAT = "utf-8"
 
@@ -66,6 +68,8 @@ class NewsArticle:
     caption: str
     picture: Path | None
     """The picture's file; None where there is none at hand."""
+    picture_url: str = ""
+    """Its address, where the source gives one in place of a file."""
     author: str = ""
     """Of the picture."""
     licence: str = ""
@@ -98,14 +102,15 @@ ORIGINS = pa.schema([
 # Reading.
 
 
-def read_articles(source: Path) -> Iterator[NewsArticle]:
+def read_articles(source: Path, fetched: Mapping[str, Path] = NOTHING_FETCHED) -> Iterator[NewsArticle]:
     """Yield the articles of a source in a fixed order, each address once.
 
     Args:
         source: a file of JSON lines (``url``, ``title``, ``text``, ``published``, and if known ``source``,
             ``caption``, ``picture``, ``author``, ``licence``, ``licence_url``), a feed (RSS or Atom), or a folder of
             such files and of ``NAME.json``, one article each. Pictures are paths below the folder of the file that
-            names them.
+            names them, or addresses.
+        fetched: files of the pictures at some addresses.
 
     Raises:
         ConfigError: there is no such source, or the parser of feeds is not installed.
@@ -116,7 +121,8 @@ def read_articles(source: Path) -> Iterator[NewsArticle]:
         for article in _read_file(path):
             if article.url not in seen:
                 seen.add(article.url)
-                yield article
+                found = article.picture or fetched.get(article.picture_url)
+                yield article if found is article.picture else replace(article, picture=found)
             if len(seen) > MAX_ARTICLES:
                 raise CorruptInput(f"{source} holds more than {MAX_ARTICLES:,} articles; divide it")
 
@@ -185,6 +191,7 @@ def _read_object(value: Mapping[str, Any], path: Path) -> NewsArticle:
         published=read_day(take("published")),
         caption=take("caption"),
         picture=_find_picture(path.parent, take("picture")),
+        picture_url=_find_address(take("picture")),
         author=take("author"),
         licence=take("licence"),
         licence_url=take("licence_url"),
@@ -210,6 +217,10 @@ def _find_picture(folder: Path, name: str) -> Path | None:
     """Return a picture's file, or None where it is not below the folder."""
     path = place_inside(folder, name) if name else None
     return path if path is not None and path.is_file() else None
+
+
+def _find_address(name: str) -> str:
+    return name if name.startswith(("http://", "https://")) else ""
 
 
 def read_day(text: str) -> str:
@@ -259,6 +270,7 @@ def _read_entry(entry: Any, url: str, named: str, path: Path) -> NewsArticle:  #
         published=date(*when[:3]).isoformat() if when else "",
         caption=clean_line(texts[1])[:MAX_FIELD] if len(texts) > 1 else "",
         picture=found[0] if found else None,
+        picture_url=next(filter(None, map(_find_address, names)), ""),
         author=clean_line(" ".join(str(each.get("content", "")) for each in entry.get("media_credit", ())))[:MAX_FIELD],
         licence=clean_line(str(entry.get("license", "")))[:MAX_FIELD],
     )
@@ -386,7 +398,9 @@ def show_article(wikitext: str, words: int = 0) -> str:
 _PICTURE_COLUMNS = ("file", "path", "sha256", "author", "licence", "licence_url", "source_url")
 
 
-def write_news(source: Path, out: Path, licence: str, licence_url: str) -> Path:
+def write_news(
+    source: Path, out: Path, licence: str, licence_url: str, fetched: Mapping[str, Path] = NOTHING_FETCHED
+) -> Path:
     """Write a source as an export with its pictures and the table of its articles; return the export's file.
 
     Args:
@@ -394,6 +408,7 @@ def write_news(source: Path, out: Path, licence: str, licence_url: str) -> Path:
         out: folder to make, complete or absent.
         licence: of pictures that name none, as the operator knows it; empty is written as ``unknown``.
         licence_url: its address.
+        fetched: files of the pictures at some addresses.
     """
     with drafting_folder(out) as folder:
         images = folder / "images"
@@ -404,7 +419,7 @@ def write_news(source: Path, out: Path, licence: str, licence_url: str) -> Path:
         titles: set[str] = set()
         with (folder / DUMP).open("w", encoding=_FORMAT) as dump, (folder / TABLE).open("w", encoding=_FORMAT) as table:
             dump.write(_render_head(hosts))
-            for article in read_articles(source):
+            for article in read_articles(source, fetched):
                 name = _store_picture(article, images, pictures, (licence, licence_url))
                 origin = _make_origin(article, _choose_title(article, titles), name)
                 table.write(json.dumps(asdict(origin), ensure_ascii=False) + "\n")
@@ -415,11 +430,12 @@ def write_news(source: Path, out: Path, licence: str, licence_url: str) -> Path:
     return out / DUMP
 
 
-def name_source(source: Path, licence: str, licence_url: str) -> str:
+def name_source(source: Path, licence: str, licence_url: str, fetched: Mapping[str, Path] = NOTHING_FETCHED) -> str:
     """Return a digest of all that decides what is written of a source."""
     folder = source.parent if source.is_file() else source
     files = sorted(path for path in (folder.rglob("*") if source.is_dir() else _list_near(source)) if path.is_file())
     named = [[str(path.relative_to(folder)), digest_file(path)] for path in files]
+    named += [[url, digest_file(fetched[url])] for url in sorted(fetched)]
     return digest_value([VERSION, named, licence, licence_url])[:16]
 
 

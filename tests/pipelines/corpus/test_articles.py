@@ -12,6 +12,7 @@ from pipelines.corpus.articles import (
     escape_text,
     find_quote,
     list_source_files,
+    name_source,
     read_articles,
     read_day,
     show_article,
@@ -44,7 +45,7 @@ def write_lines(folder, *rows):
 
 def paint(path):
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.effect_noise((600, 520), 90).convert("RGB").save(path)
+    Image.effect_noise((600, 520), 90).convert("RGB").save(path, "PNG")
     return path
 
 
@@ -242,3 +243,16 @@ def test_markup_in_title_text_caption_and_author_stays_text(tmp_path):
 def test_a_source_without_articles_says_what_to_name(tmp_path):
     with pytest.raises(ConfigError, match="no articles"):
         list_source_files(tmp_path)
+
+
+# Pictures by address
+
+
+def test_a_picture_named_by_address_is_the_one_that_was_fetched(tmp_path):
+    fetched = paint(tmp_path / "kept" / "abc")
+    source = write_lines(tmp_path / "news", make_row(picture="https://pics.example/kelm.jpg"))
+    (article,) = read_articles(source)
+    assert (article.picture, article.picture_url) == (None, "https://pics.example/kelm.jpg")
+    known = {article.picture_url: fetched}
+    assert [each.picture for each in read_articles(source, known)] == [fetched]
+    assert name_source(source, "", "") != name_source(source, "", "", known)
