@@ -171,7 +171,9 @@ def measure_judges(
 def describe_stages() -> tuple[dict[str, Any], Table]:
     """Return the stages with their sources and reasons, and the recipes, as a document and as a table."""
     stages: list[tuple[str, list[str]]] = [("corpus", ["dump"])]
-    stages += [(name, list(sources) or ["corpus"]) for name, sources in SOURCES["paths"].items()]
+    # Of a stage that several methods have, the first says where its rows come from.
+    known = {name: sources for of_method in reversed(list(SOURCES.values())) for name, sources in of_method.items()}
+    stages += [(name, list(known[name]) or ["corpus"]) for name in STAGE_REASONS if name in known]
     rows = [{"stage": name, "from": sources, "reasons": list(STAGE_REASONS[name])} for name, sources in stages]
     table = Table(title=f"recipes: {', '.join(list_recipes())}")
     for column in ("stage", "from", "may refuse a row for"):

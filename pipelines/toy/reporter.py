@@ -153,10 +153,11 @@ def judge_chain(chain: JudgeChainInputs) -> ChainReply:
     return ChainReply(verdict="yes", reason="both quotes state their facts, and the question asks for the second")
 
 
-def _say(wording: str, name: str) -> str:
-    """Return a relation in words from a subject to an object: those of its wording where they lead that way."""
-    between = re.fullmatch(r"\{s\} ([a-z ]+?)(?: (?:the )?\{o\}| \{when\})\.", wording)
-    return between[1] if between else f"has as its {name.replace('_', ' ')}"
+def _say(found: re.Match[str], subject: str, name: str) -> str:
+    """Return a relation in words from a subject to a value: those between them, where they stand in this order."""
+    sentence = found.string
+    between = sentence[len(subject) : found.start("o")].strip()
+    return between if sentence.startswith(subject) and between.islower() else f"has as its {name.replace('_', ' ')}"
 
 
 def _find_noun(text: str, name: str) -> str:
@@ -180,7 +181,7 @@ def _list_statements(
                 for wording in entry.wordings:
                     found = _compile(wording, subject).fullmatch(sentence)
                     if found is not None:
-                        yield Statement(sentence, entry.key_for(subtype), _say(wording, entry.name), found["o"])
+                        yield Statement(sentence, entry.key_for(subtype), _say(found, subject, entry.name), found["o"])
 
 
 @lru_cache(maxsize=1 << 14)
