@@ -603,7 +603,9 @@ class NewsConfig(Section):
     )
     per_source: int = Field(0, ge=0, description="most articles of a source; 0 is no limit")
     min_words: int = Field(40, ge=1, description="fewest words of an article")
-    anchors: int = Field(1, ge=1, description="things in a picture that are asked about")
+    anchors: int = Field(
+        1, ge=1, description="things in a picture about which a question is tried; one a picture is released"
+    )
     page_words: int = Field(900, ge=50, description="words of an article that a model is shown")
     others: int = Field(3, ge=0, description="further articles that name the bridge, where the second fact is sought")
     fetch: bool = Field(

@@ -72,7 +72,7 @@ from pipelines.release.rows import (
 from schemas.base import derive_schema
 from schemas.corpus import CorpusImage
 from schemas.datasets import CandidateSource, Dataset, Picture, Support, Trial
-from schemas.proofs import Answer, Trace
+from schemas.proofs import Answer, Proof, Reading, Screening, Trace
 
 _SAID = ("author", "licence", "licence_url", "source_url")
 """What a picture keeps of its source, however it was scaled."""
@@ -611,7 +611,12 @@ def describe_claim(row: ProofRow) -> str:
         return "each fact is quoted from an article, byte for byte, and names both its ends; no name is in the question"
     if row.reading is None or row.screening is None:
         return "nobody read the words back"
-    proof, least = row.proof, row.proof.thresholds
+    return _describe_demands(row.proof, row.reading, row.screening)
+
+
+def _describe_demands(proof: Proof, reading: Reading, screening: Screening) -> str:
+    """Return in words what a walked question's proof demanded."""
+    least = proof.thresholds
     agreement = {
         "required": "a sentence says the answer too",
         "uncontradicted": "no sentence says another answer",
@@ -645,8 +650,8 @@ def describe_claim(row: ProofRow) -> str:
             "one entity fits every hidden node given the chain",
             f"at least {least.alone_first} the first and {least.alone} the others without it",
             *(demanded if holds else dropped for holds, demanded, dropped in choices),
-            f"words read back by {_name_reader(row.reading.reader)}",
-            f"what they give away, and what else a search finds for a step, by {_name_reader(row.screening.reader)}",
+            f"words read back by {_name_reader(reading.reader)}",
+            f"what they give away, and what else a search finds for a step, by {_name_reader(screening.reader)}",
         )
     )
 
