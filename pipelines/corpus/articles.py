@@ -58,6 +58,7 @@ class NewsArticle:
     """An article as a source gives it, all text plain."""
 
     url: str
+    """Empty where a feed gives none of the web: its page fails when the corpus is built."""
     title: str
     text: str
     """Paragraphs apart by empty lines."""
@@ -103,7 +104,7 @@ ORIGINS = pa.schema([
 
 
 def read_articles(source: Path, fetched: Mapping[str, Path] = NOTHING_FETCHED) -> Iterator[NewsArticle]:
-    """Yield the articles of a source in a fixed order, each address once.
+    """Yield the articles of a source in a fixed order.
 
     Args:
         source: a file of JSON lines (``url``, ``title``, ``text``, ``published``, and if known ``source``,
@@ -116,14 +117,13 @@ def read_articles(source: Path, fetched: Mapping[str, Path] = NOTHING_FETCHED) -
         ConfigError: there is no such source, or the parser of feeds is not installed.
         CorruptInput: a file is no such file, or too large.
     """
-    seen: set[str] = set()
+    count = 0
     for path in list_source_files(source):
         for article in _read_file(path):
-            if article.url not in seen:
-                seen.add(article.url)
-                found = article.picture or fetched.get(article.picture_url)
-                yield article if found is article.picture else replace(article, picture=found)
-            if len(seen) > MAX_ARTICLES:
+            count += 1
+            found = article.picture or fetched.get(article.picture_url)
+            yield article if found is article.picture else replace(article, picture=found)
+            if count > MAX_ARTICLES:
                 raise CorruptInput(f"{source} holds more than {MAX_ARTICLES:,} articles; divide it")
 
 
@@ -236,7 +236,7 @@ _DOCTYPE = re.compile(rb"<!\s*(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 
 
 def _read_feed(path: Path) -> Iterator[NewsArticle]:
-    """Yield the entries of an RSS or Atom feed; one without an address is left out, as nobody could check it."""
+    """Yield the entries of an RSS or Atom feed; one without an address of the web has an empty one."""
     if find_spec("feedparser") is None:
         raise ConfigError(f"news.source {path}: a feed needs the extra `news`: pip install 'synth[news]'")
     import feedparser
@@ -250,11 +250,14 @@ def _read_feed(path: Path) -> Iterator[NewsArticle]:
         raise CorruptInput(f"{path}: it is neither RSS nor Atom: {parsed.get('bozo_exception', 'no feed')}")
     named = clean_line(str(parsed.feed.get("title", "")))[:MAX_FIELD]
     for entry in parsed.entries:
-        if url := str(entry.get("link", "")):
-            yield _read_entry(entry, check_url(url, path), named, path)
+        yield _read_entry(entry, named, path)
 
 
-def _read_entry(entry: Any, url: str, named: str, path: Path) -> NewsArticle:  # noqa: ANN401 - a parser's own dictionary
+def _read_entry(entry: Any, named: str, path: Path) -> NewsArticle:  # noqa: ANN401 - a parser's own dictionary
+    try:
+        url = check_url(str(entry.get("link", "")), path)
+    except CorruptInput:  # what one entry of many says is a page that fails, not the end of the feed
+        url = ""
     # The parser does not tell a picture's description from the item's: the longest text is the article's.
     told = [str(entry.get("summary", "")), *(str(part.get("value", "")) for part in entry.get("content", ()))]
     texts = sorted((clean_paragraphs(strip_html(each)) for each in told), key=len, reverse=True)
@@ -416,13 +419,19 @@ def write_news(
         # The head stands before the pages, so the source is read once more for what it says.
         hosts = sorted({urlsplit(article.url).netloc for article in read_articles(source)})
         pictures: dict[str, tuple[str, ...]] = {}
-        titles: set[str] = set()
+        titles: dict[str, str] = {}
+        taken: set[str] = set()
         with (folder / DUMP).open("w", encoding=_FORMAT) as dump, (folder / TABLE).open("w", encoding=_FORMAT) as table:
             dump.write(_render_head(hosts))
             for article in read_articles(source, fetched):
-                name = _store_picture(article, images, pictures, (licence, licence_url))
-                origin = _make_origin(article, _choose_title(article, titles), name)
-                table.write(json.dumps(asdict(origin), ensure_ascii=False) + "\n")
+                # An address that comes again is a page that comes again, which the builder of the corpus counts.
+                known = titles.get(article.url)
+                is_new = bool(article.url) and known is None
+                name = _store_picture(article, images, pictures, (licence, licence_url)) if is_new else ""
+                origin = _make_origin(article, known or _choose_title(article, taken), name)
+                if is_new:
+                    titles[article.url] = origin.title
+                    table.write(json.dumps(asdict(origin), ensure_ascii=False) + "\n")
                 dump.write(_render_page(article, origin))
             dump.write("</mediawiki>\n")
         lines = ["\t".join(_PICTURE_COLUMNS), *("\t".join(pictures[name]) for name in sorted(pictures))]
@@ -512,8 +521,8 @@ def _find_common(hosts: Sequence[str]) -> str:
 
 
 def _render_page(article: NewsArticle, origin: PageOrigin) -> str:
-    """Return an article as a page of the export; its id is a digest of its address."""
-    page_id = int(digest_value(article.url)[:12], 16) + 1
+    """Return an article as a page of the export; its id is a digest of its address, and it has none without one."""
+    page_id = str(int(digest_value(article.url)[:12], 16) + 1) if article.url else ""
     shown = f"[[File:{origin.image}]]\n\n" if origin.image else ""
     told = [article.text, article.caption, f"{article.source}, {article.published or 'without a date'}."]
     text = shown + "\n\n".join(escape_text(part) for part in told if part)

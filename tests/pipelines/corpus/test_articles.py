@@ -127,10 +127,12 @@ def test_the_tools_read_and_search_articles_by_words_and_picture(source, tmp_pat
     assert [(hit.url, hit.title) for hit in found] == [(URL, "Crowds at Kelm Bridge")]
 
 
-def test_a_folder_gives_its_files_in_order_and_each_address_once(tmp_path):
-    write_lines(tmp_path / "b", make_row(title="Later"))
-    (tmp_path / "a.json").write_text(json.dumps(make_row(title="First")))
-    assert [article.title for article in read_articles(tmp_path)] == ["First"]
+def test_of_one_address_the_first_article_is_a_page_and_the_others_are_counted_as_failed(tmp_path):
+    write_lines(tmp_path / "news" / "b", make_row(title="Later"))
+    (tmp_path / "news" / "a.json").write_text(json.dumps(make_row(title="First")))
+    corpus = build(tmp_path / "news", tmp_path)
+    assert [corpus.page(node).title for node in corpus.article_nodes()] == ["First"]
+    assert (corpus.manifest.counts.rows_in, corpus.manifest.counts.failed) == (2, 1)
 
 
 @pytest.mark.parametrize("day", ["2026-13-01", "12 May 2026", "2026-1-1", "", "2026-02-30T00:00:00Z"])
@@ -162,10 +164,19 @@ ATOM = """<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><title>
 def test_an_rss_feed_gives_text_day_caption_and_the_picture_beside_it(tmp_path):
     picture = paint(tmp_path / "p" / "kelm.png")
     (tmp_path / "feed.rss").write_text(RSS)
-    (article,) = read_articles(tmp_path / "feed.rss")
+    article, _ = read_articles(tmp_path / "feed.rss")
     assert (article.title, article.source, article.published) == ("Kelm Bridge", "Kelm Herald", "2026-11-12")
     assert article.text == "It was & is, as we said.\n\nNext."
     assert (article.caption, article.picture) == ("Seen on Tuesday", picture)
+
+
+@pytest.mark.parametrize("link", ["", "<link>javascript:alert(1)</link>", "<link>https://[::1</link>"])
+def test_an_entry_without_an_address_of_the_web_is_a_page_that_fails(tmp_path, link):
+    (tmp_path / "news").mkdir()
+    feed = RSS.replace("<title>Nowhere</title>", f"<title>Nowhere</title>{link}")
+    (tmp_path / "news" / "feed.rss").write_text(feed)
+    counts = build(tmp_path / "news", tmp_path).manifest.counts
+    assert (counts.rows_in, counts.articles, counts.failed) == (2, 1, 1)
 
 
 def test_an_atom_feed_gives_the_same(tmp_path):
