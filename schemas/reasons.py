@@ -21,7 +21,7 @@ RewriteReason = Literal[
     "reading-differs", "unread", "category-over-share", "in-other-release",
 ]  # fmt: skip
 ArticleReason = Literal[
-    "too-old", "undated", "no-picture", "picture-too-small", "picture-unusable", "too-short", "no-caption",
+    "too-old", "undated", "no-picture", "picture-too-small", "picture-unusable", "too-short",
     "duplicate-article", "duplicate-picture", "source-over-quota",
 ]  # fmt: skip
 AnchorReason = Literal["nothing-named", "quote-not-found", "anchor-not-in-article", "picture-readable"]

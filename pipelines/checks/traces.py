@@ -126,14 +126,22 @@ def check_link(corpus: Corpus, link: TraceLink) -> CheckResult:
 
 def check_apart(trace: Trace, answer: Answer) -> CheckResult:
     """FAIL where anchor, bridge and answer are one thing, or the first quote gives the answer away already."""
-    anchor, bridge = fold_name(trace.anchor), fold_name(trace.bridge)
-    if compile_phrase(bridge).search(anchor) or compile_phrase(anchor).search(bridge):
-        return _fail("bridge-is-anchor", f"{trace.bridge!r} is {trace.anchor!r}, or a part of its name")
+    different = check_different(trace.anchor, trace.bridge)
+    if not different.passed:
+        return different
     named = check_not_bridge(answer, (trace.anchor, trace.bridge))
     if not named.passed:
         return named
     told = check_answer(show_text(trace.links[0].evidence.text), answer)
     return PASSED if told.passed else CheckResult(told.outcome, "answer-in-first-link", told.detail)
+
+
+def check_different(anchor: str, bridge: str) -> CheckResult:
+    """FAIL (``bridge-is-anchor``) where one name is the other or a part of it."""
+    one, other = fold_name(anchor), fold_name(bridge)
+    if compile_phrase(other).search(one) or compile_phrase(one).search(other):
+        return _fail("bridge-is-anchor", f"{bridge!r} is {anchor!r}, or a part of its name")
+    return PASSED
 
 
 def check_wording(text: str) -> CheckResult:

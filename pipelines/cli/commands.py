@@ -23,7 +23,7 @@ from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, ServiceError, SynthError
 from pipelines.release.manifest import read_release_manifest
-from pipelines.run.assembly import list_sources, make_evaluator, make_page_reader
+from pipelines.run.assembly import SOURCES, list_sources, make_evaluator, make_page_reader
 from pipelines.run.executors import make_executor
 from pipelines.run.jsonlog import start_json_log
 from pipelines.run.loop import RunDocument, RunRequest, run_request
@@ -175,7 +175,10 @@ def measure_judges(
 def describe_stages() -> tuple[dict[str, Any], Table]:
     """Return the stages with their sources and reasons, and the recipes, as a document and as a table."""
     stages: list[tuple[str, list[str]]] = [("corpus", ["dump"])]
-    stages += [(name, list(sources) or ["corpus"]) for name, sources in list_sources("paths", pooled=True).items()]
+    # Of a stage that several methods have, the first says where its rows come from.
+    methods = reversed(list(SOURCES))
+    known = {name: sources for each in methods for name, sources in list_sources(each, pooled=True).items()}
+    stages += [(name, list(known[name]) or ["corpus"]) for name in STAGE_REASONS if name in known]
     rows = [{"stage": name, "from": sources, "reasons": list(STAGE_REASONS[name])} for name, sources in stages]
     table = Table(title=f"recipes: {', '.join(list_recipes())}")
     for column in ("stage", "from", "may refuse a row for"):

@@ -30,6 +30,7 @@ from pipelines.agent.dialects import find_dialect
 from pipelines.agent.pictures import has_opencv, make_repairs
 from pipelines.config.profiles import NO_RULES, find_replies
 from pipelines.config.settings import CommonsConfig, LiveConfig, ModelConfig, ModelsConfig, RunConfig
+from pipelines.corpus.articles import list_source_files
 from pipelines.corpus.dump import list_parts, read_site
 from pipelines.corpus.manifest import find_side_files
 from pipelines.errors import RateLimited, RecordFailed, SynthError
@@ -158,9 +159,19 @@ def _look_at_software() -> list[Finding]:
     return found
 
 
+def _look_at_news(source: Path) -> Finding:
+    try:
+        files = list_source_files(source)
+    except SynthError as error:
+        return Finding("input", "problem", str(error))
+    return Finding("input", "ok", f"{source}: {len(files):,} files of articles")
+
+
 def _look_at_input(config: RunConfig) -> list[Finding]:
     if config.corpus.generate is not None:
         return [Finding("input", "ok", f"a toy Wikipedia of {config.corpus.generate.entities:,} entities is generated")]
+    if config.method == "news" and config.news.source:
+        return [_look_at_news(Path(config.news.source))]
     dumps = [Path(config.corpus.dump)]
     if config.corpus.world:
         dumps = sorted(p for p in Path(config.corpus.world).glob(DUMP_PATTERN) if "-index" not in p.name)

@@ -155,6 +155,9 @@ def list_chain(record: Record) -> list[tuple[str, str]]:
     """
     if not isinstance(record, Question | Rewrite | Grounding) or not record.proof.nodes:
         return []
+    if isinstance(record, Grounding) and record.trace is not None:
+        links = "".join(f" -{link.relation}-> {link.object}" for link in record.trace.links)
+        return [("chain", f"{record.trace.anchor}{links}")]
     graph = draw_proof(record.proof, record.answer).to_undirected(as_view=True)
     names = [*(node.title for node in record.proof.nodes), f"= {record.answer.surface}"]
     backward = [*(hop.backward for hop in record.proof.hops), False]

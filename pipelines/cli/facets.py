@@ -11,6 +11,9 @@ from pipelines.run.shards import read_parts
 from pipelines.run.views import LatestStage, list_latest
 from schemas.base import Record
 from schemas.datasets import (
+    Anchor,
+    Article,
+    Bridge,
     Cell,
     Certificate,
     Depiction,
@@ -29,7 +32,7 @@ from schemas.datasets import (
     Trial,
 )
 from schemas.datasets import Path as WalkedPath
-from schemas.proofs import UNCOUNTED, Evidence, Hop, PathNode, Proof, Resolution, Thresholds
+from schemas.proofs import UNCOUNTED, Evidence, Hop, PathNode, Proof, Resolution, Thresholds, Trace
 
 Lines = Iterator[tuple[str, str]]
 LONGEST = 400
@@ -212,8 +215,20 @@ def _describe_grounding(grounding: Grounding) -> Lines:
         yield "chosen", describe_depiction(grounding.depiction)
     if grounding.origin is not None:
         yield "from outside", describe_origin(grounding.origin)
-    if grounding.proof.nodes:
+    if grounding.trace is not None:
+        yield from describe_trace(grounding.trace)
+    elif grounding.proof.nodes:
         yield from describe_proof(grounding.proof)
+
+
+def describe_trace(trace: Trace) -> Lines:
+    """Yield the reasoning of a question about the news, the spans that it quotes, and who found it sound."""
+    for step in trace.steps:
+        yield "step", step
+    for link in trace.links:
+        yield "quoted", f"{link.source}, {link.published}, <{link.url}>"
+        yield "", describe_evidence(link.evidence)
+    yield "decided by", f"{trace.decided_by} {trace.decided_on}".strip()
 
 
 def _describe_difficulty(difficulty: Difficulty) -> Lines:
@@ -309,6 +324,25 @@ def _describe_trajectory(trajectory: Trajectory) -> Lines:
         yield "seen", f"{support.what}: step {support.step}, characters {support.start}-{support.end}"
 
 
+def _describe_article(article: Article) -> Lines:
+    yield "article", f"{article.title} ({article.source}, {article.published}) <{article.url}>"
+    yield "caption", article.caption
+
+
+def _describe_anchor(anchor: Anchor) -> Lines:
+    yield from _describe_article(anchor)
+    yield "shows", f"{anchor.name} ({anchor.kind})"
+    yield "", describe_evidence(anchor.evidence)
+    yield "split", anchor.split
+
+
+def _describe_bridge(bridge: Bridge) -> Lines:
+    yield "question", bridge.text
+    yield "answer", bridge.answer.surface
+    yield "reasoning", f"{bridge.verdict}: {bridge.remark}"
+    yield from describe_trace(bridge.trace)
+
+
 def _describe_entry(entry: ReleaseEntry) -> Lines:
     yield "row of", f"{entry.dataset}, split {entry.split}"
     if entry.trajectory_id:
@@ -325,6 +359,9 @@ DESCRIBERS: tuple[tuple[type[Record], Callable[..., Lines]], ...] = (
     (Question, _describe_question),
     (WalkedPath, _describe_path),
     (Seed, _describe_seed),
+    (Anchor, _describe_anchor),
+    (Article, _describe_article),
+    (Bridge, _describe_bridge),
     (ReleaseEntry, _describe_entry),
 )
 """Narrower kinds first: an Enhancement is a Difficulty, a Difficulty a Grounding, a Trajectory a Rollout."""
@@ -335,6 +372,9 @@ STAGE_MODELS: Mapping[str, type[Record]] = {
     "paths": WalkedPath,
     "questions": Question,
     "rewrites": Rewrite,
+    "articles": Article,
+    "anchors": Anchor,
+    "bridges": Bridge,
     "groundings": Grounding,
     "pools": Grounding,
     "mixtures": Grounding,

@@ -33,7 +33,7 @@ from pipelines.corpus.scan import Part, RangeJob, scan_range, survey_ranges
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput
 from pipelines.run.assembly import Assembly, list_sources
-from pipelines.run.corpora import count_cores, find_dump, name_corpus
+from pipelines.run.corpora import count_cores, find_dump, find_export, name_corpus
 from pipelines.run.costs import RowCost, read_spent, share_costs
 from pipelines.run.languages import find_lacks, list_problems
 from pipelines.run.progress import SilentReporter, timing
@@ -138,11 +138,12 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
         ConfigError: if the input is missing.
     """
     workspace = Workspace(root.resolve())
-    folder = find_built_corpus(config.corpus, workspace)
+    folder = find_built_corpus(config, workspace)
     if folder is None:
         made = set(list_sources(config.method, bool(config.pools)))
         names = [name for name in STAGE_ORDER[: STAGE_ORDER.index("trajectories")] if name in {"corpus", *made}]
-        dump = None if config.corpus.generate else _judge_dump(config.corpus, workspace)
+        measured = config.corpus.generate is None and config.method != "news"
+        dump = _judge_dump(config.corpus, workspace) if measured else None
         todo = tuple(StageEstimate(name, "to do") for name in names)
         return RunEstimate("to build", todo, dump, lacks=_list_problems(config, workspace))
     with closing(Assembly(config, workspace, Corpus.open(folder))) as assembly:
@@ -204,7 +205,7 @@ def _describe_costs(costs: Sequence[RowCost]) -> Iterator[str]:
 def measure_sample(config: RunConfig, root: Path) -> SampleYield | None:
     """Return what the stages of a sample made of its seeds so far, by domain; None before its corpus is built."""
     workspace = Workspace(root.resolve())
-    folder = find_built_corpus(config.corpus, workspace)
+    folder = find_built_corpus(config, workspace)
     if folder is None:
         return None
     with closing(Assembly(config, workspace, Corpus.open(folder))) as assembly:
@@ -445,14 +446,20 @@ def _judge_dump(config: CorpusConfig, workspace: Workspace) -> DumpEstimate:
     return replace(held, boxed=boxed, sampled=articles)
 
 
-def find_built_corpus(config: CorpusConfig, workspace: Workspace) -> Path | None:
+def find_built_corpus(config: RunConfig, workspace: Workspace) -> Path | None:
     """Return the folder of a run's corpus, or None while it is still to be built."""
-    if config.generate is not None:
-        world = _find_world(config.generate, workspace)
+    source = config.corpus
+    if source.generate is not None:
+        world = _find_world(source.generate, workspace)
         if world is None:
             return None
-        config = CorpusConfig(world=str(world))
-    dump = find_dump(config, workspace, SilentReporter())
+        source = CorpusConfig(world=str(world))
+    if config.method == "news":
+        export = find_export(config.model_copy(update={"corpus": source}), workspace, SilentReporter())
+        if not export.is_file():
+            return None
+        source = CorpusConfig(dump=str(export))
+    dump = find_dump(source, workspace, SilentReporter())
     if not workspace.corpora.is_dir():
         return None
     with workspace.claim(holder="plan"):

@@ -52,7 +52,7 @@ def list_stage_keys(config: RunConfig, workspace: Workspace) -> list[StageKey]:
     Raises:
         ConfigError: if its corpus is not built here, so that it has no stages here either.
     """
-    folder = find_built_corpus(config.corpus, workspace)
+    folder = find_built_corpus(config, workspace)
     if folder is None:
         raise ConfigError(f"prune: the workspace has no corpus of recipe {config.recipe} that could be kept")
     with closing(Corpus.open(folder)) as corpus, closing(Assembly(config, workspace, corpus)) as assembly:

@@ -62,13 +62,7 @@ def check_whole(config: RunConfig, last: str = "") -> None:
     Raises:
         ConfigError: naming the keys, and what to say instead.
     """
-    sources = [bool(config.corpus.dump), bool(config.corpus.world), config.corpus.generate is not None]
-    named = config.method == "news" and bool(config.news.source)
-    if sum(sources) != 1 and not (named and not any(sources)):
-        raise ConfigError(
-            "configuration: corpus needs exactly one of dump, world, generate; say --set corpus.dump=FILE or "
-            "--set corpus.world=DIR"
-        )
+    _check_corpus(config)
     hops, weights = config.paths.hops, config.paths.weights
     if not hops or len(hops) != len(weights) or not all(2 <= h <= 4 for h in hops):
         raise ConfigError("configuration: paths.hops takes lengths of 2 to 4, and paths.weights one weight for each")
@@ -137,6 +131,19 @@ def _check_pools(config: RunConfig) -> None:
         if strange := sorted(set(pool.columns) - set(COLUMNS)):
             allowed = ", ".join(COLUMNS)
             raise ConfigError(f"configuration: pools {pool.name}: columns has {strange[0]!r}; allowed are {allowed}")
+
+
+def _check_corpus(config: RunConfig) -> None:
+    """Check where the corpus comes from."""
+    sources = [bool(config.corpus.dump), bool(config.corpus.world), config.corpus.generate is not None]
+    named = config.method == "news" and bool(config.news.source)
+    if sum(sources) != 1 and not (named and not any(sources)):
+        raise ConfigError(
+            "configuration: corpus needs exactly one of dump, world, generate; say --set corpus.dump=FILE or "
+            "--set corpus.world=DIR"
+        )
+    if config.news.fetch and not config.news.contact:
+        raise ConfigError("configuration: news.contact is empty; name a contact: --set news.contact=you@example.org")
 
 
 def reaches(last: str, stage: str) -> bool:

@@ -635,9 +635,17 @@ class NewsConfig(Section):
     )
     per_source: int = Field(0, ge=0, description="most articles of a source; 0 is no limit")
     min_words: int = Field(40, ge=1, description="fewest words of an article")
-    anchors: int = Field(1, ge=1, description="things in a picture that are asked about")
+    anchors: int = Field(
+        1, ge=1, description="things in a picture about which a question is tried; one a picture is released"
+    )
     page_words: int = Field(900, ge=50, description="words of an article that a model is shown")
     others: int = Field(3, ge=0, description="further articles that name the bridge, where the second fact is sought")
+    fetch: bool = Field(
+        False,
+        description="fetch pictures that articles name by address, from public hosts within the limits of [live]; "
+        "false: those that lie beside the articles alone",
+    )
+    contact: str = Field("", pattern=CONTACT, description="address or mail in the User-Agent of what fetches pictures")
     decisions: str = Field(
         "",
         description="people's decisions on undecided chains: the CSV of review/bridges/ filled in, or what Argilla or "

@@ -15,11 +15,12 @@ import re
 import shutil
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import date
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
@@ -47,6 +48,7 @@ MAX_TEXT = 400_000
 """Characters of an article; what is longer is cut at the end of a paragraph."""
 MAX_TITLE = 160
 MAX_FIELD = 2000
+NOTHING_FETCHED: Mapping[str, Path] = MappingProxyType({})
 JSON_ENDING, FEED_ENDINGS = ".jsonl", (".rss", ".atom", ".xml")
 _FORMAT = "utf-8"
 
@@ -56,6 +58,7 @@ class NewsArticle:
     """An article as a source gives it, all text plain."""
 
     url: str
+    """Empty where a feed gives none of the web: its page fails when the corpus is built."""
     title: str
     text: str
     """Paragraphs apart by empty lines."""
@@ -66,6 +69,8 @@ class NewsArticle:
     caption: str
     picture: Path | None
     """The picture's file; None where there is none at hand."""
+    picture_url: str = ""
+    """Its address, where the source gives one in place of a file."""
     author: str = ""
     """Of the picture."""
     licence: str = ""
@@ -98,26 +103,27 @@ ORIGINS = pa.schema([
 # Reading.
 
 
-def read_articles(source: Path) -> Iterator[NewsArticle]:
-    """Yield the articles of a source in a fixed order, each address once.
+def read_articles(source: Path, fetched: Mapping[str, Path] = NOTHING_FETCHED) -> Iterator[NewsArticle]:
+    """Yield the articles of a source in a fixed order.
 
     Args:
         source: a file of JSON lines (``url``, ``title``, ``text``, ``published``, and if known ``source``,
             ``caption``, ``picture``, ``author``, ``licence``, ``licence_url``), a feed (RSS or Atom), or a folder of
             such files and of ``NAME.json``, one article each. Pictures are paths below the folder of the file that
-            names them.
+            names them, or addresses.
+        fetched: files of the pictures at some addresses.
 
     Raises:
         ConfigError: there is no such source, or the parser of feeds is not installed.
         CorruptInput: a file is no such file, or too large.
     """
-    seen: set[str] = set()
+    count = 0
     for path in list_source_files(source):
         for article in _read_file(path):
-            if article.url not in seen:
-                seen.add(article.url)
-                yield article
-            if len(seen) > MAX_ARTICLES:
+            count += 1
+            found = article.picture or fetched.get(article.picture_url)
+            yield article if found is article.picture else replace(article, picture=found)
+            if count > MAX_ARTICLES:
                 raise CorruptInput(f"{source} holds more than {MAX_ARTICLES:,} articles; divide it")
 
 
@@ -185,6 +191,7 @@ def _read_object(value: Mapping[str, Any], path: Path) -> NewsArticle:
         published=read_day(take("published")),
         caption=take("caption"),
         picture=_find_picture(path.parent, take("picture")),
+        picture_url=_find_address(take("picture")),
         author=take("author"),
         licence=take("licence"),
         licence_url=take("licence_url"),
@@ -212,6 +219,10 @@ def _find_picture(folder: Path, name: str) -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
+def _find_address(name: str) -> str:
+    return name if name.startswith(("http://", "https://")) else ""
+
+
 def read_day(text: str) -> str:
     """Return the day that a date in ISO 8601 begins with; empty for any other text."""
     found = re.match(r"(\d{4})-(\d\d)-(\d\d)(?=$|[T ])", text)
@@ -225,7 +236,7 @@ _DOCTYPE = re.compile(rb"<!\s*(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 
 
 def _read_feed(path: Path) -> Iterator[NewsArticle]:
-    """Yield the entries of an RSS or Atom feed; one without an address is left out, as nobody could check it."""
+    """Yield the entries of an RSS or Atom feed; one without an address of the web has an empty one."""
     if find_spec("feedparser") is None:
         raise ConfigError(f"news.source {path}: a feed needs the extra `news`: pip install 'synth[news]'")
     import feedparser
@@ -239,25 +250,30 @@ def _read_feed(path: Path) -> Iterator[NewsArticle]:
         raise CorruptInput(f"{path}: it is neither RSS nor Atom: {parsed.get('bozo_exception', 'no feed')}")
     named = clean_line(str(parsed.feed.get("title", "")))[:MAX_FIELD]
     for entry in parsed.entries:
-        if url := str(entry.get("link", "")):
-            yield _read_entry(entry, check_url(url, path), named, path)
+        yield _read_entry(entry, named, path)
 
 
-def _read_entry(entry: Any, url: str, named: str, path: Path) -> NewsArticle:  # noqa: ANN401 - a parser's own dictionary
-    texts = [str(part.get("value", "")) for part in entry.get("content", ())] or [str(entry.get("summary", ""))]
+def _read_entry(entry: Any, named: str, path: Path) -> NewsArticle:  # noqa: ANN401 - a parser's own dictionary
+    try:
+        url = check_url(str(entry.get("link", "")), path)
+    except CorruptInput:  # what one entry of many says is a page that fails, not the end of the feed
+        url = ""
+    # The parser does not tell a picture's description from the item's: the longest text is the article's.
+    told = [str(entry.get("summary", "")), *(str(part.get("value", "")) for part in entry.get("content", ()))]
+    texts = sorted((clean_paragraphs(strip_html(each)) for each in told), key=len, reverse=True)
     when = entry.get("published_parsed") or entry.get("updated_parsed")
     pictures = [*entry.get("media_content", ()), *entry.get("enclosures", ()), *entry.get("media_thumbnail", ())]
     names = [str(each.get("url") or each.get("href") or "") for each in pictures]
     found = [file for name in names if (file := _find_picture(path.parent, name)) is not None]
-    captions = [str(entry.get(name, "")) for name in ("media_description", "media_title")]
     return NewsArticle(
         url=url,
         title=clean_line(strip_html(str(entry.get("title", "")))) or url,
-        text=clean_paragraphs(strip_html("\n\n".join(texts))),
+        text=texts[0],
         source=named or urlsplit(url).netloc,
         published=date(*when[:3]).isoformat() if when else "",
-        caption=clean_line(strip_html(next(filter(None, captions), "")))[:MAX_FIELD],
+        caption=clean_line(texts[1])[:MAX_FIELD] if len(texts) > 1 else "",
         picture=found[0] if found else None,
+        picture_url=next(filter(None, map(_find_address, names)), ""),
         author=clean_line(" ".join(str(each.get("content", "")) for each in entry.get("media_credit", ())))[:MAX_FIELD],
         licence=clean_line(str(entry.get("license", "")))[:MAX_FIELD],
     )
@@ -385,7 +401,9 @@ def show_article(wikitext: str, words: int = 0) -> str:
 _PICTURE_COLUMNS = ("file", "path", "sha256", "author", "licence", "licence_url", "source_url")
 
 
-def write_news(source: Path, out: Path, licence: str, licence_url: str) -> Path:
+def write_news(
+    source: Path, out: Path, licence: str, licence_url: str, fetched: Mapping[str, Path] = NOTHING_FETCHED
+) -> Path:
     """Write a source as an export with its pictures and the table of its articles; return the export's file.
 
     Args:
@@ -393,6 +411,7 @@ def write_news(source: Path, out: Path, licence: str, licence_url: str) -> Path:
         out: folder to make, complete or absent.
         licence: of pictures that name none, as the operator knows it; empty is written as ``unknown``.
         licence_url: its address.
+        fetched: files of the pictures at some addresses.
     """
     with drafting_folder(out) as folder:
         images = folder / "images"
@@ -400,13 +419,19 @@ def write_news(source: Path, out: Path, licence: str, licence_url: str) -> Path:
         # The head stands before the pages, so the source is read once more for what it says.
         hosts = sorted({urlsplit(article.url).netloc for article in read_articles(source)})
         pictures: dict[str, tuple[str, ...]] = {}
-        titles: set[str] = set()
+        titles: dict[str, str] = {}
+        taken: set[str] = set()
         with (folder / DUMP).open("w", encoding=_FORMAT) as dump, (folder / TABLE).open("w", encoding=_FORMAT) as table:
             dump.write(_render_head(hosts))
-            for article in read_articles(source):
-                name = _store_picture(article, images, pictures, (licence, licence_url))
-                origin = _make_origin(article, _choose_title(article, titles), name)
-                table.write(json.dumps(asdict(origin), ensure_ascii=False) + "\n")
+            for article in read_articles(source, fetched):
+                # An address that comes again is a page that comes again, which the builder of the corpus counts.
+                known = titles.get(article.url)
+                is_new = bool(article.url) and known is None
+                name = _store_picture(article, images, pictures, (licence, licence_url)) if is_new else ""
+                origin = _make_origin(article, known or _choose_title(article, taken), name)
+                if is_new:
+                    titles[article.url] = origin.title
+                    table.write(json.dumps(asdict(origin), ensure_ascii=False) + "\n")
                 dump.write(_render_page(article, origin))
             dump.write("</mediawiki>\n")
         lines = ["\t".join(_PICTURE_COLUMNS), *("\t".join(pictures[name]) for name in sorted(pictures))]
@@ -414,11 +439,12 @@ def write_news(source: Path, out: Path, licence: str, licence_url: str) -> Path:
     return out / DUMP
 
 
-def name_source(source: Path, licence: str, licence_url: str) -> str:
+def name_source(source: Path, licence: str, licence_url: str, fetched: Mapping[str, Path] = NOTHING_FETCHED) -> str:
     """Return a digest of all that decides what is written of a source."""
     folder = source.parent if source.is_file() else source
     files = sorted(path for path in (folder.rglob("*") if source.is_dir() else _list_near(source)) if path.is_file())
     named = [[str(path.relative_to(folder)), digest_file(path)] for path in files]
+    named += [[url, digest_file(fetched[url])] for url in sorted(fetched)]
     return digest_value([VERSION, named, licence, licence_url])[:16]
 
 
@@ -495,8 +521,8 @@ def _find_common(hosts: Sequence[str]) -> str:
 
 
 def _render_page(article: NewsArticle, origin: PageOrigin) -> str:
-    """Return an article as a page of the export; its id is a digest of its address."""
-    page_id = int(digest_value(article.url)[:12], 16) + 1
+    """Return an article as a page of the export; its id is a digest of its address, and it has none without one."""
+    page_id = str(int(digest_value(article.url)[:12], 16) + 1) if article.url else ""
     shown = f"[[File:{origin.image}]]\n\n" if origin.image else ""
     told = [article.text, article.caption, f"{article.source}, {article.published or 'without a date'}."]
     text = shown + "\n\n".join(escape_text(part) for part in told if part)

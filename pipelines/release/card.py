@@ -110,7 +110,8 @@ def list_credits(
         yield credit_question(example.question.origin, lenient)
     for page in list_shown_pages(example.trajectory) if example.trajectory is not None else ():
         if articles is not None:
-            yield credit_article("page-read", page, corpus, articles, lenient)
+            rights = None if articles.live else articles
+            yield credit_article("page-read", page, corpus, rights, lenient)
         else:
             yield credit_shown(page, base_url, corpus, lenient)
 

@@ -32,6 +32,8 @@ class ArticleRights(ManifestPart):
     licence: str
     """As the operator knows it; empty if not known."""
     licence_url: str
+    live: bool = False
+    """Whether transcripts may show other pages than these articles: nobody knows the rights in those."""
 
 
 class ReleaseOrigin(ManifestPart):

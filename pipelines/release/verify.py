@@ -75,7 +75,7 @@ from pipelines.release.scenes import find_scene_problems, find_view_problems
 from schemas.base import derive_schema
 from schemas.corpus import CorpusImage
 from schemas.datasets import CandidateSource, Dataset, Picture, Support, Trial
-from schemas.proofs import Answer, Reading, Screening, Trace
+from schemas.proofs import Answer, Proof, Reading, Screening, Trace
 
 _SAID = ("author", "licence", "licence_url", "source_url")
 """What a picture keeps of its source, however it was scaled."""
@@ -700,7 +700,14 @@ def describe_claim(row: ProofRow) -> str:
     """Return in words what a proof's thresholds and switches demanded."""
     if row.trace is not None:
         return "each fact is quoted from an article, byte for byte, and names both its ends; no name is in the question"
-    proof, least = row.proof, row.proof.thresholds
+    if row.reading is None or row.screening is None:
+        return "nobody read the words back"
+    return _describe_demands(row.proof, row.reading, row.screening)
+
+
+def _describe_demands(proof: Proof, reading: Reading, screening: Screening) -> str:
+    """Return in words what a walked question's proof demanded."""
+    least = proof.thresholds
     agreement = {
         "required": "a sentence says the answer too",
         "uncontradicted": "no sentence says another answer",
@@ -734,8 +741,8 @@ def describe_claim(row: ProofRow) -> str:
             "one entity fits every hidden node given the chain",
             f"at least {least.alone_first} the first and {least.alone} the others without it",
             *(demanded if holds else dropped for holds, demanded, dropped in choices),
-            f"words read back by {_name_reader(row.reading)}",
-            f"what they give away, and what else a search finds for a step, by {_name_reader(row.screening)}",
+            f"words read back by {_name_reader(reading.reader)}",
+            f"what they give away, and what else a search finds for a step, by {_name_reader(screening.reader)}",
         )
     )
 
@@ -855,5 +862,5 @@ def _check_splits(proofs: Mapping[str, ProofRow]) -> Iterator[Problem]:
             yield Problem(same[-1], f"rows: it asks the same of the same anchor as {same[0]}")
 
 
-def _name_reader(read: Reading | Screening | None) -> str:
-    return read.reader.partition(":")[0] if read else "nobody"
+def _name_reader(identity: str) -> str:
+    return identity.partition(":")[0]

@@ -1,14 +1,15 @@
 """Getting a run its corpus: a dump named by the user, a generated world, or one generated here; built once each."""
 
+import asyncio
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from pipelines.checksums import check_folder, forget_checks
 from pipelines.config.settings import CorpusConfig, GeneratedWorld, RunConfig
-from pipelines.corpus.articles import DUMP, name_source, write_news
+from pipelines.corpus.articles import DUMP, name_source, read_articles, write_news
 from pipelines.corpus.dump import list_parts
 from pipelines.corpus.manifest import InputFile, clear_unfinished, digest_corpus, find_side_files, read_manifest
 from pipelines.corpus.store import Corpus
@@ -17,6 +18,9 @@ from pipelines.files import clear_temps, replacing_damaged
 from pipelines.ids import digest_file, digest_value
 from pipelines.run.progress import Reporter
 from pipelines.run.workspace import Workspace, read_names, write_names
+from pipelines.services.addresses import Guard
+from pipelines.services.clients.http import HttpClient
+from pipelines.services.clients.news import NewsPictures
 from schemas.manifest import InputEntry
 
 DUMP_PATTERN = "*-pages-articles*.xml*"
@@ -85,16 +89,54 @@ def settle_source(config: RunConfig, workspace: Workspace, reporter: Reporter, s
     """
     if config.method != "news":
         return config.corpus
-    news = config.news
-    source = Path(news.source) if news.source else find_dump(config.corpus, workspace, reporter, say).parent / "news"
+    source, news = _find_source(config, workspace, reporter, say), config.news
+    if news.fetch:
+        reporter.begin("news", 0, "pictures")
+        found = asyncio.run(_make_fetcher(config, workspace).fetch_all(_list_addresses(source)))
+        reporter.finish(f"{len(found):,} pictures at hand of those that articles name by address")
+    export = find_export(config, workspace, reporter, say)
+    if not export.exists():
+        export.parent.parent.mkdir(parents=True, exist_ok=True)
+        clear_temps(export.parent.parent)
+        write_news(source, export.parent, news.licence, news.licence_url, _find_fetched(config, workspace, source))
+    return CorpusConfig(dump=str(export))
+
+
+def find_export(config: RunConfig, workspace: Workspace, reporter: Reporter, say: Say | None = None) -> Path:
+    """Return where the export of a run's articles is or would be.
+
+    Raises:
+        ConfigError: if there is no such source or world.
+    """
+    source, news = _find_source(config, workspace, reporter, say), config.news
+    name = name_source(source, news.licence, news.licence_url, _find_fetched(config, workspace, source))
+    return workspace.root / "news" / name / DUMP
+
+
+def _make_fetcher(config: RunConfig, workspace: Workspace) -> NewsPictures:
+    live = config.live
+    client = HttpClient(live.rate, live.concurrency, live.tries, live.timeout, live.reply_bytes)
+    guard = Guard(ports=frozenset(live.ports))
+    return NewsPictures(workspace.root / "news" / "pictures", config.news.contact, client, guard)
+
+
+def _list_addresses(source: Path) -> Iterator[str]:
+    return (article.picture_url for article in read_articles(source) if article.picture_url and not article.picture)
+
+
+def _find_fetched(config: RunConfig, workspace: Workspace, source: Path) -> dict[str, Path]:
+    """Return the pictures that were fetched for a source; nothing is fetched here."""
+    if not config.news.fetch:
+        return {}
+    return _make_fetcher(config, workspace).find_at_hand(_list_addresses(source))
+
+
+def _find_source(config: RunConfig, workspace: Workspace, reporter: Reporter, say: Say | None) -> Path:
+    named = config.news.source
+    source = Path(named) if named else find_dump(config.corpus, workspace, reporter, say).parent / "news"
     if not source.exists():
         raise ConfigError(f"news.source {source}: no such file or folder; name a .jsonl file, a feed or a folder")
-    folder = workspace.root / "news" / name_source(source, news.licence, news.licence_url)
-    if not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        clear_temps(folder.parent)
-        write_news(source, folder, news.licence, news.licence_url)
-    return CorpusConfig(dump=str(folder / DUMP))
+    return source
 
 
 def ensure_corpus(

@@ -22,7 +22,8 @@ class Finding:
 def list_roles_in_use(config: RunConfig) -> list[str]:
     """Return the roles that the run has work for: further solvers only where difficulty names them."""
     named = {*config.difficulty.solvers, config.difficulty.text_solver}
-    return [role for role in config.models.list_roles() if role not in config.models.solvers or role in named]
+    roles = [role for role in config.models.list_roles() if role not in config.models.solvers or role in named]
+    return [role for role in roles if role != "namer" or config.method == "news"]
 
 
 def check_judges(config: RunConfig) -> None:

@@ -94,7 +94,7 @@ def _find_rights(assembly: Assembly) -> ArticleRights | None:
     licence, url = assembly.config.news.licence, assembly.config.news.licence_url
     if not licence and is_invented(assembly.corpus.manifest.base_url):
         licence, url = PAGE_LICENCE, PAGE_LICENCE_URL
-    return ArticleRights(licence=licence, licence_url=url)
+    return ArticleRights(licence=licence, licence_url=url, live=assembly.config.tools.family == "live")
 
 
 def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> ReleaseContext:

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, get_args
 
-from pipelines.checks.traces import check_link, list_trace_checks, make_link, write_steps
+from pipelines.checks.traces import check_different, check_link, list_trace_checks, make_link, write_steps
 from pipelines.checks.verdicts import TRIES, CheckResult, explain_refusal, refuse, run_checks
 from pipelines.corpus.articles import show_article, show_text
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import count_tokens, type_answer
 from pipelines.ids import digest_value, make_record_id
-from pipelines.names import compile_phrase, fold_name
+from pipelines.names import compile_phrase
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Anchor, Bridge
@@ -135,9 +135,8 @@ class Bridges:
     def _check_first(self, link: TraceLink | None, quote: str) -> CheckResult:
         if link is None:
             return CheckResult("FAIL", "quote-not-found", f"{quote!r} does not stand in the article")
-        if fold_name(link.subject) == fold_name(link.object):
-            return CheckResult("FAIL", "bridge-is-anchor", f"{link.object!r} is what the picture shows")
-        return check_link(self.corpus, link)
+        different = check_different(link.subject, link.object)
+        return check_link(self.corpus, link) if different.passed else different
 
     async def _ask(self, record: Anchor, first: TraceLink, node: int) -> Asked | Sequence[CheckResult]:
         """Return the question, or what refuses it; asked for once more with the reason."""

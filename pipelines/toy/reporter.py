@@ -40,7 +40,9 @@ SLIP = 0.06
 """How often each player errs in each of its ways at a first request; half as often at the second."""
 UNSURE, DOUBT = 0.12, 0.04
 """How often the judge leaves a chain open, or finds one unsound that is not."""
-_SHOWN = re.compile(r"(?P<name>[^,.]+(?:, [A-Z][^,.]*)?), an? (?P<noun>[a-z][\w' -]*?), ")
+_SHOWN = re.compile(
+    r"(?:Once more |A meeting about )?(?P<name>[^,.]+(?:, [A-Z][^,.]*)?), an? (?P<noun>[a-z][\w' -]*?), "
+)
 NONE = "none"
 
 
@@ -71,7 +73,7 @@ def report(inputs: BaseModel) -> BaseModel | None:
 def name_anchors(article: NameAnchorsInputs) -> AnchorsReply:
     """Name what the caption says, else what the text begins with."""
     for quote in (article.caption, *_split(article.text)):
-        found = _SHOWN.match(quote) or re.search(r"(?:^Once more |^A meeting about )" + _SHOWN.pattern, quote)
+        found = _SHOWN.match(quote)
         if found is not None:
             wrong = draw_unit("namer", article.title, "quote") < SLIP
             told = quote.replace(" a ", " the ", 1) if wrong else quote
@@ -151,10 +153,11 @@ def judge_chain(chain: JudgeChainInputs) -> ChainReply:
     return ChainReply(verdict="yes", reason="both quotes state their facts, and the question asks for the second")
 
 
-def _say(wording: str, name: str) -> str:
-    """Return a relation in words from subject to object: those of its wording, where that begins with the subject."""
-    between = re.fullmatch(r"\{s\} ([a-z ]+?)(?: (?:the )?\{o\}| \{when\})\.", wording)
-    return between[1] if between else f"has as its {name.replace('_', ' ')}"
+def _say(found: re.Match[str], subject: str, name: str) -> str:
+    """Return a relation in words from a subject to a value: those between them, where they stand in this order."""
+    sentence = found.string
+    between = sentence[len(subject) : found.start("o")].strip()
+    return between if sentence.startswith(subject) and between.islower() else f"has as its {name.replace('_', ' ')}"
 
 
 def _find_noun(text: str, name: str) -> str:
@@ -174,11 +177,11 @@ def _list_statements(
     subtype = next((each.name for each in SUBTYPES if noun in each.nouns), "")
     for sentence in _split(text):
         for entry in table:
-            if subtype in entry.subjects:
+            if not subtype or subtype in entry.subjects:
                 for wording in entry.wordings:
                     found = _compile(wording, subject).fullmatch(sentence)
                     if found is not None:
-                        yield Statement(sentence, entry.key_for(subtype), _say(wording, entry.name), found["o"])
+                        yield Statement(sentence, entry.key_for(subtype), _say(found, subject, entry.name), found["o"])
 
 
 @lru_cache(maxsize=1 << 14)

@@ -6,9 +6,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.release.making import ProofRow
-from pipelines.release.rows import RlRow, SftRow, VqaRow
+from pipelines.release.rows import BridgeVqaRow, RlRow, SftRow, VqaRow
 from schemas.base import Failure, Nested, Record, Rejection, derive_schema, derive_type, make_table, read_row
 from schemas.datasets import (
+    Anchor,
+    Article,
+    Bridge,
     Difficulty,
     Enhancement,
     Grounding,
@@ -26,7 +29,8 @@ DATASETS = {
     "seeds": Seed, "paths": Path, "questions": Question, "rewrites": Rewrite, "groundings": Grounding,
     "difficulty": Difficulty, "enhancements": Enhancement, "rollouts": Rollout, "trajectories": Trajectory,
     "releases": ReleaseEntry, "rejected": Rejection, "failed": Failure, "release-sft": SftRow, "release-rl": RlRow,
-    "release-vqa": VqaRow, "release-proofs": ProofRow,
+    "release-vqa": VqaRow, "release-proofs": ProofRow, "release-bridgevqa": BridgeVqaRow, "articles": Article,
+    "anchors": Anchor, "bridges": Bridge,
 }  # fmt: skip
 
 

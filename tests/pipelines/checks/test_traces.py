@@ -1,0 +1,109 @@
+import pytest
+
+from pipelines.checks.traces import list_trace_checks, write_steps
+from pipelines.checks.verdicts import run_checks
+from tests.pipelines.stages.news_wiki import QUESTION, SECOND, build_news, make_answer, make_trace
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return build_news(tmp_path_factory.mktemp("news"))
+
+
+def find_codes(corpus, trace, text=QUESTION, answer=None):
+    return [
+        each.code for each in run_checks(list_trace_checks(corpus, text, answer or make_answer(), trace), audit=True)
+    ]
+
+
+def reword(trace):
+    """Return a trace with the steps of its links."""
+    steps = write_steps(trace.anchor_kind, trace.anchor_evidence, trace.links)
+    return trace.model_copy(update={"steps": steps})
+
+
+def change_link(trace, number, **changes):
+    links = list(trace.links)
+    links[number] = links[number].model_copy(update=changes)
+    return reword(trace.model_copy(update={"links": tuple(links)}))
+
+
+def test_a_sound_trace_passes_every_check_and_has_three_hops(corpus):
+    trace = make_trace(corpus)
+    assert find_codes(corpus, trace) == []
+    assert (trace.hops, trace.bridge) == (3, "Ana Roth")
+    assert [step.split("]")[0] for step in trace.steps] == [
+        "1. [Visual step", "2. [Search step 1", "3. [Search step 2", "4. [Conclusion",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("field", ["text", "start", "end", "title", "page_id", "revision"])
+def test_a_span_that_is_not_the_articles_is_found(corpus, number, field):
+    trace = make_trace(corpus)
+    evidence = trace.links[number].evidence
+    value = getattr(evidence, field)
+    changed = evidence.model_copy(update={field: f"{value}!" if isinstance(value, str) else value + 1})
+    assert "quote-not-found" in find_codes(corpus, change_link(trace, number, evidence=changed))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("url", "https://x.example/"), ("source", "Sun"), ("published", "2026-11-13")]
+)
+def test_address_source_and_day_are_the_articles(corpus, field, value):
+    assert find_codes(corpus, change_link(make_trace(corpus), 1, **{field: value})) == ["quote-not-found"]
+
+
+def test_a_quote_names_both_ends_of_its_fact(corpus):
+    other = make_trace(corpus, quotes=("The mayor spoke of Kelm Bridge & tea.", SECOND))
+    assert "link-unsupported" in find_codes(corpus, other)
+
+
+def test_the_answer_stands_in_the_quote(corpus):
+    assert "link-unsupported" in find_codes(
+        corpus, make_trace(corpus, answer="5 May 1871"), answer=make_answer("5 May 1871")
+    )
+
+
+def test_bridge_and_anchor_are_two_things(corpus):
+    trace = make_trace(corpus, first=("Ana Roth", "is", "Ana Roth"))
+    assert "bridge-is-anchor" in find_codes(corpus, trace)
+
+
+def test_the_first_quote_does_not_give_the_answer_away(corpus):
+    trace = make_trace(corpus)
+    told = trace.links[0].evidence.model_copy(update={"text": "Kelm Bridge of Ana Roth, born 4 May 1871"})
+    assert "answer-in-first-link" in find_codes(corpus, change_link(trace, 0, evidence=told))
+
+
+def test_steps_that_say_anything_else_than_the_links_are_found(corpus):
+    trace = make_trace(corpus)
+    for number in range(4):
+        steps = (*trace.steps[:number], f"{trace.steps[number]} Surely.", *trace.steps[number + 1 :])
+        assert find_codes(corpus, trace.model_copy(update={"steps": steps})) == ["link-unsupported"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"decided_by": " "}, {"anchor": "Kelm"}, {"links": ()}], ids=["nobody", "another anchor", "no links"]
+)
+def test_a_trace_without_its_parts_is_none(corpus, change):
+    trace = make_trace(corpus).model_copy(update=change)
+    assert "link-unsupported" in [
+        each.code for each in run_checks(list_trace_checks(corpus, QUESTION, make_answer(), trace))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("On what date was Ana Roth born, who designed the bridge in the image?", "alias-leak"),
+        ("On what date was the engineer Roth born who designed the bridge in the image?", "alias-leak"),
+        ("On what date was the engineer of Kelm Bridge in the image born?", "alias-leak"),
+        ("Was the engineer who designed the bridge in the image born on 4 May 1871?", "answer-leak"),
+        ("On what date was the engineer born who designed it?", "reference-missing"),
+        ("On what date was the engineer born who designed the bridge in the image", "reference-missing"),
+        ("In what year was the engineer born who designed the bridge in the image?", "precision-unasked"),
+    ],
+)
+def test_a_question_that_tells_or_does_not_ask_is_refused(corpus, text, code):
+    assert code in find_codes(corpus, make_trace(corpus), text)

@@ -1,0 +1,173 @@
+"""BridgeVQA on a small generated world: questions about its news, from articles to verified releases."""
+
+import csv
+import json
+import shutil
+from collections import Counter
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.cli.commands import run_recipe
+from pipelines.config.loading import choose_players, make_config, read_recipe
+from pipelines.corpus.store import Corpus
+from pipelines.errors import GateNotMet
+from pipelines.graph.query import Indexes
+from pipelines.release.verify import verify_release
+from pipelines.run.workspace import Workspace
+from pipelines.toy.publishing import write_world
+from pipelines.toy.world import WorldConfig
+from tests.pipelines.release.tampering import edit_rows, reseal
+
+pytestmark = pytest.mark.slow
+
+
+def configure(world, *settings):
+    tables = read_recipe("bridgevqa")
+    choose_players(tables)
+    return make_config(tables, [f"corpus.world={world}", 'groundings.ocr=["layer"]', "rollouts.attempts=2", *settings])
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("news") / "world"
+    write_world(folder, WorldConfig(entities=400))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(world, tmp_path_factory):
+    root = tmp_path_factory.mktemp("news-workspace")
+    return root, run_recipe(configure(world), root, "", ()).as_dict()
+
+
+def find_release(finished, dataset):
+    root, document = finished
+    return root / next(release["path"] for release in document["releases"] if release["dataset"] == dataset)
+
+
+@pytest.fixture(scope="module")
+def ground(finished):
+    root, _ = finished
+    return Indexes(Corpus.open(root / "corpus" / Workspace(root).read_latest()["corpus"]))
+
+
+def read_rows(folder):
+    return [row for path in sorted(folder.glob("data/*.parquet")) for row in pq.read_table(path).to_pylist()]
+
+
+def test_every_release_verifies_and_bridgevqa_holds_traces_of_three_hops(finished, ground):
+    root, document = finished
+    assert {release["dataset"] for release in document["releases"]} == {"bridgevqa", "sft", "rl"}
+    for release in document["releases"]:
+        report = verify_release(root / release["path"], ground)
+        assert (report.problems, report.verified) == ((), release["rows"])
+    rows = read_rows(find_release(finished, "bridgevqa"))
+    assert len(rows) >= 20
+    assert {row["hops"] for row in rows} == {3}
+    assert all(len(row["trace"]) == 4 and len(row["evidence"]) == 2 for row in rows)
+    assert any(row["evidence"][0]["url"] != row["evidence"][1]["url"] for row in rows)
+
+
+def test_rows_are_conserved_and_the_checks_have_work(finished):
+    _, document = finished
+    refused = Counter()
+    for stage in document["stages"]:
+        assert stage["rows_in"] == stage["kept"] + sum(stage["rejected"].values()) + stage["failed"]
+        refused.update(stage["rejected"])
+    assert {"too-old", "no-picture", "duplicate-article", "anchor-not-in-article", "undecided"} <= set(refused)
+
+
+def test_what_people_decide_is_read_back_and_nothing_is_paid_again(finished, world):
+    root, _ = finished
+    review = root / "review" / "bridges"
+    rows = list(csv.DictReader((review / "undecided.csv").read_text("utf-8").splitlines()))
+    tasks = json.loads((review / "label-studio.json").read_text("utf-8"))
+    records = json.loads((review / "argilla.json").read_text("utf-8"))
+    assert len(rows) == len(tasks) == len(records) > 0
+    path = root / "decisions.csv"
+    lines = ["id,decision,decided_by,decided_on", *(f"{row['id']},accept,Ana Roth,2026-11-20" for row in rows)]
+    path.write_text("\n".join(lines))
+    again = run_recipe(configure(world, f"news.decisions={path}"), root, "groundings", ()).as_dict()
+    by_name = {stage["stage"]: stage for stage in again["stages"]}
+    assert by_name["groundings"]["rejected"] == {}
+    assert sum(stage["calls"] - stage["cached_calls"] for stage in again["stages"]) == 0
+    assert json.loads((review / "argilla.json").read_text("utf-8")) == []
+
+
+def test_a_run_gives_the_same_bytes_in_another_workspace(finished, world, tmp_path):
+    run_recipe(configure(world), tmp_path, "", ())
+    assert Workspace(tmp_path).read_latest()["release:bridgevqa"] == find_release(finished, "bridgevqa").name
+
+
+def copy_release(finished, tmp_path):
+    """Return a copy of the release that may be written to."""
+    folder = tmp_path / "release"
+    shutil.copytree(find_release(finished, "bridgevqa"), folder)
+    for path in (folder / "manifest.json", *folder.rglob("*.parquet")):
+        path.chmod(0o644)
+    return folder
+
+
+def set_step(row):
+    row["trace"]["steps"][1] += " Surely."
+
+
+def set_span(row):
+    row["trace"]["links"][0]["evidence"]["text"] += "!"
+
+
+def set_url(row):
+    row["trace"]["links"][1]["url"] = "https://elsewhere.example/"
+
+
+def set_decider(row):
+    row["trace"]["decided_by"] = ""
+
+
+def name_bridge(row):
+    row["text"] = f"{row['text'].rstrip('?')}, as {row['trace']['links'][0]['object']} is?"
+
+
+def swap_picture(row):
+    row["picture"]["source_url"] = "https://elsewhere.example/"
+
+
+def drop_trace(row):
+    row["trace"] = None
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (set_step, "the steps are not those of the links"), (set_span, "does not stand there"), (set_url, "url of"),
+        (set_decider, "nobody found the reasoning sound"), (name_bridge, "alias-leak"),
+        (swap_picture, "picture: source_url"),
+        (drop_trace, "nobody read the text back"),
+    ],
+)  # fmt: skip
+def test_a_proof_that_was_changed_is_named(finished, ground, tmp_path, edit, said):
+    folder = copy_release(finished, tmp_path)
+    edit_rows(folder, "proofs/test*.parquet", edit)
+    reseal(folder)
+    report = verify_release(folder, ground)
+    assert not report.passed
+    assert any(said in problem.what for problem in report.problems)
+
+
+def test_a_row_that_says_something_else_than_its_proof_is_named(finished, ground, tmp_path):
+    folder = copy_release(finished, tmp_path)
+    edit_rows(folder, "data/*.parquet", lambda row: row["trace"].reverse())
+    reseal(folder)
+    report = verify_release(folder, ground)
+    assert report.verified == 0
+    assert all(problem.what.startswith("trace: the row says") for problem in report.problems)
+
+
+def test_articles_of_no_known_licence_are_not_published(world, tmp_path):
+    source = tmp_path / "source"
+    shutil.copytree(world / "news", source)
+    lines = (source / "articles.jsonl").read_text("utf-8").replace("toywiki.example", "papers.invalid")
+    (source / "articles.jsonl").write_text(lines, "utf-8")
+    with pytest.raises(GateNotMet, match=r"news\.licence"):
+        run_recipe(configure(world, f"news.source={source}"), tmp_path / "workspace", "", ())
