@@ -113,10 +113,10 @@ def _list_roles(config: RunConfig) -> list[str]:
     wanted = {
         "judge": True,
         "process_judge": True,
-        "image_judge": config.method == "injection",
+        "image_judge": config.method == "injection" or bool(config.high_resolution.share),
         "summariser": bool(config.tools.summarise),
     }
-    return [*missing, *(role for role, is_wanted in wanted.items() if is_wanted)] if missing else []
+    return list(dict.fromkeys([*missing, *(role for role in wanted if wanted[role])])) if missing else []
 
 
 def _write_role(role: str) -> str:
