@@ -97,6 +97,7 @@ def render_card(config: Any, found: "list[Ablated]") -> str:  # noqa: ANN401 - R
         "",
         "What the checks, and solvers under every condition, find on released rows when one thing is left out. Made by",
         f"`synth ablate --recipe {config.recipe} --card FILE`; Wilson intervals of 95%, the question is the unit.",
+        "Calls and cost are what this pass paid: a stage or a reply that was there before costs nothing again.",
         "",
         f"Corpus: {_describe_world(config.corpus)}. Seed of the run: {config.seed}. Players: {players}; abilities of",
         f"the solver: {settings}. Released rows are measured by {measuring}.",

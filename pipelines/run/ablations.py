@@ -161,7 +161,10 @@ def _examine(assembly: Assembly, whole: RunConfig, row: Trajectory) -> bool:
 def _measure_solved(
     assembly: Assembly, whole: RunConfig, questions: Sequence[Enhancement]
 ) -> Iterator[tuple[str, Share]]:
-    """Yield the share of questions that a solver answers at least once, by condition, and in any cheap one."""
+    """Yield the share of questions that a solver answers, by condition, and in any cheap one.
+
+    Half of the attempts must be right: of many guesses one is right by luck.
+    """
     roles = whole.ablations.solvers or whole.difficulty.solvers
     stage = assembly.build_measuring("grid")
     asking = {role: assembly.roles.ask(role, "answer_question", PHRASINGS[whole.difficulty.phrasing]) for role in roles}
@@ -169,7 +172,7 @@ def _measure_solved(
         stage,
         solvers=asking,
         plan=make_measuring_plan(roles),
-        settings=whole.difficulty,
+        settings=whole.difficulty.model_copy(update={"early_stop": False}),
         watch=UnscoredWatch(1.0, len(questions) + 1),
         contest=None,
     )
@@ -182,7 +185,7 @@ def _measure_solved(
 
 
 def _is_solved(cells: Sequence[Cell], conditions: Collection[str]) -> bool:
-    return any(cell.correct for cell in cells if cell.condition in conditions)
+    return any(2 * cell.correct >= cell.attempts > 0 for cell in cells if cell.condition in conditions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """OpenSearch-VL's recipe on a generated world with scripted players: what it releases and refuses, and ablations."""
 
 from collections import Counter
+from contextlib import closing
 
 import pytest
 
@@ -39,8 +40,7 @@ def test_every_dataset_is_released_and_verified_and_no_limit_refuses_what_the_te
     run, document = made
     rows = {release.dataset: release.rows for release in document.releases}
     assert all(rows[dataset] >= least for dataset, least in LEAST.items()), rows
-    corpus = Corpus.open(run.root / "corpus" / Workspace(run.root).read_latest()["corpus"])
-    with corpus:
+    with closing(Corpus.open(run.root / "corpus" / Workspace(run.root).read_latest()["corpus"])) as corpus:
         for release in document.releases:
             report = verify_release(release.path, Indexes(corpus))
             assert (report.verified, report.problems) == (release.rows, ())
