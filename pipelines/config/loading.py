@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pipelines.config.profiles import find_profile
-from pipelines.config.settings import CommonsConfig, ModelConfig, RunConfig
+from pipelines.config.settings import CommonsConfig, InjectionsConfig, ModelConfig, RunConfig
 from pipelines.errors import ConfigError
 from pipelines.secrets import mask_keys
 from schemas.reasons import STAGE_REASONS
@@ -69,15 +69,7 @@ def check_whole(config: RunConfig, last: str = "") -> None:
         raise ConfigError("configuration: paths.hops takes lengths of 2 to 4, and paths.weights one weight for each")
     if min(weights) < 0 or not 0 < sum(weights) < float("inf"):
         raise ConfigError(f"configuration: paths.weights {list(weights)}: give weights of 0 or more, not all 0")
-    rounds, mix = config.injections.rounds, config.injections.weights
-    draws = config.injections.draws or mix
-    if not rounds or {len(mix), len(draws)} != {len(rounds)} or not all(1 <= number <= MAX_ROUNDS for number in rounds):
-        raise ConfigError(
-            f"configuration: injections.rounds takes 1 to {MAX_ROUNDS}; injections.weights and draws one number for each"
-        )
-    for given in (mix, draws):
-        if min(given) < 0 or not 0 < sum(given) < float("inf"):
-            raise ConfigError(f"configuration: injections.weights {list(given)}: give weights of 0 or more, not all 0")
+    _check_rounds(config.injections)
     _check_models(config, last)
     _check_batches(config)
     if reaches(last, "seeds"):
@@ -89,6 +81,18 @@ def check_whole(config: RunConfig, last: str = "") -> None:
     shares = config.splits.sft + config.splits.rl + config.splits.eval
     if abs(shares - 1.0) > 1e-9:
         raise ConfigError(f"configuration: the shares of splits add up to {shares:g}, not 1")
+
+
+def _check_rounds(injections: InjectionsConfig) -> None:
+    rounds, mix, draws = injections.rounds, injections.weights, injections.draws or injections.weights
+    if not rounds or {len(mix), len(draws)} != {len(rounds)} or not all(1 <= number <= MAX_ROUNDS for number in rounds):
+        raise ConfigError(
+            f"configuration: injections.rounds takes numbers of 1 to {MAX_ROUNDS}, and injections.weights one each; "
+            "so does injections.draws"
+        )
+    for given in (mix, draws):
+        if min(given) < 0 or not 0 < sum(given) < float("inf"):
+            raise ConfigError(f"configuration: injections.weights {list(given)}: give weights of 0 or more, not all 0")
 
 
 def reaches(last: str, stage: str) -> bool:

@@ -1,4 +1,4 @@
-"""Questions that are trees: what joins count is what enumeration counts, and only trees to the answer have the shape."""
+"""Questions that are trees: joins count what enumeration counts, and only trees to the answer have the shape."""
 
 import random
 from itertools import product
@@ -145,8 +145,8 @@ def make_proof(*branches):
         for number, role in enumerate(("anchor", "bridge", "answer"))
     )
     return Proof(
-        corpus="", snapshot="", nodes=nodes, hops=(make_hop(1, "owner"), make_hop(2, "owner")), answer_relation="length",
-        answer_evidence=EVIDENCE, constraints=(), counts=(), alias_digest="",
+        corpus="", snapshot="", nodes=nodes, hops=(make_hop(1, "owner"), make_hop(2, "owner")),
+        answer_relation="length", answer_evidence=EVIDENCE, constraints=(), counts=(), alias_digest="",
         branches=tuple(
             Branch(host=host, relation="owner", evidence=EVIDENCE, named=named, descriptor="" if named else "the one",
                    node=PathNode(page_id=9 + place, title=f"B{place}", role="branch", type="bridge", in_degree=1))
