@@ -38,16 +38,6 @@ def _spread(
     return kept
 
 
-def find_short(available: Mapping[int, int], shares: Mapping[int, float], tolerance: float) -> dict[int, int]:
-    """Return the kinds of which all rows are kept while others lose some, with the rows that each would need."""
-    kept = fill_mix(available, shares, tolerance)
-    total = sum(available.get(kind, 0) for kind in shares)
-    if sum(kept.values()) == total:
-        return {}
-    needed = {kind: math.ceil((share - tolerance) * total - 1e-9) for kind, share in shares.items()}
-    return {kind: least for kind, least in needed.items() if available.get(kind, 0) < least}
-
-
 def refuse_rounds(
     signatures: Sequence[Signature], shares: Mapping[int, float], tolerance: float
 ) -> dict[str, Rejection]:
