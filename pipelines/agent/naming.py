@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pipelines.checks.concepts import check_concept, list_naming_checks
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.verdicts import TRIES, CheckResult, explain_refusal, run_checks
+from pipelines.graph.answers import count_tokens
 from pipelines.graph.facts import Attribute
 from pipelines.graph.proofs import cite_sentence, flatten_names, list_names, make_node, read_opening
 from pipelines.graph.query import Indexes
@@ -36,6 +37,8 @@ class ConceptAsker:
     reader: Evaluator
     limits: Thresholds
     """Of every proof."""
+    max_tokens: int
+    """Longest name, white-space tokens."""
     page_words: int
     """Words of the article that the writer is shown."""
     least_mark: int
@@ -45,7 +48,7 @@ class ConceptAsker:
     def identity(self) -> str:
         """Digest of the models, their prompts and the rules."""
         asked = [self.asking.identity, self.classifying.identity, self.reader.identity, make_schema(ClassifiedReply)]
-        return digest_value([*asked, repr(self.limits), self.page_words, self.least_mark])
+        return digest_value([*asked, repr(self.limits), self.max_tokens, self.page_words, self.least_mark])
 
     def prompts(self) -> dict[str, str]:
         """The asking and the classifying prompt."""
@@ -60,6 +63,9 @@ class ConceptAsker:
         named = await asyncio.to_thread(find_name, self.ground.corpus, number)
         if named is None:
             return _refuse(record, "unnamed", CheckResult("FAIL", detail=f"{record.title} is not named in its lead"))
+        if count_tokens(named.answer.surface) > self.max_tokens:
+            detail = f"{named.answer.surface!r} has more than {self.max_tokens} words"
+            return _refuse(record, "answer-too-long", CheckResult("FAIL", detail=detail))
         ruled = check_concept(named.answer, record.concept)
         if not ruled.passed:
             return _refuse(record, "concept-not-in-answer", ruled)

@@ -767,8 +767,9 @@ class Assembly:
             self.roles.ask("writer", "ask_concept"),
             self.roles.ask("evaluator", "classify_question"),
         )
-        words, mark = self.config.injections.page_words, self.config.concepts.least_mark
-        return ConceptAsker(self.ground, asking, classifying, self.reader, limits, words, mark)
+        tokens, words = self.config.questions.max_answer_tokens, self.config.injections.page_words
+        mark = self.config.concepts.least_mark
+        return ConceptAsker(self.ground, asking, classifying, self.reader, limits, tokens, words, mark)
 
     def _build_rewrites(self) -> AnyStage:
         if self.config.method == "concepts":

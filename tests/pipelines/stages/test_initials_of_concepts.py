@@ -35,14 +35,14 @@ def make_seed(corpus, title="Edda Marn", asks="visual", concept=""):
     )  # fmt: skip
 
 
-def ask(corpus, *texts, mark=4, least=3, **changes):
+def ask(corpus, *texts, mark=4, least=3, tokens=6, **changes):
     """Return the question or the rejection, and the requests for a name."""
     replies = iter(texts or (ASKED,))
     naming = make_asking("ask_concept", lambda inputs: QuestionReply(question=next(replies)))
     sorting = make_asking("classify_question", lambda inputs: ClassifiedReply(knowledge="People", curious=mark))
     fact = AskedFactReply(relation="birth_date", question="On what date was Edda Marn born?")
     ground, reader = Indexes(corpus), TrustingReader()
-    asker = ConceptAsker(ground, naming, sorting, reader, LIMITS, 8, least)
+    asker = ConceptAsker(ground, naming, sorting, reader, LIMITS, tokens, 8, least)
     writing = make_asking("ask_fact", lambda inputs: fact)
     stage = Initials(ground, writing, reader, None, LIMITS, 6, ALL_SFT, 8, concepts=asker)
     made = asyncio.run(stage(make_seed(corpus, **changes)))
@@ -91,6 +91,7 @@ def test_what_nobody_would_ask_is_refused(wiki):
 def test_a_page_that_does_not_say_its_name_and_a_concept_of_another_name_are_refused_before_anybody_is_asked(wiki):
     unnamed, asked = ask(wiki, title="Nameless")
     assert (unnamed.reason, asked) == ("unnamed", [])
+    assert ask(wiki, tokens=1)[0].reason == "answer-too-long"
     other, asked = ask(wiki, concept="Ostrel")
     assert (other.reason, asked) == ("concept-not-in-answer", [])
     assert ask(wiki, concept="E. Marn")[0].answer.surface == "Edda Marn"
