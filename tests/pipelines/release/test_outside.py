@@ -171,7 +171,7 @@ def test_what_can_be_told_without_a_proof_is_checked(demo, demo_corpus, demo_gro
 
 
 def test_a_question_of_unknown_licence_is_not_released_unless_it_may_be(demo, demo_corpus, tmp_path):
-    nobody = ORIGIN.model_copy(update={"licence": ""})
+    nobody = ORIGIN.model_copy(update={"licence": "unknown"})
     for name in ("closed", "open"):
         (tmp_path / name).mkdir()
     with pytest.raises(GateNotMet, match="of the pool elsewhere has no licence"):
