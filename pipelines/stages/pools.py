@@ -35,6 +35,8 @@ from schemas.reasons import PoolReason
 LONGEST_QUESTION = 2000
 """Characters."""
 SHOWN = 80
+UNKNOWN = "unknown"
+"""Licence of a pool that says none: its rows are released only where unknown licences may be."""
 
 
 class Refused(Exception):
@@ -167,7 +169,7 @@ class Pools:
             raise Refused("duplicate-question", f"same as {self._seen[record_id]}")
         self._seen[record_id] = candidate
         origin = Origin(
-            pool=settings.name, row=asked.id, entity=entity, licence=settings.licence, source=settings.source
+            pool=settings.name, row=asked.id, entity=entity, licence=settings.licence or UNKNOWN, source=settings.source
         )
         return Grounding(
             record_id=record_id,
@@ -221,7 +223,7 @@ class Pools:
             raise Refused("no-picture", f"{named.name!r} is not among the pool's pictures")
         settings = pool.settings
         file = Path(named.name).name or f"{settings.name} {asked.id}"
-        source = PictureSource(file, settings.name, settings.licence, "", settings.source)
+        source = PictureSource(file, settings.name, settings.licence or UNKNOWN, "", settings.source)
         try:
             return self.pictures.add_bytes(data, source)
         except RecordFailed as error:

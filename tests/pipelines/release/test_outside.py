@@ -29,7 +29,8 @@ def send_out(question: Enhancement, origin: Origin = ORIGIN) -> Enhancement:
     changes = {
         "record_id": make_question_id(question.text, question.picture.sha256, answer, NO_PROOF),
         "answer": answer, "proof": NO_PROOF, "reading": None, "screening": None, "depiction": None, "fetched": (),
-        "origin": origin, "standing": "solved" if solved else "unproved",
+        "origin": origin, "standing": "solved" if solved else "unproved", "fuzzy": question.text,
+        "canonical": question.text, "picture": question.picture.model_copy(update={"licence": origin.licence}),
     }  # fmt: skip
     return question.model_copy(update=changes)
 
@@ -131,6 +132,11 @@ def tell_answer(row, image):
     row["text"] = f"{row['text']} Is it {row['answer']['surface']}?"
 
 
+def relicense(row):
+    if row["origin"]:
+        row["origin"]["licence"] = "CC0"
+
+
 def retype(row, image):
     row["answer"] |= {"type": "string", "key": "text:else"}
 
@@ -138,6 +144,7 @@ def retype(row, image):
 FORGERIES = {
     "claims a proof": (on_proof_row(claim_proved), "standing: it is said to be proved"),
     "proof taken away": (on_proof_row(strip_proof), "proof: a question without a path has no part of a proof"),
+    "another licence": (on_proof_row(relicense), "picture: its licence is 'CC BY 4.0', that of its pool 'CC0'"),
     "no pool": (on_proof_row(hide_pool), "proof: it has no path, and names no pool"),
     "passed off": (forge(strip_all), "proof: it has no path, and names no pool"),
     "answer in the text": (forge(tell_answer), "text: answer-leak"),
@@ -164,7 +171,7 @@ def test_what_can_be_told_without_a_proof_is_checked(demo, demo_corpus, demo_gro
 
 
 def test_a_question_of_unknown_licence_is_not_released_unless_it_may_be(demo, demo_corpus, tmp_path):
-    nobody = ORIGIN.model_copy(update={"licence": ""})
+    nobody = ORIGIN.model_copy(update={"licence": "unknown"})
     for name in ("closed", "open"):
         (tmp_path / name).mkdir()
     with pytest.raises(GateNotMet, match="of the pool elsewhere has no licence"):
