@@ -417,7 +417,7 @@ def write_news(
         images = folder / "images"
         images.mkdir()
         # The head stands before the pages, so the source is read once more for what it says.
-        hosts = sorted({urlsplit(article.url).netloc for article in read_articles(source)})
+        hosts = sorted({urlsplit(article.url).netloc for article in read_articles(source)} - {""})
         pictures: dict[str, tuple[str, ...]] = {}
         titles: dict[str, str] = {}
         taken: set[str] = set()

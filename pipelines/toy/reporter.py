@@ -154,10 +154,11 @@ def judge_chain(chain: JudgeChainInputs) -> ChainReply:
 
 
 def _say(found: re.Match[str], subject: str, name: str) -> str:
-    """Return a relation in words from a subject to a value: those between them, where they stand in this order."""
+    """Return a relation in words from a subject to a value: those between them, where the sentence is just that."""
     sentence = found.string
     between = sentence[len(subject) : found.start("o")].strip()
-    return between if sentence.startswith(subject) and between.islower() else f"has as its {name.replace('_', ' ')}"
+    whole = sentence.startswith(subject) and sentence.endswith(f"{found['o']}.") and between.islower()
+    return between if whole else f"has as its {name.replace('_', ' ')}"
 
 
 def _find_noun(text: str, name: str) -> str:

@@ -5,6 +5,8 @@ import json
 
 import pytest
 
+from pipelines.cli.explain import list_chain
+from pipelines.cli.facets import describe_record
 from pipelines.config.settings import NewsConfig, SplitRule, SplitsConfig
 from pipelines.errors import ConfigError
 from pipelines.pictures import PictureStore
@@ -203,6 +205,14 @@ def test_what_nobody_decided_is_refused_and_what_a_person_decided_says_who_and_w
     assert (kept.trace.decided_by, kept.trace.decided_on) == ("Ana", "2026-11-20")
     refused = run(Reviews({"bridge-1": Decision(False, "Ana", "2026-11-20")}), make_bridge(corpus, "yes"))
     assert (refused.reason, refused.detail) == ("refused-by-person", "by Ana on 2026-11-20")
+
+
+def test_a_question_is_explained_by_its_steps_and_its_chain(corpus):
+    (kept,) = run(Reviews(), make_bridge(corpus, "yes"))
+    lines = describe_record(kept)
+    assert [text for label, text in lines if label == "step"] == list(kept.trace.steps)
+    chain = "Kelm Bridge -was designed by-> Ana Roth -was born on-> 4 May 1871"
+    assert list_chain(kept) == [("chain", chain)]
 
 
 def test_other_decisions_are_another_key():
