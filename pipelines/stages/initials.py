@@ -68,7 +68,7 @@ class Initials:
     """Words of the article that the model is shown."""
     audit: bool = False
     name: str = "questions"
-    version: int = 4
+    version: int = 5
     input: ClassVar[type[Record]] = Seed
     output: ClassVar[type[Record]] = Question
 
