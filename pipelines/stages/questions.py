@@ -15,7 +15,7 @@ from pipelines.checks.uniqueness import check_single_value
 from pipelines.checks.verdicts import PASSED, TRIES, Check, CheckResult, explain_refusal, refuse, run_checks
 from pipelines.config.settings import SplitRule
 from pipelines.errors import RecordFailed
-from pipelines.graph.answers import derive_answer
+from pipelines.graph.answers import derive_answer, type_answer
 from pipelines.graph.caps import find_capped
 from pipelines.graph.facts import read_askable
 from pipelines.graph.proofs import flatten_names, list_names, make_query, view_proof
@@ -132,8 +132,9 @@ class Questions:
         corpus = self.ground.corpus
         number = locate_nodes(corpus, record.nodes)[-1]
         if not record.answer_clause:
-            typed = (a.answer for a in read_askable(corpus, number) if a.fact.key == record.answer_relation)
-            return next(typed, None)
+            linked = (a.answer for a in read_askable(corpus, number)
+                      if a.fact.key == record.answer_relation and a.fact.target >= 0)  # fmt: skip
+            return next(linked, type_answer(record.answer_text, record.answer_iso, record.answer_relation))
         names = flatten_names(list_names(corpus, record.nodes))
         found = read_clause(corpus, number, record.answer_clause, record.answer_relation, names)
         return found[0].answer if len(found) == 1 else None

@@ -102,16 +102,16 @@ def test_the_model_is_offered_facts_and_the_beginning_of_the_page_and_no_more(wi
     ask(stage, make_seed(wiki))
     (request,) = stage.asking.model.asked
     assert request.inputs.page == "Edda Marn was a painter. Edda Marn was"
-    assert list_offered(stage) == ["birth_date", "movement"]
+    assert list_offered(stage) == ["birth_place", "birth_date", "movement"]
     text = "\n".join(message.text for message in request.messages)
     assert "Tonalism" in text
-    assert "Ostrel" not in text
+    assert text.count("Ostrel") == 1
 
 
 def test_only_facts_that_pass_every_check_are_offered(wiki):
     stage = make_stage(wiki, agreement="required")
     ask(stage, make_seed(wiki))
-    assert list_offered(stage) == ["birth_date"]
+    assert list_offered(stage) == ["birth_place", "birth_date"]
 
 
 def test_only_answers_of_the_seeds_split_are_offered(wiki):
@@ -123,16 +123,19 @@ def test_only_answers_of_the_seeds_split_are_offered(wiki):
     )
     stage = make_stage(wiki, splits=splits)
     ask(stage, make_seed(wiki))
-    assert list_offered(stage) == ["birth_date"]
+    assert [key for key in list_offered(stage) if key != "birth_place"] == ["birth_date"]
 
 
 KEYS = ("date:1871-04-02", "string:tonalism")
 
 
-def test_a_seed_without_a_fact_to_ask_for_is_refused_with_what_stood_against_each(wiki):
+def test_a_seed_without_a_fact_to_ask_for_is_refused_with_what_stood_against_each(wiki, tmp_path):
     refused = ask(make_stage(wiki, splits=NONE_SFT), make_seed(wiki))
-    assert (refused.reason, refused.detail) == ("no-fact", "other-split 2")
-    refused = ask(make_stage(wiki), make_seed(wiki, "Ostrel"))
+    assert (refused.reason, refused.detail) == ("no-fact", "other-split 3")
+    bare = build_toy_corpus(
+        tmp_path, {"Ostrel": box("settlement", "'''Ostrel''' is a town.", "settlement_type = Town")}, {}
+    )
+    refused = ask(make_stage(bare), make_seed(bare, "Ostrel"))
     assert (refused.reason, refused.codes) == ("no-fact", ("no-fact",))
     assert refused.detail == "the page has no typed fact"
 
