@@ -28,7 +28,7 @@ def test_stages_stand_in_pipeline_order(workspace):
 
 def test_releases_and_folders_are_measured(workspace):
     status = summarise_workspace(workspace)
-    assert [(release.dataset, release.rows) for release in status.releases] == [("vqa", 7), ("rl", 2), ("sft", 4)]
+    assert [(release.dataset, release.rows) for release in status.releases] == [("rl", 2), ("sft", 4), ("vqa", 7)]
     assert {name for name, size in status.folders if size} == {"images", "releases", "stages"}
 
 

@@ -77,7 +77,7 @@ def test_rows_may_come_once_and_in_any_order(tmp_path, context):
 
 
 def test_nothing_is_left_of_what_waited_on_disk(tmp_path, published):
-    assert sorted(path.name for path in (tmp_path / "releases").iterdir()) == ["vqa", "rl", "sft"]
+    assert sorted(path.name for path in (tmp_path / "releases").iterdir()) == ["rl", "sft", "vqa"]
 
 
 def test_publishing_again_gives_the_same_version_and_touches_nothing(tmp_path, material, context, published):
