@@ -317,7 +317,7 @@ class Signature:
     search_need: SearchNeed = ""
     """Which search its answer takes; empty where that was not measured."""
     entities: tuple[int, ...] = ()
-    """Page ids of the hidden entities: anchor, bridges, answer node, and those of branches."""
+    """Page ids of anchor, bridges and answer node."""
     asked: str = ""
     """Page id of the answer node and the relation asked for."""
     rounds: int = 0
@@ -352,7 +352,7 @@ def make_signature(row: Record) -> Signature:
         phash=picture.phash if picture else "",
         skeleton=digest_value(delexicalise(row)),
         search_need=row.search_need,
-        entities=tuple(node.page_id for node in row.proof.hidden),
+        entities=tuple(node.page_id for node in row.proof.nodes),
         asked=f"{row.proof.nodes[-1].page_id} {row.proof.answer_relation}",
         rounds=row.proof.rounds,
     )

@@ -235,7 +235,7 @@ class Injections:
         search = ChainSearch(
             corpus,
             self.rules.hub_in_degree,
-            partial(self._judge_page, record.answer, seed),
+            partial(self._judge_beside, record.answer, seed),
             lambda node: OPEN,
             record.record_id,
             partial(self._keep_fact, record),
@@ -245,6 +245,9 @@ class Injections:
     def _judge_page(self, answer: Answer, seed: int, node: int) -> str:
         if self.ground.corpus.page(node).page_id in self.apart.entities:
             return "in-other-release"
+        return self._judge_beside(answer, seed, node)
+
+    def _judge_beside(self, answer: Answer, seed: int, node: int) -> str:
         if not self.rules.descriptors.forbid_shortcuts:
             return OPEN
         result = check_earlier_pages(self.ground.corpus, (node, seed), answer)
