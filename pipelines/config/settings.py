@@ -839,7 +839,7 @@ class ReleasesConfig(Section):
     exam: bool = Field(False, description="release questions of the eval split as the dataset exam, not as vqa")
     apart_from: tuple[str, ...] = Field(
         (),
-        description="folders of other releases: a question that shares an entity of the chain from picture to answer, the "
+        description="folders of other releases: a question that shares an entity between picture and answer, the "
         "final fact, the answer or the picture with them is refused",
     )
     unknown_licences: bool = Field(
