@@ -12,10 +12,10 @@ from schemas.proofs import Answer, Proof
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """The hidden entities, final facts, answers and pictures of other releases."""
+    """The entities from picture to answer, final facts, answers and pictures of other releases."""
 
     entities: frozenset[int] = frozenset()
-    """Page ids of anchors, bridges, answer nodes and hidden entities of branches."""
+    """Page ids of anchors, bridges and answer nodes: what lies between picture and answer, not what is beside it."""
     facts: frozenset[str] = frozenset()
     """Page id of the answer node and the relation asked for."""
     answers: frozenset[str] = frozenset()
@@ -27,7 +27,7 @@ class Apart:
         """Return what rows hold: of each its proof, its answer, and its pictures."""
         entities, facts, answers, pictures = set[int](), set[str](), set[str](), set[str]()
         for proof, answer, shown in rows:
-            entities.update(node.page_id for node in proof.hidden)
+            entities.update(node.page_id for node in proof.nodes)
             facts.update(name_final(proof))
             answers.add(answer.key)
             pictures.update(mark for picture in shown for mark in (picture.sha256, picture.phash))

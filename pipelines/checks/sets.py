@@ -329,7 +329,7 @@ class Signature:
     dataset: Dataset = "vqa"
     """The dataset of all questions of its kind."""
     entities: tuple[int, ...] = ()
-    """Page ids of the hidden entities: anchor, bridges, answer node, and those of branches."""
+    """Page ids of anchor, bridges and answer node."""
     final: str = ""
     """Page id of the answer node and the relation asked for."""
     rounds: int = 0
@@ -437,7 +437,7 @@ def make_signature(row: Record) -> Signature:
         skeleton=digest_value(delexicalise(row)),
         search_need=row.search_need,
         dataset="vqa" if row.trace is None else "bridgevqa",
-        entities=tuple(node.page_id for node in row.proof.hidden),
+        entities=tuple(node.page_id for node in row.proof.nodes),
         final=" ".join(name_final(row.proof)),
         rounds=row.proof.rounds,
     )

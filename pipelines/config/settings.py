@@ -963,8 +963,8 @@ class ReleasesConfig(Section):
     exam: bool = Field(False, description="release questions of the eval split as the dataset exam, not as vqa")
     apart_from: tuple[str, ...] = Field(
         (),
-        description="folders of other releases: a question that shares a hidden entity, the final fact, the answer or "
-        "the picture with them is refused",
+        description="folders of other releases: a question that shares an entity between picture and answer, the "
+        "final fact, the answer or the picture with them is refused",
     )
     unknown_licences: bool = Field(
         False, description="publish pages and pictures whose licence is not known, as live tools bring them, marked so"

@@ -236,7 +236,7 @@ class Injections:
         search = ChainSearch(
             corpus,
             self.rules.hub_in_degree,
-            partial(self._judge_page, record, seed, article),
+            partial(self._judge_beside, record, seed, article),
             lambda node: OPEN,
             record.record_id,
             partial(self._keep_fact, record),
@@ -246,6 +246,9 @@ class Injections:
     def _judge_page(self, record: Question, seed: int, article: int, node: int) -> str:
         if self.ground.corpus.page(node).page_id in self.apart.entities:
             return "in-other-release"
+        return self._judge_beside(record, seed, article, node)
+
+    def _judge_beside(self, record: Question, seed: int, article: int, node: int) -> str:
         if not self.rules.descriptors.forbid_shortcuts:
             return OPEN
         result = check_earlier_pages(self.ground.corpus, (node, seed), record.answer, article)

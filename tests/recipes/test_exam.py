@@ -52,6 +52,6 @@ def test_it_releases_its_own_dataset_and_leaves_out_what_another_release_holds(c
 
 
 def test_a_run_without_rows_does_not_end_well(capsys: Capture, tmp_path: Path) -> None:
-    ended = run_exam(capsys, tmp_path / "workspace", "seeds.limit=2", "injections.rounds=[12]")
+    ended = run_exam(capsys, tmp_path / "workspace", "seeds.min_statements=100000")
     assert ended.code == 1
     assert "nothing was released" in ended.err
