@@ -61,7 +61,8 @@ def test_every_release_verifies_and_bridgevqa_holds_traces_of_three_hops(finishe
     assert {release["dataset"] for release in document["releases"]} == {"bridgevqa", "sft", "rl"}
     for release in document["releases"]:
         report = verify_release(root / release["path"], ground)
-        assert (report.problems, report.verified) == ((), release["rows"])
+        assert (report.problems, report.verified, report.unproved) == ((), release["rows"], 0)
+        assert report.describe() == f"{release['rows']}/{release['rows']}"
     rows = read_rows(find_release(finished, "bridgevqa"))
     assert len(rows) >= 20
     assert {row["hops"] for row in rows} == {3}
