@@ -12,6 +12,7 @@ from schemas.base import Nested, Record
 from schemas.proofs import (
     AnchorKind,
     Answer,
+    ChainVerdict,
     Evidence,
     Hop,
     PathNode,
@@ -283,10 +284,6 @@ class Anchor(Article):
     """The span of the article that says so."""
 
 
-ChainVerdict = Literal["yes", "no", "unsure"]
-"""What a model says of a chain of reasoning; ``unsure`` is for people to decide."""
-
-
 class Bridge(Record):
     """A question A -R-> B -> C about a picture of the news, with what a model says of its reasoning."""
 
@@ -302,9 +299,10 @@ class Bridge(Record):
 
 SearchNeed = Literal["", "search-free", "image", "text", "mixed"]
 """What has to be searched (MMSearch-R1, section 3.1, search balancing); empty where it was not measured."""
-Standing = Literal["solved", "proved", "unproved"]
+Standing = Literal["solved", "proved", "quoted", "unproved"]
 """Why a question counts as one that can be solved. ``solved``: some attempt was right. ``proved``: none was, and the
-proof holds. ``unproved``: none was and there is no proof, so it may be hard or defective."""
+proof holds. ``quoted``: none was; every fact is quoted byte for byte, and that the question asks for them was judged by
+who is named. ``unproved``: none was and there is no proof, so it may be hard or defective."""
 
 
 class Cell(Nested):
@@ -401,10 +399,12 @@ class Offer(Nested):
 
 
 class ScenePart(Nested):
-    """Another picture in a scene, and the article that leads with it."""
+    """Another picture in a scene, the article that leads with it, and where it lies."""
 
     title: str
     picture: Picture
+    box: tuple[int, ...]
+    """As that of the scene."""
 
 
 class Scene(Nested):

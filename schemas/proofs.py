@@ -357,6 +357,10 @@ AnchorKind = Literal["event", "person", "object"]
 """What a picture of the news shows (BridgeVQA, section 3.3)."""
 
 
+ChainVerdict = Literal["yes", "no", "unsure"]
+"""What a model says of a chain of reasoning; ``unsure`` is for people to decide."""
+
+
 class TraceLink(Nested):
     """One fact of a trace: ``subject -relation-> object``, quoted from an article."""
 
@@ -393,6 +397,10 @@ class Trace(Nested):
     """Who found the reasoning sound: the identity of a model, or a person's name."""
     decided_on: str = ""
     """Day of a person's decision; empty for a model's."""
+    judged: str = ""
+    """sha256 of the question's text that was found to ask for these facts: words are judged, not read back."""
+    verdict: ChainVerdict = "unsure"
+    """What the model said of it; a person decided where it is ``unsure``, or overruled it."""
 
     @property
     def bridge(self) -> str:

@@ -34,7 +34,7 @@ from pipelines.services.protocols import ImageSearch
 from schemas.datasets import Difficulty, Picture, Scene, ScenePart, Split
 from schemas.tasks import BoxReply, LocateObjectInputs
 
-VERSION = 1
+VERSION = 2
 """Raised when another scene would be made of the same picture."""
 TOOL = "crop"
 """What undoes a scene."""
@@ -50,6 +50,8 @@ MOST_DRAWS = 4000
 """Articles that are drawn to find the others."""
 THOUSANDTHS = 1000
 Box = tuple[int, int, int, int]
+Other = tuple[str, Picture, Image.Image]
+"""Title, picture and pixels of what may stand beside a question's picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,29 +197,27 @@ class SceneMaker:
         scene = _paint_backdrop(self.size, key)
         cells = _draw_cells(self.settings.most_share, key)
         box = _place_picture(scene, open_pixels(data), next(cells), (*key, "anchor"))
-        shown = []
-        for (part, pixels), cell in zip(parts, cells, strict=False):
-            _place_picture(scene, pixels, cell, (*key, part.title))
-            shown.append(part)
+        shown = [
+            ScenePart(title=title, picture=other, box=_place_picture(scene, pixels, cell, (*key, title)))
+            for (title, other, pixels), cell in zip(parts, cells, strict=False)
+        ]
         made = encode_picture(scene, "jpg")
         view = view_scene(made, box, self.training_pixels)
         return Composed(made, self._describe(box, view, tuple(shown)), view)
 
-    def _list_parts(self, record: Difficulty, picture: Picture) -> Iterator[tuple[ScenePart, Image.Image]]:
+    def _list_parts(self, record: Difficulty, picture: Picture) -> Iterator[Other]:
         """Yield pictures of others, drawn by the question's id, each once."""
-        nodes, seen = self.corpus.article_nodes(), {node.page_id for node in record.proof.nodes}
+        nodes, seen = self.corpus.article_nodes(), {node.page_id for node in record.proof.entities}
         for number in range(MOST_DRAWS):
             luck = draw_unit(self.seed, record.record_id, "part", number)
             part = self._find_part(nodes[int(luck * len(nodes))], record.split, record.domain, picture.licence)
             if part is None or part[0] in seen:
                 continue
             seen.add(part[0])
-            yield part[1], part[2]
+            yield part[1]
 
-    def _find_part(
-        self, node: int, split: Split, domain: str, licence: str
-    ) -> tuple[int, ScenePart, Image.Image] | None:
-        """Return an article's page id and its picture where it may stand in a scene."""
+    def _find_part(self, node: int, split: Split, domain: str, licence: str) -> tuple[int, Other] | None:
+        """Return an article's page id, and its title and picture where that may stand in a scene."""
         page = self.corpus.page(node)
         if not (page.image and page.image_free) or page.domain == domain:
             return None
@@ -243,7 +243,7 @@ class SceneMaker:
             licence_url=image.licence_url,
             source_url=image.source_url,
         )
-        return page.page_id, ScenePart(title=page.title, picture=stored), pixels
+        return page.page_id, (page.title, stored, pixels)
 
 
 def count_columns(most_share: float) -> int:

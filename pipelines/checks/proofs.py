@@ -3,10 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from pipelines.checks.agreement import check_lasting_hop, find_corroboration
 from pipelines.checks.answers import check_not_bridge
-from pipelines.checks.concepts import check_opening
+from pipelines.checks.concepts import check_concept, list_naming_checks
 from pipelines.checks.descriptors import find_constraint_problems
 from pipelines.checks.examination import Claim, list_answer_checks, list_branch_checks, list_text_checks
 from pipelines.checks.propositions import list_reading_problems
@@ -24,7 +25,7 @@ from pipelines.checks.verdicts import CheckResult, run_checks
 from pipelines.corpus.infobox import FieldValue, parse_value
 from pipelines.corpus.store import Corpus
 from pipelines.graph.answers import count_tokens, derive_answer, type_answer
-from pipelines.graph.branches import find_tree_problems
+from pipelines.graph.branches import cite_quote, find_tree_problems
 from pipelines.graph.facts import fold_names, name_answer, read_askable, read_relations
 from pipelines.graph.proofs import cite_fact, cite_sentence, flatten_names, list_names, make_query, state_branch
 from pipelines.graph.propositions import find_field, name_gloss
@@ -170,6 +171,20 @@ def _find_branch_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
             yield problem.replace("hop", "branch", 1)
 
 
+def _check_branches(ground: Indexes, claim: Claim) -> Iterator[str]:
+    """Search for the sentence that states each branch again: the whole one, or none where there is none."""
+    proof = claim.proof
+    entities = locate_nodes(ground.corpus, proof.entities)
+    for number, branch in enumerate(proof.branches, len(proof.nodes)):
+        stated = read_field(ground.corpus, entities[branch.host], branch.relation).facts
+        fact = next(fact for fact in stated if cite_fact(ground.corpus, fact) == branch.evidence)
+        found = cite_quote(ground, replace(fact, target=entities[number]))
+        if branch.quote != found:
+            given = "none" if branch.quote is None else repr(branch.quote.text)
+            right = "none" if found is None else repr(found.text)
+            yield f"branch {number}: the sentence that states it is {right}, the proof says {given}"
+
+
 def _check_relation(corpus: Corpus, hop: Hop, source: int, target: int) -> Iterator[str]:
     facts = [fact for fact in read_relations(corpus, source) if fact.key == hop.relation]
     if [(fact.target, cite_fact(corpus, fact)) for fact in facts] != [(target, hop.evidence)] or hop.clause:
@@ -258,7 +273,10 @@ def find_problems(ground: Indexes, claim: Claim) -> list[str]:
         if problems:
             return problems
     parts: tuple[Callable[[Indexes, Claim], Iterator[str]], ...]
-    parts = (_check_counts, _check_near_misses, _check_fact, _check_shortcuts, _check_descriptors, _check_text)
+    parts = (
+        _check_branches, _check_counts, _check_near_misses, _check_fact, _check_shortcuts, _check_descriptors,
+        _check_text,
+    )  # fmt: skip
     problems = list(_check_answer(ground, claim)) or [problem for part in parts for problem in part(ground, claim)]
     return [*problems, *list_reading_problems(ground, proof, claim.answer)]
 
@@ -416,7 +434,9 @@ def _check_fact(ground: Indexes, claim: Claim) -> Iterator[str]:
         yield f"answer: compared with the dump of {proof.compared_snapshot or 'no other date'}, here with {later}"
     if asks_name(proof):
         # A name is no fact of the page: prose need not confirm it, and it is asked of every other page as well.
-        yield from _report("text", check_opening(claim.text))
+        yield from _report("answer", check_concept(claim.answer, proof.nodes[0].title))
+        if proof.corroboration is not None:
+            yield "answer: a name is no fact that a sentence confirms, and the proof names one"
         return
     if limits.agreement != "off" or proof.corroboration is not None:
         found = find_corroboration(ground, number, proof.answer_relation, claim.answer)
@@ -470,5 +490,6 @@ def _check_text(ground: Indexes, claim: Claim) -> Iterator[str]:
     if digest_aliases(flatten_names(names)) != claim.proof.alias_digest:
         yield "names: the corpus knows other names than the leak check looked for"
     numbers = locate_nodes(ground.corpus, claim.proof.nodes)
-    checks = list_text_checks(ground, numbers, claim.text, claim.answer, claim.proof)
+    list_checks = list_naming_checks if asks_name(claim.proof) else list_text_checks
+    checks = list_checks(ground, numbers, claim.text, claim.answer, claim.proof)
     yield from _report("text", *run_checks(checks, audit=True))

@@ -4,7 +4,9 @@ One list serves the stage that makes such questions and the verification of a re
 held byte for byte against the corpus of articles, names against quotes, the question against all names.
 """
 
+import re
 from collections.abc import Iterator, Sequence
+from datetime import date
 from functools import partial
 
 from pipelines.checks.answers import check_not_bridge, check_precision
@@ -13,11 +15,22 @@ from pipelines.checks.leakage import check_answer, check_demonyms, check_names
 from pipelines.checks.verdicts import PASSED, Check, CheckResult
 from pipelines.corpus.articles import find_quote, show_text
 from pipelines.corpus.store import Corpus
+from pipelines.graph.answers import type_answer
+from pipelines.ids import digest_bytes
 from pipelines.names import compile_phrase, fold_name
 from schemas.proofs import AnchorKind, Answer, Evidence, Trace, TraceLink
 
 LINKS = 2
 """Links of a trace: with the step from the picture to A they are the three hops that the paper demands."""
+STEM = 4
+"""Letters by which two forms of a word are known as one: ``designed`` and ``designer``."""
+EMPTY_WORDS = frozenset(
+    "a an and as at be became been being but by did do does for from had has have her his in into is it its of on or "
+    "since than that the their them they to under until was were which who whom whose will with".split()
+)
+"""Words of a relation that say nothing of it."""
+_WORD = re.compile(r"\w+")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NAMED = {"person": "the person", "event": "the event", "object": "the thing"}
 
 
@@ -68,6 +81,7 @@ def write_steps(kind: AnchorKind, shown: Evidence, links: Sequence[TraceLink]) -
 def list_trace_checks(corpus: Corpus, text: str, answer: Answer, trace: Trace) -> Iterator[Check]:
     """Yield the checks of a question about the news, cheapest first."""
     yield partial(check_shape, trace, answer)
+    yield partial(check_typed, trace, answer)
     yield partial(check_quote, corpus, trace.anchor_evidence, (trace.anchor,))
     for link in trace.links:
         yield partial(check_link, corpus, link)
@@ -90,9 +104,39 @@ def check_shape(trace: Trace, answer: Answer) -> CheckResult:
         return _fail("link-unsupported", "the first link is not of the article that shows the picture")
     if trace.steps != write_steps(trace.anchor_kind, trace.anchor_evidence, trace.links):
         return _fail("link-unsupported", "the steps are not those of the links")
-    if not trace.decided_by.strip():
-        return _fail("link-unsupported", "nobody found the reasoning sound")
     return PASSED
+
+
+def digest_words(text: str) -> str:
+    """Return the sha256 of a question's text, by which a trace says what was judged."""
+    return digest_bytes(text.encode())
+
+
+def check_decision(text: str, trace: Trace) -> CheckResult:
+    """FAIL (``chain-refused``) unless this very text was judged: by a model that said yes, or by a person on a day."""
+    if not trace.decided_by.strip():
+        return _fail("chain-refused", "nobody found the reasoning sound")
+    if trace.judged != digest_words(text):
+        return _fail("chain-refused", f"{trace.decided_by} judged another text than {text!r}")
+    if trace.verdict == "no" or (trace.verdict == "unsure" and not trace.decided_on):
+        return _fail("chain-refused", f"the model said {trace.verdict!r}, and no person decided")
+    if trace.decided_on and not _is_day(trace.decided_on):
+        return _fail("chain-refused", f"decided on {trace.decided_on!r}, which is no day")
+    return PASSED
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return _DAY.fullmatch(text) is not None and bool(date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+def check_typed(trace: Trace, answer: Answer) -> CheckResult:
+    """FAIL (``answer-untyped``) unless type, value, aliases and key follow from the answer's words and its relation."""
+    if trace.links and type_answer(answer.surface, "", trace.links[-1].relation) == answer:
+        return PASSED
+    return _fail("answer-untyped", f"{answer.surface!r} is typed otherwise")
 
 
 def check_quote(corpus: Corpus, evidence: Evidence, names: Sequence[str]) -> CheckResult:
@@ -111,8 +155,12 @@ def check_quote(corpus: Corpus, evidence: Evidence, names: Sequence[str]) -> Che
 
 
 def check_link(corpus: Corpus, link: TraceLink) -> CheckResult:
-    """FAIL as :func:`check_quote`, and where address, source or day are not the article's (``quote-not-found``)."""
+    """FAIL as :func:`check_quote`, and where address, source or day are not the article's (``quote-not-found``).
+
+    Words of the relation that the quote has in no form are ``link-unsupported``.
+    """
     quoted = check_quote(corpus, link.evidence, (link.subject, link.object))
+    quoted = check_relation(link) if quoted.passed else quoted
     node = corpus.find(link.evidence.title)
     origin = None if node is None else corpus.origin(node)
     if not quoted.passed or origin is None:
@@ -122,6 +170,27 @@ def check_link(corpus: Corpus, link: TraceLink) -> CheckResult:
             detail = f"{name} of {link.evidence.title!r} is {getattr(origin, name)!r}, not {getattr(link, name)!r}"
             return _fail("quote-not-found", detail)
     return PASSED
+
+
+def check_relation(link: TraceLink) -> CheckResult:
+    """FAIL (``link-unsupported``) unless the quote, both names aside, has each word of the relation in some form.
+
+    Of a relation without a telling word (``is in``) each word is held against the quote.
+    """
+    shown = show_text(link.evidence.text)
+    for name in (link.subject, link.object):
+        shown = compile_phrase(name).sub(" ", shown)
+    words = _list_words(link.relation)
+    told = [word for word in words if word not in EMPTY_WORDS] or words
+    found = {word[:STEM] for word in _list_words(shown)}
+    missing = [word for word in told if word[:STEM] not in found]
+    if not told or missing:
+        return _fail("link-unsupported", f"{' '.join(missing) or link.relation!r} of the relation is not in {shown!r}")
+    return PASSED
+
+
+def _list_words(text: str) -> list[str]:
+    return _WORD.findall(fold_name(text))
 
 
 def check_apart(trace: Trace, answer: Answer) -> CheckResult:

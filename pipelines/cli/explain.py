@@ -11,7 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from pipelines.cli.facets import STAGE_MODELS, Refusal, describe_record, read_refusals
+from pipelines.cli.facets import STAGE_MODELS, Refusal, describe_branch, describe_record, read_refusals
 from pipelines.errors import ConfigError
 from pipelines.graph.proofs import draw_proof
 from pipelines.release.manifest import MANIFEST
@@ -149,15 +149,15 @@ def render_explanation(explanation: Explanation) -> Group:
 
 
 def list_chain(record: Record) -> list[tuple[str, str]]:
-    """Return the graph of a record's proof as one line, from the anchor to the answer; none without a proof.
+    """Return the graph of a record's proof, the chain as one line and each branch as another; none without a proof.
 
     An arrow leaves the page that states the relation: that of a backward hop points back along the path.
     """
-    if not isinstance(record, Question | Rewrite | Grounding) or not record.proof.nodes:
-        return []
     if isinstance(record, Grounding) and record.trace is not None:
         links = "".join(f" -{link.relation}-> {link.object}" for link in record.trace.links)
         return [("chain", f"{record.trace.anchor}{links}")]
+    if not isinstance(record, Question | Rewrite | Grounding) or not record.proof.nodes:
+        return []
     graph = draw_proof(record.proof, record.answer).to_undirected(as_view=True)
     names = [*(node.title for node in record.proof.nodes), f"= {record.answer.surface}"]
     backward = [*(hop.backward for hop in record.proof.hops), False]
@@ -165,7 +165,8 @@ def list_chain(record: Record) -> list[tuple[str, str]]:
     for (left, right), back in zip(pairwise(names), backward, strict=True):
         relation = graph.edges[left, right]["relation"]
         steps += f" <-{relation}- {right}" if back else f" -{relation}-> {right}"
-    return [("chain", f"{record.proof.nodes[0].title}{steps}")]
+    beside = [("branch", describe_branch(record.proof, branch)) for branch in record.proof.branches]
+    return [("chain", f"{record.proof.nodes[0].title}{steps}"), *beside]
 
 
 def _make_grid(lines: Iterable[tuple[str, str]]) -> Table:

@@ -32,7 +32,7 @@ from schemas.datasets import (
     Trial,
 )
 from schemas.datasets import Path as WalkedPath
-from schemas.proofs import UNCOUNTED, Evidence, Hop, PathNode, Proof, Resolution, Thresholds, Trace
+from schemas.proofs import UNCOUNTED, Branch, Evidence, Hop, PathNode, Proof, Resolution, Thresholds, Trace
 
 Lines = Iterator[tuple[str, str]]
 LONGEST = 400
@@ -67,6 +67,12 @@ def describe_hop(hop: Hop, nodes: tuple[PathNode, ...]) -> str:
     return f"{target} <-{said}- {subject}" if hop.backward else f"{subject} -{said}-> {target}"
 
 
+def describe_branch(proof: Proof, branch: Branch) -> str:
+    """Return a fact beside the chain by titles, and how the question hides the entity that it leads to."""
+    said = "named" if branch.named else f"hidden as {branch.descriptor!r}"
+    return f"{proof.entities[branch.host].title} -{branch.relation}-> {branch.node.title} ({said})"
+
+
 def describe_evidence(evidence: Evidence) -> str:
     """Return a span with its page, revision and offsets; a statement with its property."""
     if evidence.kind == "statement":
@@ -91,10 +97,15 @@ def describe_origin(origin: Origin) -> str:
 
 
 def describe_proof(proof: Proof) -> Lines:
-    """Yield the chain with its evidence, the descriptor facts of each node, the counts, and their thresholds."""
+    """Yield chain and branches with their evidence, what each node is told by, the counts, and their thresholds."""
     for hop in proof.hops:
         yield f"hop {hop.index}", describe_hop(hop, proof.nodes)
         yield "", describe_evidence(hop.evidence)
+    for number, branch in enumerate(proof.branches, len(proof.nodes)):
+        yield f"branch {number}", describe_branch(proof, branch)
+        yield "", describe_evidence(branch.evidence)
+        if branch.quote is not None:
+            yield "", describe_evidence(branch.quote)
     part = f", only the {proof.derivation}" if proof.derivation else ""
     yield "asks for", f"{proof.answer_relation} of {proof.nodes[-1].title}{part}"
     yield "", describe_evidence(proof.answer_evidence)
@@ -115,7 +126,7 @@ def describe_proof(proof: Proof) -> Lines:
 
 def list_told(proof: Proof) -> Lines:
     """Yield what the question says of each node beside its place in the chain; redundant facts are marked."""
-    for place, node in enumerate(proof.nodes):
+    for place, node in enumerate(proof.entities):
         told = [
             f"{fact.relation} = {fact.value}{' (redundant)' if fact in proof.redundant else ''}"
             for fact in proof.constraints
@@ -130,7 +141,7 @@ def list_near_misses(proof: Proof) -> Lines:
 
     In brackets stand the relations that an entity's infobox leaves open.
     """
-    for place, node in enumerate(proof.nodes):
+    for place, node in enumerate(proof.entities):
         for resolution in get_args(Resolution):
             misses = [miss for miss in proof.near_misses if (miss.node, miss.resolution) == (place, resolution)]
             if misses:

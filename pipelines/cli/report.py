@@ -21,6 +21,7 @@ from pipelines.agent.pictures import REPAIRS, has_opencv, make_repairs, read_los
 from pipelines.agent.scenes import NO_SCENE
 from pipelines.checksums import read_note
 from pipelines.cli.facets import (
+    describe_branch,
     describe_cell,
     describe_evidence,
     describe_hop,
@@ -44,7 +45,7 @@ from pipelines.run.views import find_corpus, list_latest
 from pipelines.run.workspace import read_model
 from schemas.datasets import Certificate, Difficulty, Enhancement, Grounding, Picture, ReleaseEntry, Rewrite, Rollout
 from schemas.manifest import Manifest
-from schemas.proofs import UNCOUNTED, Proof
+from schemas.proofs import UNCOUNTED, Branch, Hop, Proof, TraceLink
 
 SIDE = 320
 QUALITY = 60
@@ -195,6 +196,7 @@ def render_report(report: Report) -> str:
     source = (resources.files("pipelines.cli") / "report.html.j2").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     functions = (
+        describe_branch,
         describe_evidence,
         describe_origin,
         describe_hop,
@@ -320,6 +322,13 @@ def _name_anchor_type(question: Grounding) -> str:
     return question.proof.nodes[0].type if question.proof.nodes else "not known"
 
 
+def _list_facts(question: Grounding) -> tuple[Hop | Branch | TraceLink, ...]:
+    """Return the facts of a question's chain, of its branches, or of its trace."""
+    if question.trace is not None:
+        return question.trace.links
+    return (*question.proof.hops, *question.proof.branches)
+
+
 def _make_distributions(questions: Sequence[Grounding]) -> tuple[Distribution, ...]:
     proved = [question for question in questions if question.proof.nodes]
     made = (
@@ -329,7 +338,7 @@ def _make_distributions(questions: Sequence[Grounding]) -> tuple[Distribution, .
         _distribute("Pools", Counter(question.origin.pool for question in questions if question.origin)),
         _distribute("Domains", Counter(question.domain for question in questions)),
         _distribute("Anchor types", Counter(_name_anchor_type(question) for question in questions)),
-        _distribute("Relations", Counter(hop.relation for question in questions for hop in question.proof.hops)),
+        _distribute("Relations", Counter(fact.relation for question in questions for fact in _list_facts(question))),
         _distribute("Asked for", Counter(question.proof.answer_relation for question in proved)),
     )
     return tuple(distribution for distribution in made if distribution.values)

@@ -68,13 +68,14 @@ def make_revision_url(base_url: str, title: str, revision: int) -> str:
 
 
 def list_evidence(example: Example) -> tuple[Evidence, ...]:
-    """Return the evidence of an example's hops and of its answer; none of a question without a proof."""
+    """Return the evidence of an example's hops, branches and answer; none of a question without a proof."""
     proof, trace = example.question.proof, example.question.trace
     if trace is not None:
         return (trace.anchor_evidence, *(link.evidence for link in trace.links))
     if not proof.nodes:
         return ()
-    return (*(hop.evidence for hop in proof.hops), proof.answer_evidence)
+    beside = (span for branch in proof.branches for span in (branch.evidence, branch.quote) if span is not None)
+    return (*(hop.evidence for hop in proof.hops), *beside, proof.answer_evidence)
 
 
 def list_credits(

@@ -1,12 +1,18 @@
 """Verifying scenes of high resolution: what a proof says of the box and of the other pictures, and what the bytes say.
 
 The part that the box cuts out must be the anchor's picture, whose bytes the corpus has, and the whole at training size
-must not look like it: both by perceptual hash, which is what a search by picture goes by.
+must not look like it: both by perceptual hash, which is what a search by picture goes by. Each other picture that is
+listed must be found in its own box.
+
+Two things cannot be derived. A picture that is of high resolution by itself has nothing to be held against: that a
+search finds its part and not its whole is taken from the row. And a picture that a scene shows and the row does not
+list is not seen, as long as enough are listed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from pipelines.agent.scenes import NEAR, view_scene
+from pipelines.agent.scenes import LEAST_PARTS, NEAR, view_scene
+from pipelines.agent.tools import cut_picture
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
 from pipelines.pictures import compute_phash, measure_distance
@@ -17,6 +23,8 @@ MOST_SHARE = 0.05
 """Of the area (SenseNova-MARS, 3.4)."""
 LEAST_SIDE = 3840
 """Pixels of the longer side of a picture of 4K."""
+SIDES = 4
+"""Numbers of a box."""
 _SAID = ("sha256", "width", "height", "phash", "author", "licence", "licence_url", "source_url")
 
 
@@ -31,7 +39,9 @@ def find_scene_problems(corpus: Corpus, proof: ProofRow) -> Iterator[str]:
         yield f"scene: the part covers {scene.share:.2%} of the area, it must be under {MOST_SHARE:.0%}"
     if max(picture.width, picture.height) < LEAST_SIDE:
         yield f"scene: it is {picture.width} x {picture.height} pixels, its longer side needs {LEAST_SIDE}"
-    titles = {node.title for node in proof.proof.nodes}
+    if proof.original is not None and len({part.title for part in scene.parts}) < max(LEAST_PARTS, len(scene.parts)):
+        yield f"scene: it names {len(scene.parts)} other pictures, there must be {LEAST_PARTS} and each once"
+    titles = {node.title for node in proof.proof.entities}
     for part in scene.parts:
         if part.title in titles:
             yield f"scene: it shows {part.title}, which the question is about"
@@ -69,10 +79,21 @@ def find_view_problems(proof: ProofRow, data: bytes) -> Iterator[str]:
         yield f"scene: the box covers {view.share:.4f} of the area, the proof says {scene.share:.4f}"
     if cropped != scene.crop_phash:
         yield f"scene: the box cuts out {cropped}, the proof says {scene.crop_phash}"
-    # A picture that was of high resolution by itself is its own original.
+    # A picture that was of high resolution by itself is its own original: there is nothing to hold its part against.
     if original is None:
         return
+    yield from _find_missing_parts(scene.parts, data)
     if measure_distance(cropped, original.phash) > NEAR:
         yield "scene: what the box cuts out is not the anchor's picture"
     if measure_distance(whole, original.phash) <= NEAR:
         yield "scene: the whole at training size looks like the anchor's picture"
+
+
+def _find_missing_parts(parts: Sequence[ScenePart], data: bytes) -> Iterator[str]:
+    for part in parts:
+        try:
+            seen = compute_phash(cut_picture(data, part.box)) if len(part.box) == SIDES else ""
+        except RecordFailed:
+            seen = ""
+        if not seen or measure_distance(seen, part.picture.phash) > NEAR:
+            yield f"scene: it does not show {part.title} at {list(part.box)}"

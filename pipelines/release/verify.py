@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator, compare_reading, judge_screening
 from pipelines.checks.rollouts import fold_words, locate_form, locate_value
 from pipelines.checks.sets import list_edges, name_anchor, name_answer_node
-from pipelines.checks.traces import list_trace_checks
+from pipelines.checks.standings import COVERED, find_standing, is_solved
+from pipelines.checks.traces import check_decision, list_trace_checks
 from pipelines.checks.verdicts import Check, run_checks
 from pipelines.corpus.images import find_page_images
 from pipelines.corpus.store import Corpus
@@ -202,8 +204,8 @@ def _find_trial_problems(trial: Trial, original: Picture, picture: Picture) -> I
 
 def _find_told_problems(ground: Indexes, proof: ProofRow, picture: Picture) -> Iterator[str]:
     """Yield names that a picture's file, address or text gives away."""
-    nodes, told = proof.proof.nodes, (picture.file, picture.source_url)
-    names, words = list_names(ground.corpus, nodes), list_type_words(nodes)
+    told = (picture.file, picture.source_url)
+    names, words = list_names(ground.corpus, proof.proof.hidden), list_type_words(proof.proof.entities)
     results = [check_picture_names(told, names, proof.answer, words)]
     if proof.depiction and proof.depiction.text:
         results.append(check_readable(proof.depiction.text, names, proof.answer, words))
@@ -347,10 +349,11 @@ def _divides(text: str, place: int) -> bool:
 def find_question_problems(ground: Indexes, proof: ProofRow) -> list[str]:
     """Return the problems of a question: of its query, text, picture and id."""
     corpus = ground.corpus
+    standing = list(_find_standing_problems(proof, corpus.manifest.language in COVERED))
     if proof.trace is not None:
-        return list(find_trace_problems(corpus, proof, proof.trace))
+        return [*find_trace_problems(corpus, proof, proof.trace), *standing]
     if not proof.proof.nodes:
-        return list(find_outside_problems(proof))
+        return [*find_outside_problems(proof), *standing]
     problems = find_problems(ground, Claim(proof.text, proof.answer, proof.proof))
     if proof.origin is not None or proof.reading is None or proof.screening is None:
         problems.append("proof: a question with a path has a reading and a screening, and is of no pool")
@@ -363,7 +366,16 @@ def find_question_problems(ground: Indexes, proof: ProofRow) -> list[str]:
     problems += find_picture_problems(ground, anchor, proof)
     problems += _find_read_problems(ground, proof)
     problems += _find_wording_problems(ground, proof)
-    return [*problems, *find_id_problems(proof)]
+    return [*problems, *find_id_problems(proof), *standing]
+
+
+def _find_standing_problems(row: ProofRow, covered: bool) -> Iterator[str]:
+    """Yield the problem of a standing that does not follow from the attempts and from what proves the question."""
+    solved = is_solved(row.difficulty)
+    wanted = find_standing(row.proof, row.trace, solved, covered)
+    if row.standing != wanted:
+        tried = "yes" if solved else "no"
+        yield f"standing: it is said to be {row.standing}, wanted is {wanted}; attempts solved it: {tried}"
 
 
 def _find_read_problems(ground: Indexes, row: ProofRow) -> Iterator[str]:
@@ -386,15 +398,12 @@ def find_id_problems(row: ProofRow) -> Iterator[str]:
 def find_outside_problems(row: ProofRow) -> Iterator[str]:
     """Yield what is wrong with a question that has no path, as far as it can be told without one.
 
-    It says where it comes from, claims no proof, does not hold its answer, and was solved if it says so.
+    It says where it comes from, claims no proof and does not hold its answer.
     """
     if row.proof != NO_PROOF or row.reading is not None or row.screening is not None or row.depiction is not None:
         yield "proof: a question without a path has no part of a proof"
     if row.origin is None or not row.origin.pool:
         yield "proof: it has no path, and names no pool that it comes from"
-    solved = any(cell.correct for cell in row.difficulty if not cell.condition.startswith("swapped"))
-    if row.standing != ("solved" if solved else "unproved"):
-        yield f"standing: it is said to be {row.standing}; attempts solved it: {'yes' if solved else 'no'}"
     if row.picture is not None and row.origin is not None and row.picture.licence != row.origin.licence:
         yield f"picture: its licence is {row.picture.licence!r}, that of its pool {row.origin.licence!r}"
     if {row.fuzzy, row.canonical} != {row.text}:
@@ -440,7 +449,8 @@ def find_trace_problems(corpus: Corpus, row: ProofRow, trace: Trace) -> Iterator
     if (trace.corpus, trace.snapshot) != (corpus.digest, corpus.snapshot):
         yield f"trace: it is of corpus {trace.corpus[:12]}, this is {corpus.digest[:12]}"
         return
-    for result in run_checks(list_trace_checks(corpus, row.text, row.answer, trace), audit=True):
+    checks = list_trace_checks(corpus, row.text, row.answer, trace)
+    for result in run_checks(chain(checks, (partial(check_decision, row.text, trace),)), audit=True):
         yield f"trace: {result.code}: {result.detail}"
     for name, given, wanted in (
         ("proof", row.proof, NO_PROOF),
@@ -448,15 +458,16 @@ def find_trace_problems(corpus: Corpus, row: ProofRow, trace: Trace) -> Iterator
         ("fuzzy", row.fuzzy, row.text),
         ("canonical", row.canonical, row.text),
         ("depiction", row.depiction, None),
+        ("reading", row.reading, None),
+        ("screening", row.screening, None),
+        ("origin", row.origin, None),
+        ("scene", row.scene, None),
     ):
         if given != wanted:
             yield f"{name}: of a question about the news it is {shorten(wanted)}, the proof says {shorten(given)}"
     yield from _find_news_picture_problems(corpus, row, trace)
     yield from _find_degradation_problems(row)
-    sha256 = row.picture.sha256 if row.picture else ""
-    wanted_id = make_question_id(row.text, sha256, row.answer, row.proof)
-    if row.record_id != wanted_id:
-        yield f"id: the question's id is {wanted_id}, the proof says {row.record_id}"
+    yield from find_id_problems(row)
 
 
 def _find_news_picture_problems(corpus: Corpus, row: ProofRow, trace: Trace) -> Iterator[str]:
@@ -635,7 +646,7 @@ def verify_release(folder: Path, ground: Indexes, advance: Callable[[int], None]
             problems += [Problem(str(raw[2].get("id")), what) for what in whats]
             proof = proofs.get(_name_question(manifest.dataset, raw))
             # A row whose proof is missing is none that is from outside: it counts as one that does not verify.
-            proved = proof is None or bool(proof.proof.nodes)
+            proved = proof is None or bool(proof.proof.nodes) or proof.trace is not None
             rows[proved] += 1
             verified[proved] += not whats
             advance(rows.total())
@@ -699,7 +710,10 @@ def _describe_basis(row: ProofRow) -> str:
 def describe_claim(row: ProofRow) -> str:
     """Return in words what a proof's thresholds and switches demanded."""
     if row.trace is not None:
-        return "each fact is quoted from an article, byte for byte, and names both its ends; no name is in the question"
+        return (
+            "each fact is quoted from an article, byte for byte, with both its ends and its relation; no name is in "
+            f"the question; that the words ask these facts was judged by {row.trace.decided_by}, not derived"
+        )
     if row.reading is None or row.screening is None:
         return "nobody read the words back"
     return _describe_demands(row.proof, row.reading, row.screening)
@@ -833,6 +847,9 @@ def _check_together(proofs: Mapping[str, ProofRow], ledger: Ledger) -> Iterator[
     }
     if len(rules) > 1:
         yield Problem("proofs", f"thresholds: questions were accepted by {len(rules)} sets of them; there must be one")
+    sizes = {row.scene.training_pixels for row in proofs.values() if row.scene is not None}
+    if len(sizes) > 1:
+        yield Problem("proofs", f"scene: {len(sizes)} sizes of what a student sees; there must be one")
     yield from _check_splits(proofs)
 
 

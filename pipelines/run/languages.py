@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipelines.checks.standings import COVERED
 from pipelines.config.loading import is_asked, reaches
 from pipelines.config.settings import RunConfig, SeedsConfig
 from pipelines.corpus.dump import list_parts, read_site
@@ -19,8 +20,6 @@ from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.run.judges import list_roles_in_use
 
-COVERED = frozenset({"en"})
-"""Languages whose words the checks, the scripted players and the grammar reader know."""
 SCRIPTED = frozenset(["templates", "grammar", "knower", "teacher", "judge"])
 """Adapters of players that know the toy world alone."""
 FEW = 0.05

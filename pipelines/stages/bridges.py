@@ -10,7 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, get_args
 
-from pipelines.checks.traces import check_different, check_link, list_trace_checks, make_link, write_steps
+from pipelines.checks.traces import (
+    check_different,
+    check_link,
+    digest_words,
+    list_trace_checks,
+    make_link,
+    write_steps,
+)
 from pipelines.checks.verdicts import TRIES, CheckResult, explain_refusal, refuse, run_checks
 from pipelines.corpus.articles import show_article, show_text
 from pipelines.corpus.store import Corpus
@@ -68,7 +75,7 @@ class Bridges:
     """Longest answer, white-space tokens."""
     audit: bool = False
     name: str = "bridges"
-    version: int = 1
+    version: int = 2
     input: ClassVar[type[Record]] = Anchor
     output: ClassVar[type[Record]] = Bridge
 
@@ -108,7 +115,7 @@ class Bridges:
                 text=asked.text,
                 picture=record.picture,
                 answer=asked.answer,
-                trace=asked.trace,
+                trace=asked.trace.model_copy(update={"judged": digest_words(asked.text), "verdict": said.verdict}),
                 verdict=said.verdict,
                 remark=said.reason,
             ),

@@ -30,13 +30,14 @@ from pipelines.agent.attempts import (
 from pipelines.agent.choosing import EaseRater
 from pipelines.agent.judging import Jury, UnscoredWatch
 from pipelines.checks.leakage import check_answer, list_type_words
+from pipelines.checks.standings import find_standing, is_solved
 from pipelines.checks.verdicts import refuse
 from pipelines.config.settings import DifficultyConfig
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
-from schemas.datasets import Depiction, Difficulty, Grounding, Standing
+from schemas.datasets import Depiction, Difficulty, Grounding
 from schemas.manifest import ModelEntry
 from schemas.proofs import Answer, Proof
 from schemas.reasons import DifficultyReason
@@ -83,7 +84,7 @@ class MeasuredDifficulty:
     covered: bool = True
     """Whether the checks of words know the language of the questions; the corpus decides it."""
     name: str = "difficulty"
-    version: int = 7
+    version: int = 8
     input: ClassVar[type[Record]] = Grounding
     output: ClassVar[type[Record]] = Difficulty
 
@@ -137,14 +138,15 @@ class MeasuredDifficulty:
         alternatives = hold_against_corpus(self.contest, record, given)
         if isinstance(alternatives, Rejection):
             return alternatives
-        standing = find_standing(course, self.covered)
+        cells = tuple(series.sum_up(self.solvers[series.step.role]) for series in course.measured)
+        standing = find_standing(record.proof, record.trace, is_solved(cells), self.covered)
         kept = record.origin is not None and self.settings.unproved == "keep"
         if standing == "unproved" and self.plan.refuses_unproved and not kept:
             return _reject(record, "unproved", "no attempt was right and there is no proof")
         return (
             Difficulty(
                 **dict(record) | {"depiction": await self._rate(record)},
-                cells=tuple(series.sum_up(self.solvers[series.step.role]) for series in course.measured),
+                cells=cells,
                 standing=standing,
                 alternatives=alternatives,
                 swapped_with=swap.title if swap else "",
@@ -240,21 +242,6 @@ async def _attempt_at_once(solver: Solver, record: Grounding, exhibits: Sequence
         if isinstance(outcome, BaseException):
             raise outcome
     return [outcome for outcome in ended if isinstance(outcome, Attempt)]
-
-
-def find_standing(course: QuestionCourse, covered: bool = True) -> Standing:
-    """Return why a question counts as solvable. A question without a corpus has no proof.
-
-    Nor has one in a language that the checks of words do not know: that it asks what its proof says is not known.
-
-    A right answer to a swapped picture was guessed and shows nothing.
-    """
-    shown = [series for series in course.measured if not series.step.condition.startswith("swapped")]
-    if any(series.tally.correct for series in shown):
-        return "solved"
-    record = course.record
-    proved = record.trace is not None or (record.proof.corpus and record.proof.nodes)
-    return "proved" if covered and proved else "unproved"
 
 
 def _shows_truth(record: Grounding, exhibit: Exhibit) -> bool:

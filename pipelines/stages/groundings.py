@@ -67,7 +67,7 @@ class Groundings:
     named: bool = False
     """Whether names of bridges are let pass: an ablation."""
     name: str = "groundings"
-    version: int = 11
+    version: int = 12
     input: ClassVar[type[Record]] = Rewrite
     output: ClassVar[type[Record]] = Grounding
 
@@ -139,7 +139,7 @@ class Groundings:
 
     async def _word(self, record: Rewrite, proof: Proof, picture: Picture | None, tries: int) -> Wording:
         """Return the final text with what was read in it; a refused one is requested once more with the reason."""
-        tried, secrets = NOTHING, list_secrets(list_names(self.ground.corpus, proof.nodes), record.answer)
+        tried, secrets = NOTHING, list_secrets(list_names(self.ground.corpus, proof.hidden), record.answer)
         # What asks for a name refers to its picture from the start.
         named = asks_name(record.proof)
         for _ in range(1 if named else tries):
@@ -176,8 +176,8 @@ class Groundings:
         yield partial(check_reference, text, proof.nodes[0].type, corpus.types)
         if picture is not None:
             texts = (picture.file, picture.source_url)
-            words = list_type_words(proof.nodes)
-            yield partial(check_picture_names, texts, list_names(corpus, proof.nodes), record.answer, words)
+            words = list_type_words(proof.entities)
+            yield partial(check_picture_names, texts, list_names(corpus, proof.hidden), record.answer, words)
 
     def _describe_anchor(self, record: Rewrite) -> Anchor:
         corpus, proof = self.ground.corpus, record.proof
@@ -188,9 +188,9 @@ class Groundings:
             title=proof.nodes[0].title,
             qid=corpus.page(node).qid,
             lead=record.image,
-            names=list_names(corpus, proof.nodes),
+            names=list_names(corpus, proof.hidden),
             answer=record.answer,
-            words=list_type_words(proof.nodes),
+            words=list_type_words(proof.entities),
         )
 
     def _refuse_missing(self, listed: CandidateList, record: Rewrite) -> CheckResult:

@@ -35,7 +35,7 @@ class Reviews:
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     """By the id of the bridge; a person's word is above the model's."""
     name: str = "groundings"
-    version: int = 1
+    version: int = 2
     input: ClassVar[type[Record]] = Bridge
     output: ClassVar[type[Record]] = Grounding
 

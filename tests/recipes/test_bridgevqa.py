@@ -8,15 +8,18 @@ from collections import Counter
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.checks.traces import write_steps
 from pipelines.cli.commands import run_recipe
 from pipelines.config.loading import choose_players, make_config, read_recipe
 from pipelines.corpus.store import Corpus
 from pipelines.errors import GateNotMet
+from pipelines.graph.proofs import NO_PROOF, make_question_id
 from pipelines.graph.query import Indexes
 from pipelines.release.verify import verify_release
 from pipelines.run.workspace import Workspace
 from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
+from schemas.proofs import Answer, Trace
 from tests.pipelines.release.tampering import edit_rows, reseal
 
 pytestmark = pytest.mark.slow
@@ -61,12 +64,21 @@ def test_every_release_verifies_and_bridgevqa_holds_traces_of_three_hops(finishe
     assert {release["dataset"] for release in document["releases"]} == {"bridgevqa", "sft", "rl"}
     for release in document["releases"]:
         report = verify_release(root / release["path"], ground)
-        assert (report.problems, report.verified) == ((), release["rows"])
+        assert (report.problems, report.verified, report.unproved) == ((), release["rows"], 0)
+        assert report.describe() == f"{release['rows']}/{release['rows']}"
     rows = read_rows(find_release(finished, "bridgevqa"))
     assert len(rows) >= 20
     assert {row["hops"] for row in rows} == {3}
     assert all(len(row["trace"]) == 4 and len(row["evidence"]) == 2 for row in rows)
     assert any(row["evidence"][0]["url"] != row["evidence"][1]["url"] for row in rows)
+
+
+def test_a_row_says_what_is_quoted_and_what_is_judged(finished, ground):
+    folder = find_release(finished, "bridgevqa")
+    assert {row["standing"] for row in read_rows(folder)} <= {"solved", "quoted"}
+    claims = verify_release(folder, ground).claims
+    assert claims
+    assert all("that the words ask these facts was judged by " in claim for claim in claims)
 
 
 def test_rows_are_conserved_and_the_checks_have_work(finished):
@@ -137,18 +149,74 @@ def drop_trace(row):
     row["trace"] = None
 
 
+def rename(row):
+    """Make the id again, as whoever changes a text or an answer would."""
+    answer = Answer.model_validate(row["answer"], strict=False)
+    row["record_id"] = make_question_id(row["text"], row["picture"]["sha256"], answer, NO_PROOF)
+
+
+def ask_otherwise(row):
+    """Ask something else in the name of the question, whose facts stay as they are."""
+    row["text"] = row["fuzzy"] = row["canonical"] = "What is the name of the river beside what is in the image?"
+    rename(row)
+
+
+def add_alias(row):
+    row["answer"]["aliases"].append("anything")
+    rename(row)
+
+
+def set_value(row):
+    row["answer"]["value"] += " or so"
+    rename(row)
+
+
+def set_key(row):
+    row["answer"]["key"] = "text:else"
+    rename(row)
+
+
+def set_relation(row):
+    link = row["trace"]["links"][0]
+    link["relation"] = "was painted green by"
+    trace = Trace.model_validate(row["trace"], strict=False)
+    row["trace"]["steps"] = list(write_steps(trace.anchor_kind, trace.anchor_evidence, trace.links))
+
+
+def set_day(row):
+    row["trace"]["decided_on"] = "2026-02-31"
+
+
+def doubt(row):
+    row["trace"] |= {"verdict": "unsure", "decided_on": ""}
+
+
+def set_standing(row):
+    row["standing"] = "proved"
+
+
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
         (set_step, "the steps are not those of the links"), (set_span, "does not stand there"), (set_url, "url of"),
         (set_decider, "nobody found the reasoning sound"), (name_bridge, "alias-leak"),
         (swap_picture, "picture: source_url"),
-        (drop_trace, "nobody read the text back"),
+        (drop_trace, "it has no path, and names no pool"), (ask_otherwise, "judged another text"),
+        (add_alias, "is typed otherwise"), (set_value, "is typed otherwise"), (set_key, "is typed otherwise"),
+        (set_relation, "of the relation is not in"), (set_day, "which is no day"),
+        (doubt, "no person decided"), (set_standing, "standing: it is said to be proved"),
     ],
 )  # fmt: skip
 def test_a_proof_that_was_changed_is_named(finished, ground, tmp_path, edit, said):
-    folder = copy_release(finished, tmp_path)
-    edit_rows(folder, "proofs/test*.parquet", edit)
+    folder, ids = copy_release(finished, tmp_path), {}
+
+    def change(row):
+        old = row["record_id"]
+        edit(row)
+        ids[old] = row["record_id"]
+
+    edit_rows(folder, "proofs/test*.parquet", change)
+    edit_rows(folder, "data/test*.parquet", lambda row: row.update(id=ids[row["id"]]))
     reseal(folder)
     report = verify_release(folder, ground)
     assert not report.passed

@@ -4,12 +4,13 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from pipelines.cli.explain import explain_record, list_chain, render_explanation, trace_line
-from pipelines.cli.facets import describe_proof, describe_record, list_near_misses
+from pipelines.cli.facets import describe_evidence, describe_proof, describe_record, list_near_misses
 from pipelines.errors import ConfigError
 from pipelines.graph.proofs import NO_PROOF
 from schemas.datasets import Alternative, Origin
+from schemas.proofs import Branch
 from tests.pipelines.cli.injected import REFUTED, make_injected, make_rewrite
-from tests.pipelines.release.builders import make_question
+from tests.pipelines.release.builders import make_evidence, make_question
 
 QUESTION = "question-0000000000000001"
 
@@ -175,3 +176,24 @@ def test_siblings_are_no_part_of_a_records_line():
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef")), max_size=20))
 def test_tracing_ends_on_any_links(links):
     assert "a" in trace_line("a", links)
+
+
+def test_a_tree_is_drawn_with_its_branches_and_their_evidence():
+    question = make_question(1, None)
+    stated, quoted = make_evidence(7001, "Ostrava"), make_evidence(7002, "Ostrava")
+    node = question.proof.nodes[-1].model_copy(update={"title": "Lund Hall", "role": "branch"})
+    own = Branch(host=1, relation="owner", node=node, named=True, evidence=stated, quote=quoted)
+    beside = Branch(
+        host=2, relation="mayor", node=node, named=False, evidence=stated, descriptor="the hall in [subject]"
+    )
+    tree = question.model_copy(update={"proof": question.proof.model_copy(update={"branches": (own, beside)})})
+    first, second = (tree.proof.nodes[number].title for number in (1, 2))
+    assert list_chain(tree) == [
+        *list_chain(question),
+        ("branch", f"{first} -owner-> Lund Hall (named)"),
+        ("branch", f"{second} -mayor-> Lund Hall (hidden as 'the hall in [subject]')"),
+    ]
+    lines = list(describe_proof(tree.proof))
+    number = len(tree.proof.nodes)
+    assert (f"branch {number}", f"{first} -owner-> Lund Hall (named)") in lines
+    assert {("", describe_evidence(stated)), ("", describe_evidence(quoted))} <= set(lines)

@@ -21,10 +21,12 @@ from pipelines.release.making import Example, name_picture
 from pipelines.release.publish import publish_releases
 from schemas.datasets import Observation, ReleaseEntry, Step, Trajectory
 from schemas.manifest import ModelEntry
+from schemas.proofs import Branch
 from tests.pipelines.release.builders import (
     BASE,
     make_context,
     make_degraded,
+    make_evidence,
     make_picture,
     make_question,
     make_trajectory,
@@ -212,3 +214,13 @@ def test_a_card_of_a_real_wiki_and_models_behind_servers_credits_its_contributor
     assert "from the Wikipedia snapshot" in card
     assert "invented" not in card
     assert "Wikipedia contributors" in (release.path / "ATTRIBUTION.tsv").read_text()
+
+
+def test_pages_that_state_the_branches_of_a_tree_are_credited(tmp_path):
+    question = make_question(1, make_picture(tmp_path, 1))
+    stated, quoted = make_evidence(7001, "Lund Hall"), make_evidence(7002, "Marn Tower")
+    node = question.proof.nodes[-1].model_copy(update={"role": "branch"})
+    branch = Branch(host=1, relation="owner", node=node, named=True, evidence=stated, quote=quoted)
+    tree = question.model_copy(update={"proof": question.proof.model_copy(update={"branches": (branch,)})})
+    added = {line.title for line in credit(tree)} - {line.title for line in credit(question)}
+    assert added == {"Lund Hall", "Marn Tower"}

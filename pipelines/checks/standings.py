@@ -1,0 +1,32 @@
+"""Why a question counts as one that can be solved: one rule for the stage that says so and for verification."""
+
+from collections.abc import Iterable
+
+from schemas.datasets import Cell, Standing
+from schemas.proofs import Proof, Trace
+
+COVERED = frozenset({"en"})
+"""Languages whose words the checks, the scripted players and the grammar reader know."""
+
+
+def is_solved(cells: Iterable[Cell]) -> bool:
+    """Say whether an attempt was right. A right answer to a swapped picture was guessed and shows nothing."""
+    return any(cell.correct for cell in cells if not cell.condition.startswith("swapped"))
+
+
+def find_standing(proof: Proof, trace: Trace | None, solved: bool, covered: bool) -> Standing:
+    """Return why a question counts as solvable.
+
+    Args:
+        proof: the empty one for a question from outside or about the news; one without a corpus proves nothing.
+        trace: of a question about the news: its facts are quoted, that its words ask for them is judged.
+        solved: whether an attempt was right.
+        covered: whether the checks of words know its language; that it asks what its proof says is else not known.
+    """
+    if solved:
+        return "solved"
+    if not covered:
+        return "unproved"
+    if trace is not None:
+        return "quoted"
+    return "proved" if proof.corpus and proof.nodes else "unproved"
