@@ -302,7 +302,9 @@ def test_a_copy_of_a_picture_that_is_held_out_trains_nobody(tmp_path, copy):
         whole = draw(seed)
         held_out = make_question(2 * seed, store(tmp_path, whole), "eval")
         trained = make_question(2 * seed + 1, store(tmp_path, COPIES[copy](whole)), "sft")
-        rows = Releases(Limits(ReleasesConfig(max_skeleton_share=1.0)), PictureStore(tmp_path))([[held_out, trained], []])
+        rows = Releases(Limits(ReleasesConfig(max_skeleton_share=1.0)), PictureStore(tmp_path))(
+            [[held_out, trained], []]
+        )
         found += rejections(rows) == {trained.record_id: "shared-across-splits"}
     assert found >= 19
 
