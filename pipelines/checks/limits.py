@@ -84,22 +84,24 @@ def refuse_over_limits(
     """
     settings = limits.settings
     kept, refused = refuse_duplicates(signatures)
-    steps: list[Limit] = [
+    for refuse in (
         partial(refuse_anchors, cap=settings.max_per_anchor),
         partial(refuse_answers, cap=settings.max_per_answer),
-    ]
+    ):
+        refused |= refuse(kept)
+        kept = [signature for signature in kept if signature.record_id not in refused]
     # Shares are of what is kept: what one of them refuses may leave too much under the other.
     for number in range(PASSES + 1):
-        count = len(refused)
-        for refuse in (*steps, *_list_shares(limits, solved, number).values()):
-            refused |= refuse(kept)
-            kept = [signature for signature in kept if signature.record_id not in refused]
-        steps.clear()
-        if len(refused) == count:
+        pulling = []
+        for setting, limit in _list_shares(limits, solved, number).items():
+            over = limit(kept)
+            kept = [signature for signature in kept if signature.record_id not in over]
+            refused |= over
+            pulling += [setting] if over else []
+        if not pulling:
             return refused
-    unmet = [setting for setting, refuse in _list_shares(limits, solved, 0).items() if refuse(kept)]
-    if unmet:
-        raise GateNotMet(f"the shares of a release cannot all be met: {', '.join(unmet)} are not; widen one of them")
+    if any(limit(kept) for limit in _list_shares(limits, solved, 0).values()):
+        raise GateNotMet(f"{' and '.join(pulling)} cannot all be met: each refuses what another needs; widen one")
     return refused
 
 
