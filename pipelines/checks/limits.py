@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pipelines.checks.apartness import Apart
-from pipelines.checks.balance import Needed, narrow_bounds, refuse_mix
-from pipelines.checks.mixes import refuse_rounds
 from pipelines.checks.pictures import COPY_DISTANCE, hash_variants
 from pipelines.checks.sets import (
     Signature,
@@ -23,6 +21,7 @@ from pipelines.checks.sets import (
     refuse_shared,
     refuse_skeletons,
 )
+from pipelines.checks.shares import narrow_bounds, refuse_mix, refuse_rounds
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import GateNotMet
 from pipelines.pictures import PictureStore
@@ -49,7 +48,7 @@ class Limits:
         """All of it, as part of a stage's fingerprint."""
         own = self.settings
         caps = [own.max_per_answer, own.max_per_anchor, own.max_answer_share, own.max_skeleton_share, *own.search_free]
-        return [caps, sorted(self.rounds.items()), own.rounds_tolerance, self.apart.digest]
+        return [caps, sorted(self.rounds.items()), own.rounds_tolerance, own.exam, self.apart.digest]
 
 
 def refuse_across_splits(
@@ -81,34 +80,47 @@ def refuse_over_limits(
         limits: the limits.
 
     Raises:
-        GateNotMet: if the shares that are set exclude each other.
+        GateNotMet: if the shares that are set cannot all be met.
     """
     settings = limits.settings
     kept, refused = refuse_duplicates(signatures)
-    steps: list[Limit] = [
+    for refuse in (
         partial(refuse_anchors, cap=settings.max_per_anchor),
         partial(refuse_answers, cap=settings.max_per_answer),
-    ]
+    ):
+        refused |= refuse(kept)
+        kept = [signature for signature in kept if signature.record_id not in refused]
     # Shares are of what is kept: what one of them refuses may leave too much under the other.
     for number in range(PASSES + 1):
-        count = len(refused)
-        steps.append(partial(_refuse_mix, bounds=settings.search_free, number=number))
-        steps.append(partial(refuse_skeletons, solved=solved, share=settings.max_skeleton_share))
-        steps.append(partial(refuse_guessed, solved=solved, share=settings.max_answer_share))
-        steps.append(partial(refuse_rounds, shares=limits.rounds, tolerance=settings.rounds_tolerance))
-        for refuse in steps:
-            refused |= refuse(kept)
-            kept = [signature for signature in kept if signature.record_id not in refused]
-        steps.clear()
-        if len(refused) == count:
+        pulling = []
+        for setting, limit in _list_shares(limits, solved, number).items():
+            over = limit(kept)
+            kept = [signature for signature in kept if signature.record_id not in over]
+            refused |= over
+            pulling += [setting] if over else []
+        if not pulling:
             return refused
-    if _refuse_mix(kept, settings.search_free, 0):
-        low, high = settings.search_free
-        raise GateNotMet(
-            f"releases.search_free [{low:g}, {high:g}] and releases.max_skeleton_share {settings.max_skeleton_share:g} "
-            "cannot both be met; widen one of them"
-        )
+    if any(limit(kept) for limit in _list_shares(limits, solved, 0).values()):
+        raise GateNotMet(f"{' and '.join(pulling)} cannot all be met: each refuses what another needs; widen one")
     return refused
+
+
+def _list_shares(limits: Limits, solved: Collection[str], number: int) -> dict[str, Limit]:
+    """Return the limits of shares of what is kept, by the setting that says each, as pass ``number`` holds them."""
+    own = limits.settings
+    low, high = own.search_free
+    return {
+        f"releases.search_free [{low:g}, {high:g}]": partial(_refuse_mix, bounds=own.search_free, number=number),
+        f"releases.max_skeleton_share {own.max_skeleton_share:g}": partial(
+            refuse_skeletons, solved=solved, share=own.max_skeleton_share
+        ),
+        f"releases.max_answer_share {own.max_answer_share:g}": partial(
+            refuse_guessed, solved=solved, share=own.max_answer_share
+        ),
+        f"releases.rounds_tolerance {own.rounds_tolerance:g}": partial(
+            refuse_rounds, shares=limits.rounds, tolerance=own.rounds_tolerance
+        ),
+    }
 
 
 def _refuse_mix(signatures: Sequence[Signature], bounds: tuple[float, float], number: int) -> dict[str, Rejection]:
@@ -117,8 +129,7 @@ def _refuse_mix(signatures: Sequence[Signature], bounds: tuple[float, float], nu
     The share limits pull at each other. A share found broken again is brought further inside its bounds, by twice as
     much in each pass, so that all are met in a few passes and not a row at a time.
     """
-    questions = [Needed(each.record_id, each.split, each.search_need) for each in signatures]
-    over = refuse_mix(questions, bounds)
+    over = refuse_mix(signatures, bounds)
     if not over or not number:
         return over
-    return refuse_mix(questions, narrow_bounds(bounds, 2.0 ** (number - PASSES)))
+    return refuse_mix(signatures, narrow_bounds(bounds, 2.0 ** (number - PASSES)))

@@ -37,6 +37,8 @@ _LIMITS = {
     "skeleton-over-used": "releases.max_skeleton_share",
     "search-free-over-share": "releases.search_free",
     "search-required-over-share": "releases.search_free",
+    "rounds-over-share": "releases.rounds_tolerance, injections.weights",
+    "in-other-release": "releases.apart_from",
 }
 GOVERNING: Mapping[str, Mapping[str, str]] = {
     "seeds": {

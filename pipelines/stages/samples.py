@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipelines.checks.balance import ROUNDING, sample
+from pipelines.checks.shares import ROUNDING, sample
 from pipelines.graph.titles import asks_name
 from pipelines.ids import digest_value, make_record_id
 from schemas.base import Failure, Record, Rejection

@@ -146,7 +146,12 @@ DAMAGES = {
     "another event": swap(
         (r"\bbirth of\b", "death of"), (r"\bborn\?", "buried?"), (r"\bestablish(?:ed|ment)\b", "abolition")
     ),
-    "another attribute": swap((r"\belevation\b", "population"), (r"above sea level", "wide"), (r"\blong\b", "deep")),
+    "another attribute": swap(
+        (r"\belevation\b", "population"),
+        (r"above sea level", "wide"),
+        (r"\blong\b", "deep"),
+        (r"\bmotto\b", "official colour"),
+    ),
     "a hypothetical": add(start="If the war had never been fought, "),
     "a time": add(end=", as measured in 2024?"),
     "an instruction": add(end="? Reply in French."),
@@ -160,6 +165,7 @@ DAMAGES = {
         (r"\b([Ii])n (?:what|which) year\b", r"\1n which month of which year"),
         (r"\bthe (?:full|exact) date\b", "the year"),
         (r"\b([Oo])n (?:what|which) date\b", r"\1n which weekday"),
+        (r"\bWhich date saw\b", "Which weekday saw"),
     ),
 }
 

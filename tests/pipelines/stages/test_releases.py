@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageOps
 
+from pipelines.checks.limits import Limits
 from pipelines.checks.sets import list_shared_values, make_signature
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConfigError, ConservationError
@@ -232,10 +233,10 @@ def test_a_second_pass_spares_what_the_share_allows():
 
 def test_every_limit_is_part_of_the_key():
     changed = [
-        Releases(ReleasesConfig(max_per_answer=2)),
-        Releases(ReleasesConfig(max_per_anchor=2)),
-        Releases(ReleasesConfig(max_skeleton_share=0.2)),
-        Releases(ReleasesConfig(search_free=(0.0, 0.2))),
+        Releases(Limits(ReleasesConfig(max_per_answer=2))),
+        Releases(Limits(ReleasesConfig(max_per_anchor=2))),
+        Releases(Limits(ReleasesConfig(max_skeleton_share=0.2))),
+        Releases(Limits(ReleasesConfig(search_free=(0.0, 0.2)))),
         Releases(),
     ]
     assert len({stage.fingerprint() for stage in changed}) == 5
@@ -301,14 +302,16 @@ def test_a_copy_of_a_picture_that_is_held_out_trains_nobody(tmp_path, copy):
         whole = draw(seed)
         held_out = make_question(2 * seed, store(tmp_path, whole), "eval")
         trained = make_question(2 * seed + 1, store(tmp_path, COPIES[copy](whole)), "sft")
-        rows = Releases(ReleasesConfig(max_skeleton_share=1.0), PictureStore(tmp_path))([[held_out, trained], []])
+        rows = Releases(Limits(ReleasesConfig(max_skeleton_share=1.0)), PictureStore(tmp_path))(
+            [[held_out, trained], []]
+        )
         found += rejections(rows) == {trained.record_id: "shared-across-splits"}
     assert found >= 19
 
 
 def test_different_pictures_are_no_copies(tmp_path):
     rows = [make_question(n, store(tmp_path, draw(n)), "eval" if n % 2 else "sft") for n in range(40)]
-    stage = Releases(ReleasesConfig(max_skeleton_share=1.0, max_per_answer=99), PictureStore(tmp_path))
+    stage = Releases(Limits(ReleasesConfig(max_skeleton_share=1.0, max_per_answer=99)), PictureStore(tmp_path))
     assert rejections(stage([rows, []])) == {}
 
 

@@ -324,8 +324,12 @@ def test_the_demo_certifies_every_bridge_farthest_first(demo):
         assert all(c.candidates[-1].verdict == "accepted" for c in row.certificates)
 
 
-def test_the_demo_refuses_for_reasons_of_the_closed_list(demo):
-    reasons = {row["reason"] for row in demo.rejections("rewrites")}
+def test_the_demo_refuses_for_reasons_of_the_closed_list(demo, assembly):
+    stage = assembly.build_stage("rewrites")
+    strict = replace(stage, settings=stage.settings.model_copy(update={"min_alone_first": 40}))
+    made = [rewrite(strict, question) for question in demo.rows("questions", Question)[:30]]
+    reasons = {row.reason for row in made if isinstance(row, Rejection)}
+    reasons |= {row["reason"] for row in demo.rejections("rewrites")}
     assert set() < reasons <= set(STAGE_REASONS["rewrites"])
 
 

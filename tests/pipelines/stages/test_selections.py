@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.agent.pictures import degrade_picture
+from pipelines.checks.limits import Limits
 from pipelines.config.settings import EnhancementsConfig, ReleasesConfig
 from pipelines.pictures import PictureStore
 from pipelines.run.stage import DatasetStage
@@ -22,7 +23,7 @@ LOOSE = ReleasesConfig(max_skeleton_share=1.0)
 
 
 def make_selections(tmp_path, limits=LOOSE, **changes):
-    return Selections(limits, EnhancementsConfig(**changes), PictureStore(tmp_path / "images"), 7)
+    return Selections(Limits(limits), EnhancementsConfig(**changes), PictureStore(tmp_path / "images"), 7)
 
 
 def select(stage, *questions):

@@ -1,12 +1,17 @@
-"""Even samples and the mix of search-free questions, against a search over everything that could be kept."""
+"""Even samples, the mix of search-free questions and that of rounds, against all that could be kept."""
 
 from collections import Counter
+from dataclasses import replace
+from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.checks.balance import Needed, fit_mix, narrow_bounds, refuse_mix, sample, share_out
+from pipelines.checks.sets import make_signature
+from pipelines.checks.shares import fill_mix, narrow_bounds, refuse_mix, refuse_rounds, sample, share_out
+from pipelines.errors import GateNotMet
+from tests.pipelines.release.builders import make_question
 
 COUNTS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 30))
 BOUNDS = st.sampled_from([(0.0, 1.0), (0.3, 0.34), (0.0, 0.32), (0.32, 1.0), (0.5, 0.5), (0.0, 0.0), (1.0, 1.0)])
@@ -38,13 +43,19 @@ def test_a_mix_keeps_as_many_as_any_that_is_within_the_bounds(free, required, bo
         for beside in range(required + 1)
         if kept + beside == 0 or low - 1e-12 <= kept / (kept + beside) <= high + 1e-12
     ]
-    found = fit_mix(free, required, low, high)
+    kept = fill_mix({0: free, 1: required}, {0: bounds, 1: (1.0 - high, 1.0 - low)}, {0: low, 1: 1.0 - low})
+    found = (kept[0], kept[1])
     assert found in fitting
     assert sum(found) == max(map(sum, fitting))
+    assert found[1] == max(beside for each, beside in fitting if each + beside == sum(found))
+
+
+SIGNATURE = make_signature(make_question(0, None, "rl"))
 
 
 def ask(needs, split="rl"):
-    return [Needed(f"q-{number:03d}", split, need) for number, need in enumerate(needs)]
+    rows = enumerate(needs)
+    return [replace(SIGNATURE, record_id=f"q-{n:03d}", split=split, search_need=need) for n, need in rows]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +84,10 @@ def test_what_was_not_measured_is_neither_counted_nor_refused():
 
 
 def test_each_split_has_its_own_mix():
-    questions = [*ask(["search-free", "image"]), Needed("q-900", "eval", "search-free")]
+    questions = [
+        *ask(["search-free", "image"]),
+        replace(SIGNATURE, record_id="q-900", split="eval", search_need="search-free"),
+    ]
     assert list(refuse_mix(questions, (0.5, 0.5))) == ["q-900"]
 
 
@@ -81,3 +95,55 @@ def test_each_split_has_its_own_mix():
 def test_narrowed_bounds_lie_within_the_bounds(bounds, part):
     low, high = narrow_bounds(bounds, part)
     assert bounds[0] - 1e-9 <= low <= high + 1e-9 <= bounds[1] + 2e-9
+
+
+SHARES = {1: 0.4, 3: 0.3, 5: 0.3}
+
+
+def fill(available, tolerance):
+    bounds = {kind: (share - tolerance, share + tolerance) for kind, share in SHARES.items()}
+    return fill_mix(available, bounds, SHARES)
+
+
+def is_within(kept, tolerance):
+    total = sum(kept.values())
+    return all(abs(kept[kind] - share * total) <= tolerance * total + 1e-9 for kind, share in SHARES.items())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    available=st.fixed_dictionaries({kind: st.integers(0, 12) for kind in SHARES}),
+    tolerance=st.sampled_from([0.0, 0.05, 0.2]),
+)
+def test_no_larger_mix_is_within_the_tolerance(available, tolerance):
+    kept = fill(available, tolerance)
+    assert is_within(kept, tolerance)
+    assert all(kept[kind] <= available[kind] for kind in SHARES)
+    others = (dict(zip(SHARES, counts, strict=True)) for counts in product(*(range(available[k] + 1) for k in SHARES)))
+    assert sum(kept.values()) == max(sum(other.values()) for other in others if is_within(other, tolerance))
+
+
+def test_what_is_short_holds_the_others_to_its_share():
+    assert fill({1: 200, 3: 100, 5: 25}, 0.05) == {1: 43, 3: 32, 5: 25}
+
+
+def test_without_one_kind_nothing_is_within_the_shares():
+    assert fill({1: 20, 3: 9}, 0.05) == {1: 0, 3: 0, 5: 0}
+
+
+def draw_rounds(counts):
+    numbers = [kind for kind, count in counts.items() for _ in range(count)]
+    return [replace(SIGNATURE, record_id=f"q-{n:03d}", rounds=kind) for n, kind in enumerate(numbers)]
+
+
+def test_questions_of_no_round_have_no_part_in_the_mix_of_rounds():
+    rows = draw_rounds({1: 4, 3: 3, 5: 4, 0: 9})
+    assert set(refuse_rounds(rows, SHARES, 0.0)) == {"q-010"}
+    assert refuse_rounds(draw_rounds({0: 9}), SHARES, 0.0) == {}
+    assert refuse_rounds(rows, {}, 0.0) == {}
+
+
+def test_a_number_of_rounds_that_is_missing_stops_with_the_setting_and_the_counts():
+    with pytest.raises(GateNotMet, match=r"releases\.rounds_tolerance 0\.05: .* 20 of 1, 9 of 3, 0 of 5") as stopped:
+        refuse_rounds(draw_rounds({1: 20, 3: 9}), SHARES, 0.05)
+    assert "injections.weights" in str(stopped.value)
