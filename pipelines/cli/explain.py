@@ -153,11 +153,11 @@ def list_chain(record: Record) -> list[tuple[str, str]]:
 
     An arrow leaves the page that states the relation: that of a backward hop points back along the path.
     """
-    if not isinstance(record, Question | Rewrite | Grounding) or not record.proof.nodes:
-        return []
     if isinstance(record, Grounding) and record.trace is not None:
         links = "".join(f" -{link.relation}-> {link.object}" for link in record.trace.links)
         return [("chain", f"{record.trace.anchor}{links}")]
+    if not isinstance(record, Question | Rewrite | Grounding) or not record.proof.nodes:
+        return []
     graph = draw_proof(record.proof, record.answer).to_undirected(as_view=True)
     names = [*(node.title for node in record.proof.nodes), f"= {record.answer.surface}"]
     backward = [*(hop.backward for hop in record.proof.hops), False]

@@ -7,6 +7,7 @@ from pathlib import Path
 from PIL import Image
 
 from pipelines.agent.transcript import Turn, render_turn
+from pipelines.checks.limits import Limits
 from pipelines.config.settings import ReleasesConfig
 from pipelines.release.manifest import FunnelRow, ReleaseContext
 from pipelines.stages.releases import Releases
@@ -215,7 +216,7 @@ def make_context(**changes) -> ReleaseContext:
 
 def run_stage(questions, trajectories, **limits) -> list:
     """Run the stage; the questions made here all have one wording, so its share is no limit unless one is given."""
-    return list(Releases(ReleasesConfig(**({"max_skeleton_share": 1.0} | limits)))([questions, trajectories]))
+    return list(Releases(Limits(ReleasesConfig(**({"max_skeleton_share": 1.0} | limits))))([questions, trajectories]))
 
 
 def make_material(root: Path) -> tuple[list[Enhancement], list[Trajectory], list[ReleaseEntry]]:

@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.agent.cascade import list_left_out
+from pipelines.checks.limits import Limits
 from pipelines.config.settings import ReleasesConfig, TrajectoriesConfig
 from pipelines.errors import GateNotMet
 from pipelines.graph.answers import type_reference
@@ -58,7 +59,7 @@ def publish(demo, root, corpus, origin=ORIGIN, **settings):
         questions.append(question)
         transcripts += own
     (root / "images").symlink_to(demo.root / "images")
-    entries = list(Releases(ReleasesConfig(max_skeleton_share=1.0))([questions, transcripts]))
+    entries = list(Releases(Limits(ReleasesConfig(max_skeleton_share=1.0)))([questions, transcripts]))
     tools = read_rows(demo.release("sft"), "data")[0]["tools"]
     context = make_context(
         tools=tools, corpus=corpus.digest, snapshot=corpus.snapshot, base_url=corpus.manifest.base_url
