@@ -28,7 +28,7 @@ from xml.sax.saxutils import escape
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.corpus.images import place_inside
+from pipelines.corpus.images import is_file, place_inside
 from pipelines.errors import ConfigError, CorruptInput
 from pipelines.files import drafting_folder
 from pipelines.ids import digest_file, digest_value
@@ -216,7 +216,7 @@ def check_url(url: str, path: Path) -> str:
 def _find_picture(folder: Path, name: str) -> Path | None:
     """Return a picture's file, or None where it is not below the folder."""
     path = place_inside(folder, name) if name else None
-    return path if path is not None and path.is_file() else None
+    return path if path is not None and is_file(path) else None
 
 
 def _find_address(name: str) -> str:
@@ -261,7 +261,6 @@ def _read_entry(entry: Any, named: str, path: Path) -> NewsArticle:  # noqa: ANN
     # The parser does not tell a picture's description from the item's: the longest text is the article's.
     told = [str(entry.get("summary", "")), *(str(part.get("value", "")) for part in entry.get("content", ()))]
     texts = sorted((clean_paragraphs(strip_html(each)) for each in told), key=len, reverse=True)
-    when = entry.get("published_parsed") or entry.get("updated_parsed")
     pictures = [*entry.get("media_content", ()), *entry.get("enclosures", ()), *entry.get("media_thumbnail", ())]
     names = [str(each.get("url") or each.get("href") or "") for each in pictures]
     found = [file for name in names if (file := _find_picture(path.parent, name)) is not None]
@@ -270,13 +269,26 @@ def _read_entry(entry: Any, named: str, path: Path) -> NewsArticle:  # noqa: ANN
         title=clean_line(strip_html(str(entry.get("title", "")))) or url,
         text=texts[0],
         source=named or urlsplit(url).netloc,
-        published=date(*when[:3]).isoformat() if when else "",
+        published=_read_entry_day(entry),
         caption=clean_line(texts[1])[:MAX_FIELD] if len(texts) > 1 else "",
         picture=found[0] if found else None,
         picture_url=next(filter(None, map(_find_address, names)), ""),
         author=clean_line(" ".join(str(each.get("content", "")) for each in entry.get("media_credit", ())))[:MAX_FIELD],
         licence=clean_line(str(entry.get("license", "")))[:MAX_FIELD],
     )
+
+
+def _read_entry_day(entry: Any) -> str:  # noqa: ANN401 - a parser's own dictionary
+    """Return an entry's day in UTC; empty where it gives none that the calendar has."""
+    name = "published" if entry.get("published_parsed") else "updated"
+    when, said = entry.get(f"{name}_parsed"), str(entry.get(name, "")).strip()
+    # Of a day such as 2026-13-45 the parser makes another one, and of a year 0 a negative one.
+    if not when or (re.match(r"\d{4}-\d\d-\d\d", said) and not read_day(said[:10])):
+        return ""
+    try:
+        return date(*when[:3]).isoformat()
+    except ValueError:
+        return ""
 
 
 class _TextOfHtml(HTMLParser):

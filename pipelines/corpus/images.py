@@ -278,6 +278,16 @@ def place_inside(folder: Path, relative: str) -> Path | None:
         return None
 
 
+def is_file(path: Path) -> bool:
+    """Say whether a file lies there; of a name that is longer than a file system takes, none does."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return False
+        raise
+
+
 MOST_FILES = 1_000
 """Pictures returned of one page; the longest gallery pages have a few hundred."""
 _SMALLEST = 60

@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.corpus.images import is_file
 from pipelines.errors import ConfigError
 
 Raw = Mapping[str, Any]
@@ -379,7 +380,7 @@ class PictureFolder:
         if place.is_absolute() or ".." in place.parts or "\0" in name:
             return None
         for candidate in (self.root / place, self.root / place.name):
-            if place.name and candidate.is_file():
+            if place.name and is_file(candidate):
                 return candidate
         return self._by_stem.get(place.name)
 

@@ -119,7 +119,7 @@ def _list_looks(assembly: Assembly, whole: RunConfig) -> dict[str, Callable[[Enh
     ground, corpus, rank = assembly.ground, assembly.corpus, whole.groundings.retrieval_rank
 
     def leaks(row: Enhancement) -> bool:
-        names, words = list_names(corpus, row.proof.nodes), list_type_words(row.proof.nodes)
+        names, words = list_names(corpus, row.proof.hidden), list_type_words(row.proof.hidden)
         results = (
             check_names(row.text, names, words),
             check_demonyms(row.text, names, words),
@@ -163,7 +163,8 @@ def _measure_solved(
 ) -> Iterator[tuple[str, Share]]:
     """Yield the share of questions that a solver answers, by condition, and in any cheap one.
 
-    Half of the attempts must be right: of many guesses one is right by luck.
+    Half of the attempts must be right: of many guesses one is right by luck. A question of which the solver gave no
+    usable reply is in none of the shares, and counted as not measured.
     """
     roles = whole.ablations.solvers or whole.difficulty.solvers
     stage = assembly.build_measuring("grid")
@@ -182,6 +183,7 @@ def _measure_solved(
     for condition in MEASURED:
         yield f"solved by {condition}", Share.count([_is_solved(each, (condition,)) for each in cells])
     yield "solved cheaply", Share.count([_is_solved(each, CHEAP) for each in cells])
+    yield "not measured", Share(len(questions) - len(cells), len(questions))
 
 
 def _is_solved(cells: Sequence[Cell], conditions: Collection[str]) -> bool:
@@ -256,9 +258,13 @@ def ablate(
         run: runs a configuration there.
 
     Raises:
+        ConfigError: if a question of the recipe has no path, which measures are made of.
         SynthError: as a run.
     """
     whole = load()
+    if whole.method != "paths" or whole.pools:
+        given = f"method = {whole.method!r}" if whole.method != "paths" else f"pool {whole.pools[0].name}"
+        raise ConfigError(f"ablate: {given}: only recipes whose questions are all walked paths are measured")
     found = [_measure_run(None, whole, whole, root, run)]
     found += [_measure_run(switch, load(*switch.settings), whole, root, run) for switch in switches]
     run(whole)

@@ -45,6 +45,7 @@ from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
 from pipelines.ids import digest_value, make_stage_key
 from pipelines.pictures import PictureStore
 from pipelines.release.making import read_apart
+from pipelines.run.corpora import digest_input
 from pipelines.run.fetched import read_fetched
 from pipelines.run.languages import covers_words
 from pipelines.run.models import (
@@ -835,7 +836,8 @@ class Assembly:
 
     def _build_pools(self) -> Pools:
         longest = self.config.questions.max_answer_tokens
-        return Pools(self.config.pools, self.roles.pictures, self.splits, longest)
+        digest = partial(digest_input, workspace=self.workspace)
+        return Pools(self.config.pools, self.roles.pictures, self.splits, longest, digest)
 
     def _build_mixtures(self) -> Mixtures:
         kind = Mixtures if self.config.method == "pools" else WalkedMixtures

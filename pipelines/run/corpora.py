@@ -222,6 +222,16 @@ def name_corpus(dump: Path, workspace: Workspace) -> str:
     return f"{dump.name.split('-pages-', 1)[0].split('.', 1)[0]}-{digest_corpus(tuple(inputs))[:12]}"
 
 
+def digest_input(path: Path, workspace: Workspace) -> str:
+    """Return a digest of a file's bytes, or of a folder's names and bytes; what has not changed is not read again."""
+    known = read_names(workspace.root / "inputs.json")
+    count = len(known)
+    digest = _digest_pictures(path, known) if path.is_dir() else _digest_once(path, known)
+    if len(known) > count:
+        write_names(workspace.root / "inputs.json", known)
+    return digest
+
+
 def _digest_once(path: Path, known: dict[str, str]) -> str:
     """Return a file's sha256, hashed again only when its size or time of change is another: a dump has 24 GB."""
     seen = path.stat()

@@ -61,6 +61,8 @@ def list_problems(config: RunConfig, dump: Path, last: str = "") -> Iterator[str
     named = ", ".join(f"{config.models.name_place(role)}" for role in played if is_asked(role, last))
     if named:
         yield f"{wiki}, and scripted players know English alone: {named}; set adapter=openai, name and base_url of each"
+    if config.method == "concepts" and reaches(last, "seeds"):
+        yield f"{wiki}: questions about concepts are worded and checked in English alone; use a recipe that walks paths"
     if reaches(last, "questions") and not config.corpus.unchecked_words:
         yield f"{wiki}: {UNCOVERED}; {SWITCH}"
 

@@ -29,7 +29,7 @@ from pipelines.run.models import check_renewable
 from pipelines.run.progress import Reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
 from pipelines.run.retrying import begin_retry, check_retry
-from pipelines.run.reviewing import export_undecided
+from pipelines.run.reviewing import count_unmatched, export_undecided
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, select_stages
 from pipelines.run.shards import count_pools, read_parts
 from pipelines.run.spans import WorkerSpec
@@ -37,6 +37,7 @@ from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import renew
 from pipelines.services.clients.serving import owned_servers
 from pipelines.services.prompting import check_prompts
+from pipelines.stages.concepts import read_list
 from pipelines.stages.pools import check_files
 from schemas.datasets import Enhancement
 
@@ -210,6 +211,8 @@ def _check_request(request: RunRequest) -> None:
     check_judges(config)
     check_prompts(config.prompts.dir)
     check_files(config.pools)
+    if config.method == "concepts" and config.concepts.list:
+        read_list(Path(config.concepts.list))
 
 
 def _run_claimed(
@@ -262,9 +265,18 @@ def _run_claimed(
                 finish_run(assembly, planned, [])
                 return reports, ([], False, str(stopped))
         check_pictures(lost)
-        if config.method == "news" and (waiting := export_undecided(config.news, workspace, planned)):
-            warner.say(f"{waiting:,} chains wait for people: {workspace.reviews / 'bridges'}; see news.decisions")
+        if config.method == "news":
+            _say_decisions(config, workspace, planned, warner)
         return reports, finish_run(assembly, planned, chosen)
+
+
+def _say_decisions(config: RunConfig, workspace: Workspace, planned: Sequence[PlannedStage], warner: Warner) -> None:
+    """Write out the chains that wait for people, and say how many do, and how many decisions are on none."""
+    if waiting := export_undecided(config.news, workspace, planned):
+        warner.say(f"{waiting:,} chains wait for people: {workspace.reviews / 'bridges'}; see news.decisions")
+    if any(plan.name == "bridges" for plan in planned) and (strange := count_unmatched(config.news, planned)):
+        detail = "their chains are of another run, or have changed since"
+        warner.say(f"news.decisions: {strange:,} decisions are on no chain of this run: {detail}")
 
 
 class _NothingLeftError(Exception):

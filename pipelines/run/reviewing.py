@@ -40,10 +40,20 @@ CONFIG = """<View>
 
 
 def list_undecided(planned: Sequence[PlannedStage]) -> Iterator[Bridge]:
-    """Yield the questions of a run that a model left open, in order; those that people decided among them."""
+    """Return the questions of a run that a model left open, in order; those that people decided among them."""
+    return (row for row in _read_bridges(planned) if row.verdict == "unsure")
+
+
+def _read_bridges(planned: Sequence[PlannedStage]) -> Iterator[Bridge]:
     for plan in planned:
         if plan.name == "bridges" and plan.folder.read_manifest() is not None:
-            yield from (row for row in read_parts(plan.folder, Bridge) if row.verdict == "unsure")
+            yield from read_parts(plan.folder, Bridge)
+
+
+def count_unmatched(news: NewsConfig, planned: Sequence[PlannedStage]) -> int:
+    """Return how many decisions are on no question of a run."""
+    known = {row.record_id for row in _read_bridges(planned)}
+    return sum(bridge not in known for bridge in read_decisions(news.decisions))
 
 
 def export_undecided(news: NewsConfig, workspace: Workspace, planned: Sequence[PlannedStage]) -> int:
@@ -160,8 +170,8 @@ def _read_task(task: Mapping[str, Any]) -> Iterator[Said]:
 
 
 def _read_record(record: Mapping[str, Any]) -> Iterator[Said]:
-    """Yield the decisions of a record as Argilla's ``records.to_json`` writes it."""
+    """Yield the decisions of a record as Argilla's ``records.to_json`` writes it; drafts are none."""
     when = re.sub(r" ", "T", str(record.get("updated_at") or record.get("inserted_at") or ""))
     for response in record["responses"].get("decision", ()):
-        if response.get("status", "submitted") == "submitted":
+        if response.get("status") == "submitted":
             yield record["id"], response["value"], f"Argilla user {response['user_id']}", when

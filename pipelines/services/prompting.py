@@ -244,7 +244,8 @@ def load_prompt(name: str, version: int = 1, folder: str = "") -> Prompt:
 _LANGUAGE = re.compile(r"[a-z]{2,8}(?:-[a-z0-9]{1,12}){0,3}", re.IGNORECASE)
 WORDED = frozenset([
     "write_question", "rewrite_question", "propose_descriptors", "refer_to_anchor", "ask_fact", "extract_fact",
-    "inject_fact", "read_question", "screen_question",
+    "inject_fact", "read_question", "screen_question", "ask_concept", "classify_question", "find_bridge", "ask_bridge",
+    "name_anchors",
 ])  # fmt: skip
 """Prompts whose replies are worded in, or read out of, the language of the corpus."""
 

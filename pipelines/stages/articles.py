@@ -1,7 +1,7 @@
 """Articles: the image-text pairs of a corpus of news that questions are made of (BridgeVQA, section 3.3)."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -28,7 +28,7 @@ class Articles:
     min_side: int
     """Shorter side of a picture in pixels."""
     name: str = "articles"
-    version: int = 1
+    version: int = 2
     output: ClassVar[type[Record]] = Article
 
     def fingerprint(self) -> str:
@@ -63,7 +63,8 @@ class Articles:
         seen: dict[str, str] = {}
         kept: Counter[str] = Counter()
         for _, _, node, origin in sorted(known, key=lambda each: each[:3]):
-            refused = self._judge(origin) or self._find_copy(origin, seen)
+            marks = self._mark(origin)
+            refused = self._judge(origin) or _find_copy(origin, marks, seen)
             if refused is None and 0 < self.settings.per_source <= kept[origin.source]:
                 refused = "source-over-quota", f"{origin.source} has {self.settings.per_source} already"
             page = self.corpus.page(node)
@@ -72,6 +73,7 @@ class Articles:
                 yield Rejection(record_id=record_id, reason=refused[0], detail=refused[1])
                 continue
             kept[origin.source] += 1
+            seen |= dict.fromkeys(marks, origin.url)
             yield Article(
                 record_id=record_id, parent_id=f"page:{page.page_id}", page_id=page.page_id, title=page.title,
                 url=origin.url, source=origin.source, published=origin.published, caption=origin.caption,
@@ -95,14 +97,17 @@ class Articles:
             return "picture-too-small", f"{image.file}: {image.width}x{image.height}"
         return None
 
-    def _find_copy(self, origin: PageOrigin, seen: dict[str, str]) -> tuple[ArticleReason, str] | None:
-        """Return the earlier article whose text or picture this one repeats; note a new one."""
-        image = self.corpus.image(origin.image)
-        picture = f"picture {image.phash or image.sha256}" if image is not None else ""
-        text = f"text {origin.text_digest}"
-        if text in seen:
-            return "duplicate-article", f"{origin.url} has the words of {seen[text]}"
-        if picture in seen:
-            return "duplicate-picture", f"{origin.url} has the picture of {seen[picture]}"
-        seen |= {text: origin.url, picture: origin.url}
-        return None
+    def _mark(self, origin: PageOrigin) -> tuple[str, str]:
+        """Return what copies of an article's text have in common, and what those of its picture have."""
+        image = self.corpus.image(origin.image) if origin.image else None
+        return f"text {origin.text_digest}", f"picture {image.phash or image.sha256}" if image is not None else ""
+
+
+def _find_copy(origin: PageOrigin, marks: tuple[str, str], seen: Mapping[str, str]) -> tuple[ArticleReason, str] | None:
+    """Return the article that was kept, if any, whose text or picture this one repeats."""
+    text, picture = marks
+    if text in seen:
+        return "duplicate-article", f"{origin.url} has the words of {seen[text]}"
+    if picture in seen:
+        return "duplicate-picture", f"{origin.url} has the picture of {seen[picture]}"
+    return None

@@ -109,7 +109,8 @@ class Bridges:
             return Rejection(record_id=record.record_id, reason="chain-refused", detail=said.reason)
         return (
             Bridge(
-                record_id=make_record_id("bridge", [record.record_id, asked.text, asked.answer.key]),
+                # With its steps: what a person said of one chain is not said of another that asks the same.
+                record_id=make_record_id("bridge", [record.record_id, asked.text, asked.answer.key, asked.trace.steps]),
                 parent_id=record.record_id,
                 split=record.split,
                 text=asked.text,

@@ -66,7 +66,7 @@ class Concepts:
     def fingerprint(self) -> str:
         """Digest of the list, the draw, the gate, the splits and the seed."""
         drawn = self.settings.model_dump(include={"draws", "head", "tail", "textual"})
-        listed = digest_value(Path(self.settings.list).read_text("utf-8")) if self.settings.list else ""
+        listed = digest_value(_read_text(Path(self.settings.list))) if self.settings.list else ""
         gate = self.gate.model_dump(mode="json", exclude={"source", "small_corpus"})
         asked = self.metadata.identity if self.metadata else ""
         return digest_value(["concepts", listed, drawn, gate, repr(self.splits), self.seed, asked])
@@ -190,12 +190,8 @@ def read_list(path: Path) -> tuple[list[str], Any]:
     Raises:
         ConfigError: if it cannot be read, a line is no concept with a frequency after a tab, or one occurs twice.
     """
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"concepts.list {path}: {error}") from error
     found: dict[str, int] = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(_read_text(path).splitlines(), 1):
         name, tab, count = line.partition("\t")
         if not name.strip() or not tab or not count.strip().isdecimal() or name.strip() in found:
             raise ConfigError(
@@ -204,6 +200,13 @@ def read_list(path: Path) -> tuple[list[str], Any]:
             )
         found[name.strip()] = int(count)
     return list(found), np.array(list(found.values()), dtype=np.int64)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"concepts.list {path}: {error}") from error
 
 
 def _reject(concept: Concept, reason: SeedReason, detail: str) -> Rejection:

@@ -4,7 +4,7 @@ Every question of a file is kept or refused with a reason. Pictures are decoded 
 answers are typed as those of walked questions, so that one comparer reads both.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from pipelines.corpus.layouts import (
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.graph.answers import count_tokens, is_no_answer, type_reference
 from pipelines.graph.proofs import NO_PROOF, make_question_id
-from pipelines.ids import digest_file, digest_value
+from pipelines.ids import digest_value
 from pipelines.pictures import PictureSource
 from schemas.base import Failure, Record, Rejection
 from schemas.datasets import Grounding, Origin, Picture, Split
@@ -66,21 +66,15 @@ class OpenPool:
     """A pool with its files."""
 
     settings: PoolConfig
+    digest: Callable[[Path], str]
+    """Of the contents of a file, or of all files of a folder with their names."""
 
     @cached_property
     def identity(self) -> str:
-        """Digest of the questions' file, of what is said of them, and of names, sizes and times of the pictures."""
+        """Digest of the questions' file, of what is said of them, and of the pictures."""
         said = self.settings.model_dump(mode="json", exclude={"path", "images", "entities", "share"})
-        entities = digest_file(Path(self.settings.entities)) if self.settings.entities else ""
-        return digest_value([said, digest_file(Path(self.settings.path)), entities, self._digest_pictures()])
-
-    def _digest_pictures(self) -> str:
-        if not self.settings.images:
-            return ""
-        root = Path(self.settings.images)
-        files = [root] if root.is_file() else sorted(path for path in root.rglob("*") if path.is_file())
-        stats = ((path.relative_to(root).as_posix(), path.stat()) for path in files)
-        return digest_value([[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats])
+        named = (self.settings.path, self.settings.entities, self.settings.images)
+        return digest_value([said, *(self.digest(Path(each)) if each else "" for each in named)])
 
     @cached_property
     def pictures(self) -> PictureFolder | None:
@@ -110,6 +104,8 @@ class Pools:
     pictures: ImageStore
     splits: SplitRule
     max_answer_tokens: int
+    digest: Callable[[Path], str]
+    """Of the contents of a file, or of all files of a folder with their names."""
     name: str = "pools"
     version: int = 1
     output: ClassVar[type[Record]] = Grounding
@@ -118,7 +114,7 @@ class Pools:
     @cached_property
     def opened(self) -> tuple[OpenPool, ...]:
         """The pools with their files."""
-        return tuple(map(OpenPool, self.pools))
+        return tuple(OpenPool(pool, self.digest) for pool in self.pools)
 
     def fingerprint(self) -> str:
         """Digest of the pools' files and settings, the splits and the longest answer.

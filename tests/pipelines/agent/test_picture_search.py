@@ -21,6 +21,7 @@ from pipelines.agent.picture_search import (
     LocalImageSearch,
     place_draft,
 )
+from pipelines.corpus.addresses import make_page_url
 from pipelines.errors import ConfigError, RecordFailed, Unavailable
 from pipelines.pictures import PictureSource, PictureStore, compute_phash
 from pipelines.services.protocols import PictureFile
@@ -49,6 +50,9 @@ class FakeCorpus:
     @property
     def manifest(self):
         return SimpleNamespace(base_url=BASE)
+
+    def page_url(self, title):
+        return make_page_url(self.manifest.base_url, title)
 
     def table(self, name):
         return self.folder / f"{name}.parquet"

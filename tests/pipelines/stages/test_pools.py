@@ -3,6 +3,7 @@
 import io
 import json
 from collections import Counter
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,8 @@ from pipelines.errors import ConfigError
 from pipelines.graph.proofs import NO_PROOF
 from pipelines.pictures import PictureStore
 from pipelines.run.assembly import list_sources
+from pipelines.run.corpora import digest_input
+from pipelines.run.workspace import Workspace
 from pipelines.stages.mixtures import Mixtures, WalkedMixtures, find_quotas, list_unmet
 from pipelines.stages.pools import Pools, check_files
 from schemas.base import Rejection
@@ -36,7 +39,8 @@ def make_pools(tmp_path, rows, **changes) -> Pools:
     values = {"name": "elsewhere", "path": str(path), "images": str(tmp_path / "pictures"), "licence": "CC0",
               "source": "https://pool.example/", "split": "sft"}  # fmt: skip
     pool = PoolConfig(**(values | changes))
-    return Pools((pool,), PictureStore(tmp_path / "store"), SplitRule(SplitsConfig(), 7), 6)
+    digest = partial(digest_input, workspace=Workspace(tmp_path / "workspace"))
+    return Pools((pool,), PictureStore(tmp_path / "store"), SplitRule(SplitsConfig(), 7), 6, digest)
 
 
 def ask(**changes) -> dict:
@@ -125,6 +129,8 @@ def test_whatever_decides_the_rows_is_in_the_fingerprint(tmp_path):
     assert make_pools(tmp_path, [ask(answer="Ben")]).fingerprint() != first
     (tmp_path / "pictures" / "1.png").write_bytes(draw(2) + b" ")
     assert make_pools(tmp_path, [ask()]).fingerprint() != first
+    (tmp_path / "pictures" / "1.png").write_bytes(draw(1))
+    assert make_pools(tmp_path, [ask()]).fingerprint() == first, "a copy of the same files is the same pool"
     with pytest.raises(ConfigError, match=r"gone\.jsonl"):
         make_pools(tmp_path, [ask()], path=str(tmp_path / "gone.jsonl")).fingerprint()
 
