@@ -6,7 +6,7 @@ own page, and may name several in its place. What hides it must fit it alone. Th
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import get_args
@@ -66,6 +66,9 @@ from schemas.tasks import (
 
 TELLING = 4
 """Letters of a word of a name that gives it away in another name."""
+AHEAD = 2
+"""Rounds that must be possible below an entity for it to be named. Those left may be done below several entities, so
+that no single one must lead as far; where all end too early, the search goes back."""
 FACTS_TRIED = 2
 """Facts of one entity that it may be hidden behind, before another entity is tried."""
 
@@ -180,13 +183,24 @@ class BranchRounds:
     answer: Answer
 
     async def grow(self, draft: ProofDraft, rounds: int) -> ProofDraft | Setback:
-        """Do ``rounds`` rounds beside the chain, or return why one could not be done."""
-        for left in range(rounds, 0, -1):
-            step = await self._hide_any(draft, left)
-            if isinstance(step, Setback):
-                return step
-            draft = step
-        return draft
+        """Do ``rounds`` rounds beside the chain, or return why the first that could not be done could not.
+
+        A draft from which no round can be done is given up for another one of the round before; after as many as
+        chains may be tried the search ends.
+        """
+        given_up: list[Setback] = []
+        return await self._grow(draft, rounds, given_up)
+
+    async def _grow(self, draft: ProofDraft, left: int, given_up: list[Setback]) -> ProofDraft | Setback:
+        if not left:
+            return draft
+        refused: list[Setback] = []
+        async for step in self._hide_each(draft, left, refused):
+            grown = await self._grow(step, left - 1, given_up)
+            if isinstance(grown, ProofDraft) or len(given_up) >= self.rules.settings.tries:
+                return grown
+        given_up.append(refused[-1])
+        return given_up[-1]
 
     def list_companions(self, draft_numbers: Sequence[int], fact: Fact, rounds: int) -> list[Fact]:
         """Return further facts of a page to name beside a fact, whose objects can be hidden in so many rounds.
@@ -194,9 +208,9 @@ class BranchRounds:
         Args:
             draft_numbers: node numbers of the question's entities, the page's last.
             fact: that the entity is hidden behind.
-            rounds: that are left for the branch.
+            rounds: that are left.
         """
-        facts = self._list_facts(draft_numbers, rounds + 1)
+        facts = self._list_facts(draft_numbers, min(rounds, AHEAD) + 1)
         return list(list_companions(self.ground, fact, facts))
 
     def _list_facts(self, taken: Sequence[int], rounds: int) -> tuple[Fact, ...]:
@@ -211,28 +225,35 @@ class BranchRounds:
             fact for fact in facts if own.isdisjoint(fold_name(self.ground.corpus.page(fact.target).title).split())
         )
 
-    async def _hide_any(self, draft: ProofDraft, left: int) -> ProofDraft | Setback:
-        """Hide one of the named entities, by draw, from which the rounds left can be done."""
+    async def _hide_each(self, draft: ProofDraft, left: int, refused: list[Setback]) -> AsyncIterator[ProofDraft]:
+        """Yield the draft with another one of its named entities hidden each time, in an order that is drawn.
+
+        Args:
+            draft: of the question.
+            left: rounds that are left, this one included.
+            refused: takes why entities could not be hidden, first that nothing leads on.
+        """
         taken = locate_nodes(self.ground.corpus, draft.proof.entities)
         number_of_round = len(draft.certificates) + 1
         setback = Setback(number_of_round, (CheckResult("FAIL", "no-injection", "no branch leads on"),), draft.fact)
+        refused.append(setback)
         drawn = [self.search.draw, number_of_round]
         for number in sorted(list_named(draft.proof), key=lambda number: draw_unit("branch", *drawn, number)):
             entity = taken[number]
             numbers = (*(node for node in taken if node != entity), entity)
-            facts = await asyncio.to_thread(self._list_facts, numbers, left)
+            facts = await asyncio.to_thread(self._list_facts, numbers, min(left, AHEAD))
             for sample in range(min(FACTS_TRIED, len(facts))):
                 words, node = self.rules.settings.page_words, draft.proof.entities[number]
                 fact = await extract_fact(self.askings.extracting, self.ground, node, facts, words, sample)
                 if isinstance(fact, CheckResult):
-                    setback = replace(setback, results=(fact,))
+                    refused.append(replace(setback, results=(fact,)))
                     break
                 step = await self._hide(Hiding(draft, number, entity, fact, number_of_round, self.answer), left)
                 if isinstance(step, ProofDraft):
-                    return step
-                setback = replace(setback, results=step)
+                    yield step
+                else:
+                    refused.append(replace(setback, results=step))
                 facts = tuple(other for other in facts if other != fact)
-        return setback
 
     async def _hide(self, this: Hiding, left: int) -> ProofDraft | tuple[CheckResult, ...]:
         """Hide the entity behind the first descriptor that passes every check, or return what refused all."""

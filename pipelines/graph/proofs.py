@@ -272,8 +272,8 @@ class ChainSearch:
     """
 
     corpus: Corpus
-    hub_in_degree: int
-    """Articles with more incoming links are refused: a fact about a country hides nothing."""
+    hub_in_degree: int | None
+    """Articles with more incoming links are refused: a fact about a country hides nothing. None: no article is."""
     pass_test: Test
     """Test of every article of the chain."""
     end_test: Test
@@ -330,7 +330,8 @@ class ChainSearch:
         page = self.corpus.page(node)
         if page.is_list or page.is_disambiguation or not page.type:
             return "no-type"
-        return "hub" if page.in_degree > self.hub_in_degree else self.pass_test(node)
+        hub = self.hub_in_degree is not None and page.in_degree > self.hub_in_degree
+        return "hub" if hub else self.pass_test(node)
 
 
 def retreat(levels: list[Level], fact: Fact | None) -> None:

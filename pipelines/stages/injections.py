@@ -166,7 +166,7 @@ class Injections:
     apart: Apart = field(default_factory=Apart)
     """What no question may share with other releases."""
     name: str = "rewrites"
-    version: int = 4
+    version: int = 5
     input: ClassVar[type[Record]] = Question
     output: ClassVar[type[Record]] = Rewrite
 
@@ -229,13 +229,17 @@ class Injections:
         return await asyncio.to_thread(self._finish, record, grown)
 
     def _look_beside(self, record: Question) -> BranchRounds:
-        """Return the rounds beside the chain; no article of theirs holds the answer."""
+        """Return the rounds beside the chain; no article of theirs holds the answer.
+
+        They may be hubs: what the chain leads through must be rare for one entity to fit, and what is told beside it
+        only tells those few apart. Each entity that is hidden is counted, hub or not.
+        """
         corpus = self.ground.corpus
         (seed,) = locate_nodes(corpus, record.proof.nodes)
         article = find_article(corpus, seed, record.proof.answer_relation, record.answer)
         search = ChainSearch(
             corpus,
-            self.rules.hub_in_degree,
+            None,
             partial(self._judge_beside, record, seed, article),
             lambda node: OPEN,
             record.record_id,
