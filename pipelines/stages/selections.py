@@ -15,7 +15,7 @@ from pipelines.agent.pictures import DEGRADING_VERSION, degrade_picture
 from pipelines.checks.limits import Limits, refuse_across_splits, refuse_over_limits
 from pipelines.checks.sets import Signature, make_signature
 from pipelines.config.settings import EnhancementsConfig
-from pipelines.errors import GateNotMet
+from pipelines.errors import ConservationError, GateNotMet
 from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_value, draw_unit
 from pipelines.pictures import PictureStore
@@ -43,7 +43,7 @@ class Selections:
     pictures: PictureStore
     seed: int
     name: str = "selections"
-    version: int = 1
+    version: int = 2
     inputs: ClassVar[tuple[type[Record], ...]] = (Enhancement,)
     output: ClassVar[type[Record]] = Enhancement
 
@@ -70,7 +70,7 @@ class Selections:
         signatures: list[Signature] = []
         offered: dict[str, tuple[Degradation, ...]] = {}
         for row in inputs[0]:
-            signatures.append(make_signature(row))
+            signatures.append(make_signature(row, self.limits.settings.exam))
             if ways := tuple(offer.trial.degradation for offer in cast(Enhancement, row).offers):
                 offered[row.record_id] = ways
         signatures.sort(key=lambda signature: signature.record_id)
@@ -101,9 +101,14 @@ class Selections:
         return row if offer is None else self._degrade(row, offer)
 
     def _degrade(self, row: Enhancement, offer: Offer) -> Enhancement:
-        """Return the question with its degraded picture: another question, whose parent is the one before."""
+        """Return the question with its degraded picture: another question, whose parent is the one before.
+
+        Raises:
+            ConservationError: if it has no picture.
+        """
         picture, trial = row.picture, offer.trial
-        assert picture is not None  # only a picture has ways to degrade it
+        if picture is None:
+            raise ConservationError(f"selections: {row.record_id} has ways to degrade a picture, and no picture")
         data = self.pictures.read(picture)
         made = degrade_picture(data, trial.degradation, trial.strength, self.seed, row.record_id).data
         stored = self.pictures.add_bytes(made, credit_picture(picture))
