@@ -141,8 +141,7 @@ def choose_degradations(
         offered: the ways to degrade each picture, in the order of choice.
         degradations: that are to be used.
         wanted: pictures to degrade.
-        substitute: whether the part of a degradation that no picture offers goes to the others, and what is then
-            missing is filled up with any.
+        substitute: whether the part of a degradation that too few pictures offer goes to the others, evenly.
     """
     counts = Counter(way for ways in offered.values() for way in ways if way in degradations)
     scarce = sorted(counts, key=lambda way: (counts[way], degradations.index(way)))
@@ -160,8 +159,21 @@ def choose_degradations(
     most = max(least + 1, int(least * SPREAD))
     chosen = {record_id: way for way, ids in taken.items() for record_id in ids[:most]}
     if substitute:
-        left = [(record_id, way) for record_id in offered if record_id not in chosen for way in offered[record_id]]
-        more = {record_id: way for record_id, way in reversed(left) if way in counts}
-        order = [record_id for record_id in offered if record_id in more][: wanted - len(chosen)]
-        chosen |= {record_id: more[record_id] for record_id in order}
+        _fill_up(offered, scarce, chosen, wanted)
     return chosen
+
+
+def _fill_up(
+    offered: Mapping[str, Collection[Degradation]], ways: Sequence[Degradation], chosen: Choice, wanted: int
+) -> None:
+    """Choose more pictures until as many as are wanted are, each time for the degradation that has fewest."""
+    counts = Counter(chosen.values())
+    queues = {way: iter([record_id for record_id, found in offered.items() if way in found]) for way in ways}
+    while len(chosen) < wanted and queues:
+        way = min(queues, key=lambda each: counts[each])
+        record_id = next((each for each in queues[way] if each not in chosen), None)
+        if record_id is None:
+            del queues[way]
+            continue
+        chosen[record_id] = way
+        counts[way] += 1

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pipelines.agent.pictures import degrade_picture
 from pipelines.checks.limits import Limits
 from pipelines.config.settings import EnhancementsConfig, ReleasesConfig
+from pipelines.errors import ConservationError
 from pipelines.pictures import PictureStore
 from pipelines.run.stage import DatasetStage
 from pipelines.stages.selections import Selections, choose_degradations
@@ -135,3 +136,17 @@ def test_another_picture_takes_the_place_of_one_that_cannot_be_repaired_so():
     counts = Counter(choose_degradations(rare | common, ("blur", "perspective"), 20, False).values())
     assert counts == {"blur": 5, "perspective": 6}
     assert Counter(choose_degradations(rare | common, ("blur", "perspective"), 20, True).values()).total() == 20
+
+
+@pytest.mark.parametrize(("substitute", "expected"), [(False, {2, 1}), (True, {15, 14, 1})])
+def test_a_scarce_degradation_leaves_its_part_to_the_others_evenly(substitute, expected):
+    offered = {f"a{number:03}": ("blur", "downsample") for number in range(100)} | {"b": ("perspective",)}
+    counts = Counter(choose_degradations(offered, WAYS, 30, substitute).values())
+    assert set(counts.values()) == expected
+    assert counts.total() == (30 if substitute else 5)
+
+
+def test_a_row_with_ways_to_degrade_a_picture_and_no_picture_stops_the_run(tmp_path):
+    stage = make_selections(tmp_path, share=1.0, degradations=("blur",))
+    with pytest.raises(ConservationError, match="no picture"):
+        select(stage, make_question(1, None, offers=offer("blur")))
