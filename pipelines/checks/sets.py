@@ -306,12 +306,12 @@ class Signature:
     record_id: str
     split: Split
     anchor: int
-    """Page id of the entity the picture shows; without a path a digest of what :func:`name_anchor` says."""
+    """Digest of what :func:`name_anchor` says."""
     answer_node: int
-    """Page id, or a digest of the entity's name; ``NO_NODE`` where it is not known."""
+    """Digest of the entity's name; ``NO_NODE`` where it is not known."""
     answer_key: str
     asked: str
-    """Relation asked for, its key without numbers; empty for a question without a proof."""
+    """Relation asked for, its key without numbers; empty for a question that nothing proves."""
     hops: tuple[str, ...]
     """Subject, relation and object of each hop."""
     edges: str
@@ -328,20 +328,20 @@ class Signature:
     """Which search its answer takes; empty where that was not measured."""
     dataset: Dataset = "vqa"
     """The dataset of all questions of its kind."""
-    entities: tuple[int, ...] = ()
-    """Page ids of anchor, bridges and answer node."""
+    pages: tuple[int, ...] = ()
+    """Page ids of anchor, bridges and answer node of a path."""
+    entities: tuple[str, ...] = ()
+    """Names of anchor, bridges and answer node, as :func:`list_entities` gives them."""
     final: str = ""
-    """Page id of the answer node and the relation asked for."""
+    """Name of the answer node and the relation asked for."""
+    parts: tuple[str, ...] = ()
+    """sha256 of the other pictures of a scene."""
     rounds: int = 0
     """Entities that rounds of injection have hidden."""
 
 
-class Pictured(Protocol):
-    """A question with its picture and where it comes from."""
-
-    @property
-    def record_id(self) -> str:
-        """Its id."""
+class Sourced(Protocol):
+    """A question and where it comes from."""
 
     @property
     def proof(self) -> Proof:
@@ -355,6 +355,14 @@ class Pictured(Protocol):
     def origin(self) -> Origin | None:
         """Its pool, if it has one."""
 
+
+class Pictured(Sourced, Protocol):
+    """A question with its picture and where it comes from."""
+
+    @property
+    def record_id(self) -> str:
+        """Its id."""
+
     @property
     def picture(self) -> Picture | None:
         """As it is shown."""
@@ -365,13 +373,12 @@ class Pictured(Protocol):
 
 
 def name_anchor(row: Pictured) -> str:
-    """Return what splits keep apart as the thing in the picture: a page id, else an entity's name, else the picture."""
-    if row.proof.nodes:
-        return str(row.proof.nodes[0].page_id)
-    if row.trace is not None:
-        return f"entity:{fold_name(row.trace.anchor)}"
-    if row.origin is not None and row.origin.entity:
-        return f"entity:{fold_name(row.origin.entity)}"
+    """Return what splits keep apart as the thing in the picture: an entity's name, else the picture.
+
+    Names are compared and not page ids, so that one entity is one however a question was made.
+    """
+    if entities := list_entities(row):
+        return f"entity:{entities[0]}"
     # Degraded in two ways a picture is still one picture.
     picture = row.original or row.picture
     return f"picture:{picture.sha256}" if picture else f"question:{row.record_id}"
@@ -379,9 +386,19 @@ def name_anchor(row: Pictured) -> str:
 
 def name_answer_node(row: Pictured) -> str:
     """Return what splits keep apart as the thing whose fact is asked for; empty where that is not known."""
+    known = row.trace is not None or row.proof.nodes
+    return f"entity:{list_entities(row)[-1]}" if known else ""
+
+
+def list_entities(row: Sourced) -> tuple[str, ...]:
+    """Return the folded names of what lies between picture and answer, the anchor first; none where it is not known."""
     if row.trace is not None:
-        return f"entity:{fold_name(row.trace.bridge)}"
-    return str(row.proof.nodes[-1].page_id) if row.proof.nodes else ""
+        names = [row.trace.anchor, row.trace.bridge]
+    elif row.proof.nodes:
+        names = [node.title for node in row.proof.nodes]
+    else:
+        names = [row.origin.entity] if row.origin and row.origin.entity else []
+    return tuple(map(fold_name, names))
 
 
 def list_edges(row: Pictured) -> list[tuple[object, str, object]]:
@@ -393,32 +410,40 @@ def list_edges(row: Pictured) -> list[tuple[object, str, object]]:
     return sorted(told | {(entities[each.host], each.relation, each.node.page_id) for each in row.proof.branches})
 
 
-def name_final(proof: Proof) -> tuple[str, ...]:
-    """Return the final fact of a proof, by page id and relation; none of a question without a proof."""
-    return tuple(f"{node.page_id} {proof.answer_relation}" for node in proof.nodes[-1:])
+def name_final(row: Sourced) -> tuple[str, ...]:
+    """Return the final fact of a question, by the answer node's name and the relation; none where it is not known."""
+    relation = _read_asked(row)
+    return (f"{list_entities(row)[-1]} {relation}",) if relation else ()
+
+
+def _read_asked(row: Sourced) -> str:
+    return row.proof.answer_relation if row.trace is None else row.trace.links[-1].relation
 
 
 def _number(name: str) -> int:
-    """Return a page id as a number, a digest of any other name, and ``NO_NODE`` for none."""
-    if not name:
-        return NO_NODE
-    return int(name) if name.isdecimal() else int(digest_value(name)[:NAME_DIGITS], 16)
+    """Return a digest of a name as a number, and ``NO_NODE`` for none."""
+    return int(digest_value(name)[:NAME_DIGITS], 16) if name else NO_NODE
 
 
-def _name_told(row: Pictured) -> str:
+def _name_told(row: Sourced) -> str:
     if row.trace is not None:
         return row.trace.bridge
     return row.proof.nodes[-1].title.partition(" (")[0] if row.proof.nodes else ""
 
 
-def make_signature(row: Record) -> Signature:
+def make_signature(row: Record, exam: bool = False) -> Signature:
     """Return a question's signature.
+
+    Args:
+        row: the question.
+        exam: whether questions for evaluation are a dataset of their own.
 
     Raises:
         ConfigError: if the row is no Enhancement.
     """
     if not isinstance(row, Enhancement):
-        raise ConfigError(f"releases: the first input holds {type(row).__name__} rows; it takes Enhancement rows")
+        raise ConfigError(f"the first input holds {type(row).__name__} rows; the stage takes Enhancement rows")
+    kind: Dataset = "vqa" if row.trace is None else "bridgevqa"
     picture = row.original or row.picture
     edges = list_edges(row)
     hops = tuple(f"{subject} {relation} {value}" for subject, relation, value in edges)
@@ -428,7 +453,7 @@ def make_signature(row: Record) -> Signature:
         anchor=_number(name_anchor(row)),
         answer_node=_number(name_answer_node(row)),
         answer_key=row.answer.key,
-        asked=stem_key(row.proof.answer_relation),
+        asked=stem_key(_read_asked(row)),
         hops=hops,
         edges=digest_value(edges) if edges else "",
         fact=("", "") if asks_name(row.proof) else (_name_told(row), row.answer.surface),
@@ -436,10 +461,12 @@ def make_signature(row: Record) -> Signature:
         phash=picture.phash if picture else "",
         skeleton=digest_value(delexicalise(row)),
         search_need=row.search_need,
-        dataset="vqa" if row.trace is None else "bridgevqa",
-        entities=tuple(node.page_id for node in row.proof.nodes),
-        final=" ".join(name_final(row.proof)),
+        dataset="exam" if exam and row.split == "eval" else kind,
+        pages=tuple(node.page_id for node in row.proof.nodes),
+        entities=list_entities(row),
+        final=" ".join(name_final(row)),
         rounds=row.proof.rounds,
+        parts=tuple(part.picture.sha256 for part in row.scene.parts) if row.scene else (),
     )
 
 
@@ -592,9 +619,11 @@ def list_shared_values(signatures: Iterable[Signature]) -> dict[str, list[str]]:
         name: defaultdict(set) for name in ("anchor", "answer node", "answer key", "picture")
     }
     for signature in signatures:
-        values = (str(signature.anchor), _name_node(signature), signature.answer_key, signature.sha256)
-        for seen, value in zip(splits.values(), values, strict=True):
-            seen[value].add(signature.split)
+        pictures = (signature.sha256, *signature.parts)
+        values = ((str(signature.anchor),), (_name_node(signature),), (signature.answer_key,), pictures)
+        for seen, found in zip(splits.values(), values, strict=True):
+            for value in found:
+                seen[value].add(signature.split)
     return {name: sorted(value for value, of in seen.items() if value and len(of) > 1) for name, seen in splits.items()}
 
 
@@ -612,6 +641,7 @@ def refuse_shared(signatures: Iterable[Signature]) -> dict[str, Rejection]:
         values = [each for each in named if each[1]]
         values += [("answer key", signature.answer_key), *(("hop", hop) for hop in signature.hops)]
         values += [(mark.partition(":")[0], mark) for mark in _list_marks(signature)]
+        values += [("picture sha256", f"picture sha256:{part}") for part in signature.parts]
         met = (value for value in values if value in owners and owners[value].split != signature.split)
         clash = next((each for each in met if each[0] != "hop" or owners[each].split == "eval"), None)
         if clash is not None:

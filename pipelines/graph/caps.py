@@ -1,7 +1,7 @@
 """Caps on how many paths of a shard ask for one fact, have one answer or ask for one relation.
 
 Walks of a link graph funnel into few articles. A walk drawn by chance goes elsewhere where one more would be too many
-(:class:`Tally`); what a guide walked to is known to be over the caps before a writer is paid (:func:`find_capped`). A
+(:class:`Tally`); what a guide walked to is counted the same way before a writer is paid (:func:`find_capped`). A
 shard is the largest set whose order nothing else decides, so shares hold for each shard alone, and so for all of them.
 Names come first: of dates and numbers there are always enough.
 """
@@ -16,6 +16,7 @@ from pipelines.graph.facts import Attribute, stem_key
 from pipelines.ids import draw_unit
 from pipelines.names import fold_name
 from schemas.datasets import Path
+from schemas.proofs import Answer
 
 LEAST = 2
 """Paths that may ask for the same however few a shard has."""
@@ -23,7 +24,11 @@ LEAST = 2
 
 @dataclass(slots=True)
 class Tally:
-    """What the paths of a shard ask for, counted as they are drawn, so that no share is exceeded at any time."""
+    """What the paths of a shard ask for, counted one after another: none goes over a share of those counted so far.
+
+    Few paths have no shares: ``LEAST`` of them may ask for the same in any case, and each answer of a relation is right
+    for one.
+    """
 
     answer_share: float
     """Largest share of one final fact and of one answer."""
@@ -31,59 +36,71 @@ class Tally:
     """The same of one relation asked for."""
     guess_share: float
     """Largest share of one answer among the paths that ask for its relation: what guessing it would score."""
+    whole: int = 0
+    """Number of all paths, where it is known: the shares of answers, facts and relations are of them."""
     paths: int = 0
     seen: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def find_over(self, attribute: Attribute) -> str:
+    def find_over(self, asked: Attribute | Path) -> str:
         """Return what one more path to a fact would ask for too often, empty for nothing."""
-        caps = {"answer": _cap(self.answer_share, self.paths + 1), "fact": _cap(self.answer_share, self.paths + 1),
-                "relation": _cap(self.relation_share, self.paths + 1)}  # fmt: skip
-        keys = _list_keys(attribute)
-        relation, guess = keys["relation"], keys["guess"]
-        if self.seen["guess", guess] >= max(floor(self.guess_share * (self.seen["relation", relation] + 1)), 1):
-            return "guess"
-        return next((kind for kind, cap in caps.items() if self.seen[kind, keys[kind]] >= cap), "")
+        count = self.whole or self.paths + 1
+        caps = {"answer": _cap(self.answer_share, count), "fact": _cap(self.answer_share, count),
+                "relation": _cap(self.relation_share, count)}  # fmt: skip
+        keys = _list_keys(asked)
+        over = next((kind for kind, cap in caps.items() if self.seen[kind, keys[kind]] >= cap), "")
+        most = max(floor(self.guess_share * (self.seen["relation", keys["relation"]] + 1)), 1)
+        return over or ("guess" if self.seen["guess", keys["guess"]] >= most else "")
 
-    def add(self, attribute: Attribute) -> None:
+    def add(self, asked: Attribute | Path) -> None:
         """Count a path to a fact."""
         self.paths += 1
-        self.seen.update(_list_keys(attribute).items())
+        self.seen.update(_list_keys(asked).items())
 
 
-def _list_keys(attribute: Attribute) -> dict[str, str]:
-    relation, answer = stem_key(attribute.fact.key), attribute.answer.key
-    return {"fact": f"{relation} of {attribute.fact.node}", "answer": answer, "relation": relation,
-            "guess": f"{relation} is {answer}"}  # fmt: skip
+def _list_keys(asked: Attribute | Path) -> dict[str, str]:
+    if isinstance(asked, Path):
+        typed, end, key = _type_answer(asked), asked.nodes[-1].title, asked.answer_relation
+        answer = typed.key if typed else fold_name(asked.answer_text)
+    else:
+        end, key, answer = str(asked.fact.node), asked.fact.key, asked.answer.key
+    relation = stem_key(key)
+    return {"fact": f"{relation} of {end}", "answer": answer, "relation": relation, "guess": f"{relation} is {answer}"}
 
 
-def find_capped(paths: Sequence[Path], answer_share: float, relation_share: float) -> dict[str, str]:
+def find_capped(
+    paths: Sequence[Path], answer_share: float, relation_share: float, guess_share: float = 1.0
+) -> dict[str, str]:
     """Return the record ids of the paths over a cap, each with what is asked too often.
 
     Args:
         paths: of one shard.
         answer_share: largest share of one final fact and of one answer.
         relation_share: the same of one relation asked for.
+        guess_share: largest share of one answer among the kept paths that ask for its relation.
     """
-    caps = {"answer": _cap(answer_share, len(paths)), "fact": _cap(answer_share, len(paths)),
-            "relation": _cap(relation_share, len(paths))}  # fmt: skip
-    seen: Counter[tuple[str, str]] = Counter()
-    refused = {}
-    for path in sorted(paths, key=lambda path: (not _is_name(path), draw_unit("cap", path.record_id))):
-        relation = stem_key(path.answer_relation)
-        keys = (("fact", f"{relation} of {path.nodes[-1].title}"), ("answer", fold_name(path.answer_text)),
-                ("relation", relation))  # fmt: skip
-        over = next((key for key in keys if seen[key] >= caps[key[0]]), None)
-        if over is None:
-            seen.update(keys)
-        else:
-            refused[path.record_id] = f"{over[0]} {over[1]!r} of more than {caps[over[0]]} paths of {len(paths)}"
-    return refused
+    tally = Tally(answer_share, relation_share, guess_share, len(paths))
+    left = sorted(paths, key=lambda path: (not _is_name(path), draw_unit("cap", path.record_id)))
+    # Of more paths that ask for a relation one answer may have more: those over are tried again after the others.
+    while True:
+        over = {}
+        for path in left:
+            if kind := tally.find_over(path):
+                over[path.record_id] = f"{kind} {_list_keys(path)[kind]!r} asked for often enough in {len(paths)} paths"
+            else:
+                tally.add(path)
+        if len(over) == len(left):
+            return over
+        left = [path for path in left if path.record_id in over]
 
 
 def _cap(share: float, count: int) -> int:
     return max(ceil(share * count), LEAST)
 
 
+def _type_answer(path: Path) -> Answer | None:
+    return type_answer(path.answer_text, path.answer_iso, path.answer_relation)
+
+
 def _is_name(path: Path) -> bool:
-    answer = type_answer(path.answer_text, path.answer_iso, path.answer_relation)
+    answer = _type_answer(path)
     return answer is not None and answer.type in ("name", "string")

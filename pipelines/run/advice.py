@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipelines.config.loading import is_asked, reaches
-from pipelines.config.settings import RunConfig
+from pipelines.config.settings import EnhancementsConfig, RunConfig
 from pipelines.corpus.dump import list_parts, read_site
 from pipelines.corpus.manifest import find_side_files
 from pipelines.errors import ConfigError
@@ -166,6 +166,19 @@ class Warner:
         for pool, share, part in list_unmet(counts, shares):
             detail = f"its {counts[pool]:,} questions are {part:.1%} of all, all that it has"
             self.say(f"the pool {pool} was to be {share:.1%}: {detail}; lower pools.share, or make fewer others")
+
+    def warn_of_degraded(self, kept: int, counts: Counter[str], enhancing: EnhancementsConfig) -> None:
+        """Warn of fewer degraded pictures than their share, by one of each way or more; counts are by degradation."""
+        wanted, got = round(enhancing.share * kept), counts.total()
+        if got + len(enhancing.degradations) > wanted:
+            return
+        each = ", ".join(f"{way} {counts[way]:,}" for way in enhancing.degradations)
+        settings = "enhancements.tries and enhancements.degradations"
+        if not enhancing.substitute:
+            settings = f"enhancements.substitute, {settings}; equal shares end with the scarcest"
+        self.say(
+            f"of {kept:,} questions {wanted:,} were to have a degraded picture, {got:,} have: {each}; see {settings}"
+        )
 
     def tell_damage(self, text: str) -> None:
         """Say which file was damaged or missing, once."""

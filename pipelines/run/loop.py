@@ -291,10 +291,14 @@ def _check_selected(assembly: Assembly, planned: Sequence[PlannedStage], warner:
     """
     sealed = [plan for plan in planned if plan.folder.read_manifest() is not None]
     selected = next(plan for plan in sealed if plan.name == "selections")
-    splits = Counter(row.split for row in read_parts(selected.folder, Enhancement))
+    splits, degraded = Counter[str](), Counter[str]()
+    for row in read_parts(selected.folder, Enhancement):
+        splits[row.split] += 1
+        degraded.update([row.trial.degradation] if row.trial else [])
     if not splits:
         lost = "; ".join(map(_describe_loss, sealed))
         raise _NothingLeftError(f"nothing was released: no question is left, so the teacher is not asked: {lost}")
+    warner.warn_of_degraded(splits.total(), degraded, assembly.config.enhancements)
     wanted = assembly.config.rollouts.splits
     if wanted and not any(splits[split] for split in wanted):
         left = ", ".join(f"{split} {count:,}" for split, count in sorted(splits.items()))

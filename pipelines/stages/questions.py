@@ -56,7 +56,7 @@ class Questions:
     caps: tuple[float, float] = (1.0, 1.0)
     """Largest shares of a shard's paths with one fact or answer, and with one relation asked for."""
     name: str = "questions"
-    version: int = 10
+    version: int = 11
     capped: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Paths over a cap, each with what is asked too often; known before a word is paid for."""
     input: ClassVar[type[Record]] = Path
@@ -84,7 +84,7 @@ class Questions:
     def prepare(self, records: Sequence[Path]) -> None:
         """Find the paths of a shard that ask for what others ask for too often."""
         if min(self.caps) < 1.0:
-            self.capped.update(find_capped(records, *self.caps))
+            self.capped.update(find_capped(records, *self.caps, self.limits.answer_share))
 
     async def __call__(self, record: Path) -> Sequence[Question] | Rejection:
         """Type the answer, check it, derive it again from the corpus, and let the model word the path."""

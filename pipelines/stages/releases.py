@@ -29,13 +29,13 @@ class Releases:
     pictures: PictureStore | None = None
     """Opened for pictures that are cropped or mirrored copies; without it the recorded hashes alone are compared."""
     name: str = "releases"
-    version: int = 7
+    version: int = 8
     inputs: ClassVar[tuple[type[Record], ...]] = (Enhancement, Trajectory)
     output: ClassVar[type[Record]] = ReleaseEntry
 
     def fingerprint(self) -> str:
         """Digest of the split table and the limits."""
-        return digest_value([SPLIT_OF_VQA, self.limits.decides, self.limits.settings.exam])
+        return digest_value([SPLIT_OF_VQA, self.limits.decides])
 
     def prompts(self) -> dict[str, str]:
         """No prompt: nothing here asks a model."""
@@ -52,7 +52,8 @@ class Releases:
             ConservationError: if a trajectory names a question that did not come in.
             GateNotMet: if the shares that are set exclude each other.
         """
-        signatures = sorted(map(make_signature, inputs[0]), key=lambda signature: signature.record_id)
+        exam = self.limits.settings.exam
+        signatures = sorted((make_signature(row, exam) for row in inputs[0]), key=lambda each: each.record_id)
         known = {signature.record_id for signature in signatures}
         trajectories, told = collect_trajectories(inputs[1], known, HeldOut.of(signatures))
         refused = refuse_across_splits(signatures, self.limits, self.pictures)
@@ -63,7 +64,7 @@ class Releases:
             if signature.record_id in refused:
                 yield refused[signature.record_id]
             else:
-                yield from make_entries(signature, trajectories.get(signature.record_id, []), self.limits.settings.exam)
+                yield from make_entries(signature, trajectories.get(signature.record_id, []))
 
 
 def collect_trajectories(
@@ -93,10 +94,9 @@ def collect_trajectories(
     return {question: sorted(ids) for question, ids in found.items()}, told
 
 
-def make_entries(signature: Signature, trajectories: Sequence[str], exam: bool = False) -> Iterator[ReleaseEntry]:
-    """Yield a kept question's rows: one of its kind, or of the exam if it is for evaluation, and those of its split."""
-    dataset: Dataset = "exam" if exam and signature.split == "eval" else signature.dataset
-    yield _make_entry(dataset, SPLIT_OF_VQA[signature.split], signature.record_id)
+def make_entries(signature: Signature, trajectories: Sequence[str]) -> Iterator[ReleaseEntry]:
+    """Yield a kept question's rows: one of its dataset, and those of its split."""
+    yield _make_entry(signature.dataset, SPLIT_OF_VQA[signature.split], signature.record_id)
     if signature.split == "rl":
         yield _make_entry("rl", "train", signature.record_id)
     if signature.split == "sft":

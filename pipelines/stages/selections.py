@@ -15,7 +15,7 @@ from pipelines.agent.pictures import DEGRADING_VERSION, degrade_picture
 from pipelines.checks.limits import Limits, refuse_across_splits, refuse_over_limits
 from pipelines.checks.sets import Signature, make_signature
 from pipelines.config.settings import EnhancementsConfig
-from pipelines.errors import GateNotMet
+from pipelines.errors import ConservationError, GateNotMet
 from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_value, draw_unit
 from pipelines.pictures import PictureStore
@@ -43,7 +43,7 @@ class Selections:
     pictures: PictureStore
     seed: int
     name: str = "selections"
-    version: int = 1
+    version: int = 2
     inputs: ClassVar[tuple[type[Record], ...]] = (Enhancement,)
     output: ClassVar[type[Record]] = Enhancement
 
@@ -70,7 +70,7 @@ class Selections:
         signatures: list[Signature] = []
         offered: dict[str, tuple[Degradation, ...]] = {}
         for row in inputs[0]:
-            signatures.append(make_signature(row))
+            signatures.append(make_signature(row, self.limits.settings.exam))
             if ways := tuple(offer.trial.degradation for offer in cast(Enhancement, row).offers):
                 offered[row.record_id] = ways
         signatures.sort(key=lambda signature: signature.record_id)
@@ -101,9 +101,14 @@ class Selections:
         return row if offer is None else self._degrade(row, offer)
 
     def _degrade(self, row: Enhancement, offer: Offer) -> Enhancement:
-        """Return the question with its degraded picture: another question, whose parent is the one before."""
+        """Return the question with its degraded picture: another question, whose parent is the one before.
+
+        Raises:
+            ConservationError: if it has no picture.
+        """
         picture, trial = row.picture, offer.trial
-        assert picture is not None  # only a picture has ways to degrade it
+        if picture is None:
+            raise ConservationError(f"selections: {row.record_id} has ways to degrade a picture, and no picture")
         data = self.pictures.read(picture)
         made = degrade_picture(data, trial.degradation, trial.strength, self.seed, row.record_id).data
         stored = self.pictures.add_bytes(made, credit_picture(picture))
@@ -136,8 +141,7 @@ def choose_degradations(
         offered: the ways to degrade each picture, in the order of choice.
         degradations: that are to be used.
         wanted: pictures to degrade.
-        substitute: whether the part of a degradation that no picture offers goes to the others, and what is then
-            missing is filled up with any.
+        substitute: whether the part of a degradation that too few pictures offer goes to the others, evenly.
     """
     counts = Counter(way for ways in offered.values() for way in ways if way in degradations)
     scarce = sorted(counts, key=lambda way: (counts[way], degradations.index(way)))
@@ -155,8 +159,21 @@ def choose_degradations(
     most = max(least + 1, int(least * SPREAD))
     chosen = {record_id: way for way, ids in taken.items() for record_id in ids[:most]}
     if substitute:
-        left = [(record_id, way) for record_id in offered if record_id not in chosen for way in offered[record_id]]
-        more = {record_id: way for record_id, way in reversed(left) if way in counts}
-        order = [record_id for record_id in offered if record_id in more][: wanted - len(chosen)]
-        chosen |= {record_id: more[record_id] for record_id in order}
+        _fill_up(offered, scarce, chosen, wanted)
     return chosen
+
+
+def _fill_up(
+    offered: Mapping[str, Collection[Degradation]], ways: Sequence[Degradation], chosen: Choice, wanted: int
+) -> None:
+    """Choose more pictures until as many as are wanted are, each time for the degradation that has fewest."""
+    counts = Counter(chosen.values())
+    queues = {way: iter([record_id for record_id, found in offered.items() if way in found]) for way in ways}
+    while len(chosen) < wanted and queues:
+        way = min(queues, key=lambda each: counts[each])
+        record_id = next((each for each in queues[way] if each not in chosen), None)
+        if record_id is None:
+            del queues[way]
+            continue
+        chosen[record_id] = way
+        counts[way] += 1

@@ -46,3 +46,24 @@ def test_names_stay_before_numbers():
     refused = find_capped([*paths, *named], 1.0, 0.3)
     assert not {path.record_id for path in named} & set(refused)
     assert len(refused) == 7
+
+
+@given(PATHS, st.sampled_from([0.2, 0.34, 0.5]))
+def test_guessing_the_commonest_answer_of_a_relation_is_right_in_no_more_than_its_share(paths, share):
+    refused = find_capped(paths, 1.0, 1.0, share)
+    kept = [path for path in paths if path.record_id not in refused]
+    for relation in ("mayor", "founder"):
+        answers = Counter(path.answer_text for path in kept if path.answer_relation.rstrip("12") == relation)
+        assert max(answers.values(), default=0) <= max(1, share * answers.total())
+    assert {path.answer_text for path in kept} == {path.answer_text for path in paths}
+
+
+def test_one_answer_is_one_in_whatever_words_it_is_given():
+    paths = [make_path(n, f"T{n}", f"founded{n}", text) for n, text in enumerate(("5 May 1931", "May 5, 1931") * 3)]
+    assert len(find_capped(paths, 0.1, 1.0)) == 4
+
+
+def test_an_answer_over_its_share_is_kept_where_others_make_room_for_it():
+    paths = [make_path(n, f"T{n}", "mayor", f"Otto L{chr(97 + n)}") for n in range(8)]
+    twice = [make_path(8 + n, f"U{n}", "mayor", "Ida Holm") for n in range(2)]
+    assert find_capped([*twice, *paths], 1.0, 1.0, 0.2) == {}

@@ -2,12 +2,15 @@
 
 import bz2
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.run.advice import GOVERNING, is_same_model
+from pipelines.config.settings import EnhancementsConfig
+from pipelines.run.advice import GOVERNING, Warner, is_same_model
+from pipelines.run.progress import SilentReporter
 from schemas.reasons import STAGE_REASONS
 from tests.chaos.driving import SMALL, call_here, copy_workspace, list_settings, share_small_run
 
@@ -147,6 +150,21 @@ def test_every_setting_that_is_named_exists_and_governs_a_reason_of_its_stage() 
         for key in ", ".join(settings.values()).split(", "):
             section, name = key.split(".")
             assert name in type(getattr(config, section)).model_fields
+
+
+@pytest.mark.parametrize(
+    ("substitute", "counts", "told"),
+    [
+        (False, {"blur": 2, "downsample": 2, "perspective": 1}, "blur 2, downsample 2, perspective 1; see"),
+        (True, {"blur": 9}, "blur 9, downsample 0, perspective 0; see enhancements.tries"),
+        (False, {"blur": 10, "downsample": 10, "perspective": 8}, ""),
+    ],
+)
+def test_fewer_degraded_pictures_than_their_share_are_told(substitute, counts, told):
+    warner = Warner(SilentReporter())
+    warner.warn_of_degraded(300, Counter(counts), EnhancementsConfig(share=0.1, substitute=substitute))
+    assert len(warner.said) == bool(told)
+    assert all(told in said and "30 were to have a degraded picture" in said for said in warner.said)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,11 @@
-"""Even samples over the taxonomy before anything is paid, and the mix before a teacher is."""
+"""Even samples over the taxonomy before anything is paid."""
 
 from collections import Counter
 
-import pytest
-from pipelines.stages.mixes import Mixes
-
-from pipelines.errors import GateNotMet
 from pipelines.run.stage import DatasetStage
 from pipelines.stages.samples import Samples
 from schemas.base import Rejection
-from schemas.datasets import Difficulty, Question
+from schemas.datasets import Question
 from schemas.reasons import STAGE_REASONS
 from tests.pipelines.release.builders import make_question
 
@@ -33,9 +29,8 @@ def run(stage, rows):
     return [row for row in made if not isinstance(row, Rejection)], refused
 
 
-def test_both_are_dataset_stages():
+def test_samples_is_a_dataset_stage():
     assert isinstance(Samples(0.6), DatasetStage)
-    assert isinstance(Mixes((0.3, 0.34)), DatasetStage)
 
 
 def test_a_sample_is_even_and_keeps_the_first_ids_with_their_category():
@@ -61,34 +56,3 @@ def test_what_is_kept_is_handed_on_as_it_is():
     (kept,), _ = run(Samples(1.0), [row])
     assert (kept.text, kept.canonical, kept.answer, kept.proof) == (row.text, row.text, row.answer, row.proof)
     assert (kept.certificates, kept.knowledge) == ((), "Nature")
-
-
-def need(number, kind, split="rl"):
-    row = make_question(number, None, split, search_need=kind)
-    return Difficulty(**{name: getattr(row, name) for name in Difficulty.model_fields})
-
-
-def test_a_mix_is_decided_by_the_bounds_and_says_what_it_refuses():
-    rows = [need(n, "search-free" if n < 8 else "image") for n in range(12)]
-    kept, refused = run(Mixes((0.3, 0.34)), rows)
-    assert Counter(row.search_need for row in kept) == {"search-free": 2, "image": 4}
-    assert set(refused.values()) == {"search-free-over-share"} <= set(STAGE_REASONS["mixes"])
-    assert [row.record_id for row in kept] == sorted(row.record_id for row in kept)
-
-
-def test_a_split_without_a_mix_is_refused_and_the_others_are_kept():
-    rows = [need(1, "search-free"), need(2, "text"), need(3, "mixed", "eval")]
-    kept, refused = run(Mixes((0.5, 0.5)), rows)
-    assert {row.record_id for row in kept} == {rows[0].record_id, rows[1].record_id}
-    assert refused == {rows[2].record_id: "search-required-over-share"}
-
-
-def test_a_run_that_cannot_meet_the_floor_says_by_which_gate():
-    with pytest.raises(GateNotMet, match=r"releases\.search_free.*of rl, 0 need no search and 3 take one"):
-        run(Mixes((0.3, 0.34)), [need(n, "image") for n in range(3)])
-
-
-def test_without_bounds_and_without_rows_nothing_is_refused():
-    rows = [need(n, "image") for n in range(3)]
-    assert run(Mixes((0.0, 1.0)), rows) == (rows, {})
-    assert run(Mixes((0.3, 0.34)), []) == ([], {})
