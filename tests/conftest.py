@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 SETTINGS = (
-    "splits={sft=0.4, rl=0.3, eval=0.3}",
+    "splits={sft=0.6, rl=0.25, eval=0.15}",
     "paths.text_hops=true",
     "paths.per_seed=2",
     'questions.agreement="uncontradicted"',

@@ -571,13 +571,13 @@ class VerifyReport:
     dataset: str
     version: str
     rows: int
-    """Those with a proof."""
+    """Those with a path or a trace: whatever verification derives again, and whose proof is missing."""
     verified: int
     problems: tuple[Problem, ...]
     claims: tuple[str, ...] = ()
     """What the proofs demanded, in words: a release made under weak thresholds verifies and says so."""
     unproved: int = 0
-    """Rows from outside, which have no proof."""
+    """Rows from outside, of pools: neither a path nor a trace stands behind them."""
     held: int = 0
     """Those of them in which all holds that can be told without one."""
 

@@ -144,7 +144,16 @@ def change_role(row):
     return edit_proof(row, nodes=nodes)
 
 
+def confirm(row):
+    return edit_proof(row, corroboration=row.proof.answer_evidence)
+
+
 TAMPERED = {
+    "a confirming sentence": (confirm, "answer: a name is no fact that a sentence confirms"),
+    "no reference to the picture": (
+        lambda row: row.model_copy(update={"text": "What is its name?"}),
+        "text: reference-missing",
+    ),
     "another place of the name": (move_span, "answer: the page is named at another place"),
     "another name": (swap_answer, "answer: the page's name is"),
     "another alias": (add_alias, "answer: the page's name is"),
