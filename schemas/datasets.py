@@ -421,7 +421,7 @@ class Scene(Nested):
     training_pixels: int
     """Of the picture as a student sees it."""
     whole: bool
-    """Whether the whole, scaled to those pixels, finds the anchor."""
+    """Whether the whole, scaled to those pixels, finds the anchor. Verification derives it again of composed scenes."""
     cropped: bool
     """Whether the part does."""
     crop_phash: str

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 SETTINGS = (
-    "splits={sft=0.4, rl=0.3, eval=0.3}",
+    "splits={sft=0.6, rl=0.2, eval=0.2}",
     "paths.text_hops=true",
     "paths.per_seed=2",
     'questions.agreement="uncontradicted"',
@@ -41,7 +41,7 @@ SETTINGS = (
     "groundings.retrieval_rank=0",
     "difficulty.attempts=2",
     "rollouts.attempts=1",
-    'rollouts.splits=["sft", "rl", "eval"]',
+    'rollouts.splits=["sft", "rl"]',
 )
 
 settings.register_profile("synth", derandomize=True, deadline=None, print_blob=True)

@@ -306,7 +306,7 @@ def list_offers(corpus: Corpus, text: str, proof: Proof) -> tuple[OfferedRelatio
     true = {
         "entity": [*(state_hop(hop) for hop in proof.hops),
                    *(state_relation(branch.relation) for branch in proof.branches)],
-        "value": [state_relation(proof.answer_relation),
+        "value": [state_asked(proof),
                   *(state_relation(fact.relation) for fact in proof.constraints if fact.relation != TYPE)],
     }  # fmt: skip
     found = _list_others(corpus, proof)

@@ -1,4 +1,4 @@
-"""Rows of the three datasets and of ``proofs/``, made from questions and trajectories."""
+"""Rows of the datasets and of ``proofs/``, made from questions and trajectories."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -433,10 +433,13 @@ def _find_wording_problems(ground: Indexes, row: ProofRow) -> Iterator[str]:
         "canonical": tuple(partial(check_named, row.canonical, node.title) for node in named),
         "fuzzy": (
             partial(check_named, row.fuzzy, proof.nodes[0].title),
-            *list_hidden_checks(ground.corpus, row.fuzzy, proof, row.answer),
+            # Without a hop the wording only names its anchor, whose own name may hold the answer.
+            *(list_hidden_checks(ground.corpus, row.fuzzy, proof, row.answer) if proof.hops else ()),
             partial(check_spoken, row.fuzzy, list_descriptors(proof)),
         ),
     }
+    if not proof.hops and row.fuzzy != row.canonical:
+        yield "fuzzy: without a hop it is the canonical wording"
     for name, checks in earlier.items():
         if not getattr(row, name).rstrip().endswith("?"):
             yield f"{name}: it is not a question"
@@ -571,13 +574,13 @@ class VerifyReport:
     dataset: str
     version: str
     rows: int
-    """Those with a proof."""
+    """Those with a path or a trace: whatever verification derives again, and whose proof is missing."""
     verified: int
     problems: tuple[Problem, ...]
     claims: tuple[str, ...] = ()
     """What the proofs demanded, in words: a release made under weak thresholds verifies and says so."""
     unproved: int = 0
-    """Rows from outside, which have no proof."""
+    """Rows from outside, of pools: neither a path nor a trace stands behind them."""
     held: int = 0
     """Those of them in which all holds that can be told without one."""
 

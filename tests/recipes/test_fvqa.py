@@ -98,9 +98,9 @@ def test_the_release_has_the_published_share_of_search_free_questions_in_every_s
 
 
 def test_what_the_mix_refuses_is_refused_before_the_teacher(fvqa):
-    assert set(fvqa.stage("mixes")["rejected"]) <= {"search-free-over-share", "search-required-over-share"}
-    assert fvqa.stage("mixes")["rejected"]
-    assert fvqa.stage("enhancements")["rows_in"] == fvqa.stage("mixes")["kept"]
+    refused = fvqa.stage("selections")["rejected"]
+    assert refused.keys() & {"search-free-over-share", "search-required-over-share"}
+    assert fvqa.stage("rollouts")["rows_in"] == fvqa.stage("selections")["kept"]
 
 
 def test_every_row_of_every_release_verifies(fvqa, ground):
@@ -144,7 +144,16 @@ def change_role(row):
     return edit_proof(row, nodes=nodes)
 
 
+def confirm(row):
+    return edit_proof(row, corroboration=row.proof.answer_evidence)
+
+
 TAMPERED = {
+    "a confirming sentence": (confirm, "answer: a name is no fact that a sentence confirms"),
+    "no reference to the picture": (
+        lambda row: row.model_copy(update={"text": "What is its name?"}),
+        "text: reference-missing",
+    ),
     "another place of the name": (move_span, "answer: the page is named at another place"),
     "another name": (swap_answer, "answer: the page's name is"),
     "another alias": (add_alias, "answer: the page's name is"),

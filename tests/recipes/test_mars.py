@@ -136,6 +136,18 @@ def swap_part(row):
     first["picture"] = second["picture"]
 
 
+def cut_parts(row):
+    row["scene"]["parts"] = row["scene"]["parts"][:1]
+
+
+def repeat_part(row):
+    row["scene"]["parts"].append(row["scene"]["parts"][0])
+
+
+def move_part(row):
+    row["scene"]["parts"][0]["box"] = row["scene"]["parts"][1]["box"]
+
+
 def change_hash(row):
     row["scene"]["crop_phash"] = "0" * 16
 
@@ -146,7 +158,19 @@ def forget_scene(row):
 
 @pytest.mark.parametrize(
     "tamper",
-    [move_box, shrink_share, widen_share, doubt, show_the_anchor, swap_part, change_hash, forget_scene],
+    [
+        move_box,
+        shrink_share,
+        widen_share,
+        doubt,
+        show_the_anchor,
+        swap_part,
+        cut_parts,
+        repeat_part,
+        move_part,
+        change_hash,
+        forget_scene,
+    ],
 )
 def test_a_tampered_scene_does_not_verify(mars, ground, tmp_path, tamper):
     folder = shutil.copytree(mars.release("rl"), tmp_path / "rl", copy_function=shutil.copyfile)
@@ -163,6 +187,20 @@ def test_a_tampered_scene_does_not_verify(mars, ground, tmp_path, tamper):
     assert tampered
     assert {problem.where for problem in report.problems} >= set(tampered)
     assert report.verified == report.rows - len(tampered)
+
+
+def test_a_release_has_one_size_of_what_a_student_sees(mars, ground, tmp_path):
+    folder = shutil.copytree(mars.release("rl"), tmp_path / "rl", copy_function=shutil.copyfile)
+    left = []
+
+    def edit(row):
+        if row["scene"] is not None and not left:
+            row["scene"]["training_pixels"] += 1
+            left.append(row)
+
+    edit_rows(folder, "proofs/*.parquet", edit)
+    reseal(folder)
+    assert any("sizes of what a student sees" in problem.what for problem in verify_release(folder, ground).problems)
 
 
 def test_another_scenes_bytes_are_not_this_ones(mars, scenes):

@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.corpus.store import Corpus
+from pipelines.graph.query import Indexes
 from pipelines.release.making import read_proofs
+from pipelines.release.rows import ProofRow
+from pipelines.release.verify import find_question_problems
+from pipelines.run.workspace import Workspace
 from tests.chaos.driving import call_here, list_settings
 
 pytestmark = pytest.mark.slow
@@ -24,6 +29,18 @@ SMALL = (
 """One round and two instead of one, three and five: a world of seconds has few longer questions."""
 
 
+def change_quote(row: ProofRow, letters: int) -> ProofRow:
+    """Return a row whose quotes are cut to some letters, spans that still stand on their pages; none for 0."""
+    branches = []
+    for branch in row.proof.branches:
+        quote = branch.quote
+        if quote is not None:
+            end = {"end": quote.start + letters, "text": quote.text[:letters]}
+            quote = quote.model_copy(update=end) if letters else None
+        branches.append(branch.model_copy(update={"quote": quote}))
+    return row.model_copy(update={"proof": row.proof.model_copy(update={"branches": tuple(branches)})})
+
+
 def test_questions_are_released_at_the_shares_of_their_rounds(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -35,5 +52,12 @@ def test_questions_are_released_at_the_shares_of_their_rounds(
     rounds = Counter(row.proof.rounds for row in read_proofs(folder))
     assert set(rounds) == {1, 2}
     assert abs(rounds[1] / rounds.total() - 0.5) <= 0.1
-    assert any(row.proof.branches for row in read_proofs(folder))
+    rows = [row for row in read_proofs(folder) if any(branch.quote for branch in row.proof.branches)]
+    assert rows
+    ground = Indexes(Corpus.open(workspace / "corpus" / Workspace(workspace).read_latest()["corpus"]))
+    for row in rows[:3]:
+        assert find_question_problems(ground, row) == []
+        for cut in (12, 0):
+            found = find_question_problems(ground, change_quote(row, cut))
+            assert any("the sentence that states it is" in problem for problem in found), found
     assert call_here(capsys, "verify", folder, "--workspace", workspace).code == 0

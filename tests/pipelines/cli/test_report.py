@@ -32,11 +32,19 @@ from schemas.datasets import (
     Rollout,
     Trajectory,
 )
+from schemas.proofs import Branch
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.agent.trail import SOURCE
 from tests.pipelines.cli.conftest import FakeStage, write_stage
 from tests.pipelines.cli.injected import make_injected, make_rewrite
-from tests.pipelines.release.builders import make_degraded, make_picture, make_question, make_trajectory, make_trial
+from tests.pipelines.release.builders import (
+    make_degraded,
+    make_evidence,
+    make_picture,
+    make_question,
+    make_trajectory,
+    make_trial,
+)
 
 
 class Reader(HTMLParser):
@@ -129,6 +137,17 @@ def test_a_question_from_outside_is_shown_without_a_chain(tmp_path):
     page = render(tmp_path)
     assert "no proof: row 17 of the pool &lt;b&gt;elsewhere, CC0, https://pool.example/" in page
     assert "-&gt;" not in page
+
+
+def test_a_tree_is_shown_with_its_branches(tmp_path):
+    question = make_question(1, None)
+    node = question.proof.nodes[-1].model_copy(update={"title": "Lund Hall", "role": "branch"})
+    branch = Branch(host=1, relation="owner", node=node, named=True, evidence=make_evidence(7001, "Lund Street"))
+    proof = question.proof.model_copy(update={"branches": (branch,)})
+    write_rows(tmp_path, difficulty=(Difficulty, [question.model_copy(update={"proof": proof})]))
+    page = render(tmp_path)
+    assert f"{question.proof.nodes[1].title} -owner-&gt; Lund Hall (named)" in page
+    assert "Lund Street, revision" in page
 
 
 def test_hostile_text_is_shown_as_text(tmp_path):

@@ -108,6 +108,17 @@ def reverse_picture(row, image):
     return {"bytes": buffer.getvalue(), "path": f"{sha256}.png"}
 
 
+def on_standing(correct, standing):
+    """Tell how many attempts were right and what follows from it."""
+
+    def edit(row):
+        row["standing"] = standing
+        for cell in row["difficulty"]:
+            cell["correct"] = correct
+
+    return on_proof_row(edit)
+
+
 def add_count(name, node):
     count = {"name": name, "node": node, "value": 1, "capped": False}
     return on_proof(lambda proof: proof["counts"].append(count))
@@ -170,6 +181,9 @@ TAMPERINGS = {
     "node title": (on_proof(lambda proof: proof["nodes"][1].__setitem__("title", "Nowhere")), "nodes: the corpus"),
     "corpus digest": (on_proof(lambda proof: proof.__setitem__("corpus", "0" * 64)), "corpus: the proof is about"),
     "names looked for": (on_proof(lambda proof: proof.__setitem__("alias_digest", "0" * 64)), "names: the corpus"),
+    "standing of a solved question": (on_standing(1, "proved"), "standing: it is said to be proved, wanted is solved"),
+    "standing of a proved question": (on_standing(0, "unproved"), "standing: it is said to be unproved, wanted is"),
+    "standing of another kind": (on_standing(0, "quoted"), "standing: it is said to be quoted, wanted is proved"),
     "missing proof": (lambda folder: rewrite_rows(folder, "proofs/*.parquet", lambda rows: []), "no proof for"),
     "dropped row": (lambda folder: rewrite_rows(folder, "data/*.parquet", lambda rows: []), "it says 1 rows"),
 }
