@@ -216,7 +216,8 @@ def make_context(**changes) -> ReleaseContext:
 
 def run_stage(questions, trajectories, **limits) -> list:
     """Run the stage; the questions made here all have one wording, so its share is no limit unless one is given."""
-    return list(Releases(Limits(ReleasesConfig(**({"max_skeleton_share": 1.0} | limits))))([questions, trajectories]))
+    settings = ReleasesConfig(**({"max_skeleton_share": 1.0} | limits))
+    return list(Releases(Limits(settings))([questions, trajectories]))
 
 
 def make_material(root: Path) -> tuple[list[Enhancement], list[Trajectory], list[ReleaseEntry]]:
