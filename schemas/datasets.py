@@ -258,6 +258,20 @@ class Grounding(Record):
             return self.origin.entity
         return self.proof.nodes[0].title if self.proof.nodes else ""
 
+    @property
+    def hops_named(self) -> str:
+        """Number of hops of what proves it, or ``none``."""
+        if self.trace is not None:
+            return str(self.trace.hops)
+        return str(len(self.proof.hops)) if self.proof.nodes else "none"
+
+    @property
+    def anchor_type(self) -> str:
+        """Type of what the picture shows, by what proves the question; or ``not known``."""
+        if self.trace is not None:
+            return self.trace.anchor_kind
+        return self.proof.nodes[0].type if self.proof.nodes else "not known"
+
 
 class Article(Record):
     """An article of the news with a picture, fit for questions. ``parent_id`` is its page."""

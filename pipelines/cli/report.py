@@ -310,18 +310,6 @@ def _list_difficulty(question: Grounding) -> list[str]:
     return [*cells, question.standing, *need, *others]
 
 
-def _count_hops(question: Grounding) -> str:
-    if question.trace is not None:
-        return str(question.trace.hops)
-    return str(len(question.proof.hops)) if question.proof.nodes else "none"
-
-
-def _name_anchor_type(question: Grounding) -> str:
-    if question.trace is not None:
-        return question.trace.anchor_kind
-    return question.proof.nodes[0].type if question.proof.nodes else "not known"
-
-
 def _list_facts(question: Grounding) -> tuple[Hop | Branch | TraceLink, ...]:
     """Return the facts of a question's chain, of its branches, or of its trace."""
     if question.trace is not None:
@@ -332,12 +320,12 @@ def _list_facts(question: Grounding) -> tuple[Hop | Branch | TraceLink, ...]:
 def _make_distributions(questions: Sequence[Grounding]) -> tuple[Distribution, ...]:
     proved = [question for question in questions if question.proof.nodes]
     made = (
-        _distribute("Hops", Counter(_count_hops(question) for question in questions)),
+        _distribute("Hops", Counter(question.hops_named for question in questions)),
         _distribute("Answer types", Counter(question.answer.type for question in questions)),
         _distribute("Splits", Counter(question.split for question in questions)),
         _distribute("Pools", Counter(question.origin.pool for question in questions if question.origin)),
         _distribute("Domains", Counter(question.domain for question in questions)),
-        _distribute("Anchor types", Counter(_name_anchor_type(question) for question in questions)),
+        _distribute("Anchor types", Counter(question.anchor_type for question in questions)),
         _distribute("Relations", Counter(fact.relation for question in questions for fact in _list_facts(question))),
         _distribute("Asked for", Counter(question.proof.answer_relation for question in proved)),
     )

@@ -22,6 +22,8 @@ class Key:
     default: Any
     meaning: str
     value: Any
+    required: bool = False
+    """Whether it must be given: it has no default, and None stands for one."""
 
 
 def list_keys(config: RunConfig, wanted: Sequence[str] = ()) -> list[Key]:
@@ -49,8 +51,8 @@ def _walk(model: type[BaseModel], value: BaseModel | None, prefix: str) -> Itera
         own = getattr(value, name, None)
         section = _find_section(field)
         if section is None:
-            yield Key(prefix + name, _describe_type(field), field.get_default(call_default_factory=True),
-                      field.description or "", own)  # fmt: skip
+            default = None if field.is_required() else field.get_default(call_default_factory=True)
+            yield Key(prefix + name, _describe_type(field), default, field.description or "", own, field.is_required())
         elif isinstance(own, dict):
             yield from _walk(section, None, f"{prefix}{name}.NAME.")
         elif section is model:
@@ -81,5 +83,5 @@ def render_keys(keys: Sequence[Key], title: str) -> Table:
         table.add_column(column, overflow="fold")
     for key in keys:
         here = "" if key.value is None or key.value == key.default else repr(key.value)
-        table.add_row(key.name, repr(key.default), here, key.meaning)
+        table.add_row(key.name, "(required)" if key.required else repr(key.default), here, key.meaning)
     return table

@@ -280,7 +280,9 @@ def _read_entry(entry: Any, named: str, path: Path) -> NewsArticle:  # noqa: ANN
 
 def _read_entry_day(entry: Any) -> str:  # noqa: ANN401 - a parser's own dictionary
     """Return an entry's day in UTC; empty where it gives none that the calendar has."""
-    name = "published" if entry.get("published_parsed") else "updated"
+    # Membership first: of a date that an entry lacks the parser gives another one of it.
+    names = [each for each in ("published", "updated") if f"{each}_parsed" in entry]
+    name = next((each for each in names if entry[f"{each}_parsed"]), "")
     when, said = entry.get(f"{name}_parsed"), str(entry.get(name, "")).strip()
     # Of a day such as 2026-13-45 the parser makes another one, and of a year 0 a negative one.
     if not when or (re.match(r"\d{4}-\d\d-\d\d", said) and not read_day(said[:10])):

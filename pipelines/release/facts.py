@@ -82,6 +82,7 @@ class QuestionFacts:
     aliases: int
     hops: str
     """``none`` without a path."""
+    anchor_type: str
     proof: ProofFacts
     trace: Trace | None
     depiction: Depiction | None
@@ -110,7 +111,8 @@ def read_question(question: Enhancement) -> QuestionFacts:
         characters=len(answer.surface),
         words=len(answer.surface.split()),
         aliases=len(answer.aliases),
-        hops=_count_hops(question),
+        hops=question.hops_named,
+        anchor_type=intern(question.anchor_type),
         proof=_read_proof(question.proof) if question.trace is None else _read_trace(question.trace),
         trace=question.trace,
         depiction=question.depiction,
@@ -149,12 +151,6 @@ def _read_proof(proof: Proof) -> ProofFacts:
         shortcuts_checked=proof.shortcuts_checked,
         retrieval_checked=proof.thresholds.retrieval_rank > 0,
     )
-
-
-def _count_hops(question: Enhancement) -> str:
-    if question.trace is not None:
-        return str(question.trace.hops)
-    return str(len(question.proof.hops)) if question.proof.nodes else "none"
 
 
 def _read_trace(trace: Trace) -> ProofFacts:

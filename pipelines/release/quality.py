@@ -365,7 +365,7 @@ def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], contex
         "hops": count_values(question.hops for question in own),
         "answer types": count_values(question.answer_type for question in own),
         "domains": count_values(question.domain for question in own),
-        "anchor types": count_values(_name_anchor_type(question) for question in own),
+        "anchor types": count_values(question.anchor_type for question in own),
         "answers": measure_answers(own),
         "guessing": measure_guessing((each.proof.asked, each.signature.answer_key) for each in own),
         "proof counts": measure_counts(own),
@@ -396,12 +396,6 @@ def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], contex
     swapped = any(question.swapped for question in own)
     skipped = {"picture ablation"} if swapped else set()
     return quality | {"not measured": {name: why for name, why in NOT_MEASURED.items() if name not in skipped}}
-
-
-def _name_anchor_type(question: QuestionFacts) -> str:
-    if question.trace is not None:
-        return question.trace.anchor_kind
-    return question.proof.nodes[0].type if question.proof.nodes else "not known"
 
 
 FEW = 5

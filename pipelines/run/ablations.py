@@ -211,7 +211,9 @@ class Ablated:
         worse = before - after if self.switch.wanted else after - before
         low, high = sorted((before, after))
         times = f"{high / low:.1f} times" if low else "to nothing" if before else "from nothing"
-        return f"{worse * 100:+.1f} points worse, {times}"
+        first, second = whole.measures[self.switch.measure].interval, self.measures[self.switch.measure].interval
+        overlap = "; the intervals overlap" if first[0] <= second[1] and second[0] <= first[1] else ""
+        return f"{worse * 100:+.1f} points worse, {times}{overlap}"
 
     def as_dict(self) -> dict[str, object]:
         """Return it as one object of ``synth ablate --json``."""

@@ -1,9 +1,11 @@
+import io
 import json
 
 import pytest
+from rich.console import Console
 
 from pipelines.cli.main import main
-from pipelines.cli.settings import list_keys
+from pipelines.cli.settings import list_keys, render_keys
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
 
@@ -23,6 +25,17 @@ def test_a_recipe_shows_its_own_values():
         ["paths.hops"],
     )
     assert (hops.default, hops.value) == ((2, 3, 4), (2,))
+
+
+def test_a_key_that_must_be_given_says_so_in_place_of_a_default():
+    shown = {key.name: key for key in list_keys(DEMO, ["pools"])}
+    assert (shown["pools.name"].required, shown["pools.name"].default) == (True, None)
+    assert not shown["pools.share"].required
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(render_keys(list_keys(DEMO, ["pools"]), "pools"))
+    text = console.export_text()
+    assert "(required)" in text
+    assert "Undefined" not in text
 
 
 def test_keys_of_models_are_listed_once_a_role():

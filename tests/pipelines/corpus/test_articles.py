@@ -1,5 +1,6 @@
 import asyncio
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -170,6 +171,16 @@ def test_an_rss_feed_gives_text_day_caption_and_the_picture_beside_it(tmp_path):
     assert (article.caption, article.picture) == ("Seen on Tuesday", picture)
 
 
+@pytest.mark.parametrize(
+    "day", ["0000-00-00", "2026-13-45", "2026-02-31", "0000-00-00T00:00:00Z", "soon", "Thu, 45 Nov 2026"]
+)
+def test_an_entry_of_a_day_that_no_calendar_has_is_undated(tmp_path, day):
+    assert RSS.count("<pubDate>") == 1
+    (tmp_path / "feed.rss").write_text(re.sub(r"<pubDate>.*?</pubDate>", f"<pubDate>{day}</pubDate>", RSS))
+    article, _ = read_articles(tmp_path / "feed.rss")
+    assert (article.title, article.published) == ("Kelm Bridge", "")
+
+
 @pytest.mark.parametrize("link", ["", "<link>javascript:alert(1)</link>", "<link>https://[::1</link>"])
 def test_an_entry_without_an_address_of_the_web_is_a_page_that_fails(tmp_path, link):
     (tmp_path / "news").mkdir()
@@ -227,6 +238,11 @@ def test_a_picture_outside_of_the_source_is_not_opened(tmp_path):
     (folder / "link.png").symlink_to(tmp_path / "secret.png")
     write_lines(folder / "more", make_row(url=URL + "3", picture="../link.png"))
     assert [article.picture for article in read_articles(folder)] == [None, None, None]
+
+
+def test_a_picture_whose_name_no_file_system_takes_is_none(tmp_path):
+    folder = write_lines(tmp_path / "news", make_row(picture="p" * 300 + ".png"))
+    assert [article.picture for article in read_articles(folder)] == [None]
 
 
 def test_a_file_that_is_no_picture_is_no_picture(tmp_path):

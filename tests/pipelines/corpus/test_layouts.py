@@ -232,11 +232,13 @@ def test_values_of_any_type_make_questions_of_texts_or_none(layout, row):
         "https://x.example/..",
         "..",
         "a\0b",
+        "n" * 256 + ".png",
+        "a/" * 3000 + "b",
         ".",
         "",
     ],
 )
-def test_no_name_of_a_picture_leads_out_of_its_folder(tmp_path, name):
+def test_a_name_that_is_no_file_of_the_folder_opens_none(tmp_path, name):
     (tmp_path / "secret.png").write_bytes(PNG)
     (tmp_path / "in").mkdir()
     assert PictureFolder(tmp_path / "in").read(NamedPicture(name)) is None

@@ -47,13 +47,14 @@ def follow_out(trajectory: Trajectory, question: Enhancement) -> Trajectory:
 
 
 def publish(demo, root, corpus, origin=ORIGIN, **settings):
-    """Publish the demo's released questions, every third of them as one from outside."""
+    """Publish the demo's released questions, the first of each split and every third after it as from outside."""
     trajectories = demo.rows("trajectories", Trajectory)
     kept = {entry.parent_id for entry in demo.rows("releases", ReleaseEntry)}
-    questions, transcripts = [], []
+    questions, transcripts, numbers = [], [], Counter()
     for number, question in enumerate(row for row in demo.rows("enhancements", Enhancement) if row.record_id in kept):
         own = [each for each in trajectories if each.parent_id == question.record_id]
-        if number % 3 == 0 and question.trial is None:
+        numbers[question.split] += question.trial is None
+        if numbers[question.split] % 3 == 1 and question.trial is None:
             question = send_out(question, origin.model_copy(update={"row": str(number)}))
             own = [follow_out(each, question) for each in own]
         questions.append(question)

@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
 from pipelines.cli.ablating import list_lines, list_measures, render_card
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
-from pipelines.run.ablations import SWITCHES, Ablated, Share, choose_switches
+from pipelines.run.ablations import SWITCHES, Ablated, Share, ablate, choose_switches
 
 
 def make_ablated(switch, **measures):
@@ -39,8 +41,8 @@ def test_worse_is_more_of_what_is_bad_and_less_of_what_is_good():
     leaky = make_ablated(FUZZING, leaks=(10, 20), degraded=(2, 20))
     assert leaky.compare(WHOLE) == "+45.0 points worse, 10.0 times"
     plain = make_ablated(ENHANCEMENT, leaks=(1, 20), degraded=(0, 20))
-    assert plain.compare(WHOLE) == "+10.0 points worse, to nothing"
-    assert make_ablated(FUZZING, leaks=(0, 0)).compare(WHOLE) == "-5.0 points worse, to nothing"
+    assert plain.compare(WHOLE) == "+10.0 points worse, to nothing; the intervals overlap"
+    assert make_ablated(FUZZING, leaks=(0, 0)).compare(WHOLE) == "-5.0 points worse, to nothing; the intervals overlap"
     assert WHOLE.compare(WHOLE) == ""
 
 
@@ -56,3 +58,23 @@ def test_the_tables_say_what_was_left_out_with_intervals_rows_and_cost():
     assert card.startswith("# Ablations of demo\n")
     assert "2,000 entities, seed 7" in card
     assert "solver knower" in card
+    assert "shows that switch and measure are wired, not what the part is worth" in card
+    assert "not measured: anchoring, filtering, filter clause" in card
+    assert "rerun on recorded stages" not in card
+    again = [replace(each, calls=0) for each in (WHOLE, leaky)]
+    assert "Calls and cost are of a rerun on recorded stages" in render_card(config, again)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "settings", "said"),
+    [
+        ("bridgevqa", ["news.source=w"], "method = 'news'"),
+        ("fvqa", ["corpus.world=w"], "method = 'concepts'"),
+        ("opensearch-vl", ["corpus.world=w", 'pools=[{name="others", path="x.jsonl"}]'], "pool others"),
+    ],
+)
+def test_a_recipe_whose_questions_have_no_path_is_refused_before_it_is_run(tmp_path, recipe, settings, said):
+    config, ran = make_config(read_recipe(recipe), settings), []
+    with pytest.raises(ConfigError, match=said):
+        ablate(lambda *_: config, SWITCHES, tmp_path, ran.append)
+    assert ran == []

@@ -8,6 +8,7 @@ import pytest
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
+from pipelines.run.languages import list_problems
 from pipelines.run.models import Roles
 from pipelines.run.workspace import Workspace
 from tests.chaos.driving import call_here, list_settings
@@ -116,10 +117,25 @@ def test_doctor_and_plan_say_what_the_language_takes(call, dump):
     assert (planned["dump"]["boxed"], planned["dump"]["sampled"]) == (206, 316)
 
 
+SPOKEN = (
+    ("write_question", 3), ("rewrite_question", 3), ("read_question", 1), ("ask_concept", 1), ("classify_question", 1),
+    ("find_bridge", 1), ("ask_bridge", 1), ("name_anchors", 1),
+)  # fmt: skip
+
+
+def test_questions_about_concepts_are_refused_outside_of_english_even_by_the_switch(dump):
+    given = [f"corpus.dump={dump}", "corpus.unchecked_words=true", *(f"{key}={value}" for key, value in SERVED.items())]
+    concepts, walked = (make_config(read_recipe(recipe), given) for recipe in ("fvqa", "opensearch-vl"))
+    (problem,) = list_problems(concepts, dump)
+    assert "about concepts are worded and checked in English alone" in problem
+    assert list(list_problems(walked, dump)) == []
+    assert list(list_problems(concepts, dump, "corpus")) == []
+
+
 def test_prompts_that_word_questions_are_told_the_language_and_english_ones_stay(tmp_path):
     config = make_config(read_recipe("demo"), [])
     english, italian = (Roles(config, Workspace(tmp_path), language=code) for code in ("en", "it"))
-    for name, version in (("write_question", 3), ("rewrite_question", 3), ("read_question", 1)):
+    for name, version in SPOKEN:
         plain, told = english.ask("writer", name, version).prompt, italian.ask("writer", name, version).prompt
         assert told.label == f"{plain.label}+v1-it"
         assert told.digest != plain.digest

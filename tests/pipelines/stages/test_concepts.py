@@ -10,6 +10,7 @@ from pipelines.run.stage import SourceStage
 from pipelines.stages.concepts import Concepts, read_list
 from schemas.base import Rejection
 from schemas.reasons import STAGE_REASONS
+from tests.chaos.driving import call_here, list_settings
 from tests.toy import box, build_toy_corpus
 
 GATE = SeedsConfig(min_in_degree=0, hub_in_degree=3, require_infobox=False, require_image=False)
@@ -117,6 +118,17 @@ def test_a_list_that_is_missing_or_too_short_is_refused(corpus, tmp_path):
         read_list(tmp_path / "none.tsv")
     with pytest.raises(ConfigError, match="1 in the list"):
         _ = make_stage(corpus, tmp_path, "car\t5\n").drawn
+
+
+def test_a_missing_list_is_told_before_its_digest_is_taken_and_before_anything_is_built(corpus, tmp_path, capsys):
+    with pytest.raises(ConfigError, match=r"concepts\.list .*gone\.tsv"):
+        make_stage(corpus, list=str(tmp_path / "gone.tsv")).fingerprint()
+    given = list_settings([f"concepts.list={tmp_path / 'gone.tsv'}", f"corpus.world={tmp_path}"])
+    outcome = call_here(
+        capsys, "run", "--recipe", "fvqa", "--models", "scripted", "--workspace", tmp_path / "w", *given
+    )
+    assert (outcome.code, "gone.tsv" in outcome.err) == (2, True)
+    assert not (tmp_path / "w" / "corpus").exists()
 
 
 def test_the_list_and_the_draw_are_part_of_the_key(corpus, tmp_path):
