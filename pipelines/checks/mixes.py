@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pipelines.checks.sets import Signature
 from schemas.base import Rejection
@@ -25,6 +25,26 @@ def fill_mix(available: Mapping[int, int], shares: Mapping[int, float], toleranc
         if sum(most.values()) >= total and all(least[kind] <= most[kind] for kind in shares):
             return _spread(total, least, most, shares)
     return dict.fromkeys(shares, 0)
+
+
+def list_short_rounds(available: Mapping[int, int], shares: Mapping[int, float], tolerance: float) -> Iterator[str]:
+    """Yield each number of rounds with too few questions for its share, in words, and what that costs the release.
+
+    Args:
+        available: questions by number of rounds.
+        shares: wanted of each number; they sum to 1.
+        tolerance: largest difference of a share.
+    """
+    total = sum(available.values())
+    kept = sum(fill_mix(available, shares, tolerance).values())
+    for number, share in shares.items():
+        found = available.get(number, 0)
+        if found < (share - tolerance) * total - 1e-9:
+            yield (
+                f"{found:,} of {total:,} questions have {number} rounds, {found / total:.1%} where injections.weights "
+                f"wants {share:.1%} within {tolerance:.1%} (releases.rounds_tolerance): at most {kept:,} of all can be "
+                "released; raise its share of injections.draws, or seeds.limit"
+            )
 
 
 def _spread(
