@@ -5,7 +5,7 @@ All are exact. Earlier questions are kept.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from pipelines.checks.sets import Signature, find_quota
@@ -128,6 +128,31 @@ def refuse_mix(signatures: Sequence[Signature], bounds: Bounds) -> dict[str, Rej
     return refused
 
 
+def bound_rounds(shares: Mapping[int, float], tolerance: float) -> dict[int, Bounds]:
+    """Return least and largest share of each number of rounds."""
+    return {kind: (shares[kind] - tolerance, shares[kind] + tolerance) for kind in sorted(shares)}
+
+
+def list_short_rounds(available: Mapping[int, int], shares: Mapping[int, float], tolerance: float) -> Iterator[str]:
+    """Yield each number of rounds with too few questions for its share, in words, and what that costs the release.
+
+    Args:
+        available: questions by number of rounds.
+        shares: wanted of each number; they sum to 1.
+        tolerance: largest difference of a share.
+    """
+    total = sum(available.values())
+    kept = sum(fill_mix(available, bound_rounds(shares, tolerance), shares).values())
+    for number, share in shares.items():
+        found = available.get(number, 0)
+        if found < (share - tolerance) * total - ROUNDING:
+            yield (
+                f"{found:,} of {total:,} questions have {number} rounds, {found / total:.1%} where injections.weights "
+                f"wants {share:.1%} within {tolerance:.1%} (releases.rounds_tolerance): at most {kept:,} of all can be "
+                "released; raise its share of injections.draws, or seeds.limit"
+            )
+
+
 def refuse_rounds(
     signatures: Sequence[Signature], shares: Mapping[int, float], tolerance: float
 ) -> dict[str, Rejection]:
@@ -146,8 +171,7 @@ def refuse_rounds(
         if signature.rounds:
             kinds[signature.rounds].append(signature)
     counted = {kind: len(kinds[kind]) for kind in sorted(kinds)}
-    bounds = {kind: (shares[kind] - tolerance, shares[kind] + tolerance) for kind in sorted(shares)}
-    kept = fill_mix(counted, bounds, shares)
+    kept = fill_mix(counted, bound_rounds(shares, tolerance), shares)
     told = ", ".join(f"{counted.get(kind, 0)} of {kind}" for kind in sorted({*counted, *shares}))
     if counted and not sum(kept.values()):
         wanted = ", ".join(f"{share:.0%} of {kind}" for kind, share in sorted(shares.items()))

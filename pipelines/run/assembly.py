@@ -667,16 +667,17 @@ class Assembly:
             "selections": self._build_selections,
             "rollouts": self._build_rollouts,
             "trajectories": lambda: Trajectories(self.acting.make_cascade()),
-            "releases": lambda: Releases(self._limits, self.roles.pictures),
+            "releases": lambda: Releases(self.limits, self.roles.pictures),
         }
         return builders[name]()
 
     def _build_selections(self) -> Selections:
         config = self.config
-        return Selections(self._limits, config.enhancements, self.roles.pictures, config.seed)
+        return Selections(self.limits, config.enhancements, self.roles.pictures, config.seed)
 
     @property
-    def _limits(self) -> Limits:
+    def limits(self) -> Limits:
+        """What a release may keep."""
         injections, releases = self.config.injections, self.config.releases
         mixed = self.config.method == "injection" and releases.rounds_tolerance < 1.0
         total = sum(injections.weights)

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pipelines.checks.shares import list_short_rounds
 from pipelines.config.loading import explain_missing
 from pipelines.config.settings import RunConfig
 from pipelines.errors import ConfigError, GateNotMet
@@ -39,7 +40,7 @@ from pipelines.services.clients.serving import owned_servers
 from pipelines.services.prompting import check_prompts
 from pipelines.stages.concepts import read_list
 from pipelines.stages.pools import check_files
-from schemas.datasets import Enhancement
+from schemas.datasets import Enhancement, Rewrite
 
 SHOWN_REASONS = 3
 """Reasons of a stage that the message of an empty release names."""
@@ -248,6 +249,8 @@ def _run_claimed(
             if report.stage == "mixtures":
                 folder = next(plan.folder for plan in planned if plan.name == report.stage)
                 warner.warn_of_shares(count_pools(folder), {pool.name: pool.share for pool in config.pools})
+            if report.stage == "rewrites":
+                _warn_of_rounds(assembly, planned, warner)
             if 0 < report.rows_in == report.failed:
                 finish_run(assembly, planned, [])
                 raise GateNotMet(
@@ -277,6 +280,16 @@ def _say_decisions(config: RunConfig, workspace: Workspace, planned: Sequence[Pl
     if any(plan.name == "bridges" for plan in planned) and (strange := count_unmatched(config.news, planned)):
         detail = "their chains are of another run, or have changed since"
         warner.say(f"news.decisions: {strange:,} decisions are on no chain of this run: {detail}")
+
+
+def _warn_of_rounds(assembly: Assembly, planned: Sequence[PlannedStage], warner: Warner) -> None:
+    """Say which number of rounds has too few questions for its share, before what is over the others' is paid for."""
+    limits = assembly.limits
+    if limits.rounds:
+        folder = next(plan.folder for plan in planned if plan.name == "rewrites")
+        counts = Counter(row.proof.rounds for row in read_parts(folder, Rewrite))
+        for text in list_short_rounds(counts, limits.rounds, limits.settings.rounds_tolerance):
+            warner.say(f"rewrites: {text}")
 
 
 class _NothingLeftError(Exception):

@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.checks.sets import make_signature
-from pipelines.checks.shares import fill_mix, narrow_bounds, refuse_mix, refuse_rounds, sample, share_out
+from pipelines.checks.shares import (
+    fill_mix,
+    list_short_rounds,
+    narrow_bounds,
+    refuse_mix,
+    refuse_rounds,
+    sample,
+    share_out,
+)
 from pipelines.errors import GateNotMet
 from tests.pipelines.release.builders import make_question
 
@@ -147,3 +155,17 @@ def test_a_number_of_rounds_that_is_missing_stops_with_the_setting_and_the_count
     with pytest.raises(GateNotMet, match=r"releases\.rounds_tolerance 0\.05: .* 20 of 1, 9 of 3, 0 of 5") as stopped:
         refuse_rounds(draw_rounds({1: 20, 3: 9}), SHARES, 0.05)
     assert "injections.weights" in str(stopped.value)
+
+
+ROUNDS = {1: 0.4, 3: 0.3, 5: 0.3}
+
+
+def test_a_number_of_rounds_below_its_share_is_told_with_what_can_be_released():
+    (text,) = list_short_rounds({1: 30, 3: 15, 5: 25}, ROUNDS, 0.05)
+    assert text.startswith("15 of 70 questions have 3 rounds, 21.4%")
+    assert "at most 60 of all" in text
+
+
+def test_of_a_mix_within_the_tolerance_and_of_no_questions_nothing_is_told():
+    assert list(list_short_rounds({1: 36, 3: 32, 5: 32}, ROUNDS, 0.05)) == []
+    assert list(list_short_rounds({}, ROUNDS, 0.05)) == []

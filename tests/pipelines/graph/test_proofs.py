@@ -164,3 +164,9 @@ def test_a_writer_sees_names_and_relations_and_the_names_of_a_path_hold_every_ti
     names = list_names(demo_corpus, nodes)
     assert all(node.title in found for node, found in zip(nodes, names, strict=True))
     assert len(flatten_names(names)) == sum(map(len, names))
+
+
+def test_beside_a_chain_hubs_lead_on_too(wiki):
+    node = wiki.find(TITLES[0])
+    assert not make_search(wiki, hub_in_degree=0).list_facts((node,), 1)
+    assert make_search(wiki, hub_in_degree=None).list_facts((node,), 1)
