@@ -51,7 +51,7 @@ def test_it_releases_its_own_dataset_and_leaves_out_what_another_release_holds(c
         assert list(mine.find_shared(others)) == []
 
 
-@pytest.mark.parametrize("empty", ["seeds.min_statements=100000", "injections.rounds=[40]"])
+@pytest.mark.parametrize("empty", ["seeds.min_statements=100000", "rewrites.min_alone_first=100000"])
 def test_a_run_without_rows_does_not_end_well(capsys: Capture, tmp_path: Path, empty: str) -> None:
     ended = run_exam(capsys, tmp_path / "workspace", empty)
     assert ended.code == 1
