@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.agent.scenes import TOOL
-from pipelines.checks.apartness import Apart
+from pipelines.checks.apartness import Apart, Held
 from pipelines.corpus.articles import show_text
 from pipelines.errors import ConfigError, ConservationError, CorruptInput
 from pipelines.pictures import PictureStore
@@ -294,19 +294,21 @@ def read_apart(folders: Iterable[Path]) -> Apart:
     for folder in given:
         if not (folder / "proofs").is_dir():
             raise ConfigError(f"releases.apart_from: {folder} is no release; name a folder releases/DATASET/VERSION")
-    return Apart.of((row.proof, row.answer, _list_own_pictures(row)) for folder in given for row in read_proofs(folder))
+    return Apart.of(_hold(row) for folder in given for row in read_proofs(folder))
 
 
 def find_overlaps(folder: Path, apart: Apart) -> Iterator[tuple[str, str]]:
     """Yield the questions of a release that share something with other releases, and what."""
     for row in read_proofs(folder):
-        own = Apart.of([(row.proof, row.answer, _list_own_pictures(row))])
+        own = Apart.of([_hold(row)])
         yield from ((row.record_id, shared) for shared in apart.find_shared(own))
 
 
-def _list_own_pictures(row: ProofRow) -> list[Picture]:
-    """Return the picture of a question, and what it was before it was degraded."""
-    return [picture for picture in (row.picture, row.original) if picture]
+def _hold(row: ProofRow) -> Held:
+    """Return what a row holds that no other release may share, its pictures before and after a change among it."""
+    pictures = [picture for picture in (row.picture, row.original) if picture]
+    pictures += [part.picture for part in row.scene.parts] if row.scene is not None else []
+    return Held(row.proof, row.answer, pictures, row.trace, row.origin)
 
 
 def read_proofs(folder: Path) -> Iterator[ProofRow]:
