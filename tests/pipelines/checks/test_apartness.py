@@ -85,7 +85,7 @@ def test_guessing_the_commonest_answer_of_what_news_ask_for_is_limited():
 def show_scene(row, part):
     scene = Scene(
         box=(0, 0, 1, 1), share=0.1, training_pixels=1, whole=True, cropped=True, crop_phash="",
-        parts=(ScenePart(title="x", picture=part),),
+        parts=(ScenePart(title="x", picture=part, box=(0, 0, 100, 100)),),
     )  # fmt: skip
     return row.model_copy(update={"scene": scene})
 
