@@ -30,7 +30,7 @@ from tests.planted.words import Pair, Vocabulary
 Query = tuple[WriteQuestionInputs, tuple[str, ...]]
 """What the writer words: a path, and the descriptor of each node after the anchor, empty where it makes one."""
 COARSER: dict[str, tuple[Derivation, ...]] = {"day": ("month", "year"), "month": ("year",)}
-OTHER_UNITS = {"m": "ft", "km": "mi", "km2": "acres", "kg": "lb", "t": "lb"}
+OTHER_UNITS = {"m": "ft", "km": "mi", "km2": "sqmi", "kg": "lb", "t": "lb"}
 
 
 def word_query(query: Query, variety: str) -> str:

@@ -63,7 +63,7 @@ from pipelines.toy.reader import GrammarReader
 from pipelines.toy.world import WorldConfig
 from schemas.corpus import Fact, Page
 from schemas.datasets import Grounding
-from schemas.proofs import Constraint, Evidence, Hop, NearMiss, Proof
+from schemas.proofs import Branch, Constraint, Evidence, Hop, NearMiss, PathNode, Proof
 from tests.planted.disguises import draw_sentence
 from tests.planted.words import Pair, Vocabulary, invent_person, invent_title, invent_word
 
@@ -715,12 +715,25 @@ RULES = (
 """Demands, changed only by :func:`_list_demands`, and what a reader said, which only a reader can say again."""
 UNORDERED = (("proof", "counts"),)
 """Tuples whose order means nothing."""
+NOWHERE = Evidence(
+    page_id=1, title="Nothing", revision=1, kind="infobox", key="nothing", start=0, end=1, text="n", link_start=0
+)
 FILLED: dict[str, Any] = {
     "unit": "m",
     "precision": "day",
     "constraints": (Constraint(node=1, relation="nothing", value="nothing"),),
     "redundant": (Constraint(node=1, relation="nothing", value="nothing"),),
     "near_misses": (NearMiss(node=1, page_id=1, title="Nothing", unknown=("type",), resolution="absent"),),
+    "quote": NOWHERE,
+    "branches": (
+        Branch(
+            host=1,
+            relation="nothing",
+            node=PathNode(page_id=1, title="Nothing", role="branch", type="thing", in_degree=0),
+            named=True,
+            evidence=NOWHERE,
+        ),
+    ),
 }
 """New values of empty fields; any other gets a letter."""
 
