@@ -13,7 +13,7 @@ that no picture of held-out entities is shown; and under the same licence, so th
 
 import asyncio
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -28,13 +28,13 @@ from pipelines.config.settings import HighResolutionConfig, SplitRule
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value, draw_unit
-from pipelines.pictures import compute_phash, encode_picture, open_pixels, read_header
+from pipelines.pictures import compute_phash, encode_picture, measure_distance, open_pixels, read_header
 from pipelines.services.prompting import RoleClient, ask_model
 from pipelines.services.protocols import ImageSearch
 from schemas.datasets import Difficulty, Picture, Scene, ScenePart, Split
 from schemas.tasks import BoxReply, LocateObjectInputs
 
-VERSION = 2
+VERSION = 3
 """Raised when another scene would be made of the same picture."""
 TOOL = "crop"
 """What undoes a scene."""
@@ -44,6 +44,8 @@ NEAR = 10
 """Bits of 64 in which perceptual hashes of a picture and of its copy in a scene may differ; a search by hash finds a
 picture up to that distance."""
 LEAST_PARTS = 3
+SIDES = 4
+"""Numbers of a box."""
 FILLED = (0.65, 0.95)
 """Share of its cell's width or height that a picture takes, least and most."""
 MOST_DRAWS = 4000
@@ -194,16 +196,23 @@ class SceneMaker:
         if len(parts) < LEAST_PARTS:
             return f"{NO_SCENE}: {len(parts)} pictures of others can stand beside it, {LEAST_PARTS} must"
         key = (self.seed, record.record_id)
-        scene = _paint_backdrop(self.size, key)
-        cells = _draw_cells(self.settings.most_share, key)
-        box = _place_picture(scene, open_pixels(data), next(cells), (*key, "anchor"))
-        shown = [
-            ScenePart(title=title, picture=other, box=_place_picture(scene, pixels, cell, (*key, title)))
-            for (title, other, pixels), cell in zip(parts, cells, strict=False)
-        ]
-        made = encode_picture(scene, "jpg")
-        view = view_scene(made, box, self.training_pixels)
-        return Composed(made, self._describe(box, view, tuple(shown)), view)
+        first, *others = _draw_cells(self.settings.most_share, key)
+        placed = list(zip(parts, others, strict=False))
+        while len(placed) >= LEAST_PARTS:
+            scene = _paint_backdrop(self.size, key)
+            box = _place_picture(scene, open_pixels(data), first, (*key, "anchor"))
+            shown = tuple(
+                ScenePart(title=title, picture=other, box=_place_picture(scene, pixels, cell, (*key, title)))
+                for (title, other, pixels), cell in placed
+            )
+            made = encode_picture(scene, "jpg")
+            lost = {part.title for part in find_missing_parts(shown, made)}
+            if not lost:
+                view = view_scene(made, box, self.training_pixels)
+                return Composed(made, self._describe(box, view, shown), view)
+            # What is not recognised in the scene could not be credited by it: its place stays empty.
+            placed = [each for each in placed if each[0][0] not in lost]
+        return f"{NO_SCENE}: {len(placed)} pictures of others are recognised beside it, {LEAST_PARTS} must be"
 
     def _list_parts(self, record: Difficulty, picture: Picture) -> Iterator[Other]:
         """Yield pictures of others, drawn by the question's id, each once."""
@@ -244,6 +253,26 @@ class SceneMaker:
             source_url=image.source_url,
         )
         return page.page_id, (page.title, stored, pixels)
+
+
+def find_missing_parts(parts: Sequence[ScenePart], data: bytes) -> list[ScenePart]:
+    """Return the parts whose picture is not what a scene shows at their box.
+
+    Raises:
+        RecordFailed: if the scene's bytes are no picture.
+    """
+    scene = open_pixels(data)
+    return [part for part in parts if not _is_shown(part, scene)]
+
+
+def _is_shown(part: ScenePart, scene: Image.Image) -> bool:
+    if len(part.box) != SIDES:
+        return False
+    try:
+        seen = compute_phash(encode_picture(scene.crop(place_box(part.box, scene.size)), "png"))
+    except RecordFailed:
+        return False
+    return measure_distance(seen, part.picture.phash) <= NEAR
 
 
 def count_columns(most_share: float) -> int:

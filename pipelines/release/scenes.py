@@ -9,10 +9,9 @@ search finds its part and not its whole is taken from the row. And a picture tha
 list is not seen, as long as enough are listed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from pipelines.agent.scenes import LEAST_PARTS, NEAR, view_scene
-from pipelines.agent.tools import cut_picture
+from pipelines.agent.scenes import LEAST_PARTS, NEAR, find_missing_parts, view_scene
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
 from pipelines.pictures import compute_phash, measure_distance
@@ -23,8 +22,6 @@ MOST_SHARE = 0.05
 """Of the area (SenseNova-MARS, 3.4)."""
 LEAST_SIDE = 3840
 """Pixels of the longer side of a picture of 4K."""
-SIDES = 4
-"""Numbers of a box."""
 _SAID = ("sha256", "width", "height", "phash", "author", "licence", "licence_url", "source_url")
 
 
@@ -82,18 +79,9 @@ def find_view_problems(proof: ProofRow, data: bytes) -> Iterator[str]:
     # A picture that was of high resolution by itself is its own original: there is nothing to hold its part against.
     if original is None:
         return
-    yield from _find_missing_parts(scene.parts, data)
+    for part in find_missing_parts(scene.parts, data):
+        yield f"scene: it does not show {part.title} at {list(part.box)}"
     if measure_distance(cropped, original.phash) > NEAR:
         yield "scene: what the box cuts out is not the anchor's picture"
     if measure_distance(whole, original.phash) <= NEAR:
         yield "scene: the whole at training size looks like the anchor's picture"
-
-
-def _find_missing_parts(parts: Sequence[ScenePart], data: bytes) -> Iterator[str]:
-    for part in parts:
-        try:
-            seen = compute_phash(cut_picture(data, part.box)) if len(part.box) == SIDES else ""
-        except RecordFailed:
-            seen = ""
-        if not seen or measure_distance(seen, part.picture.phash) > NEAR:
-            yield f"scene: it does not show {part.title} at {list(part.box)}"
