@@ -45,6 +45,7 @@ from pipelines.checks.pictures import (
 )
 from pipelines.checks.verdicts import Check, CheckResult, run_checks
 from pipelines.config.settings import GroundingsConfig
+from pipelines.corpus.images import describe_image
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.ids import digest_value
 from pipelines.pictures import MAX_BYTES, PictureSource, PictureStore, Probe, encode_picture, open_pixels, probe_picture
@@ -332,19 +333,7 @@ def _list_fetched(
 
 def describe_fetched(candidate: PictureCandidate) -> Picture:
     """Return a fetched candidate as the picture that it is in the store."""
-    image = candidate.image
-    return Picture(
-        sha256=image.sha256,
-        extension=image.format,
-        file=image.file,
-        width=image.width,
-        height=image.height,
-        phash=image.phash,
-        author=image.author,
-        licence=image.licence,
-        licence_url=image.licence_url,
-        source_url=image.source_url,
-    )
+    return describe_image(candidate.image)
 
 
 def _open_candidate(candidate: PictureCandidate) -> tuple[bytes, Probe] | CheckResult:

@@ -25,6 +25,7 @@ from pipelines.agent.observations import ImageStore
 from pipelines.agent.pictures import Gauge, find_gauge
 from pipelines.agent.tools import cut_picture, place_box
 from pipelines.config.settings import HighResolutionConfig, SplitRule
+from pipelines.corpus.images import describe_image
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value, draw_unit
@@ -240,19 +241,7 @@ class SceneMaker:
         except (OSError, RecordFailed):
             # Any other picture will do.
             return None
-        stored = Picture(
-            sha256=image.sha256,
-            extension=image.format,
-            file=image.file,
-            width=image.width,
-            height=image.height,
-            phash=image.phash,
-            author=image.author,
-            licence=image.licence,
-            licence_url=image.licence_url,
-            source_url=image.source_url,
-        )
-        return page.page_id, (page.title, stored, pixels)
+        return page.page_id, (page.title, describe_image(image), pixels)
 
 
 def find_missing_parts(parts: Sequence[ScenePart], data: bytes) -> list[ScenePart]:

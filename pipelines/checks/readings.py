@@ -203,7 +203,7 @@ class Evaluator:
 
 
 def digest_text(text: str) -> str:
-    """Return the sha256 by which a reading names its text."""
+    """Return the sha256 by which a reading, or a judgement of a trace, names its text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

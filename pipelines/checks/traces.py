@@ -12,11 +12,11 @@ from functools import partial
 from pipelines.checks.answers import check_not_bridge, check_precision
 from pipelines.checks.descriptors import find_incoherence, find_references
 from pipelines.checks.leakage import check_answer, check_demonyms, check_names
+from pipelines.checks.readings import digest_text
 from pipelines.checks.verdicts import PASSED, Check, CheckResult
 from pipelines.corpus.articles import find_quote, show_text
 from pipelines.corpus.store import Corpus
 from pipelines.graph.answers import type_answer
-from pipelines.ids import digest_bytes
 from pipelines.names import compile_phrase, fold_name
 from schemas.proofs import AnchorKind, Answer, Evidence, Trace, TraceLink
 
@@ -107,16 +107,11 @@ def check_shape(trace: Trace, answer: Answer) -> CheckResult:
     return PASSED
 
 
-def digest_words(text: str) -> str:
-    """Return the sha256 of a question's text, by which a trace says what was judged."""
-    return digest_bytes(text.encode())
-
-
 def check_decision(text: str, trace: Trace) -> CheckResult:
     """FAIL (``chain-refused``) unless this very text was judged: by a model that said yes, or by a person on a day."""
     if not trace.decided_by.strip():
         return _fail("chain-refused", "nobody found the reasoning sound")
-    if trace.judged != digest_words(text):
+    if trace.judged != digest_text(text):
         return _fail("chain-refused", f"{trace.decided_by} judged another text than {text!r}")
     if trace.verdict == "no" or (trace.verdict == "unsure" and not trace.decided_on):
         return _fail("chain-refused", f"the model said {trace.verdict!r}, and no person decided")

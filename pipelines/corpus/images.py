@@ -44,6 +44,7 @@ from pipelines.names import normalise_file
 from pipelines.pictures import MAX_BYTES, probe_picture
 from pipelines.services.image_metadata import FORMATS, WRONG_FORMAT
 from schemas.corpus import CorpusImage
+from schemas.datasets import Picture
 
 _THREADS = 2
 _COLUMNS = ("file", "author", "licence", "licence_url", "source_url")
@@ -145,6 +146,12 @@ def _open_listed(folder: Path, listed: CorpusImage) -> CorpusImage:
         phash=seen.phash,
         error="sha256-mismatch" if listed.sha256 not in ("", sha256) else "",
     )
+
+
+def describe_image(image: CorpusImage) -> Picture:
+    """Return a picture of the corpus, whose file is there, as rows of stages have it."""
+    same = ("sha256", "file", "width", "height", "phash", "author", "licence", "licence_url", "source_url")
+    return Picture(extension=image.format, **{name: getattr(image, name) for name in same})
 
 
 def merge_images(

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, get_args
 
+from pipelines.checks.readings import digest_text
 from pipelines.checks.traces import (
     check_different,
     check_link,
-    digest_words,
     list_trace_checks,
     make_link,
     write_steps,
@@ -116,7 +116,7 @@ class Bridges:
                 text=asked.text,
                 picture=record.picture,
                 answer=asked.answer,
-                trace=asked.trace.model_copy(update={"judged": digest_words(asked.text), "verdict": said.verdict}),
+                trace=asked.trace.model_copy(update={"judged": digest_text(asked.text), "verdict": said.verdict}),
                 verdict=said.verdict,
                 remark=said.reason,
             ),

@@ -18,6 +18,7 @@ from pipelines.corpus.articles import (
     read_day,
     show_article,
     show_text,
+    strip_html,
     write_news,
 )
 from pipelines.corpus.build import build_corpus
@@ -283,3 +284,13 @@ def test_a_picture_named_by_address_is_the_one_that_was_fetched(tmp_path):
     known = {article.picture_url: fetched}
     assert [each.picture for each in read_articles(source, known)] == [fetched]
     assert name_source(source, "", "") != name_source(source, "", "", known)
+
+
+@pytest.mark.parametrize("unit", ["<a ", "<!--", "<![", "</", "<?", "<a href='>", "<!-- -->"])
+def test_html_that_is_never_closed_is_read_to_its_end(unit):
+    assert "word" in strip_html(f"word {unit * 50_000}")
+
+
+def test_of_html_what_is_shown_is_left():
+    shown = strip_html("<p>A &lt; B <b>x</b><!-- no --> 3 < 4</p><script>bad()</script>y")
+    assert shown.split("\n\n") == ["", "A < B x 3 < 4", "y"]

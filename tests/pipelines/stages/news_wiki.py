@@ -4,7 +4,8 @@ import json
 
 from PIL import Image
 
-from pipelines.checks.traces import digest_words, make_link, quote_span, write_steps
+from pipelines.checks.readings import digest_text
+from pipelines.checks.traces import make_link, quote_span, write_steps
 from pipelines.corpus.articles import write_news
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
@@ -55,7 +56,7 @@ def make_trace(
     return Trace(
         corpus=corpus.digest, snapshot=corpus.snapshot, anchor=first[0], anchor_kind="object", anchor_evidence=shown,
         links=links, steps=write_steps("object", shown, links), decided_by="judge",
-        judged=digest_words(QUESTION), verdict="yes",
+        judged=digest_text(QUESTION), verdict="yes",
     )  # fmt: skip
 
 
