@@ -26,12 +26,13 @@ from tests.chaos.driving import (
 )
 from tests.mock_openai import Schedule, start_mock
 
-TINY = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=4", "seeds.limit=28", "seed=9",
-        "difficulty.probe_attempts=0")  # fmt: skip
+TINY = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=4", "seeds.limit=40", "seed=9",
+        "difficulty.probe_attempts=0", "runtime.concurrency=8", "paths.answer_types={date=0.7, number=0.3}")  # fmt: skip
+"""No name is an answer: of those a scripted judge would be asked, which the counts here do not mean."""
 ROLE = ("adapter=openai", "name=mock", "revision=r1", "settings={}", "price_out=1000")
 """The mock's replies have 7 tokens each: at this price a request costs 0.007."""
-IN_FLIGHT = 9
-"""Questions that reach the difficulty stage: each has one request in flight."""
+IN_FLIGHT = 8
+"""Questions that are asked at a time: each has one request in flight."""
 GRACE = 30.0
 MOST_SECONDS = 90.0
 PATIENT = ("--set", "models.solver.timeout=600")
@@ -42,7 +43,7 @@ def grounded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace whose stages before difficulty are done, with scripted players."""
     workspace = tmp_path_factory.mktemp("grounded") / "workspace"
     document = run_small(workspace, "--until", "groundings", settings=TINY)
-    assert document["stages"][-1]["rows_out"] == IN_FLIGHT
+    assert document["stages"][-1]["rows_out"] >= IN_FLIGHT
     return workspace
 
 
@@ -115,7 +116,9 @@ def test_a_budget_that_is_spent_ends_the_run_in_order_and_a_larger_one_goes_on_f
 
     stage = read_difficulty(run_solved(workspace, server, "--budget", 100))
     whole = read_counts(server) - before
-    assert (stage["calls"], stage["cached_calls"]) == (whole["paid"] - spent["paid"], spent["paid"])
+    # Of shards that were whole by then nothing is looked up again.
+    assert stage["calls"] == whole["paid"] - spent["paid"]
+    assert stage["cached_calls"] <= spent["paid"]
     assert stage["cost"] == pytest.approx(0.007 * stage["calls"])
     assert count_replies(workspace) - recorded == whole["paid"] == whole["requests"]
     assert whole["paid_duplicates"] == 0
@@ -160,7 +163,9 @@ def test_a_fresh_run_that_was_cut_short_goes_on_without_the_option_and_pays_noth
     check_one_line(run_solved(workspace, server, "--fresh-replies", "solver", "--budget", 0.05), 3)
     spent = read_counts(server) - before
     again = read_difficulty(run_solved(workspace, server))
-    assert (again["calls"], again["cached_calls"]) == (first["calls"] - spent["paid"], spent["paid"])
+    # Of shards that were whole by then nothing is looked up again.
+    assert again["calls"] == first["calls"] - spent["paid"]
+    assert again["cached_calls"] <= spent["paid"]
     assert (read_counts(server) - before)["paid"] == first["calls"]
 
 
