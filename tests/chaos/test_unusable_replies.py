@@ -27,7 +27,7 @@ STAGES = {"writer": "questions", "rewriter": "rewrites", "solver": "difficulty",
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace whose stages before rollouts are done, with scripted players."""
     workspace = tmp_path_factory.mktemp("made") / "workspace"
-    run_small(workspace, "--until", "enhancements", settings=TINY)
+    run_small(workspace, "--until", "selections", settings=TINY)
     return workspace
 
 
