@@ -999,7 +999,10 @@ class PromptsConfig(Section):
     )
 
 
-Layout = Literal["columns", "fvqa", "fvqa-facts", "livevqa", "infoseek", "webqa", "simplevqa", "mm-searchexam"]
+Layout = Literal[
+    "columns", "fvqa", "fvqa-facts", "livevqa", "infoseek", "webqa", "simplevqa", "mm-searchexam", "mmsearch",
+    "browsecomp-vl", "vdr", "opensearch-vl", "vsearcher", "sharegpt", "messages", "alpaca", "verl",
+]  # fmt: skip
 
 
 class PoolConfig(Section):
