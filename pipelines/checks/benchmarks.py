@@ -1,9 +1,10 @@
 """Decontamination: which questions share words, facts or pictures with benchmarks (research/quality.md C1).
 
-Rules of words are those of the literature. Runs of 8 words that cover half of a benchmark's question are Tülu 3's
-(arXiv 2411.15124, section 3.2), a run of 13 is GPT-3's longest (arXiv 2005.14165, appendix C); near texts are those of
-:mod:`pipelines.checks.near`. Two questions of one template are not one question: what is shared must hold half of the
-benchmark's uncommon words, or the answer must be the same. An answer alone is no hit; with the entity it is.
+Rules of words are those of the literature. Runs of 8 words that cover half of a question are Tülu 3's (arXiv
+2411.15124), a run of 13 is the longest of GPT-3 (arXiv 2005.14165, appendix C); near texts are those of
+:mod:`pipelines.checks.near`. Questions of a path are long, and two of one template are not one question. So runs must
+cover half of the longer question or nearly all of the benchmark's, and what is shared must hold half of the benchmark's
+uncommon words, or the answer must be the same. An answer alone is no hit; with the entity it is.
 """
 
 import re
@@ -45,7 +46,9 @@ RUN: Final = 8
 LONG_RUN: Final = 13
 """Words of a run that is a hit by itself."""
 COVERED: Final = 0.5
-"""Share of a benchmark's question, and of its uncommon words, that shared runs must hold."""
+"""Share of the longer question's words, and of the uncommon words of the benchmark's, that shared runs must hold."""
+CONTAINED: Final = 0.8
+"""Share of the benchmark's words that is enough, however long the other question is."""
 TEMPLATED: Final = 3
 """Questions of one benchmark from which on a run, or a whole text, is its template and says nothing."""
 SENTENCE: Final = 40
@@ -53,8 +56,6 @@ SENTENCE: Final = 40
 PHRASE: Final = 4
 AT_ONCE: Final = 1024
 """Questions that are compared at once."""
-LISTED: Final = 5
-"""Hits that a rejection names."""
 WELL_KNOWN: Final[Mapping[str, str]] = {
     "MMSearch": "mmsearch", "BrowseComp-VL": "browsecomp-vl", "SimpleVQA": "simplevqa", "InfoSeek": "infoseek",
     "FVQA-test": "fvqa", "LiveVQA": "livevqa", "VDR-Bench": "vdr", "MM-SearchExam": "mm-searchexam",
@@ -226,7 +227,8 @@ class BenchmarkIndex:
                 yield place, "benchmark-question"
         for place, places in self._runs.find(own).items():
             words = self._held[place].words
-            covered = len(places) >= COVERED * len(words) and self._tells(place, {words[n] for n in places}, answers)
+            enough = min(COVERED * max(len(words), len(own)), CONTAINED * len(words))
+            covered = len(places) >= enough and self._tells(place, {words[n] for n in places}, answers)
             if covered or any(_count_rare(words[start:end]) > 1 for start, end in _list_long(places)):
                 yield place, "benchmark-words"
         yield from ((place, "benchmark-near") for place in near if self._tells(place, set(own), answers))
@@ -342,7 +344,8 @@ def find_overlaps(
 
 
 def _refuse(record_id: str, overlaps: Sequence[Overlap]) -> Rejection:
-    told = [f"{each.benchmark} {each.row}: {each.kind}" for each in overlaps[:LISTED]]
+    firsts = {(each.benchmark, each.kind): each for each in reversed(overlaps)}
+    told = sorted(f"{each.benchmark} {each.row}: {each.kind}" for each in firsts.values())
     kinds = tuple(dict.fromkeys(each.kind for each in overlaps))
     return Rejection(record_id=record_id, reason=kinds[0], detail="; ".join(told), codes=kinds)
 
