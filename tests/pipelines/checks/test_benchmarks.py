@@ -1,0 +1,231 @@
+"""What overlaps with a benchmark is found in every published layout, and what does not is left alone."""
+
+import io
+import json
+from functools import cache
+
+import pytest
+
+from pipelines.checks.benchmarks import (
+    Benchmarks,
+    check_benchmarks,
+    count_hits,
+    describe_benchmarks,
+    find_overlaps,
+    list_unchecked,
+    split_words,
+)
+from pipelines.config.settings import BenchmarkConfig
+from pipelines.errors import ConfigError
+from pipelines.graph.answers import type_reference
+from pipelines.ids import digest_file
+from pipelines.pictures import PictureStore
+from schemas.manifest import BenchmarkEntry
+from tests.pipelines.agent.signs import draw_scene, encode_scene
+from tests.pipelines.agent.trail import SOURCE
+from tests.pipelines.checks.overlapping import CLEAN, OURS
+from tests.pipelines.release.builders import make_question
+from tests.published import WRITERS, Published, publish
+
+
+@cache
+def draw(seed):
+    return draw_scene(seed, size=(320, 240), words=0)
+
+
+@cache
+def encode(seed):
+    return encode_scene(draw(seed))
+
+
+def make_ours(root, number):
+    """Return a question of ours: its text, entities and answer, and a picture in the store."""
+    text, anchor, node, answer = OURS[number]
+    picture = PictureStore(root / "images").add_bytes(encode(number), SOURCE)
+    row = make_question(number, picture, text=text, answer=type_reference(text, answer))
+    first, second, last = row.proof.nodes
+    named = (first.model_copy(update={"title": anchor}), second, last.model_copy(update={"title": node}))
+    return row.model_copy(update={"proof": row.proof.model_copy(update={"nodes": named})})
+
+
+def ask(number, question, answer, entity="", picture=None):
+    data = picture or encode(1000 + number)
+    return Published(str(30000000 + number), question, answer, f"{answer} or so", entity, data)
+
+
+def make_clean():
+    return [ask(number, *row) for number, row in enumerate(CLEAN)]
+
+
+def copy_picture(number):
+    """Return a picture cut by 3%, and saved again at another quality."""
+    image = draw(number)
+    width, height = image.size
+    cut = image.crop((width * 3 // 100, height * 3 // 100, width - width * 3 // 100, height - height * 3 // 100))
+    target = io.BytesIO()
+    cut.save(target, "JPEG", quality=70)
+    return target.getvalue()
+
+
+def reword(text):
+    """Return a paraphrase that keeps a long run of the words."""
+    words = text.split()
+    return " ".join(["Kindly", "tell", "me:", *words[2:-2], "precisely", "now?"])
+
+
+def plant(number):
+    """Return rows of a benchmark that overlap with a question of ours, by how."""
+    text, anchor, node, answer = OURS[number]
+    return {
+        "verbatim": ask(100, text, answer, "Nowhere"),
+        "paraphrase": ask(101, reword(text), "quite another", "Nowhere"),
+        "final fact": ask(102, f"What does the plaque at {node} in the picture give?", answer, node),
+        "anchor": ask(103, f"Which record belongs to {anchor}, seen here?", answer, anchor),
+        "picture": ask(104, "How many lamps stand on the left bank here?", "eleven", "Nowhere",
+                       picture=copy_picture(number)),
+    }  # fmt: skip
+
+
+WANTED = {"verbatim": "benchmark-question", "paraphrase": "benchmark-words", "final fact": "benchmark-fact",
+          "anchor": "benchmark-entity", "picture": "benchmark-picture"}  # fmt: skip
+REMOTE = {"vsearcher"}
+"""Its pictures are addresses."""
+
+
+def open_benchmark(folder, kind, rows):
+    path, pictures = publish(folder, kind, rows)
+    return Benchmarks((BenchmarkConfig(name="bench", path=(str(path),), images=str(pictures)),), digest)
+
+
+def digest(path):
+    return digest_file(path) if path.is_file() else ",".join(sorted(each.name for each in path.iterdir()))
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_planted_overlaps_are_found_in_each_layout_and_clean_files_alarm_nobody(tmp_path, kind):
+    store = PictureStore(tmp_path / "images")
+    ours = [make_ours(tmp_path, number) for number in range(len(OURS))]
+    clean = make_clean()
+    assert list(find_overlaps(ours, open_benchmark(tmp_path / "clean", kind, clean), store.read)) == []
+    chosen = ours[len(kind) % len(ours)]
+    planted = plant(ours.index(chosen))
+    opened = open_benchmark(tmp_path / "planted", kind, [*clean, *planted.values()])
+    found = {(each.record_id, each.kind) for each in find_overlaps(ours, opened, store.read)}
+    assert found >= {(chosen.record_id, WANTED[how]) for how in planted}
+    assert {record_id for record_id, _ in found} == {chosen.record_id}
+
+
+@pytest.mark.parametrize("number", range(len(OURS)))
+def test_each_kind_of_overlap_is_found_alone(tmp_path, number):
+    row, store = make_ours(tmp_path, number), PictureStore(tmp_path / "images")
+    for how, asked in plant(number).items():
+        opened = open_benchmark(tmp_path / how, "columns", [*make_clean()[:3], asked])
+        kinds = {each.kind for each in find_overlaps([row], opened, store.read)}
+        assert WANTED[how] in kinds, how
+        refused = opened.refuse([row], store.read)
+        assert (refused[row.record_id].reason in kinds, asked.id in refused[row.record_id].detail) == (True, True)
+
+
+def test_an_answer_alone_is_no_overlap_nor_is_the_entity(tmp_path):
+    _, anchor, node, answer = OURS[0]
+    rows = [ask(1, "Which word is cut into the lintel seen here?", answer, "Nowhere"),
+            ask(2, f"Who keeps {node} in order, as seen here?", "the guild", node),
+            ask(3, f"What stands behind {anchor} here?", "a mill", anchor)]  # fmt: skip
+    assert not list(find_overlaps([make_ours(tmp_path, 0)], open_benchmark(tmp_path / "b", "columns", rows), None))
+
+
+def test_an_answer_is_the_same_in_another_format_and_in_a_sentence(tmp_path):
+    number = next(place for place, row in enumerate(OURS) if row[3] == "14 March 1871")
+    node = OURS[number][2]
+    for kind, answer in (
+        ("exact", "1871-03-14"),
+        ("sentence", "It opened to all on 14 March 1871, so the plate says."),
+    ):
+        rows = [ask(1, f"When did {node} open its gates?", answer)]
+        opened = open_benchmark(tmp_path / kind, "mm-searchexam", rows)
+        assert [each.kind for each in find_overlaps([make_ours(tmp_path, number)], opened, None)] == ["benchmark-fact"]
+
+
+def test_a_text_that_a_benchmark_asks_of_many_pictures_is_its_template(tmp_path):
+    text, _, _, answer = OURS[0]
+    row = make_ours(tmp_path, 0)
+    for count, kinds in ((2, {"benchmark-question"}), (3, set())):
+        rows = [ask(number, text, answer if not number else f"place {number}") for number in range(count)]
+        opened = open_benchmark(tmp_path / str(count), "columns", rows)
+        found = {each.kind for each in find_overlaps([row], opened, None)}
+        assert (found & {"benchmark-question"}) == kinds
+
+
+def test_a_template_with_another_name_is_another_question(tmp_path):
+    text = "In which year was the architect of the {} that stands in the centre of the picture born?"
+    row = make_ours(tmp_path, 0).model_copy(update={"text": text.format("Orlsund exchange")})
+    other, same = (open_benchmark(tmp_path / name, "columns", [ask(1, text.format(name), "1702")])
+                   for name in ("Velm rotunda", "Orlsund exchange"))  # fmt: skip
+    assert not list(find_overlaps([row], other, None))
+    assert {each.kind for each in find_overlaps([row], same, None)} >= {"benchmark-question", "benchmark-near"}
+
+
+def test_infoseek_takes_entities_from_its_second_file(tmp_path):
+    _, anchor, _, answer = OURS[1]
+    row = {"data_id": "infoseek_val_1", "image_id": "oven_1", "question": "Which one is it?", "answer": [answer]}
+    (tmp_path / "val.jsonl").write_text(json.dumps(row))
+    held = {"data_id": "infoseek_val_1", "entity_id": "Q5", "entity_text": anchor}
+    (tmp_path / "val_withkb.jsonl").write_text(json.dumps(held))
+    own = BenchmarkConfig(name="infoseek", path=(str(tmp_path / "val.jsonl"),),
+                          entities=str(tmp_path / "val_withkb.jsonl"))  # fmt: skip
+    check_benchmarks([own])
+    opened = Benchmarks((own,), digest)
+    assert [each.kind for each in find_overlaps([make_ours(tmp_path, 1)], opened, None)] == ["benchmark-entity"]
+    assert opened.entries[0].pictures_missing == 1
+
+
+def test_hits_are_counted_by_benchmark_and_kind_and_what_was_not_looked_at_is_named(tmp_path):
+    store, row = PictureStore(tmp_path / "images"), make_ours(tmp_path, 2)
+    path, pictures = publish(tmp_path / "b", "mmsearch", list(plant(2).values()))
+    (pictures / "30000100.png").unlink()
+    second, _ = publish(tmp_path / "c", "browsecomp-vl", [plant(2)["verbatim"]])
+    own = (BenchmarkConfig(name="MMSearch", path=(str(path),)), BenchmarkConfig(name="other", path=(str(second),)))
+    opened = Benchmarks(own, digest)
+    hits = count_hits(opened.refuse([row, make_ours(tmp_path, 3)], store.read).values())
+    assert hits == {
+        "MMSearch": dict.fromkeys(sorted({*WANTED.values(), "benchmark-near"}), 1),
+        "other": {"benchmark-near": 1, "benchmark-question": 1, "benchmark-words": 1},
+    }
+    first, other = opened.entries
+    assert (first.layouts, first.questions, first.pictures, first.pictures_missing) == (("mmsearch",), 5, 5, 0)
+    assert (other.pictures, other.pictures_missing) == (0, 1)
+    table = describe_benchmarks([first.model_copy(update={"hits": hits["MMSearch"]}), other])
+    assert table["MMSearch"]["benchmark-picture"] == 1
+    assert set(list_unchecked(opened.entries)) == {
+        "SimpleVQA", "InfoSeek", "FVQA-test", "LiveVQA", "VDR-Bench", "MM-SearchExam"}  # fmt: skip
+    assert "not checked: LiveVQA" in table
+    named = BenchmarkEntry(name="simple-vqa.v2", layouts=("columns",), digest="", questions=1, unread=0, pictures=0,
+                           pictures_missing=0)  # fmt: skip
+    assert "SimpleVQA" not in list_unchecked([named])
+
+
+def test_what_cannot_be_compared_is_refused_before_anything_is_paid(tmp_path):
+    path, _ = publish(tmp_path, "columns", make_clean()[:2])
+    good = BenchmarkConfig(name="b", path=(str(path),))
+    check_benchmarks([good])
+    (tmp_path / "captions.jsonl").write_text('{"caption": "a", "file": "b"}\n')
+    for bad, match in (
+        (good.model_copy(update={"path": (str(tmp_path / "gone.jsonl"),)}), "no such file"),
+        (good.model_copy(update={"images": str(tmp_path / "gone")}), "no such file"),
+        (good.model_copy(update={"path": (str(tmp_path / "captions.jsonl"),)}), "has no question"),
+    ):
+        with pytest.raises(ConfigError, match=match):
+            check_benchmarks([bad])
+    with pytest.raises(ConfigError, match="b twice"):
+        check_benchmarks([good, good])
+
+
+def test_other_bytes_of_a_benchmark_are_another_digest(tmp_path):
+    opened = [open_benchmark(tmp_path / name, "columns", rows) for name, rows in (
+        ("a", make_clean()), ("b", make_clean()), ("c", make_clean()[1:]))]  # fmt: skip
+    first, same, other = (each.digests for each in opened)
+    assert first == same != other
+
+
+def test_letters_of_a_script_without_spaces_are_words():
+    assert split_words("这是什么桥 called Kelm-Bridge?") == ("这", "是", "什", "么", "桥", "called", "kelm", "bridge")
