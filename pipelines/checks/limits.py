@@ -11,11 +11,13 @@ from functools import partial
 
 from pipelines.checks.apartness import Apart
 from pipelines.checks.pictures import COPY_DISTANCE, hash_variants
+from pipelines.checks.repeats import refuse_near, refuse_near_across
 from pipelines.checks.sets import (
     Signature,
     refuse_anchors,
     refuse_answers,
     refuse_duplicates,
+    refuse_facts,
     refuse_guessed,
     refuse_like_pictures,
     refuse_shared,
@@ -48,13 +50,14 @@ class Limits:
         """All of it, as part of a stage's fingerprint."""
         own = self.settings
         caps = [own.max_per_answer, own.max_per_anchor, own.max_answer_share, own.max_skeleton_share, *own.search_free]
-        return [caps, sorted(self.rounds.items()), own.rounds_tolerance, own.exam, self.apart.digest]
+        near = [own.near_text, own.near_text_across, own.near_path, own.near_path_across, own.max_per_fact]
+        return [caps, near, sorted(self.rounds.items()), own.rounds_tolerance, own.exam, self.apart.digest]
 
 
 def refuse_across_splits(
     signatures: Sequence[Signature], limits: Limits, store: PictureStore | None
 ) -> dict[str, Rejection]:
-    """Return the rejections of what is in another release, or in two splits, and of pictures like one of evaluation.
+    """Return the rejections of what is in another release, or nearly in two splits, and of pictures like one held out.
 
     Args:
         signatures: of all questions, by record id.
@@ -63,6 +66,7 @@ def refuse_across_splits(
     """
     refused = limits.apart.refuse(signatures)
     refused |= refuse_shared([each for each in signatures if each.record_id not in refused])
+    refused |= refuse_near_across([each for each in signatures if each.record_id not in refused], limits.settings)
     if store is None:
         return refused
     kept = [each for each in signatures if each.record_id not in refused]
@@ -72,7 +76,7 @@ def refuse_across_splits(
 def refuse_over_limits(
     signatures: Sequence[Signature], solved: Collection[str], limits: Limits
 ) -> dict[str, Rejection]:
-    """Return the rejections of duplicates, then of each limit in turn; a limit counts rows kept so far.
+    """Return the rejections of duplicates and near ones, then of each limit in turn; a limit counts rows kept so far.
 
     Args:
         signatures: of the questions that may be kept, by record id.
@@ -85,6 +89,8 @@ def refuse_over_limits(
     settings = limits.settings
     kept, refused = refuse_duplicates(signatures)
     for refuse in (
+        partial(refuse_near, settings=settings),
+        partial(refuse_facts, cap=settings.max_per_fact),
         partial(refuse_anchors, cap=settings.max_per_anchor),
         partial(refuse_answers, cap=settings.max_per_answer),
     ):
