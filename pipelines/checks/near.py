@@ -9,9 +9,10 @@ in a bucket are compared exactly, so nothing that is said to be near is not. Wha
 import hashlib
 import re
 import unicodedata
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -27,6 +28,8 @@ COMPARED: Final = 256
 """Texts of a bucket, the first, that one text is compared with: hostile input costs no more."""
 DIGEST: Final = 8
 """Bytes of a shingle's digest: sets are compared by them, and two of 64 bits alike are the same shingle."""
+FEW: Final = 4096
+"""Pairs up to which all are compared: buckets would cost more."""
 AT_ONCE: Final = 2048
 """Texts whose shingles are permuted at once: what they take stays in the processor's cache."""
 ROUNDING: Final = 1e-9
@@ -67,7 +70,7 @@ class TextIndex:
         self._similarity = similarity
         self._marks: list[str] = []
         self._shingled: list[bytes] = []
-        self._sketched: _Sketches | None = None
+        self._sketched: Sketches | None = None
 
     def __len__(self) -> int:
         return len(self._marks)
@@ -81,9 +84,9 @@ class TextIndex:
 
     def find(self, texts: Sequence[str]) -> list[tuple[Near, ...]]:
         """Return, for each text, those that it is near to, the nearest first, then by mark. Many at once cost less."""
-        asked = _sketch([shingle_text(text) for text in texts], self._similarity)
+        asked = Sketches([shingle_text(text) for text in texts], self._similarity)
         found: defaultdict[int, list[Near]] = defaultdict(list)
-        for one, other, similarity in _find_pairs(asked, self._sketch(), self._similarity):
+        for one, other, similarity in find_alike(asked, self._sketch()):
             found[one].append(Near(self._marks[other], similarity))
         return [
             tuple(sorted(found.get(place, ()), key=lambda near: (-near.similarity, near.mark)))
@@ -93,12 +96,12 @@ class TextIndex:
     def find_pairs(self) -> Iterator[NearPair]:
         """Yield each pair of texts in the index that are near each other, once, in the order they were added."""
         own = self._sketch()
-        for one, other, similarity in _find_pairs(own, own, self._similarity):
+        for one, other, similarity in find_alike(own, own):
             yield NearPair(self._marks[other], self._marks[one], similarity)
 
-    def _sketch(self) -> "_Sketches":
+    def _sketch(self) -> "Sketches":
         if self._sketched is None:
-            self._sketched = _sketch(self._shingled, self._similarity)
+            self._sketched = Sketches(self._shingled, self._similarity)
         return self._sketched
 
 
@@ -112,13 +115,25 @@ def shingle_text(text: str) -> bytes:
     text = unicodedata.normalize("NFKC", text).casefold()
     words = (_WORD_OR_LETTER if UNSPACED.search(text) else _WORD).findall(text)
     runs = set(zip(*(words[start:] for start in range(SHINGLE)), strict=False)) or {tuple(words)}
-    digests = {hashlib.sha1(" ".join(run).encode("utf-8", "surrogatepass")).digest()[:DIGEST] for run in runs}
-    return b"".join(sorted(digests))
+    return digest_set(map(" ".join, runs))
+
+
+def digest_set(values: Iterable[str]) -> bytes:
+    """Return the digests of values, each once, sorted, 8 bytes each."""
+    return b"".join(sorted({hashlib.sha1(each.encode("utf-8", "surrogatepass")).digest()[:DIGEST] for each in values}))
+
+
+def count_repeated(texts: Iterable[str], similarity: float) -> int:
+    """Return how many texts are near one before them."""
+    shingled = Counter(map(shingle_text, texts))
+    sketches = Sketches(list(shingled), similarity)
+    near = {one for one, _, _ in find_alike(sketches, sketches)}
+    return shingled.total() - len(shingled) + len(near)
 
 
 def measure_overlap(one: bytes, other: bytes) -> float:
     """Return the Jaccard similarity of two texts' shingles, as :func:`shingle_text` gives them."""
-    return _overlap(set(np.frombuffer(one, "<u8").tolist()), set(np.frombuffer(other, "<u8").tolist()))
+    return _overlap(_read_digests(one), _read_digests(other))
 
 
 def make_minhashes(shingled: Sequence[bytes]) -> NDArray[np.uint32]:
@@ -162,26 +177,68 @@ def _finalise(hashes: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return hashes ^ (hashes >> np.uint32(16))
 
 
-class _Sketches(NamedTuple):
-    """Texts as they are compared."""
+@dataclass(frozen=True)
+class Sketches:
+    """Sets as they are compared: shingles of texts, or the facts of paths."""
 
-    shingles: Words
-    """Of all texts, one after another."""
-    bounds: Places
-    """Where each text's begin, and where the last one's end."""
-    buckets: Words
-    """Bands x texts."""
+    shingled: Sequence[bytes]
+    """Of each set, as :func:`digest_set` gives it."""
+    similarity: float
+    """From which sets are alike, more than 0 and at most 1."""
+    marks: Sequence[Collection[str]] | None = None
+    """Of each set: two without one in common are never compared; None compares all."""
+
+    def __len__(self) -> int:
+        return len(self.shingled)
+
+    @cached_property
+    def buckets(self) -> Words:
+        """Return the bucket of each set in each band: bands x sets."""
+        bands, rows = choose_bands(self.similarity)
+        minhashes = make_minhashes(self.shingled)
+        buckets = np.empty((bands, len(self)), dtype=np.uint64)
+        for band in range(bands):
+            buckets[band] = band
+            for column in range(band * rows, (band + 1) * rows):
+                buckets[band] = _mix(buckets[band], minhashes[:, column].astype(np.uint64))
+        return buckets
+
+    @cached_property
+    def entries(self) -> tuple[Places, Words]:
+        """Return the place of each set once for each of its marks, and the marks."""
+        places = np.arange(len(self))
+        if self.marks is None:
+            return places, np.zeros(len(self), dtype=np.uint64)
+        digests = [digest_set(each) for each in self.marks]
+        counts = [len(each) // DIGEST for each in digests]
+        return np.repeat(places, counts), np.frombuffer(b"".join(digests), dtype="<u8")
+
+    def read(self, place: int) -> set[int]:
+        """Return one set."""
+        return _read_digests(self.shingled[place])
 
 
-def _sketch(shingled: Sequence[bytes], similarity: float) -> _Sketches:
-    bands, rows = choose_bands(similarity)
-    minhashes = make_minhashes(shingled)
-    buckets = np.empty((bands, len(shingled)), dtype=np.uint64)
-    for band in range(bands):
-        buckets[band] = band
-        for column in range(band * rows, (band + 1) * rows):
-            buckets[band] = _mix(buckets[band], minhashes[:, column].astype(np.uint64))
-    return _Sketches(*_join_shingles(shingled), buckets)
+def find_alike(asked: Sketches, known: Sketches) -> Iterator[tuple[int, int, float]]:
+    """Yield the places of two sets that are alike, and their similarity, in order.
+
+    Of one collection with itself each pair comes once, the later set first. Few are compared each with each.
+    """
+    same = asked is known
+    pairs = [np.empty(0, dtype=np.int64)]
+    (ours, our_marks), (theirs, their_marks) = asked.entries, known.entries
+    few = len(asked) * len(known) <= FEW
+    for one_band, other_band in () if few else zip(asked.buckets, known.buckets, strict=True):
+        met = _meet(_mix(one_band[ours], our_marks), _mix(other_band[theirs], their_marks))
+        pairs.append(_number_pairs(ours[met[0]], theirs[met[1]], len(known), same))
+    if few:
+        met = _meet(our_marks, their_marks)
+        pairs.append(_number_pairs(ours[met[0]], theirs[met[1]], len(known), same))
+    yield from _compare(np.unique(np.concatenate(pairs)), asked, known)
+
+
+def _number_pairs(one: Places, other: Places, known: int, same: bool) -> Places:
+    kept = one > other if same else np.ones(len(one), dtype=bool)
+    return np.unique(one[kept] * known + other[kept])
 
 
 def _join_shingles(shingled: Sequence[bytes]) -> tuple[Words, Places]:
@@ -197,17 +254,6 @@ def _mix(one: Words, other: Words) -> Words:
     return (mixed ^ (mixed >> shift)) * factor
 
 
-def _find_pairs(asked: _Sketches, known: _Sketches, similarity: float) -> Iterator[tuple[int, int, float]]:
-    """Yield places of two texts that are near, and their similarity; of one set each pair once, the later first."""
-    same = asked is known
-    pairs = [np.empty(0, dtype=np.int64)]
-    for ours, theirs in zip(asked.buckets, known.buckets, strict=True):
-        one, other = _meet(ours, theirs)
-        kept = one > other if same else np.ones(len(one), dtype=bool)
-        pairs.append(one[kept] * len(theirs) + other[kept])
-    yield from _compare(np.unique(np.concatenate(pairs)), asked, known, similarity)
-
-
 def _meet(ours: Words, theirs: Words) -> tuple[Places, Places]:
     """Return the places of those that are in one bucket, of ``theirs`` the first 256 of each."""
     order = np.argsort(theirs, kind="stable")
@@ -219,19 +265,19 @@ def _meet(ours: Words, theirs: Words) -> tuple[Places, Places]:
     return one, order[np.repeat(first, met) + within]
 
 
-def _compare(pairs: Places, asked: _Sketches, known: _Sketches, similarity: float) -> Iterator[tuple[int, int, float]]:
+def _compare(pairs: Places, asked: Sketches, known: Sketches) -> Iterator[tuple[int, int, float]]:
     held, own = -1, set[int]()
     for pair in pairs.tolist():
-        one, other = divmod(pair, len(known.bounds) - 1)
+        one, other = divmod(pair, len(known))
         if one != held:
-            held, own = one, _read_shingles(asked, one)
-        found = _overlap(own, _read_shingles(known, other))
-        if found >= similarity - ROUNDING:
+            held, own = one, asked.read(one)
+        found = _overlap(own, known.read(other))
+        if found >= asked.similarity - ROUNDING:
             yield one, other, found
 
 
-def _read_shingles(sketches: _Sketches, place: int) -> set[int]:
-    return set(sketches.shingles[sketches.bounds[place] : sketches.bounds[place + 1]].tolist())
+def _read_digests(shingled: bytes) -> set[int]:
+    return set(memoryview(shingled).cast("Q"))
 
 
 def _overlap(one: set[int], other: set[int]) -> float:
