@@ -11,6 +11,7 @@ from functools import partial
 
 from pipelines.checks.apartness import Apart
 from pipelines.checks.pictures import COPY_DISTANCE, hash_variants
+from pipelines.checks.quotas import Quotas, Stratum, refuse_surplus
 from pipelines.checks.sets import (
     Signature,
     refuse_anchors,
@@ -42,13 +43,16 @@ class Limits:
     """What no question may share with other releases."""
     rounds: Mapping[int, float] = field(default_factory=dict)
     """Shares by number of rounds of injection; empty is no limit."""
+    quotas: Quotas | None = None
+    """Most questions by stratum; None is no limit."""
 
     @property
     def decides(self) -> list[object]:
         """All of it, as part of a stage's fingerprint."""
         own = self.settings
         caps = [own.max_per_answer, own.max_per_anchor, own.max_answer_share, own.max_skeleton_share, *own.search_free]
-        return [caps, sorted(self.rounds.items()), own.rounds_tolerance, own.exam, self.apart.digest]
+        held = [self.quotas.decides] if self.quotas else []
+        return [caps, sorted(self.rounds.items()), own.rounds_tolerance, own.exam, self.apart.digest, *held]
 
 
 def refuse_across_splits(
@@ -103,6 +107,33 @@ def refuse_over_limits(
     if any(limit(kept) for limit in _list_shares(limits, solved, 0).values()):
         raise GateNotMet(f"{' and '.join(pulling)} cannot all be met: each refuses what another needs; widen one")
     return refused
+
+
+def refuse_over_targets(
+    signatures: Sequence[Signature], strata: Mapping[str, Stratum], limits: Limits
+) -> dict[str, Rejection]:
+    """Return the rejections of what is beyond target sizes, and of what is over a limit among the rest.
+
+    What a limit refuses of the rest makes room for others of its stratum.
+
+    Args:
+        signatures: of the questions within all limits, in the order in which they came.
+        strata: by record id.
+        limits: the limits.
+    """
+    quotas = limits.quotas
+    if quotas is None:
+        return {}
+    refused: dict[str, Rejection] = {}
+    for _ in range(PASSES):
+        left = [each for each in signatures if each.record_id not in refused]
+        surplus = refuse_surplus(left, strata, quotas.questions)
+        kept = sorted((e for e in left if e.record_id not in surplus), key=lambda each: each.record_id)
+        over = refuse_over_limits(kept, {each.record_id for each in kept}, limits)
+        refused |= over
+        if not over:
+            break
+    return refused | surplus
 
 
 def _list_shares(limits: Limits, solved: Collection[str], number: int) -> dict[str, Limit]:
