@@ -58,8 +58,8 @@ class Quotas:
 
 
 def name_stratum(stratum: Stratum) -> str:
-    """Return a stratum's name for a reader: ``sft 2/Work/name``."""
-    return " ".join(filter(None, (stratum[0], "/".join(stratum[1:]))))
+    """Return a stratum's name for a reader: ``sft: 2, Person``."""
+    return ": ".join(filter(None, (stratum[0], ", ".join(stratum[1:]))))
 
 
 def place_question(row: Enhancement, by: Sequence[Dimension]) -> Stratum:

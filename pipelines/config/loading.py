@@ -128,20 +128,20 @@ def _check_targets(config: RunConfig) -> None:
             raise ConfigError(f"configuration: targets.{split}: splits and seeds.splits leave no seed to it")
         if (target.rows > 0) + (target.each > 0) + bool(target.strata) > 1:
             raise ConfigError(f"configuration: targets.{split}: say one of rows, each and strata")
-        for name in target.strata:
-            _check_stratum(config, split, name)
+        for values in target.named:
+            _check_stratum(config, split, values)
     if targets.sft.wanted and "sft" not in config.rollouts.splits:
         raise ConfigError("configuration: targets.sft: rows of sft are rollouts, and rollouts.splits leaves sft out")
     if len(set(targets.by)) < len(targets.by):
         raise ConfigError(f"configuration: targets.by {list(targets.by)}: name each dimension once")
 
 
-def _check_stratum(config: RunConfig, split: str, name: str) -> None:
-    by, parts, allowed = config.targets.by, name.split("/") if name else [], config.target_values
-    place = f"configuration: targets.{split}.strata {name!r}"
-    if len(parts) != len(by):
-        raise ConfigError(f"{place}: expected {len(by)} values, as {'/'.join(by) or 'nothing'}")
-    for dimension, value in zip(by, parts, strict=True):
+def _check_stratum(config: RunConfig, split: str, values: Sequence[str]) -> None:
+    by, allowed = config.targets.by, config.target_values
+    place = f"configuration: targets.{split}.strata {', '.join(values)!r}"
+    if len(values) != len(by):
+        raise ConfigError(f"{place}: expected {len(by)} values, as {', '.join(by) or 'nothing'}")
+    for dimension, value in zip(by, values, strict=True):
         if dimension != "domain" and value not in allowed[dimension]:
             raise ConfigError(f"{place}: {dimension} {value!r}; there are: {', '.join(allowed[dimension])}")
 

@@ -171,7 +171,7 @@ class TargetConfig(Section):
     each: int = Field(0, ge=0, description="rows of every stratum")
     strata: dict[str, Annotated[int, Field(ge=1)]] = Field(
         {},
-        description='rows of the strata named, and of no other, as { "2/Work/name" = 20 }: values in the order of '
+        description='rows of the strata named, and of no other, as { "2, Person" = 20 }: values in the order of '
         "targets.by",
     )
 
@@ -179,6 +179,12 @@ class TargetConfig(Section):
     def wanted(self) -> bool:
         """Whether anything is."""
         return bool(self.rows or self.each or self.strata)
+
+    @property
+    def named(self) -> dict[tuple[str, ...], int]:
+        """The rows of the strata that are named, by their values."""
+        parts = ((name.split(","), rows) for name, rows in self.strata.items())
+        return {tuple(filter(None, map(str.strip, values))): rows for values, rows in parts}
 
 
 class TargetsConfig(Section):

@@ -53,11 +53,12 @@ class Filling:
         assembly.take_quotas(filling.quotas)
         return filling
 
-    def settle(self, run: RunRound) -> None:
+    def settle(self, run: RunRound, teach: bool = True) -> None:
         """Go through the rounds until nothing is to be drawn any more, or a round cannot be made.
 
         Args:
             run: called with the stages up to selections, and with all where trajectories are to be counted.
+            teach: whether they are.
         """
         following: Quotas | None = self.quotas
         while following is not None:
@@ -68,7 +69,7 @@ class Filling:
                 return
             counts = count_round(self.planned, quotas, self.assembly.config.releases.max_per_answer)
             following = self.drawing.draw_more(quotas, counts)
-            if following is None and quotas.rows:
+            if following is None and quotas.rows and teach:
                 if not run(self.planned, before):
                     return
                 following = self.drawing.ask_more(quotas, counts, count_rows(self.planned, quotas))

@@ -15,6 +15,7 @@ from typing import Any
 from pipelines.checks.shares import list_short_rounds
 from pipelines.config.loading import explain_missing, reaches
 from pipelines.config.settings import RunConfig
+from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.release.manifest import PublishedRelease
 from pipelines.run.advice import Warner
@@ -229,17 +230,7 @@ def _run_claimed(
     request: RunRequest, workspace: Workspace, warner: Warner, executor: Executor, run: str, retry: list[str]
 ) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool, str], tuple[TargetRow, ...]]:
     config, reporter, last = request.config, warner.reporter, request.last
-    # A world that is generated here is no part of the corpus's time.
-    source = settle_source(config, workspace, reporter, warner.tell_damage)
-    dump = find_dump(source, workspace, reporter, warner.tell_damage)
-    check_language(config, dump, last)
-    warner.warn_of_start(config, dump, last)
-    with timing() as spent:
-        corpus, built = ensure_corpus(source, workspace, reporter, config.runtime.workers, warner.tell_damage)
-    reports = [report_corpus(corpus, built, spent[0])]
-    reporter.begin("corpus", 0, "pages")
-    reporter.finish(reports[0].summarise(), reports[0].count())
-    warner.warn_of_stage(reports[0])
+    corpus, reports = _open_corpus(request, workspace, warner)
     assembly = Assembly(config, workspace, corpus)
     with closing(assembly):
         assembly.roles.say, assembly.roles.run = reporter.note, run
@@ -248,10 +239,8 @@ def _run_claimed(
         reporter.watch(assembly.seeing.describe_fetching)
         lost = mend_stages(workspace, planned, corpus, warner.tell_damage)
         chosen = select_stages(planned, request.until, request.only) if planned else []
-        begin_retry(chosen, retry, reporter.note)
-        retry.clear()
-        if planned and planned[0].name == "seeds" and planned[0].folder.read_manifest() is None:
-            warner.warn_of_lacks(find_lacks(corpus, assembly.seed_gate, config, last))
+        _retry_once(() if filling else chosen, retry, reporter)
+        _warn_of_lacks(assembly, planned, warner, last)
 
         def end(report: StageReport) -> None:
             reports.append(report)
@@ -279,19 +268,53 @@ def _run_claimed(
         with owned_servers(config.models, asked, workspace.logs):
             try:
                 if filling and reaches(last, "selections"):
-                    filling.settle(partial(_run_round, filling, warner, make, rounds))
+                    run_round = _is_sealed if request.only else partial(_run_round, filling, warner, make, rounds)
+                    filling.settle(run_round, reaches(last, "releases"))
                     planned = assembly.plan_stages(last)
                     lost = mend_stages(workspace, planned, corpus, warner.tell_damage)
                     chosen = select_stages(planned, request.until, request.only)
+                    _retry_once(chosen, retry, reporter)
                 make(chosen, end)
             except _NothingLeftError as stopped:
                 finish_run(assembly, planned, [])
-                return join_reports(reports, rounds), ([], False, str(stopped)), filling.sum_up() if filling else ()
+                return join_reports(reports, rounds), ([], False, str(stopped)), _sum_targets(filling)
         check_pictures(lost)
         if config.method == "news":
             _say_decisions(config, workspace, planned, warner)
         ended = finish_run(assembly, planned, chosen)
-        return join_reports(reports, rounds), ended, filling.sum_up() if filling else ()
+        return join_reports(reports, rounds), ended, _sum_targets(filling)
+
+
+def _open_corpus(request: RunRequest, workspace: Workspace, warner: Warner) -> tuple[Corpus, list[StageReport]]:
+    """Return the corpus, built if it is missing, and its report."""
+    config, reporter = request.config, warner.reporter
+    # A world that is generated here is no part of the corpus's time.
+    source = settle_source(config, workspace, reporter, warner.tell_damage)
+    dump = find_dump(source, workspace, reporter, warner.tell_damage)
+    check_language(config, dump, request.last)
+    warner.warn_of_start(config, dump, request.last)
+    with timing() as spent:
+        corpus, built = ensure_corpus(source, workspace, reporter, config.runtime.workers, warner.tell_damage)
+    report = report_corpus(corpus, built, spent[0])
+    reporter.begin("corpus", 0, "pages")
+    reporter.finish(report.summarise(), report.count())
+    warner.warn_of_stage(report)
+    return corpus, [report]
+
+
+def _retry_once(chosen: Sequence[PlannedStage], retry: list[str], reporter: Reporter) -> None:
+    """Open what is to be asked anew; a run that begins again after damage does not ask a second time."""
+    if chosen:
+        begin_retry(chosen, retry, reporter.note)
+        retry.clear()
+
+
+def _is_sealed(planned: Sequence[PlannedStage], _: Sequence[PlannedStage]) -> bool:
+    return planned[-1].folder.read_manifest() is not None
+
+
+def _sum_targets(filling: Filling | None) -> tuple[TargetRow, ...]:
+    return filling.sum_up() if filling and filling.planned else ()
 
 
 def _run_round(
@@ -330,6 +353,12 @@ def join_reports(reports: Sequence[StageReport], rounds: Sequence[StageReport]) 
         seconds = report.seconds + sum(each.seconds for each in own)
         joined.append(replace(report, ran=report.ran or bool(own), usage=usage, seconds=seconds))
     return joined
+
+
+def _warn_of_lacks(assembly: Assembly, planned: Sequence[PlannedStage], warner: Warner, last: str) -> None:
+    """Say before seeds are drawn what the corpus lacks for them."""
+    if planned and planned[0].name == "seeds" and planned[0].folder.read_manifest() is None:
+        warner.warn_of_lacks(find_lacks(assembly.corpus, assembly.seed_gate, assembly.config, last))
 
 
 def _say_decisions(config: RunConfig, workspace: Workspace, planned: Sequence[PlannedStage], warner: Warner) -> None:

@@ -50,11 +50,10 @@ def list_strata(config: RunConfig, corpus: Corpus) -> dict[Stratum, int]:
     for split in SPLITS:
         target: TargetConfig = getattr(config.targets, split)
         every = [(split, *each) for each in product(*(values[dimension] for dimension in config.targets.by))]
-        for name, rows in target.strata.items():
-            stratum = (split, *name.split("/"))
-            if stratum not in every:
-                raise ConfigError(f"targets.{split}.strata {name!r}: this corpus has {', '.join(values['domain'])}")
-            wanted[stratum] = rows
+        for named, rows in target.named.items():
+            if (split, *named) not in every:
+                raise ConfigError(f"targets.{split}.strata {named}: this corpus has {', '.join(values['domain'])}")
+            wanted[split, *named] = rows
         whole, rest = divmod(target.rows, len(every))
         shares = (target.each or whole + (place < rest) for place in range(len(every)))
         wanted |= {each: rows for each, rows in zip(every, shares, strict=True) if rows and not target.strata}
