@@ -54,6 +54,12 @@ class Seed(Record):
     """The end of the list's distribution that it was drawn from."""
     asks: Literal["", "visual", "textual"] = ""
     """Whether its name is asked for, or a fact of its page."""
+    round: int = 0
+    """Of drawing for target sizes, from 1; 0 without one."""
+    hops: int = 0
+    """Length of the path that it was drawn for; 0 for any."""
+    answer_type: Literal["", "date", "number", "name", "string"] = ""
+    """Type of the answer that it was drawn for; empty for any."""
 
 
 class PathMarks(PathMarksReply):

@@ -63,7 +63,7 @@ SelectionReason = Literal[
     BenchmarkReason,
     "duplicate-question", "duplicate-path", "duplicate-picture", "near-duplicate", "fact-over-used",
     "anchor-over-used", "answer-over-used", "skeleton-over-used", "search-free-over-share",
-    "search-required-over-share", "shared-across-splits", "rounds-over-share", "in-other-release",
+    "search-required-over-share", "shared-across-splits", "rounds-over-share", "in-other-release", "over-target",
 ]  # fmt: skip
 ReleaseReason = Literal[SelectionReason, "tells-held-out-fact"]
 

@@ -13,6 +13,7 @@ from typing import cast
 from pipelines.checks.apartness import Apart
 from pipelines.checks.benchmarks import Asked, Benchmarks
 from pipelines.checks.pictures import COPY_DISTANCE, hash_variants
+from pipelines.checks.quotas import Quotas, Stratum, refuse_surplus
 from pipelines.checks.repeats import refuse_near, refuse_near_across
 from pipelines.checks.sets import (
     Signature,
@@ -48,6 +49,8 @@ class Limits:
     """What no question may share anything with."""
     rounds: Mapping[int, float] = field(default_factory=dict)
     """Shares by number of rounds of injection; empty is no limit."""
+    quotas: Quotas | None = None
+    """Most questions by stratum; None is no limit."""
 
     @property
     def decides(self) -> list[object]:
@@ -56,6 +59,7 @@ class Limits:
         caps = [own.max_per_answer, own.max_per_anchor, own.max_answer_share, own.max_skeleton_share, *own.search_free]
         near = [own.near_text, own.near_text_across, own.near_path, own.near_path_across, own.max_per_fact]
         others = [self.apart.digest, self.benchmarks.digests]
+        others += [self.quotas.decides] if self.quotas else []
         return [caps, near, sorted(self.rounds.items()), own.rounds_tolerance, own.exam, *others]
 
 
@@ -119,6 +123,33 @@ def refuse_over_limits(
     if any(limit(kept) for limit in _list_shares(limits, solved, 0).values()):
         raise GateNotMet(f"{' and '.join(pulling)} cannot all be met: each refuses what another needs; widen one")
     return refused
+
+
+def refuse_over_targets(
+    signatures: Sequence[Signature], strata: Mapping[str, Stratum], limits: Limits
+) -> dict[str, Rejection]:
+    """Return the rejections of what is beyond target sizes, and of what is over a limit among the rest.
+
+    What a limit refuses of the rest makes room for others of its stratum.
+
+    Args:
+        signatures: of the questions within all limits, in the order in which they came.
+        strata: by record id.
+        limits: the limits.
+    """
+    quotas = limits.quotas
+    if quotas is None:
+        return {}
+    refused: dict[str, Rejection] = {}
+    for _ in range(PASSES):
+        left = [each for each in signatures if each.record_id not in refused]
+        surplus = refuse_surplus(left, strata, quotas.questions)
+        kept = sorted((e for e in left if e.record_id not in surplus), key=lambda each: each.record_id)
+        over = refuse_over_limits(kept, {each.record_id for each in kept}, limits)
+        refused |= over
+        if not over:
+            break
+    return refused | surplus
 
 
 def _list_shares(limits: Limits, solved: Collection[str], number: int) -> dict[str, Limit]:

@@ -26,7 +26,7 @@ from pipelines.agent.depicting import REACH
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.pictures import HALVINGS
 from pipelines.cli.yields import ACCEPTING, SampleYield, measure_yield
-from pipelines.config.settings import CorpusConfig, GeneratedWorld, RunConfig
+from pipelines.config.settings import CorpusConfig, GeneratedWorld, RunConfig, TargetsConfig
 from pipelines.corpus.boxes import needs_survey
 from pipelines.corpus.dump import list_parts, read_site, sample_ranges
 from pipelines.corpus.scan import Part, RangeJob, scan_range, survey_ranges
@@ -35,8 +35,10 @@ from pipelines.errors import ConfigError, CorruptInput
 from pipelines.run.assembly import Assembly, list_sources
 from pipelines.run.corpora import count_cores, find_dump, find_export, name_corpus
 from pipelines.run.costs import RowCost, read_spent, share_costs
+from pipelines.run.filling import Filling
 from pipelines.run.languages import find_lacks, list_problems
 from pipelines.run.progress import SilentReporter, timing
+from pipelines.run.quotas import TargetRow, count_asked
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, list_pending_shards
 from pipelines.run.stage import RecordStage
 from pipelines.run.workspace import StageFolder, Workspace
@@ -113,6 +115,8 @@ class RunEstimate:
     """What a sample that was run for this estimate made of its seeds."""
     a_trajectory: tuple[RowCost, ...] = ()
     """What an accepted trajectory takes of each stage, by measured runs; empty where a stage was not measured."""
+    targets: tuple[TargetRow, ...] = ()
+    """The strata of the target sizes, as far as the rounds so far have come."""
 
 
 def make_sample_config(config: RunConfig, seeds: int) -> RunConfig:
@@ -128,7 +132,8 @@ def make_sample_config(config: RunConfig, seeds: int) -> RunConfig:
         raise ConfigError(f"plan: a sample of {seeds} seeds; give 1 or more")
     limit = min(seeds, config.seeds.limit or seeds)
     runtime = config.runtime.model_copy(update={"shard_rows": max(limit // SAMPLE_SHARDS, 1)})
-    return config.model_copy(update={"seeds": config.seeds.model_copy(update={"limit": limit}), "runtime": runtime})
+    seeds_config = config.seeds.model_copy(update={"limit": limit})
+    return config.model_copy(update={"seeds": seeds_config, "targets": TargetsConfig(), "runtime": runtime})
 
 
 def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
@@ -147,6 +152,7 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
         todo = tuple(StageEstimate(name, "to do") for name in names)
         return RunEstimate("to build", todo, dump, lacks=_list_problems(config, workspace))
     with closing(Assembly(config, workspace, Corpus.open(folder))) as assembly:
+        targets = read_rounds(assembly).sum_up() if config.targets.wanted else ()
         rows, estimates = make_exact(len(assembly.corpus.article_nodes())), dict[str, StageEstimate]()
         planned = assembly.plan_stages()
         at_once = {plan.name for plan in planned if isinstance(plan.stage, RecordStage)}
@@ -169,7 +175,9 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
         stages = tuple(replace(stage, money=None) for stage in stages)
     if not any(model.gpus for model in models):
         stages = tuple(replace(stage, gpu_hours=None) for stage in stages)
-    return RunEstimate(folder.name, stages, None, _sum_stages(stages, at_once), reach, lacks, None, a_trajectory)
+    return RunEstimate(
+        folder.name, stages, None, _sum_stages(stages, at_once), reach, lacks, None, a_trajectory, targets
+    )
 
 
 def _list_problems(config: RunConfig, workspace: Workspace) -> tuple[str, ...]:
@@ -200,6 +208,13 @@ def _describe_costs(costs: Sequence[RowCost]) -> Iterator[str]:
         if whole[1]:
             told = ", ".join(f"{stage} {amount:,.{places}f}" for stage, amount in parts)
             yield f"An accepted trajectory takes {whole[1]:,.{places}f} {unit}: {told}."
+
+
+def read_rounds(assembly: Assembly) -> Filling:
+    """Return the rounds of drawing as far as they are made; the assembly then plans for the one that is next."""
+    filling = Filling.of(assembly)
+    filling.settle(lambda planned, _: planned[-1].folder.read_manifest() is not None)
+    return filling
 
 
 def measure_sample(config: RunConfig, root: Path) -> SampleYield | None:
@@ -242,7 +257,8 @@ def _estimate_stage(assembly: Assembly, plan: PlannedStage, rows_in: Interval) -
     made = used.calls + used.cached_calls
     if plan.name == "seeds":
         rows_out = make_exact(evidence.rows_out + evidence.rejected.get("over-quota", 0))
-        limit = assembly.config.seeds.limit
+        quotas = assembly.quotas
+        limit = count_asked(quotas).total() if quotas else assembly.config.seeds.limit
         rows_out = rows_out.cap(limit) if limit else rows_out
     else:
         rows_out = rows_in.times(

@@ -11,7 +11,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from pipelines.cli.console import to_json
-from pipelines.cli.plan import find_built_corpus
+from pipelines.cli.plan import find_built_corpus, read_rounds
 from pipelines.cli.status import format_bytes
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
@@ -56,7 +56,9 @@ def list_stage_keys(config: RunConfig, workspace: Workspace) -> list[StageKey]:
     if folder is None:
         raise ConfigError(f"prune: the workspace has no corpus of recipe {config.recipe} that could be kept")
     with closing(Corpus.open(folder)) as corpus, closing(Assembly(config, workspace, corpus)) as assembly:
-        return [("corpus", folder.name), *((plan.name, plan.key) for plan in assembly.plan_stages())]
+        # What a later round draws is read from the rounds before it.
+        earlier = read_rounds(assembly).keys if config.targets.wanted else []
+        return [("corpus", folder.name), *earlier, *((plan.name, plan.key) for plan in assembly.plan_stages())]
 
 
 def describe_leftovers(leftovers: Sequence[Leftover]) -> list[dict[str, Any]]:

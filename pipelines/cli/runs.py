@@ -47,6 +47,7 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
 ) -> None:
     """Run a recipe, or go on with it: what is done is not done again."""
     from pipelines.cli.commands import choose_log, load_config, name_limits, render_run, run_recipe
+    from pipelines.cli.targets import render_targets
     from pipelines.run.runner import find_last
 
     choose_log(recipe, config, set_ or [])
@@ -58,6 +59,8 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
         emit_json(document.as_dict())
     else:
         emit_table(render_run(document))
+        if document.targets:
+            emit_table(render_targets(document.targets))
         emit(document.summarise())
     document.check_released()
 
@@ -189,6 +192,7 @@ def plan_command(  # noqa: PLR0913 - as above
     """Say what a run would still do and cost, by what was measured here and else at most."""
     from pipelines.cli.commands import choose_log, load_config, name_limits, plan_by_sample
     from pipelines.cli.plan import estimate_run, render_estimate
+    from pipelines.cli.targets import render_targets
     from pipelines.cli.yields import render_yield
 
     choose_log(recipe, config, set_ or [])
@@ -201,6 +205,8 @@ def plan_command(  # noqa: PLR0913 - as above
         emit_json(to_json(estimate))
     else:
         emit_table(render_estimate(estimate))
+        if estimate.targets:
+            emit_table(render_targets(estimate.targets))
         if estimate.sample:
             emit_table(render_yield(estimate.sample))
     if ended:

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pipelines.config.profiles import find_profile
-from pipelines.config.settings import CommonsConfig, ModelConfig, RunConfig
+from pipelines.config.settings import CommonsConfig, ModelConfig, RunConfig, TargetConfig
 from pipelines.errors import ConfigError
 from pipelines.secrets import mask_keys
 from schemas.reasons import STAGE_REASONS
@@ -73,6 +73,7 @@ def check_whole(config: RunConfig, last: str = "") -> None:
     _check_models(config, last)
     _check_batches(config)
     _check_pools(config)
+    _check_targets(config)
     if reaches(last, "seeds"):
         _check_commons(config.commons)
     if reaches(last, "groundings"):
@@ -112,6 +113,37 @@ def _check_concepts(config: RunConfig) -> None:
 
 COLUMNS = ("id", "question", "answer", "answer_aliases", "image", "entity", "language")
 """What a pool's columns may be mapped to."""
+
+
+def _check_targets(config: RunConfig) -> None:
+    """Refuse target sizes that no run of this configuration can meet."""
+    targets = config.targets
+    if not targets.wanted:
+        return
+    if config.method not in ("paths", "injection"):
+        raise ConfigError(f"configuration: targets are for methods paths and injection; method is {config.method}")
+    for split, share in config.splits:
+        target: TargetConfig = getattr(targets, split)
+        if target.wanted and (not share or (config.seeds.splits and split not in config.seeds.splits)):
+            raise ConfigError(f"configuration: targets.{split}: splits and seeds.splits leave no seed to it")
+        if (target.rows > 0) + (target.each > 0) + bool(target.strata) > 1:
+            raise ConfigError(f"configuration: targets.{split}: say one of rows, each and strata")
+        for values in target.named:
+            _check_stratum(config, split, values)
+    if targets.sft.wanted and "sft" not in config.rollouts.splits:
+        raise ConfigError("configuration: targets.sft: rows of sft are rollouts, and rollouts.splits leaves sft out")
+    if len(set(targets.by)) < len(targets.by):
+        raise ConfigError(f"configuration: targets.by {list(targets.by)}: name each dimension once")
+
+
+def _check_stratum(config: RunConfig, split: str, values: Sequence[str]) -> None:
+    by, allowed = config.targets.by, config.target_values
+    place = f"configuration: targets.{split}.strata {', '.join(values)!r}"
+    if len(values) != len(by):
+        raise ConfigError(f"{place}: expected {len(by)} values, as {', '.join(by) or 'nothing'}")
+    for dimension, value in zip(by, values, strict=True):
+        if dimension != "domain" and value not in allowed[dimension]:
+            raise ConfigError(f"{place}: {dimension} {value!r}; there are: {', '.join(allowed[dimension])}")
 
 
 def _check_pools(config: RunConfig) -> None:

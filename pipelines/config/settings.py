@@ -160,6 +160,62 @@ class SeedsConfig(Section):
     small_corpus: SmallCorpus = SmallCorpus()
 
 
+Dimension = Literal["hops", "domain", "answer_type", "difficulty"]
+DIFFICULTIES = ("unsolved", "rare", "frequent")
+
+
+class TargetConfig(Section):
+    """How many rows of one split are released, by one of ``rows``, ``each`` and ``strata``; else none."""
+
+    rows: int = Field(0, ge=0, description="rows in all, the same number of every stratum")
+    each: int = Field(0, ge=0, description="rows of every stratum")
+    strata: dict[str, Annotated[int, Field(ge=1)]] = Field(
+        {},
+        description='rows of the strata named, and of no other, as { "2, Person" = 20 }: values in the order of '
+        "targets.by",
+    )
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anything is."""
+        return bool(self.rows or self.each or self.strata)
+
+    @property
+    def named(self) -> dict[tuple[str, ...], int]:
+        """The rows of the strata that are named, by their values."""
+        parts = ((name.split(","), rows) for name, rows in self.strata.items())
+        return {tuple(filter(None, map(str.strip, values))): rows for values, rows in parts}
+
+
+class TargetsConfig(Section):
+    """Target sizes: seeds are drawn in rounds, for the strata that lack rows, until all are full or cannot be filled.
+
+    Without a target ``seeds.limit`` seeds are drawn once. Of rows beyond a target none is released or paid for further.
+    """
+
+    by: tuple[Dimension, ...] = Field(
+        (),
+        description="what tells strata apart: hops, the anchor's domain, the answer's type, and difficulty (unsolved, "
+        "rare or frequent: no attempt, under half of them, or more was right); empty: one stratum a split",
+    )
+    sft: TargetConfig = Field(TargetConfig(), description="rows of dataset sft, which are trajectories")
+    rl: TargetConfig = Field(TargetConfig(), description="rows of dataset rl")
+    eval: TargetConfig = Field(TargetConfig(), description="questions of the eval split, as vqa or exam has them")
+    rounds: int = Field(12, ge=1, description="most rounds of drawing")
+    give_up: int = Field(200, ge=1, description="seeds drawn for a stratum without one row, after which no more are")
+    requests: int = Field(
+        0,
+        ge=0,
+        description="requests to models and tools, recorded ones included, that drawing may make; 0 is no limit. "
+        "budget.money and budget.tokens are kept to as well: no round begins that would go beyond",
+    )
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is any target."""
+        return any(target.wanted for target in (self.sft, self.rl, self.eval))
+
+
 class SplitsConfig(Section):
     """Shares of entities and answer keys by split; decided by hash before anything is generated."""
 
@@ -1085,6 +1141,7 @@ class RunConfig(Section):
     pools: tuple[PoolConfig, ...] = ()
     news: NewsConfig = NewsConfig()
     seeds: SeedsConfig = SeedsConfig()
+    targets: TargetsConfig = TargetsConfig()
     sparql: SparqlConfig = SparqlConfig()
     commons: CommonsConfig = CommonsConfig()
     splits: SplitsConfig = SplitsConfig()
@@ -1120,6 +1177,17 @@ class RunConfig(Section):
         if self.ablations.anchoring:
             return self.paths
         return self.paths.model_copy(update={"hops": (1,), "weights": (1.0,)})
+
+    @property
+    def target_values(self) -> dict[Dimension, tuple[str, ...]]:
+        """The values of each dimension of ``targets.by``; domains are those of the corpus."""
+        lengths = zip(self.walked.hops, self.walked.weights, strict=True)
+        return {
+            "hops": tuple(str(hops) for hops, weight in lengths if weight > 0),
+            "domain": (),
+            "answer_type": tuple(kind for kind, share in self.paths.answer_types.items() if share > 0),
+            "difficulty": DIFFICULTIES,
+        }
 
     @property
     def summarises(self) -> bool:

@@ -35,6 +35,7 @@ from pipelines.checks.endings import list_endings
 from pipelines.checks.examination import PathDemands, digest_word_lists
 from pipelines.checks.limits import Limits
 from pipelines.checks.propositions import ProseReader
+from pipelines.checks.quotas import Quotas
 from pipelines.checks.readings import Evaluator
 from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, SeedsConfig, SplitRule, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
@@ -94,6 +95,7 @@ from pipelines.stages.samples import Samples
 from pipelines.stages.seeds import Seeds
 from pipelines.stages.selections import Selections
 from pipelines.stages.trajectories import Trajectories
+from schemas.datasets import Split
 from schemas.manifest import InputEntry
 from schemas.proofs import UNCOUNTED, Thresholds
 
@@ -567,6 +569,8 @@ class Assembly:
     config: RunConfig
     workspace: Workspace
     corpus: Corpus
+    quotas: Quotas | None = None
+    """Of the round of drawing, where target sizes are set; see :mod:`pipelines.run.quotas`."""
 
     @property
     def corpus_entry(self) -> InputEntry:
@@ -683,7 +687,7 @@ class Assembly:
         mixed = self.config.method == "injection" and releases.rounds_tolerance < 1.0
         total = sum(injections.weights)
         shares = {number: weight / total for number, weight in zip(injections.rounds, injections.weights, strict=True)}
-        return Limits(releases, self.apart, self.benchmarks, shares if mixed else {})
+        return Limits(releases, self.apart, self.benchmarks, shares if mixed else {}, self.quotas)
 
     @cached_property
     def benchmarks(self) -> Benchmarks:
@@ -722,13 +726,27 @@ class Assembly:
         )
         if self.config.method == "concepts":
             return Concepts(self.corpus, gate, self.config.concepts, self.splits, self.config.seed, metadata)
-        return Seeds(self.corpus, gate, self.splits, self.config.seed, source, metadata)
+        draws = self.quotas.draws if self.quotas else ()
+        walked = bool(draws) and self.config.method == "paths"
+        reach, walks = (self._list_lengths, repr(self.graph.rules)) if walked else (None, "")
+        return Seeds(self.corpus, gate, self.splits, self.config.seed, source, metadata, draws, reach, walks)
+
+    def take_quotas(self, quotas: Quotas) -> None:
+        """Plan for a further round of drawing: its stages have other keys, and search among other pictures."""
+        self.quotas = quotas
+        for part in ("later_search", "shown_search"):
+            self.seeing.__dict__.pop(part, None)
+        self.__dict__.pop("acting", None)
+
+    def _list_lengths(self, node: int, split: Split) -> list[int]:
+        return [length for length, _ in self.graph.lengths_from(node, split)]
 
     def _build_paths(self) -> Paths:
         limits = self.answer_limits.model_copy(update={"answers": self.config.groundings.min_answers})
         hub = self.hub_in_degree if self.config.rewrites.forbid_shortcuts else None
         demands = PathDemands(limits, self.config.questions.max_answer_tokens, hub)
-        return Paths(self.graph, self.config.seed, self.ground, demands, self._make_guide())
+        worn = self.quotas.worn if self.quotas else ()
+        return Paths(self.graph, self.config.seed, self.ground, demands, self._make_guide(), worn)
 
     def _make_guide(self) -> Guide | None:
         """Return what guides walks; None where they are drawn by chance."""

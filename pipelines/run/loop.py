@@ -7,15 +7,16 @@ part, and in who is told how far the run is, which is the reporter's.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pipelines.checks.benchmarks import check_benchmarks
 from pipelines.checks.shares import list_short_rounds
-from pipelines.config.loading import explain_missing
+from pipelines.config.loading import explain_missing, reaches
 from pipelines.config.settings import RunConfig
+from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.release.manifest import PublishedRelease
 from pipelines.run.advice import Warner
@@ -23,6 +24,7 @@ from pipelines.run.assembly import Assembly, list_missing_roles
 from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump, settle_source
 from pipelines.run.executors import Executor, LocalExecutor
+from pipelines.run.filling import Filling, take_over
 from pipelines.run.heartbeat import open_progress
 from pipelines.run.judges import check_judges
 from pipelines.run.languages import check_language, find_lacks
@@ -30,6 +32,7 @@ from pipelines.run.mending import check_pictures, mend_stages, run_mending
 from pipelines.run.models import check_renewable
 from pipelines.run.progress import Reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
+from pipelines.run.quotas import TargetRow
 from pipelines.run.retrying import begin_retry, check_retry
 from pipelines.run.reviewing import count_unmatched, export_undecided
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, select_stages
@@ -89,15 +92,20 @@ class RunDocument:
     warnings: tuple[str, ...]
     mended: tuple[str, ...] = ()
     """Files that were damaged or missing, each with what was wrong and what was done."""
+    targets: tuple[TargetRow, ...] = ()
+    """The strata of the target sizes; none where none is set, or the run ended before selections."""
 
     def check_released(self) -> None:
-        """Raise an error unless something is released or was not to be.
+        """Raise an error unless something is released or was not to be, as much of each stratum as was wanted.
 
         Raises:
-            GateNotMet: with what each stage took.
+            GateNotMet: with what each stage took, or what is short of its target.
         """
         if self.nothing:
             raise GateNotMet(self.nothing)
+        if short := [row for row in self.targets if row.accepted < row.wanted]:
+            told = "; ".join(f"{row.stratum}: {row.accepted:,} of {row.wanted:,} ({row.state})" for row in short)
+            raise GateNotMet(f"targets: {len(short):,} of {len(self.targets):,} strata are not full: {told}")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the document of ``synth run --json`` (DESIGN section 7)."""
@@ -107,6 +115,7 @@ class RunDocument:
             "releases": [
                 {"dataset": r.dataset, "version": r.version, "path": str(r.path), "rows": r.rows} for r in self.releases
             ],
+            "targets": [asdict(row) for row in self.targets],
             "warnings": [*self.mended, *self.warnings],
         }
 
@@ -183,7 +192,7 @@ def run_request(
         # Once: a run that begins again after damage must not ask a second time.
         retry = list(request.retry)
         attempt = partial(_run_claimed, request, workspace, warner, executor, run, retry)
-        reports, (releases, published, nothing) = run_mending(
+        reports, (releases, published, nothing), targets = run_mending(
             workspace, attempt, warner.tell_damage, config.replies.address
         )
     return RunDocument(
@@ -196,6 +205,7 @@ def run_request(
         nothing,
         tuple(warner.said),
         tuple(warner.damaged),
+        targets,
     )
 
 
@@ -220,30 +230,19 @@ def _check_request(request: RunRequest) -> None:
 
 def _run_claimed(
     request: RunRequest, workspace: Workspace, warner: Warner, executor: Executor, run: str, retry: list[str]
-) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool, str]]:
+) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool, str], tuple[TargetRow, ...]]:
     config, reporter, last = request.config, warner.reporter, request.last
-    # A world that is generated here is no part of the corpus's time.
-    source = settle_source(config, workspace, reporter, warner.tell_damage)
-    dump = find_dump(source, workspace, reporter, warner.tell_damage)
-    check_language(config, dump, last)
-    warner.warn_of_start(config, dump, last)
-    with timing() as spent:
-        corpus, built = ensure_corpus(source, workspace, reporter, config.runtime.workers, warner.tell_damage)
-    reports = [report_corpus(corpus, built, spent[0])]
-    reporter.begin("corpus", 0, "pages")
-    reporter.finish(reports[0].summarise(), reports[0].count())
-    warner.warn_of_stage(reports[0])
+    corpus, reports = _open_corpus(request, workspace, warner)
     assembly = Assembly(config, workspace, corpus)
     with closing(assembly):
         assembly.roles.say, assembly.roles.run = reporter.note, run
+        filling = Filling.of(assembly) if config.targets.wanted and last != "corpus" else None
         planned = [] if last == "corpus" else assembly.plan_stages(last)
         reporter.watch(assembly.seeing.describe_fetching)
         lost = mend_stages(workspace, planned, corpus, warner.tell_damage)
         chosen = select_stages(planned, request.until, request.only) if planned else []
-        begin_retry(chosen, retry, reporter.note)
-        retry.clear()
-        if planned and planned[0].name == "seeds" and planned[0].folder.read_manifest() is None:
-            warner.warn_of_lacks(find_lacks(corpus, assembly.seed_gate, config, last))
+        _retry_once(() if filling else chosen, retry, reporter)
+        _warn_of_lacks(assembly, planned, warner, last)
 
         def end(report: StageReport) -> None:
             reports.append(report)
@@ -261,18 +260,107 @@ def _run_claimed(
             if report.stage == "selections":
                 _check_selected(assembly, planned, warner)
 
-        spec = WorkerSpec(config, workspace.root, last, assembly.corpus_entry, run)
-        asked = list_asked_roles(config, chosen)
-        with owned_servers(config.models, asked, workspace.logs), executor.begin(spec) as run_chain:
+        def make(stages: Sequence[PlannedStage], ended: Callable[[StageReport], None]) -> None:
+            spec = WorkerSpec(config, workspace.root, last, assembly.corpus_entry, run, quotas=assembly.quotas)
+            with executor.begin(spec) as run_chain:
+                run_stages(stages, assembly.corpus_entry, config.runtime.shard_rows, reporter, ended, run_chain)
+
+        rounds: list[StageReport] = []
+        asked = list_asked_roles(config, chosen, bool(filling))
+        with owned_servers(config.models, asked, workspace.logs):
             try:
-                run_stages(chosen, assembly.corpus_entry, config.runtime.shard_rows, reporter, end, run_chain)
+                if filling and reaches(last, "selections"):
+                    run_round = _is_sealed if request.only else partial(_run_round, filling, warner, make, rounds)
+                    filling.settle(run_round, reaches(last, "releases"))
+                    planned = assembly.plan_stages(last)
+                    lost = mend_stages(workspace, planned, corpus, warner.tell_damage)
+                    chosen = select_stages(planned, request.until, request.only)
+                    _retry_once(chosen, retry, reporter)
+                make(chosen, end)
             except _NothingLeftError as stopped:
                 finish_run(assembly, planned, [])
-                return reports, ([], False, str(stopped))
+                return join_reports(reports, rounds), ([], False, str(stopped)), _sum_targets(filling)
         check_pictures(lost)
         if config.method == "news":
             _say_decisions(config, workspace, planned, warner)
-        return reports, finish_run(assembly, planned, chosen)
+        ended = finish_run(assembly, planned, chosen)
+        return join_reports(reports, rounds), ended, _sum_targets(filling)
+
+
+def _open_corpus(request: RunRequest, workspace: Workspace, warner: Warner) -> tuple[Corpus, list[StageReport]]:
+    """Return the corpus, built if it is missing, and its report."""
+    config, reporter = request.config, warner.reporter
+    # A world that is generated here is no part of the corpus's time.
+    source = settle_source(config, workspace, reporter, warner.tell_damage)
+    dump = find_dump(source, workspace, reporter, warner.tell_damage)
+    check_language(config, dump, request.last)
+    warner.warn_of_start(config, dump, request.last)
+    with timing() as spent:
+        corpus, built = ensure_corpus(source, workspace, reporter, config.runtime.workers, warner.tell_damage)
+    report = report_corpus(corpus, built, spent[0])
+    reporter.begin("corpus", 0, "pages")
+    reporter.finish(report.summarise(), report.count())
+    warner.warn_of_stage(report)
+    return corpus, [report]
+
+
+def _retry_once(chosen: Sequence[PlannedStage], retry: list[str], reporter: Reporter) -> None:
+    """Open what is to be asked anew; a run that begins again after damage does not ask a second time."""
+    if chosen:
+        begin_retry(chosen, retry, reporter.note)
+        retry.clear()
+
+
+def _is_sealed(planned: Sequence[PlannedStage], _: Sequence[PlannedStage]) -> bool:
+    return planned[-1].folder.read_manifest() is not None
+
+
+def _sum_targets(filling: Filling | None) -> tuple[TargetRow, ...]:
+    return filling.sum_up() if filling and filling.planned else ()
+
+
+def _run_round(
+    filling: Filling,
+    warner: Warner,
+    make: Callable[[Sequence[PlannedStage], Callable[[StageReport], None]], None],
+    rounds: list[StageReport],
+    planned: Sequence[PlannedStage],
+    before: Sequence[PlannedStage],
+) -> bool:
+    """Make what is missing of the stages of one round of drawing, and say what of the targets cannot be met."""
+
+    def end(report: StageReport) -> None:
+        rounds.append(report)
+        if 0 < report.rows_in == report.failed:
+            raise GateNotMet(
+                f"{report.stage}: all {report.failed:,} rows of a round failed; see {planned[0].folder.path}"
+            )
+
+    if planned[-1].folder.read_manifest() is None:
+        make(planned[:1], end)
+        if not before:
+            for text in filling.find_short():
+                warner.say(f"targets: {text}")
+        warner.reporter.note(filling.describe_round(take_over(before, planned)))
+        make(planned[1:], end)
+    return True
+
+
+def join_reports(reports: Sequence[StageReport], rounds: Sequence[StageReport]) -> list[StageReport]:
+    """Return the reports of a run with what its rounds of drawing used added to those of the same stage."""
+    joined = []
+    for report in reports:
+        own = [each for each in rounds if each.stage == report.stage and each.ran]
+        usage = sum((each.usage for each in own), report.usage)
+        seconds = report.seconds + sum(each.seconds for each in own)
+        joined.append(replace(report, ran=report.ran or bool(own), usage=usage, seconds=seconds))
+    return joined
+
+
+def _warn_of_lacks(assembly: Assembly, planned: Sequence[PlannedStage], warner: Warner, last: str) -> None:
+    """Say before seeds are drawn what the corpus lacks for them."""
+    if planned and planned[0].name == "seeds" and planned[0].folder.read_manifest() is None:
+        warner.warn_of_lacks(find_lacks(assembly.corpus, assembly.seed_gate, assembly.config, last))
 
 
 def _say_decisions(config: RunConfig, workspace: Workspace, planned: Sequence[PlannedStage], warner: Warner) -> None:
@@ -320,9 +408,9 @@ def _check_selected(assembly: Assembly, planned: Sequence[PlannedStage], warner:
         warner.say(f"no question of {' or '.join(wanted)} is left, so none is rolled out; there are: {left}")
 
 
-def list_asked_roles(config: RunConfig, chosen: Sequence[PlannedStage]) -> tuple[str, ...]:
-    """Return the roles whose models the stages that are still to run may ask."""
-    pending = [plan for plan in chosen if plan.folder.read_manifest() is None]
+def list_asked_roles(config: RunConfig, chosen: Sequence[PlannedStage], again: bool = False) -> tuple[str, ...]:
+    """Return the roles whose models the stages that are still to run may ask; ``again``: all stages run in rounds."""
+    pending = [plan for plan in chosen if again or plan.folder.read_manifest() is None]
     asked = {entry.role for plan in pending for entry in plan.stage.models()}
     return tuple(role for role in config.models.list_roles() if role in asked)
 

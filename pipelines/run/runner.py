@@ -125,7 +125,9 @@ class WaitingRows:
         self.folder.mkdir()
 
     def add(self, row: Record | Rejection | Failure) -> None:
-        """Keep a row."""
+        """Keep a row; those of a further round of drawing begin a piece, so that the shards before stay as they are."""
+        if self.held and getattr(row, "round", 0) != getattr(self.held[-1], "round", 0):
+            self._spill()
         self.held.append(row)
         if len(self.held) >= self.size:
             self._spill()

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from pipelines.checks.quotas import Quotas
 from pipelines.config.settings import RunConfig
 from pipelines.run.runner import PlannedStage, find_shard, read_source
 from pipelines.services.health import Health
@@ -75,6 +76,7 @@ class WorkerSpec:
         corpus: the run's corpus: the name of its folder and its digest.
         run: name of the run, as the workspace has it.
         stop: file in the workspace whose appearance asks workers to stop.
+        quotas: of the round of drawing; None where no target size is set.
     """
 
     config: RunConfig
@@ -83,6 +85,7 @@ class WorkerSpec:
     corpus: InputEntry
     run: str = ""
     stop: Path = field(default=Path())
+    quotas: Quotas | None = None
 
 
 @dataclass(slots=True)

@@ -56,7 +56,7 @@ class _Place:
             workspace = Workspace(spec.root)
             _check_shared(workspace, spec.run)
             corpus = open_copy(spec.corpus, workspace, spec.config.runtime.corpora)
-            self.assembly = Assembly(spec.config, workspace, corpus)
+            self.assembly = Assembly(spec.config, workspace, corpus, spec.quotas)
             self.assembly.roles.run = spec.run
             self.planned = {plan.name: plan for plan in self.assembly.plan_stages(spec.last)}
             if spec.config.runtime.log == "json":

@@ -1,13 +1,14 @@
 """Paths: constrained walks from seeds, with roles, relations and evidence (OpenSearch-VL, equation 5)."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
 from pipelines.agent.guiding import Guide
 from pipelines.checks.examination import PathDemands
+from pipelines.checks.quotas import name_answer
 from pipelines.config.settings import PathsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.graph.balance import Balance
@@ -20,7 +21,7 @@ from pipelines.graph.salience import read_lists, weigh_attribute
 from pipelines.graph.walks import Drawn, Order, Walk, WalkGraph, WalkMove
 from pipelines.ids import choose_weighted, digest_value, draw_unit, make_record_id
 from schemas.base import Record, Rejection
-from schemas.datasets import Path, Seed
+from schemas.datasets import Path, Seed, Split
 from schemas.manifest import ModelEntry
 from schemas.proofs import Hop, Role
 
@@ -52,8 +53,10 @@ class Paths:
     (appendix D.1). None leaves these rejections to later stages."""
     guide: Guide | None = None
     """Chooses the steps and marks the paths; None draws walks by chance."""
+    worn: tuple[frozenset[tuple[Split, str]], ...] = ()
+    """For each round of drawing the answers, by split, that are asked for often enough already."""
     name: str = "paths"
-    version: int = 6
+    version: int = 7
     drawn: dict[Order, Drawn] = field(default_factory=dict, init=False, repr=False, compare=False)
     """First walks of the records of a shard, drawn in one batch."""
     shards: dict[str, _Shard] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -73,7 +76,8 @@ class Paths:
         later = self.ground.later.digest if self.ground.later else ""
         lists = read_lists() if self.settings.salience else ""
         guided = [self.guide.identity] if self.guide else []
-        return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), later, lists, *guided])
+        worn = [list(map(sorted, self.worn))] if any(self.worn) else []
+        return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), later, lists, *guided, *worn])
 
     def prompts(self) -> dict[str, str]:
         """Those of the guide."""
@@ -90,7 +94,7 @@ class Paths:
         orders = []
         for record in records:
             node = self.graph.corpus.find(record.title)
-            if node is not None and self.graph.lengths_from(node, record.split):
+            if node is not None and self._can_walk(record, node):
                 orders += [make_order(record, node, number, 1) for number in range(self.settings.per_seed)]
         drawn = self.graph.draw_walks(orders, self.seed)
         self.drawn.update(zip(orders, drawn, strict=True))
@@ -118,10 +122,15 @@ class Paths:
             shard.made[earlier.record_id] = self._walk(earlier, shard)
         return shard.made[record.record_id]
 
+    def _can_walk(self, record: Seed, node: int) -> bool:
+        """Say whether answers are in reach of a seed, at the length that it was drawn for."""
+        lengths = [length for length, _ in self.graph.lengths_from(node, record.split)]
+        return record.hops in lengths if record.hops else bool(lengths)
+
     def _walk(self, record: Seed, shard: _Shard) -> Sequence[Path] | Rejection:
         """Return distinct paths of a seed drawn by chance, or the rejection if there is none."""
         node = self.graph.corpus.find(record.title)
-        if node is None or not self.graph.lengths_from(node, record.split):
+        if node is None or not self._can_walk(record, node):
             return Rejection(record_id=record.record_id, reason="no-answer-in-reach", detail=record.title)
         paths: dict[str, Path] = {}
         refused: Counter[str] = Counter()
@@ -131,7 +140,7 @@ class Paths:
                 if walk is None:
                     refused.update(drawn.refused)
                     continue
-                asked = self._list_asked(walk, drawn.order, shard, refused)
+                asked = self._list_asked(walk, record, drawn.order, shard, refused)
                 path = self._choose_path(record, drawn.order, replace(walk, attributes=asked), attempt, refused)
                 if path is not None and path.record_id not in paths:
                     paths[path.record_id] = path
@@ -148,7 +157,7 @@ class Paths:
         for number in range(self.settings.per_seed):
             for attempt in range(1, self.settings.walks + 1):
                 order = make_order(record, node, number, attempt)
-                order = replace(order, length=self._draw_length(order))
+                order = replace(order, length=order.length or self._draw_length(order))
                 guided = await guide.draw(order, str(order.identity), attempt == 1)
                 if guided.walk is None:
                     refused[guided.reason] += 1
@@ -201,13 +210,24 @@ class Paths:
             refused[found.code] += 1
         return None
 
-    def _list_asked(self, walk: Walk, order: Order, shard: _Shard, refused: Counter[str]) -> tuple[Attribute, ...]:
+    def _list_asked(
+        self, walk: Walk, record: Seed, order: Order, shard: _Shard, refused: Counter[str]
+    ) -> tuple[Attribute, ...]:
         """Return what may be asked at a walk's end in the order of trying, without what is asked often already."""
         weigh = partial(weigh_attribute, self.ground) if self.settings.salience else _weigh_alike
-        asked = shard.balance.order(walk.attributes, order.identity, weigh)
-        often = [attribute for attribute in asked if shard.tally.find_over(attribute)]
+        kind, worn = record.answer_type, self.worn[record.round - 1] if self.worn and record.round else frozenset()
+        balance = replace(shard.balance, wanted={kind: 1.0}) if kind else shard.balance
+        asked = balance.order(walk.attributes, order.identity, weigh)
+        often = [a for a in asked if self._is_worn(a, record.split, worn) or shard.tally.find_over(a)]
         refused["asked-often"] += len(often)
         return tuple(attribute for attribute in asked if attribute not in often)
+
+    def _is_worn(self, attribute: Attribute, split: Split, worn: Collection[tuple[Split, str]]) -> bool:
+        """Say whether a release may have no more questions with this answer, or about the entity that has it."""
+        if not worn:
+            return False
+        page_id = self.graph.corpus.page(attribute.fact.node).page_id
+        return any((split, name) in worn for name in name_answer(attribute.answer.key, page_id))
 
     def _judge_answer(self, attribute: Attribute) -> str:
         """Return the code that refuses an attribute, empty for none; walks often end at the same articles."""
@@ -251,7 +271,7 @@ class Paths:
 def make_order(seed: Seed, node: int, number: int, attempt: int) -> Order:
     """Return one walk of a seed: the attempt at its path of this number."""
     identity = int(digest_value(["walk", seed.record_id, number, attempt])[:16], 16)
-    return Order(node, seed.split, identity)
+    return Order(node, seed.split, identity, seed.hops)
 
 
 def _read_clause(corpus: Corpus, source: int, move: WalkMove, names: Sequence[str]) -> Clause | None:

@@ -3,9 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from pipelines.checks.limits import Limits, refuse_across_splits, refuse_benchmarked, refuse_over_limits
+from pipelines.checks.quotas import Stratum, cut_rows, place_question
 from pipelines.checks.sets import HeldOut, Signature, make_signature, refuse_told
 from pipelines.errors import ConfigError, ConservationError
 from pipelines.ids import digest_value, make_record_id
@@ -53,7 +54,12 @@ class Releases:
             GateNotMet: if the shares that are set exclude each other.
         """
         exam = self.limits.settings.exam
-        signatures = sorted((make_signature(row, exam) for row in inputs[0]), key=lambda each: each.record_id)
+        signatures, strata = list[Signature](), dict[str, Stratum]()
+        for row in inputs[0]:
+            signatures.append(make_signature(row, exam))
+            if self.limits.quotas:
+                strata[row.record_id] = place_question(cast(Enhancement, row), self.limits.quotas.by)
+        signatures.sort(key=lambda each: each.record_id)
         known = {signature.record_id for signature in signatures}
         trajectories, told = collect_trajectories(inputs[1], known, HeldOut.of(signatures))
         refused = refuse_benchmarked(inputs[0], self.limits, self.pictures)
@@ -62,6 +68,9 @@ class Releases:
         refused |= refuse_told((each for each in signatures if each.record_id not in refused), told)
         kept = [each for each in signatures if each.record_id not in refused]
         refused |= refuse_over_limits(kept, trajectories.keys(), self.limits)
+        if self.limits.quotas:
+            left = [each for each in kept if each.record_id not in refused]
+            trajectories = cut_rows(left, trajectories, self.limits.quotas, strata)
         for signature in signatures:
             if signature.record_id in refused:
                 yield refused[signature.record_id]

@@ -6,10 +6,10 @@ Wikidata's counts from its dumps; or the entities a SPARQL endpoint has of some 
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice, zip_longest
 from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.checks.pictures import find_lead_fault
+from pipelines.checks.quotas import Aim, Draw
 from pipelines.config.settings import SeedsConfig, SplitRule
 from pipelines.corpus.store import Corpus, CorpusImage
 from pipelines.errors import ConfigError
@@ -34,7 +35,7 @@ from pipelines.ids import digest_value, draw_unit, make_record_id
 from pipelines.services.image_metadata import MOST_FILES, ImageMetadata, look_up_images
 from pipelines.services.protocols import Sparql
 from schemas.base import Failure, Record, Rejection
-from schemas.datasets import Seed
+from schemas.datasets import Seed, Split
 from schemas.manifest import ModelEntry
 from schemas.reasons import SeedReason
 
@@ -61,6 +62,12 @@ class _Eligible(NamedTuple):
     node: int
     file: str = ""
     """Picture that must be looked up at the service."""
+
+
+Place = tuple[str, str]
+"""A domain, and the split where seeds are drawn for aims; else no split, as all are drawn alike."""
+Verdict = tuple[SeedReason | None, str]
+"""Why a candidate is no seed, None for one that is, and the detail."""
 
 
 @dataclass(slots=True)
@@ -94,8 +101,14 @@ class Seeds:
     """None draws candidates from the corpus's own articles."""
     metadata: ImageMetadata | None = None
     """Looks up pictures that the corpus does not know, of otherwise eligible candidates, until the limit."""
+    draws: tuple[tuple[Draw, ...], ...] = ()
+    """Seeds that are drawn for target sizes, round after round; () draws up to the limit, the domains in turn."""
+    reach: Callable[[int, Split], Collection[int]] | None = None
+    """Returns the lengths of path that can be walked from a node."""
+    walks: str = ""
+    """The rules of these walks."""
     name: str = "seeds"
-    version: int = 5
+    version: int = 6
     output: ClassVar[type[Record]] = Seed
 
     def fingerprint(self) -> str:
@@ -103,7 +116,8 @@ class Seeds:
         asked = [self.source.sparql.identity, self.source.site] if self.source else []
         asked += [self.metadata.identity] if self.metadata else []
         gate = self.gate.model_dump(mode="json", exclude={"source", "small_corpus"})
-        return digest_value([gate, repr(self.splits), self.seed, asked])
+        draws = [repr(self.draws), self.walks] if self.draws else []
+        return digest_value([gate, repr(self.splits), self.seed, asked, *draws])
 
     def prompts(self) -> dict[str, str]:
         """None: the stage uses no model."""
@@ -150,22 +164,25 @@ class Seeds:
             yield from left_out
         elif self.gate.classes:
             self._check_classes()
-        eligible: dict[str, list[_Eligible]] = defaultdict(list)
+        eligible: dict[Place, list[_Eligible]] = defaultdict(list)
         for row, reason, detail in self._judge(joined):
             if reason is None:
                 draw = draw_unit(self.seed, "seed", row["page_id"])
                 file = row["image"] if self._is_far(row) else ""
-                eligible[row["domain"]].append(_Eligible(draw, row["page_id"], row["node"], file))
+                split = self.splits.place("entity", row["title"]) if self.draws else ""
+                eligible[row["domain"], split].append(_Eligible(draw, row["page_id"], row["node"], file))
             else:
                 yield Rejection(record_id=f"page:{row['page_id']}", reason=reason, detail=detail)
-        chosen = []
-        for page, reason, detail in self._spread(eligible):
+        chosen: list[tuple[_Eligible, int, Aim | None]] = []
+        drawn = self._draw_rounds(eligible) if self.draws else ((*each, 0, None) for each in self._spread(eligible))
+        for page, reason, detail, number, aim in drawn:
             if reason is None:
-                chosen.append(page)
+                chosen.append((page, number, aim))
             else:
                 yield Rejection(record_id=f"page:{page.page_id}", reason=reason, detail=detail)
-        for page in chosen:
-            yield self._make_seed(page.node, joined.get(page.node))
+        for page, number, aim in chosen:
+            seed = self._make_seed(page.node, joined.get(page.node))
+            yield seed if aim is None else _aim_seed(seed, number, aim)
 
     def _read_pages(self, columns: list[str]) -> Iterator[pa.Table]:
         with pq.ParquetFile(self.corpus.table("pages")) as pages:
@@ -204,13 +221,46 @@ class Seeds:
     def _judge_image(self, image: CorpusImage | None, name: str, free: bool) -> tuple[SeedReason | None, str]:
         return find_lead_fault(image, name, free, self.gate.min_image_side)
 
-    def _spread(self, eligible: Mapping[str, list[_Eligible]]) -> Iterator[tuple[_Eligible, SeedReason | None, str]]:
+    def _draw_rounds(
+        self, eligible: Mapping[Place, list[_Eligible]]
+    ) -> Iterator[tuple[_Eligible, SeedReason | None, str, int, Aim | None]]:
+        """Yield each candidate once: drawn for an aim, in the order of rounds, refused by its picture, or left over.
+
+        What a round draws depends on the rounds before it alone, so that a further round changes none of their seeds.
+        """
+        queues = {place: sorted(pages) for place, pages in sorted(eligible.items())}
+        pictures = _FarPictures(self.metadata, _list_far_files([*queues.values()])) if self.metadata else None
+        seen: set[int] = set()
+        walks: dict[Aim, Iterator[_Eligible]] = {}
+        for number, draws in enumerate(self.draws, start=1):
+            for draw in draws:
+                left = draw.seeds
+                if draw.aim not in walks:
+                    walks[draw.aim] = iter(_list_for(draw.aim, queues))
+                while left and (page := self._find_next(walks[draw.aim], draw.aim, seen)):
+                    seen.add(page.node)
+                    reason, detail = self._settle(page, pictures)
+                    left -= reason is None
+                    yield page, reason, detail, number, draw.aim
+        for (domain, _), pages in queues.items():
+            yield from ((page, "over-quota", domain, 0, None) for page in pages if page.node not in seen)
+
+    def _find_next(self, pages: Iterator[_Eligible], aim: Aim, seen: Collection[int]) -> _Eligible | None:
+        """Return the next page from which a path of the aim's length can be walked."""
+        for page in pages:
+            if page.node in seen:
+                continue
+            if not aim.hops or self.reach is None or aim.hops in self.reach(page.node, aim.split):
+                return page
+        return None
+
+    def _spread(self, eligible: Mapping[Place, list[_Eligible]]) -> Iterator[tuple[_Eligible, SeedReason | None, str]]:
         """Order each domain by a seeded draw and take from the domains in turn until the limit; the rest is refused.
 
         A page whose picture is refused gives its turn to the next page of its domain, so that the seeds are the same as
         if every picture had been known before.
         """
-        queues = [(domain, sorted(pages)) for domain, pages in sorted(eligible.items())]
+        queues = [(domain, sorted(pages)) for (domain, _), pages in sorted(eligible.items())]
         pictures = None
         if self.metadata is not None:
             pictures = _FarPictures(self.metadata, _list_far_files([pages for _, pages in queues]))
@@ -252,6 +302,16 @@ class Seeds:
             image=page.image if page.image_free else "",
             split=self.splits.place("entity", page.title),
         )
+
+
+def _list_for(aim: Aim, queues: Mapping[Place, Sequence[_Eligible]]) -> Sequence[_Eligible]:
+    """Return the pages for an aim: those of its domain, or of all domains in turn."""
+    own = [pages for (domain, split), pages in queues.items() if split == aim.split and aim.domain in ("", domain)]
+    return own[0] if len(own) == 1 else [page for page in chain.from_iterable(zip_longest(*own)) if page is not None]
+
+
+def _aim_seed(seed: Seed, number: int, aim: Aim) -> Seed:
+    return seed.model_copy(update={"round": number, "hops": aim.hops, "answer_type": aim.answer_type})
 
 
 def _list_far_files(queues: list[list[_Eligible]]) -> Iterator[str]:

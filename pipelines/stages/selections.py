@@ -12,7 +12,14 @@ from typing import ClassVar, cast, get_args
 
 from pipelines.agent.observations import credit_picture
 from pipelines.agent.pictures import DEGRADING_VERSION, degrade_picture
-from pipelines.checks.limits import Limits, refuse_across_splits, refuse_benchmarked, refuse_over_limits
+from pipelines.checks.limits import (
+    Limits,
+    refuse_across_splits,
+    refuse_benchmarked,
+    refuse_over_limits,
+    refuse_over_targets,
+)
+from pipelines.checks.quotas import Stratum, place_question
 from pipelines.checks.sets import Signature, make_signature
 from pipelines.config.settings import EnhancementsConfig
 from pipelines.errors import ConservationError, GateNotMet
@@ -69,10 +76,14 @@ class Selections:
         """
         signatures: list[Signature] = []
         offered: dict[str, tuple[Degradation, ...]] = {}
+        strata: dict[str, Stratum] = {}
         for row in inputs[0]:
             signatures.append(make_signature(row, self.limits.settings.exam))
+            if self.limits.quotas:
+                strata[row.record_id] = place_question(cast(Enhancement, row), self.limits.quotas.by)
             if ways := tuple(offer.trial.degradation for offer in cast(Enhancement, row).offers):
                 offered[row.record_id] = ways
+        came = tuple(signatures)
         signatures.sort(key=lambda signature: signature.record_id)
         refused = refuse_benchmarked(inputs[0], self.limits, self.pictures)
         kept = [each for each in signatures if each.record_id not in refused]
@@ -81,6 +92,7 @@ class Selections:
         # Before it is asked, every question may be solved.
         refused |= refuse_over_limits(kept, {each.record_id for each in kept}, self.limits)
         _check_mix(kept, refused)
+        refused |= refuse_over_targets([e for e in came if e.record_id not in refused], strata, self.limits)
         offered = {record_id: ways for record_id, ways in offered.items() if record_id not in refused}
         chosen = self._choose(len(signatures) - len(refused), offered)
         for row in inputs[0]:

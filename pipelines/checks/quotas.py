@@ -1,0 +1,170 @@
+"""Strata of target sizes: where a question belongs, what seeds are drawn for, and which rows are beyond a target."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from pipelines.checks.sets import Signature
+from pipelines.config.settings import DIFFICULTIES, Dimension
+from schemas.base import Rejection
+from schemas.datasets import Enhancement, Split
+from schemas.proofs import AnswerType
+
+Stratum = tuple[str, ...]
+"""The split, and a value for each dimension of ``targets.by``."""
+FREQUENT: Final = 0.5
+"""Share of right attempts from which a question is solved frequently."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Aim:
+    """What a seed is drawn for: all of a stratum that is known before the question is."""
+
+    split: Split
+    domain: str = ""
+    """Of the seed; empty for any, the domains in turn."""
+    hops: int = 0
+    """Length of its path; 0 for any."""
+    answer_type: AnswerType | Literal[""] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """So many seeds for one aim."""
+
+    aim: Aim
+    seeds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quotas:
+    """What the stages of a run are told of its targets, as far as its rounds have come."""
+
+    by: tuple[Dimension, ...]
+    draws: tuple[tuple[Draw, ...], ...]
+    """The seeds of each round so far."""
+    questions: Mapping[Stratum, int]
+    """Most questions of each stratum: those of sft become more or fewer rows, which their rollouts say."""
+    rows: Mapping[Stratum, int] = field(default_factory=dict)
+    """Most rows of dataset sft."""
+    worn: tuple[frozenset[tuple[Split, str]], ...] = ()
+    """For each round what :func:`name_answer` says of earlier rounds' questions as often as a release may, by split."""
+
+    @property
+    def decides(self) -> list[object]:
+        """What is held of rows, as part of a stage's fingerprint; the seeds' stage knows the draws."""
+        return [list(self.by), sorted(self.questions.items()), sorted(self.rows.items())]
+
+
+def name_stratum(stratum: Stratum) -> str:
+    """Return a stratum's name for a reader: ``sft: 2, Person``."""
+    return ": ".join(filter(None, (stratum[0], ", ".join(stratum[1:]))))
+
+
+def place_question(row: Enhancement, by: Sequence[Dimension]) -> Stratum:
+    """Return the stratum of a question."""
+    values: dict[Dimension, Any] = {
+        "hops": len(row.proof.hops),
+        "domain": row.domain,
+        "answer_type": row.answer.type,
+        "difficulty": grade_difficulty(row),
+    }
+    return (row.split, *(str(values[dimension]) for dimension in by))
+
+
+def grade_difficulty(row: Enhancement) -> str:
+    """Return how often attempts were right; one shown a swapped picture guessed."""
+    cells = [cell for cell in row.cells if not cell.condition.startswith("swapped")]
+    correct, scored = sum(cell.correct for cell in cells), sum(cell.attempts - cell.unscored for cell in cells)
+    if not correct:
+        return DIFFICULTIES[0]
+    return DIFFICULTIES[2] if correct >= FREQUENT * scored else DIFFICULTIES[1]
+
+
+def find_aim(stratum: Stratum, by: Sequence[Dimension], known: Collection[Dimension]) -> Aim:
+    """Return what seeds for a stratum are drawn for.
+
+    Args:
+        stratum: in the order of ``by``.
+        by: the dimensions.
+        known: those that the method knows of a seed before its question is made.
+    """
+    values = {dimension: value for dimension, value in zip(by, stratum[1:], strict=True) if dimension in known}
+    return Aim(
+        stratum[0],  # type: ignore[arg-type]
+        values.get("domain", ""),
+        int(values.get("hops", 0)),
+        values.get("answer_type", ""),  # type: ignore[arg-type]
+    )
+
+
+def refuse_surplus(
+    signatures: Sequence[Signature], strata: Mapping[str, Stratum], most: Mapping[Stratum, int]
+) -> dict[str, Rejection]:
+    """Return the rejections of what is beyond a target: what repeats a wording or an answer most goes first.
+
+    Args:
+        signatures: in the order in which rows came: of rows that repeat alike the first are kept, so that a question
+            that was kept, and paid for, stays when later rounds bring more.
+        strata: by record id.
+        most: questions of each stratum; of one that is not named none is kept.
+    """
+    ranks = _rank_repeats(signatures)
+    counts = Counter[Stratum]()
+    refused = {}
+    for place in sorted(range(len(signatures)), key=lambda place: (ranks[place], place)):
+        record_id = signatures[place].record_id
+        stratum = strata[record_id]
+        counts[stratum] += 1
+        if counts[stratum] > most.get(stratum, 0):
+            detail = f"{name_stratum(stratum)}: {most.get(stratum, 0):,} wanted"
+            refused[record_id] = Rejection(record_id=record_id, reason="over-target", detail=detail)
+    return refused
+
+
+def _rank_repeats(signatures: Sequence[Signature]) -> list[int]:
+    """Return, for each question, how many before it have its wording, its answer to what is asked, or its last fact."""
+    seen = defaultdict[tuple[str, ...], int](int)
+    ranks = []
+    for each in signatures:
+        keys = [
+            (each.dataset, "skeleton", each.skeleton),
+            (each.dataset, each.asked, each.answer_key),
+            (each.split, "final", each.final),
+        ]
+        ranks.append(max(seen[key] for key in keys))
+        for key in keys:
+            seen[key] += 1
+    return ranks
+
+
+def cut_rows(
+    questions: Sequence[Signature],
+    trajectories: Mapping[str, Sequence[str]],
+    quotas: Quotas,
+    strata: Mapping[str, Stratum],
+) -> dict[str, list[str]]:
+    """Return the trajectories of each question that make rows of sft: each question's first, then each one's second.
+
+    Args:
+        questions: that are kept.
+        trajectories: ids by question.
+        quotas: most rows of each stratum.
+        strata: by record id.
+    """
+    left = Counter(dict(quotas.rows))
+    taken: defaultdict[str, list[str]] = defaultdict(list)
+    for number in range(max(map(len, trajectories.values()), default=0)):
+        for each in questions:
+            found = trajectories.get(each.record_id, ())
+            stratum = strata[each.record_id]
+            if number < len(found) and left[stratum] > 0:
+                left[stratum] -= 1
+                taken[each.record_id].append(found[number])
+    return taken
+
+
+def name_answer(key: str, page_id: int | None) -> tuple[str, ...]:
+    """Return what counts a question among those that share an answer: the answer's key, and the page that has it."""
+    return (f"answer {key}",) if page_id is None else (f"answer {key}", f"page {page_id}")

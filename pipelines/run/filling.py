@@ -1,0 +1,190 @@
+"""Rounds of drawing until target sizes are met: each runs the stages up to selections, and counts what they keep.
+
+A round is a whole run with more seeds than the one before. Its first shards are made of the rows of that one, so they
+are taken over, and the stages of the last round look as if all seeds had been drawn at once.
+"""
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.checks.quotas import Aim, Quotas, Stratum, name_stratum, place_question
+from pipelines.files import replacing
+from pipelines.ids import digest_file
+from pipelines.run.assembly import Assembly
+from pipelines.run.quotas import Drawing, TargetRow, count_asked, count_round, list_strata, read_aims, share_usage
+from pipelines.run.runner import PlannedStage
+from pipelines.run.shards import ROW_GROUP, read_parts
+from pipelines.run.stage import RecordStage
+from pipelines.run.workspace import write_model
+from schemas.datasets import Enhancement, ReleaseEntry
+from schemas.manifest import FileEntry, ShardSidecar
+
+RunRound = Callable[[Sequence[PlannedStage], Sequence[PlannedStage]], bool]
+"""Makes what is missing of a round's stages, given the stages of the round before; says whether all are sealed."""
+
+
+@dataclass(slots=True)
+class Filling:
+    """The rounds of one run."""
+
+    assembly: Assembly
+    wanted: Mapping[Stratum, int]
+    drawing: Drawing
+    quotas: Quotas
+    """Of the last round that began."""
+    planned: list[PlannedStage] = field(default_factory=list)
+    """Its stages."""
+    keys: list[tuple[str, str]] = field(default_factory=list)
+    """Name and key of every stage of every round."""
+
+    @classmethod
+    def of(cls, assembly: Assembly) -> Self:
+        """Return the rounds of a run before the first; the assembly plans for that one."""
+        wanted = list_strata(assembly.config, assembly.corpus)
+        drawing = Drawing(assembly.config, wanted)
+        filling = cls(assembly, wanted, drawing, drawing.begin())
+        assembly.take_quotas(filling.quotas)
+        return filling
+
+    def settle(self, run: RunRound, teach: bool = True) -> None:
+        """Go through the rounds until nothing is to be drawn any more, or a round cannot be made.
+
+        Args:
+            run: called with the stages up to selections, and with all where trajectories are to be counted.
+            teach: whether they are.
+        """
+        following: Quotas | None = self.quotas
+        while following is not None:
+            quotas, before = following, self.planned
+            self._begin(quotas)
+            last = [plan.name for plan in self.planned].index("selections")
+            if not run(self.planned[: last + 1], before):
+                return
+            counts = count_round(self.planned, quotas, self.assembly.config.releases.max_per_answer)
+            following = self.drawing.draw_more(quotas, counts)
+            if following is None and quotas.rows and teach:
+                if not run(self.planned, before):
+                    return
+                following = self.drawing.ask_more(quotas, counts, count_rows(self.planned, quotas))
+
+    def _begin(self, quotas: Quotas) -> None:
+        self.quotas = quotas
+        self.assembly.take_quotas(quotas)
+        self.planned = self.assembly.plan_stages()
+        self.keys += [(plan.name, plan.key) for plan in self.planned]
+
+    def describe_round(self, taken: int) -> str:
+        """Return one line on the round that begins."""
+        draws = self.quotas.draws[-1]
+        return (
+            f"round {len(self.quotas.draws)}: {sum(draw.seeds for draw in draws):,} seeds for {len(draws):,} of "
+            f"{len(self.wanted):,} strata; {taken:,} shards of the round before are taken over"
+        )
+
+    def find_short(self) -> Iterator[str]:
+        """Yield what the seeds of a round already say of strata that cannot be filled, before a model is asked."""
+        drawn = Counter(read_aims(self.planned[0], self.quotas).values())
+        for stratum, rows in self.wanted.items():
+            aim, name = self.drawing.aim(stratum), name_stratum(stratum)
+            if why := self.drawing.closed.get(stratum):
+                yield f"{name}: cannot be filled: {why}"
+            elif drawn[aim] < min(count_asked(self.quotas)[aim], self.quotas.questions[stratum]):
+                yield f"{name}: cannot be filled: {rows:,} rows wanted, {drawn[aim]:,} candidates in the world"
+
+    def sum_up(self) -> tuple[TargetRow, ...]:
+        """Return each stratum with what was made of it so far."""
+        quotas = self.quotas
+        drawn = Counter(read_aims(self.planned[0], quotas).values()) if self._is_sealed("seeds") else Counter[Aim]()
+        counts = count_selected(self.planned, quotas) if self._is_sealed("selections") else Counter[Stratum]()
+        rows = count_rows(self.planned, quotas) if self._is_sealed("releases") else counts
+        used = share_usage(self.planned, quotas) if counts else {}
+        accepted_by_aim = Counter[Aim]()
+        for stratum, count in rows.items():
+            accepted_by_aim[self.drawing.aim(stratum)] += count
+        found = []
+        for stratum, wanted in self.wanted.items():
+            aim, made = self.drawing.aim(stratum), rows[stratum]
+            state = "full" if made >= wanted else self.drawing.closed.get(stratum, "open")
+            costs = [number / accepted_by_aim[aim] for number in used[aim]] if made and aim in used else [None] * 3
+            found.append(TargetRow(name_stratum(stratum), wanted, made, drawn[aim], state, *costs))
+        return tuple(found)
+
+    def _is_sealed(self, name: str) -> bool:
+        return any(plan.name == name and plan.folder.read_manifest() is not None for plan in self.planned)
+
+
+def count_selected(planned: Sequence[PlannedStage], quotas: Quotas) -> Counter[Stratum]:
+    """Return how many questions of each stratum selections keep."""
+    folder = next(plan.folder for plan in planned if plan.name == "selections")
+    return Counter(place_question(row, quotas.by) for row in read_parts(folder, Enhancement))
+
+
+def count_rows(planned: Sequence[PlannedStage], quotas: Quotas) -> Counter[Stratum]:
+    """Return how many rows of each stratum are released: of sft trajectories, of the others questions."""
+    by_name = {plan.name: plan for plan in planned}
+    questions = read_parts(by_name["selections"].folder, Enhancement)
+    strata = {row.record_id: place_question(row, quotas.by) for row in questions}
+    counts = Counter[Stratum]()
+    for entry in read_parts(by_name["releases"].folder, ReleaseEntry):
+        stratum = strata[entry.parent_id]
+        # A question of sft or rl is a row of vqa, too.
+        if (entry.dataset if entry.dataset in ("sft", "rl") else "eval") == stratum[0]:
+            counts[stratum] += 1
+    return counts
+
+
+def take_over(before: Sequence[PlannedStage], planned: Sequence[PlannedStage]) -> int:
+    """Take over the shards that the round before made of the very same rows; return how many.
+
+    A stage that waits for all pictures that are fetched is made again: later rounds fetch more.
+    """
+    earlier, taken = {plan.name: plan for plan in before}, 0
+    for plan in planned:
+        old = earlier.get(plan.name)
+        if old is None or not isinstance(plan.stage, RecordStage) or plan.gathers or old.key == plan.key:
+            continue
+        # What is worn in earlier rounds stays so, and rows of later rounds lie in shards of their own.
+        if plan.name != "paths" and plan.stage.fingerprint() != old.stage.fingerprint():
+            continue
+        manifest = old.folder.read_manifest()
+        for sidecar in manifest.shards if manifest else ():
+            taken += _take_shard(old, plan, sidecar)
+    return taken
+
+
+def _take_shard(old: PlannedStage, plan: PlannedStage, sidecar: ShardSidecar) -> bool:
+    """Copy a shard under the new key, if it was made of the same rows and is not there yet."""
+    shard = sidecar.shard
+    was, now = old.sources[0].folder.part(shard), plan.sources[0].folder.part(shard)
+    if not was.is_file() or not now.is_file() or not _read_rows(was).equals(_read_rows(now)):
+        return False
+    source = digest_file(now)
+    found = plan.folder.read_sidecar(shard)
+    if found is not None and found.source == source:
+        return False
+    plan.folder.path.mkdir(parents=True, exist_ok=True)
+    part = pq.read_table(old.folder.part(shard))
+    kind = part.schema.field("key")
+    keyed = part.set_column(part.column_names.index("key"), kind, pa.array([plan.key] * part.num_rows, kind.type))
+    with replacing(plan.folder.part(shard)) as temp:
+        pq.write_table(keyed, temp, compression="zstd", compression_level=3, row_group_size=ROW_GROUP)
+    for place in ("rejected", "failed", "used"):
+        if (path := getattr(old.folder, place)(shard)).is_file():
+            with replacing(getattr(plan.folder, place)(shard)) as temp:
+                shutil.copyfile(path, temp)
+    path = plan.folder.part(shard)
+    own = FileEntry(name=path.name, rows=keyed.num_rows, bytes=path.stat().st_size, sha256=digest_file(path))
+    files = (own, *sidecar.files[1:])
+    write_model(plan.folder.sidecar(shard), sidecar.model_copy(update={"source": source, "files": files}))
+    return True
+
+
+def _read_rows(path: Path) -> pa.Table:
+    return pq.read_table(path).drop_columns(["key"])

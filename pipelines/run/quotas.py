@@ -1,0 +1,297 @@
+"""Target sizes: the strata that are wanted, what the rounds so far made, and what the next round draws.
+
+All of it is a function of the configuration and of sealed stages, so that a run that was killed draws what it would
+have drawn, and `synth plan` and `synth prune` know the rounds of a run by reading them.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+import pyarrow.parquet as pq
+
+from pipelines.checks.quotas import Aim, Draw, Quotas, Stratum, find_aim, name_answer, place_question
+from pipelines.config.settings import Dimension, RunConfig, TargetConfig
+from pipelines.corpus.store import Corpus
+from pipelines.errors import ConfigError
+from pipelines.run.costs import read_spent
+from pipelines.run.runner import PlannedStage
+from pipelines.run.shards import list_parts, read_parts
+from schemas.datasets import Enhancement, Split
+from schemas.manifest import Usage
+
+SPLITS: tuple[Split, ...] = ("sft", "rl", "eval")
+FIRST = 3
+"""Seeds of the first round for each row that is wanted, where no more than ``MOST_FIRST`` are."""
+MOST_FIRST = 256
+LEAST = 8
+"""Fewest seeds drawn for an aim in a round."""
+GROWTH, SURE_GROWTH, SURE = 3, 10, 20
+"""Seeds of a round, as a multiple of those before, while few rows and from ``SURE`` rows on tell how many it takes."""
+MARGIN = 1.1
+"""More seeds than the rows that lack are expected to take."""
+DRAWING_SHARE = 0.5
+"""Share of a budget for drawing where the teacher is to be paid, and what a row takes of it is not known yet."""
+SOLVABLE = ("opensearch-vl", "vsearcher")
+"""Presets of difficulty that refuse by the number of right attempts."""
+
+
+def list_strata(config: RunConfig, corpus: Corpus) -> dict[Stratum, int]:
+    """Return the rows that are wanted of each stratum; of one that is wanted of none nothing is said.
+
+    Raises:
+        ConfigError: if a stratum has a domain that the corpus has not.
+    """
+    domains = pq.read_table(corpus.table("pages"), columns=["domain"])["domain"].unique().to_pylist()
+    values = {**config.target_values, "domain": tuple(sorted(filter(None, domains)))}
+    wanted: dict[Stratum, int] = {}
+    for split in SPLITS:
+        target: TargetConfig = getattr(config.targets, split)
+        every = [(split, *each) for each in product(*(values[dimension] for dimension in config.targets.by))]
+        for named, rows in target.named.items():
+            if (split, *named) not in every:
+                raise ConfigError(f"targets.{split}.strata {named}: this corpus has {', '.join(values['domain'])}")
+            wanted[split, *named] = rows
+        whole, rest = divmod(target.rows, len(every))
+        shares = (target.each or whole + (place < rest) for place in range(len(every)))
+        wanted |= {each: rows for each, rows in zip(every, shares, strict=True) if rows and not target.strata}
+    return wanted
+
+
+def list_known(config: RunConfig) -> frozenset[Dimension]:
+    """Return the dimensions that a seed can be drawn for; of the others what the rounds made says how many it takes."""
+    if config.method != "paths":
+        return frozenset(["domain"])
+    return frozenset(["domain", "hops", *(["answer_type"] if config.paths.guide == "off" else [])])  # type: ignore[list-item]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundCounts:
+    """What all rounds so far made."""
+
+    drawn: Counter[Aim]
+    """Seeds."""
+    kept: Counter[Stratum]
+    """Questions that selections keep."""
+    worn: frozenset[tuple[Split, str]]
+    """Answers and their entities, by split, that as many questions have as a release may keep."""
+    spent: Usage
+    """Of all stages up to selections."""
+
+    @property
+    def requests(self) -> int:
+        """Requests, those answered from recordings included: the same for a run that was killed on its way."""
+        return self.spent.calls + self.spent.cached_calls
+
+
+def count_round(planned: Sequence[PlannedStage], quotas: Quotas, most: int) -> RoundCounts:
+    """Count the rows of a round that is sealed up to selections.
+
+    Args:
+        planned: its stages.
+        quotas: of the round.
+        most: questions of a split that may share an answer.
+    """
+    by_name = {plan.name: plan for plan in planned}
+    used = [plan for plan in planned[: planned.index(by_name["selections"])] if plan.folder.read_manifest()]
+    manifests = [manifest for plan in used if (manifest := plan.folder.read_manifest())]
+    answers = Counter[tuple[Split, str]]()
+    for row in read_parts(by_name["enhancements"].folder, Enhancement):
+        pages = [node.page_id for node in row.proof.nodes]
+        answers.update((row.split, key) for key in name_answer(row.answer.key, pages[-1] if pages else None))
+    kept = Counter(place_question(row, quotas.by) for row in read_parts(by_name["selections"].folder, Enhancement))
+    return RoundCounts(
+        Counter(read_aims(by_name["seeds"], quotas).values()),
+        kept,
+        frozenset(key for key, count in answers.items() if count >= most),
+        sum(map(read_spent, manifests), Usage()),
+    )
+
+
+def read_aims(seeds: PlannedStage, quotas: Quotas) -> dict[str, Aim]:
+    """Return what each seed was drawn for, by its id."""
+    columns = ["record_id", "split", "domain", "hops", "answer_type"]
+    aims = {}
+    for path in list_parts(seeds.folder):
+        for row in pq.read_table(path, columns=columns).to_pylist():
+            domain = row["domain"] if "domain" in quotas.by else ""
+            aims[row["record_id"]] = Aim(row["split"], domain, row["hops"], row["answer_type"])
+    return aims
+
+
+def count_asked(quotas: Quotas) -> Counter[Aim]:
+    """Return how many seeds all rounds wanted for each aim; of one that got fewer there are no more."""
+    asked = Counter[Aim]()
+    for draw in (draw for draws in quotas.draws for draw in draws):
+        asked[draw.aim] += draw.seeds
+    return asked
+
+
+@dataclass(slots=True)
+class Drawing:
+    """Decides what each round draws, and remembers why a stratum is drawn for no more."""
+
+    config: RunConfig
+    wanted: Mapping[Stratum, int]
+    closed: dict[Stratum, str] = field(default_factory=dict)
+
+    def begin(self) -> Quotas:
+        """Return the quotas of the first round."""
+        targets, questions = self.config.targets, dict(self.wanted)
+        difficulty = self.config.difficulty
+        refuses = difficulty.preset in SOLVABLE and not difficulty.max_correct and not self.config.ablations.filters_off
+        for stratum, rows in self.wanted.items():
+            if stratum[0] == "sft":
+                questions[stratum] = math.ceil(rows / self.config.rollouts.wanted)
+            if (
+                refuses
+                and "difficulty" in targets.by
+                and stratum[-1 - targets.by[::-1].index("difficulty")] != "unsolved"
+            ):
+                self.closed[stratum] = "difficulty.max_correct = 0 refuses each question that was answered once"
+        needs: dict[Aim, int] = {}
+        for stratum, count in questions.items():
+            if stratum not in self.closed:
+                aim = self.aim(stratum)
+                needs[aim] = needs.get(aim, 0) + min(max(FIRST * count, LEAST), MOST_FIRST)
+        released = {stratum: count for stratum, count in self.wanted.items() if stratum[0] == "sft"}
+        return Quotas(targets.by, (_list_draws(self._limit(needs, 0)),), questions, released, (frozenset(),))
+
+    def aim(self, stratum: Stratum) -> Aim:
+        """Return what seeds for a stratum are drawn for."""
+        return find_aim(stratum, self.config.targets.by, list_known(self.config))
+
+    def draw_more(self, quotas: Quotas, counts: RoundCounts) -> Quotas | None:
+        """Return the quotas of the next round; None if every stratum is full, or closed."""
+        asked, needs = count_asked(quotas), dict[Aim, int]()
+        for stratum, most in quotas.questions.items():
+            if counts.kept[stratum] >= most or stratum in self.closed:
+                continue
+            aim = self.aim(stratum)
+            if why := self._find_end(stratum, asked[aim], quotas, counts):
+                self.closed[stratum] = why
+            else:
+                more = _expect(most - counts.kept[stratum], counts.kept[stratum], counts.drawn[aim])
+                needs[aim] = max(needs.get(aim, 0), more)
+        drawn = counts.drawn.total()
+        needs = self._limit(self._afford(needs, counts), drawn)
+        for stratum, most in quotas.questions.items():
+            if counts.kept[stratum] < most and stratum not in self.closed and not needs.get(self.aim(stratum)):
+                self.closed[stratum] = f"the budget or seeds.limit ends after {drawn:,} seeds"
+        if not any(needs.values()):
+            return None
+        return replace(quotas, draws=(*quotas.draws, _list_draws(needs)), worn=(*quotas.worn, counts.worn))
+
+    def ask_more(self, quotas: Quotas, counts: RoundCounts, rows: Mapping[Stratum, int]) -> Quotas | None:
+        """Return quotas with more questions for strata of sft whose rollouts left too few rows; None if none has."""
+        more: dict[Stratum, int] = {}
+        for stratum, wanted in quotas.rows.items():
+            made, asked = rows.get(stratum, 0), quotas.questions[stratum]
+            # Where questions lack already, more of them cannot be had.
+            if made >= wanted or counts.kept[stratum] < asked:
+                continue
+            if not made and asked >= self.config.targets.give_up:
+                self.closed[stratum] = f"no trajectory of {asked:,} questions is accepted"
+                continue
+            more[stratum] = max(asked + 1, min(2 * asked, math.ceil(asked * wanted / made) if made else 2 * asked))
+        return replace(quotas, questions={**quotas.questions, **more}) if more else None
+
+    def _find_end(self, stratum: Stratum, asked: int, quotas: Quotas, counts: RoundCounts) -> str:
+        """Return why no more seeds are drawn for a stratum, empty if some are."""
+        drawn, kept = counts.drawn[self.aim(stratum)], counts.kept[stratum]
+        if drawn < asked:
+            return f"the world has no more candidates: all {drawn:,} are drawn"
+        if not kept and drawn >= self.config.targets.give_up:
+            return f"none of {drawn:,} seeds led to a row"
+        return "targets.rounds is reached" if len(quotas.draws) >= self.config.targets.rounds else ""
+
+    def _limit(self, needs: Mapping[Aim, int], drawn: int) -> dict[Aim, int]:
+        """Return the needs within what ``seeds.limit`` leaves."""
+        limit, whole = self.config.seeds.limit, sum(needs.values())
+        if not limit or drawn + whole <= limit:
+            return dict(needs)
+        return _scale(needs, max(limit - drawn, 0) / whole)
+
+    def _afford(self, needs: Mapping[Aim, int], counts: RoundCounts) -> dict[Aim, int]:
+        """Return the needs within what the budget leaves, at the pace of the rounds before."""
+        budget, spent, drawn = self.config.budget, counts.spent, counts.drawn.total()
+        teaching = any(stratum[0] == "sft" for stratum in self.wanted)
+        share = DRAWING_SHARE if teaching else 1.0
+        limits = (
+            (self.config.targets.requests, float(counts.requests)),
+            (share * budget.money, spent.cost),
+            (share * budget.tokens, float(spent.tokens_in + spent.tokens_out)),
+            (share * budget.gpu_hours, spent.gpu_seconds / 3600.0),
+        )
+        whole = sum(needs.values())
+        left = min((drawn * (limit / used - 1.0) for limit, used in limits if limit and used), default=math.inf)
+        return dict(needs) if whole <= left else _scale(needs, max(left, 0.0) / whole)
+
+
+def _expect(lacking: int, kept: int, drawn: int) -> int:
+    """Return how many more seeds the rows that lack are expected to take, not many more than are known to give some."""
+    if not kept:
+        return max(drawn, LEAST)
+    growth = SURE_GROWTH if kept >= SURE else GROWTH
+    return max(min(math.ceil(MARGIN * lacking * drawn / kept), growth * drawn), LEAST)
+
+
+def _scale(needs: Mapping[Aim, int], share: float) -> dict[Aim, int]:
+    return {aim: math.floor(seeds * share) for aim, seeds in needs.items()}
+
+
+def _list_draws(needs: Mapping[Aim, int]) -> tuple[Draw, ...]:
+    """Return the draws of a round: the longest paths, which fewest candidates have, choose first."""
+    return tuple(Draw(aim, needs[aim]) for aim in sorted(needs, key=lambda aim: (-aim.hops, aim)) if needs[aim])
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRow:
+    """One stratum of a run: what was wanted, and what it took."""
+
+    stratum: str
+    wanted: int
+    accepted: int
+    """Rows that are released; before the teacher is asked, questions."""
+    drawn: int
+    """Seeds for it and for the strata that differ from it in difficulty alone."""
+    state: str
+    """``full``, ``open``, or why it cannot be filled."""
+    calls: float | None = None
+    """Requests a row, those for the refused rows of its seeds included; None without a row."""
+    tokens: float | None = None
+    money: float | None = None
+
+
+def trace_aims(planned: Sequence[PlannedStage], quotas: Quotas) -> Iterator[tuple[PlannedStage, Counter[Aim]]]:
+    """Yield each sealed stage after the seeds with the number of rows that came into it from each aim's seeds."""
+    aims: dict[str, dict[str, Aim]] = {"seeds": read_aims(planned[0], quotas)}
+    for plan in planned[1:]:
+        if plan.folder.read_manifest() is None or not plan.sources:
+            return
+        came = aims[plan.sources[0].name]
+        yield plan, Counter(came.values())
+        known = {name: aim for source in plan.sources for name, aim in aims[source.name].items()}
+        made: dict[str, Aim] = {}
+        for path in list_parts(plan.folder):
+            for row in pq.read_table(path, columns=["record_id", "parent_id"]).to_pylist():
+                found = known.get(row["record_id"]) or known.get(row["parent_id"])
+                if found is not None:
+                    made[row["record_id"]] = found
+        aims[plan.name] = made
+
+
+def share_usage(planned: Sequence[PlannedStage], quotas: Quotas) -> dict[Aim, list[float]]:
+    """Return calls, tokens and money of each aim: of each stage by its share of the rows that came in."""
+    shared: defaultdict[Aim, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    for plan, came in trace_aims(planned, quotas):
+        manifest, whole = plan.folder.read_manifest(), came.total()
+        if manifest is None or not whole:
+            continue
+        spent = read_spent(manifest)
+        numbers = (spent.calls, spent.tokens_in + spent.tokens_out, spent.cost)
+        for aim, rows in came.items():
+            shared[aim] = [have + number * rows / whole for have, number in zip(shared[aim], numbers, strict=True)]
+    return shared

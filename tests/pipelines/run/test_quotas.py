@@ -1,0 +1,220 @@
+"""Target sizes: what a run asks for is what it releases, or it says what it cannot have and why."""
+
+import os
+import shutil
+from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.checks.quotas import Aim, Draw, Quotas, place_question, refuse_surplus
+from pipelines.checks.sets import Signature
+from pipelines.cli.commands import run_recipe
+from pipelines.cli.plan import estimate_run
+from pipelines.cli.pruning import list_stage_keys
+from pipelines.config.loading import make_config, read_recipe
+from pipelines.errors import ConfigError, GateNotMet
+from pipelines.run.assembly import Assembly
+from pipelines.run.loop import RunDocument
+from pipelines.run.shards import read_parts
+from pipelines.run.workspace import Workspace
+from schemas.base import Rejection
+from schemas.datasets import Enhancement, ReleaseEntry, Seed
+from schemas.datasets import Path as WalkedPath
+from tests.conftest import SETTINGS
+
+TARGETS = ("seeds.limit=0", "runtime.shard_rows=16", 'targets.by=["hops"]', "targets.give_up=24")
+WANTED = ("targets.sft={each=2}", 'targets.rl.strata={"2"=2, "3"=1}')
+
+
+def configure(world: Path, *settings: str):
+    return make_config(read_recipe("demo"), [f"corpus.world={world}", *SETTINGS, *TARGETS, *settings])
+
+
+def copy_corpus(source: Path, root: Path) -> Path:
+    """Return a workspace that has another's corpus, so that it need not be built again."""
+    shutil.copytree(source / "corpus", root / "corpus", copy_function=os.link)
+    return root
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A run with target sizes, and what it left."""
+
+    config: object
+    root: Path
+    document: RunDocument
+
+    def rows(self, stage: str, model: type) -> list:
+        workspace = Workspace(self.root)
+        return list(read_parts(workspace.stage(stage, workspace.read_latest()[stage]), model))
+
+
+@pytest.fixture(scope="module")
+def filled(demo, tmp_path_factory) -> Filled:
+    config = configure(demo.world, *WANTED)
+    root = copy_corpus(demo.root, tmp_path_factory.mktemp("filled") / "workspace")
+    return Filled(config, root, run_recipe(config, root, "", ()))
+
+
+def count_released(filled: Filled) -> Counter[str]:
+    strata = {row.record_id: place_question(row, ("hops",)) for row in filled.rows("selections", Enhancement)}
+    entries = [row for row in filled.rows("releases", ReleaseEntry) if row.dataset in ("sft", "rl")]
+    return Counter(f"{entry.dataset}: {strata[entry.parent_id][1]}" for entry in entries)
+
+
+@pytest.mark.slow
+class TestFilledRun:
+    def test_what_is_wanted_is_released_and_no_row_more(self, filled):
+        released = count_released(filled)
+        assert {row.stratum for row in filled.document.targets} == {"sft: 2", "sft: 3", "sft: 4", "rl: 2", "rl: 3"}
+        assert sum(row.state == "full" for row in filled.document.targets) >= 3
+        for row in filled.document.targets:
+            assert row.accepted == released[row.stratum] <= row.wanted
+            assert (row.state == "full") == (row.accepted == row.wanted)
+        assert not [row for row in filled.rows("selections", Enhancement) if row.split == "eval"]
+
+    def test_more_rounds_than_one_were_drawn_and_each_begins_a_shard(self, filled):
+        seeds = filled.rows("seeds", Seed)
+        assert max(seed.round for seed in seeds) > 1
+        workspace = Workspace(filled.root)
+        folder = workspace.stage("seeds", workspace.read_latest()["seeds"])
+        for path in folder.path.glob("part-*.parquet"):
+            assert len(set(pq.read_table(path)["round"].to_pylist())) <= 1
+
+    def test_a_seed_that_was_drawn_for_a_length_has_a_path_of_it(self, filled):
+        seeds = {seed.record_id: seed for seed in filled.rows("seeds", Seed)}
+        walked = filled.rows("paths", WalkedPath)
+        assert walked
+        assert {(seeds[path.parent_id].hops, len(path.hops)) for path in walked} <= {(2, 2), (3, 3), (4, 4)}
+
+    def test_strata_that_are_not_full_end_the_run_with_a_gate_that_says_why(self, filled):
+        short = [row for row in filled.document.targets if row.state != "full"]
+        if not short:
+            filled.document.check_released()
+            return
+        with pytest.raises(GateNotMet, match=f"{len(short)} of 5 strata are not full") as error:
+            filled.document.check_released()
+        assert all(row.state in str(error.value) for row in short)
+
+    def test_a_row_has_its_price(self, filled):
+        full = [row for row in filled.document.targets if row.accepted]
+        calls = sum(row.calls * row.accepted for row in full)
+        assert all(row.calls > 0 for row in full)
+        assert calls <= sum(report.usage.calls for report in filled.document.stages)
+
+    def test_a_run_again_does_nothing_and_a_plan_knows_the_rounds(self, filled):
+        again = run_recipe(filled.config, filled.root, "", ())
+        assert not [report for report in again.stages if report.ran]
+        assert again.targets == filled.document.targets
+        assert {release.version for release in again.releases} == {r.version for r in filled.document.releases}
+        estimate = estimate_run(filled.config, filled.root)
+        assert estimate.targets == filled.document.targets
+        assert {stage.state for stage in estimate.stages} == {"complete"}
+
+    def test_pruning_keeps_the_rounds_that_later_ones_are_drawn_by(self, filled):
+        kept = Counter(name for name, _ in set(list_stage_keys(filled.config, Workspace(filled.root))))
+        assert kept["seeds"] == max(seed.round for seed in filled.rows("seeds", Seed))
+
+    def test_a_round_pays_for_its_own_seeds_alone(self, filled):
+        """Shards that are taken over ask nothing: a stage's calls are those of its manifest, none of them recorded."""
+        workspace = Workspace(filled.root)
+        by_stage = {report.stage: report for report in filled.document.stages}
+        for stage in ("questions", "rewrites", "groundings", "difficulty"):
+            manifest = workspace.stage(stage, workspace.read_latest()[stage]).read_manifest()
+            assert by_stage[stage].usage.calls == manifest.usage.calls > 0
+
+
+@pytest.mark.slow
+def test_a_plan_of_a_run_that_has_not_begun_shows_what_is_wanted(demo, tmp_path):
+    root = copy_corpus(demo.root, tmp_path / "workspace")
+    targets = estimate_run(configure(demo.world, *WANTED), root).targets
+    assert {(row.stratum, row.wanted, row.accepted, row.state) for row in targets} == {
+        ("sft: 2", 2, 0, "open"), ("sft: 3", 2, 0, "open"), ("sft: 4", 2, 0, "open"),
+        ("rl: 2", 2, 0, "open"), ("rl: 3", 1, 0, "open"),
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_what_the_world_has_not_is_said_before_a_model_is_asked(demo, tmp_path):
+    root = copy_corpus(demo.root, tmp_path / "workspace")
+    config = configure(demo.world, 'targets.by=["hops"]', 'targets.rl.strata={"4"=500}', "targets.rounds=1")
+    document = run_recipe(config, root, "selections", ())
+    assert any("rl: 4: cannot be filled: 500 rows wanted" in text for text in document.warnings)
+    (row,) = document.targets
+    assert "no more candidates" in row.state
+
+
+@pytest.mark.slow
+def test_a_domain_that_the_corpus_has_not_is_refused(demo, tmp_path):
+    root = copy_corpus(demo.root, tmp_path / "workspace")
+    config = configure(demo.world, 'targets.by=["domain"]', 'targets.rl.strata={"Weather"=5}')
+    with pytest.raises(ConfigError, match=r"Weather.*this corpus has .*Person"):
+        run_recipe(config, root, "", ())
+
+
+@pytest.mark.slow
+def test_a_further_round_changes_no_seed_of_the_rounds_before(demo, demo_corpus):
+    first = (Draw(Aim("rl", "", 3), 4), Draw(Aim("rl", "Person"), 3))
+    second = (Draw(Aim("rl", "", 2), 5), Draw(Aim("rl", "", 3), 2))
+    made = []
+    for draws in ((first,), (first, second)):
+        assembly = Assembly(demo.config, Workspace(demo.root), demo_corpus, Quotas((), draws, {}))
+        rows = list(assembly.build_stage("seeds")())
+        assert len(rows) == len(demo_corpus.article_nodes())
+        made.append([row for row in rows if not isinstance(row, Rejection)])
+    assert made[0] == made[1][: len(made[0])]
+    assert len(made[0]) < len(made[1])
+    assert all(seed.domain == "Person" for seed in made[0] if not seed.hops)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (["targets.rl={rows=5, each=2}"], "targets.rl: say one of rows, each and strata"),
+        (['targets.by=["hops"]', 'targets.rl.strata={"5"=2}'], "hops '5'; there are: 2, 3, 4"),
+        (
+            ['targets.by=["hops", "answer_type"]', 'targets.rl.strata={"2"=2}'],
+            "expected 2 values, as hops, answer_type",
+        ),
+        (['targets.by=["hops", "hops"]', "targets.rl={each=2}"], "name each dimension once"),
+        (["targets.rl={each=2}", 'seeds.splits=["sft"]'], "targets.rl: splits and seeds.splits leave no seed to it"),
+        (["targets.eval={each=2}", "splits={sft=0.5, rl=0.5, eval=0.0}"], "targets.eval: splits"),
+        (["targets.sft={each=2}", "rollouts.splits=[]"], "rollouts.splits leaves sft out"),
+        (["targets.sft={each=2}", "method=concepts"], "targets are for methods paths and injection"),
+        (['targets.by=["difficulty"]', 'targets.rl.strata={"hard"=2}'], "there are: unsolved, rare, frequent"),
+        (["targets.rl={each=-1}"], "targets.rl.each"),
+    ],
+)
+def test_targets_that_no_run_can_meet_are_refused_at_once(settings, told):
+    with pytest.raises(ConfigError, match=told):
+        make_config(read_recipe("demo"), ["corpus.world=nowhere", *settings])
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=40),
+    st.dictionaries(st.sampled_from("ab"), st.integers(0, 9)),
+)
+def test_of_each_stratum_as_many_are_kept_as_are_wanted_and_those_that_repeat_go_first(rows, wanted):
+    signatures = [
+        Signature(
+            f"q{place}", "rl", 0, 0, "", f"relation {place}", (), "", ("", ""), "", "", str(wording), final=str(place)
+        )
+        for place, (_, wording) in enumerate(rows)
+    ]
+    strata = {f"q{place}": ("rl", stratum) for place, (stratum, _) in enumerate(rows)}
+    most = {("rl", stratum): count for stratum, count in wanted.items()}
+    refused = refuse_surplus(signatures, strata, most)
+    for stratum in "abc":
+        own = [each for each in signatures if strata[each.record_id] == ("rl", stratum)]
+        kept = [each for each in own if each.record_id not in refused]
+        assert len(kept) == min(len(own), wanted.get(stratum, 0))
+    # One that came earlier is kept before a later one with the same wording.
+    for early, late in pairwise(signatures):
+        if strata[early.record_id] == strata[late.record_id] and early.skeleton == late.skeleton:
+            assert early.record_id not in refused or late.record_id in refused
