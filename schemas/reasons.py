@@ -58,7 +58,7 @@ TrajectoryReason = Literal[
 SelectionReason = Literal[
     "duplicate-question", "duplicate-path", "duplicate-picture", "anchor-over-used", "answer-over-used",
     "skeleton-over-used", "search-free-over-share", "search-required-over-share", "shared-across-splits",
-    "rounds-over-share", "in-other-release",
+    "rounds-over-share", "in-other-release", "guessed-without-picture",
 ]  # fmt: skip
 ReleaseReason = Literal[SelectionReason, "tells-held-out-fact"]
 

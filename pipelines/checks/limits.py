@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pipelines.checks.apartness import Apart
+from pipelines.checks.guesses import refuse_gold
 from pipelines.checks.pictures import COPY_DISTANCE, hash_variants
 from pipelines.checks.sets import (
     Signature,
@@ -48,20 +49,21 @@ class Limits:
         """All of it, as part of a stage's fingerprint."""
         own = self.settings
         caps = [own.max_per_answer, own.max_per_anchor, own.max_answer_share, own.max_skeleton_share, *own.search_free]
+        caps += [own.max_gold_share, own.max_gold_share_trained]
         return [caps, sorted(self.rounds.items()), own.rounds_tolerance, own.exam, self.apart.digest]
 
 
 def refuse_across_splits(
     signatures: Sequence[Signature], limits: Limits, store: PictureStore | None
 ) -> dict[str, Rejection]:
-    """Return the rejections of what is in another release, or in two splits, and of pictures like one of evaluation.
+    """Return the rejections of what is in another release or two splits, is guessed, or looks like evaluation.
 
     Args:
         signatures: of all questions, by record id.
-        limits: what other releases hold.
+        limits: what other releases hold, and the largest gold shares.
         store: opened for pictures that are cropped or mirrored copies; None compares the recorded hashes alone.
     """
-    refused = limits.apart.refuse(signatures)
+    refused = limits.apart.refuse(signatures) | refuse_gold(signatures, limits.settings)
     refused |= refuse_shared([each for each in signatures if each.record_id not in refused])
     if store is None:
         return refused

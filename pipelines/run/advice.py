@@ -39,6 +39,7 @@ _LIMITS = {
     "search-required-over-share": "releases.search_free",
     "rounds-over-share": "releases.rounds_tolerance, injections.weights",
     "in-other-release": "releases.apart_from",
+    "guessed-without-picture": "releases.max_gold_share, releases.max_gold_share_trained",
 }
 GOVERNING: Mapping[str, Mapping[str, str]] = {
     "seeds": {

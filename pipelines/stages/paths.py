@@ -53,7 +53,7 @@ class Paths:
     guide: Guide | None = None
     """Chooses the steps and marks the paths; None draws walks by chance."""
     name: str = "paths"
-    version: int = 6
+    version: int = 7
     drawn: dict[Order, Drawn] = field(default_factory=dict, init=False, repr=False, compare=False)
     """First walks of the records of a shard, drawn in one batch."""
     shards: dict[str, _Shard] = field(default_factory=dict, init=False, repr=False, compare=False)
