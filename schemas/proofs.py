@@ -124,16 +124,17 @@ class Constraint(Nested):
 class Count(Nested):
     """How many entities or answers fit a part of the query, counted in the corpus."""
 
-    name: Literal["chain", "alone", "anchors", "answers"]
+    name: Literal["chain", "alone", "anchors", "answers", "gold"]
     """``chain``: entities at this node given the chain. ``alone``: entities matching its descriptor without the chain.
 
-    ``anchors``: entities of the anchor's type from which the whole query has an answer. ``answers``: distinct answers
-    over them (N_img), counted until the threshold is reached.
+    ``anchors``: entities of the anchor's type from which the whole query has one answer, of a large type a sample.
+    ``answers``: distinct answers over them (N_img). ``gold``: how many of them have the question's own answer; none
+    where a step is a sentence that other pages cannot be asked for.
     """
     node: int
     value: int
     capped: bool
-    """True when counting stopped at the threshold: the value is a lower bound."""
+    """True when counting stopped: ``alone`` at its threshold, the counts of anchors when enough were tried."""
 
 
 Resolution = Literal["absent", "stated", "unclear"]
@@ -165,7 +166,7 @@ class Thresholds(Nested):
     alone: int
     """The same for every later node."""
     answers: int
-    """Distinct answers over all anchors of the type; 0 when they were not counted."""
+    """Distinct answers over the anchors of the type; 0 when they were not counted."""
     near_misses: int = 0
     """Entities a node that may be looked up in their articles; with more the question is refused. 0: not looked for."""
     answer_share: float = 1.0

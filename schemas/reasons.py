@@ -64,6 +64,7 @@ SelectionReason = Literal[
     "duplicate-question", "duplicate-path", "duplicate-picture", "near-duplicate", "fact-over-used",
     "anchor-over-used", "answer-over-used", "skeleton-over-used", "search-free-over-share",
     "search-required-over-share", "shared-across-splits", "rounds-over-share", "in-other-release", "over-target",
+    "guessed-without-picture",
 ]  # fmt: skip
 ReleaseReason = Literal[SelectionReason, "tells-held-out-fact"]
 

@@ -5,8 +5,8 @@ be measured on planted defects and an accepted question can be examined again.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import resources
 
@@ -37,12 +37,13 @@ from pipelines.checks.uniqueness import (
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.facts import Attribute
+from pipelines.graph.odds import count_odds, is_countable
 from pipelines.graph.proofs import flatten_names, list_names, make_query
 from pipelines.graph.prose import mask_names
 from pipelines.graph.query import TYPE, Indexes, Query, count_anchor_answers, find_article, locate_nodes
 from pipelines.graph.titles import asks_name
 from pipelines.names import fold_name, list_writings
-from schemas.datasets import Path
+from schemas.datasets import Path, Split
 from schemas.proofs import Answer, Constraint, Proof, Thresholds
 from schemas.tasks import Descriptor, WriteQuestionInputs
 
@@ -125,6 +126,8 @@ class PathDemands:
     """Longest answer, white-space tokens."""
     hub_in_degree: int | None = None
     """Entities with more incoming links make no shorter path; None lets all shortcuts pass."""
+    gold_shares: Mapping[Split, float] = field(default_factory=dict)
+    """Largest share of the answer among those of all anchors of the type; of a split that is not named any may be."""
 
     def find_answer_fault(self, ground: Indexes, attribute: Attribute) -> CheckResult | None:
         """Return the first check that an attribute fails as an answer, None if it may be asked for."""
@@ -147,8 +150,23 @@ class PathDemands:
             partial(check_answer_unchanged, ground, query, answer.key),
             *self._list_shortcut_checks(ground, numbers, path.answer_relation, answer),
             partial(check_need, ground, query, path.nodes[0].type, self.limits.answers),
+            partial(self._refuse_gold, ground, query, path, answer),
         ))  # fmt: skip
         return refused[0] if refused else None
+
+    def _refuse_gold(self, ground: Indexes, query: Query, path: Path, answer: Answer) -> CheckResult:
+        """FAIL (``guessed-without-picture``) if the answer is most of what other anchors of the type lead to.
+
+        Descriptors will narrow the anchors further: what passes here is counted once more for the finished question.
+        """
+        most = self.gold_shares.get(path.split, 1.0)
+        if most >= 1.0 or not is_countable(query):
+            return PASSED
+        odds = count_odds(ground, query, path.nodes[0].type, answer.key, self.limits.answers)
+        if odds.share > most:
+            detail = f"{odds.gold} of {odds.anchors} anchors of type {path.nodes[0].type} lead to {answer.surface!r}"
+            return CheckResult("FAIL", "guessed-without-picture", detail)
+        return PASSED
 
     def _list_clause_checks(self, path: Path, names: Sequence[Sequence[str]], answer: Answer) -> Iterator[Check]:
         """Yield the checks that a sentence reveals no node and no answer: descriptors are made of it."""

@@ -12,6 +12,7 @@ from typing import cast
 
 from pipelines.checks.apartness import Apart
 from pipelines.checks.benchmarks import Asked, Benchmarks
+from pipelines.checks.guesses import refuse_gold
 from pipelines.checks.pictures import COPY_DISTANCE, hash_variants
 from pipelines.checks.quotas import Quotas, Stratum, refuse_surplus
 from pipelines.checks.repeats import refuse_near, refuse_near_across
@@ -57,6 +58,7 @@ class Limits:
         """All of it, as part of a stage's fingerprint."""
         own = self.settings
         caps = [own.max_per_answer, own.max_per_anchor, own.max_answer_share, own.max_skeleton_share, *own.search_free]
+        caps += [own.max_gold_share, own.max_gold_share_trained]
         near = [own.near_text, own.near_text_across, own.near_path, own.near_path_across, own.max_per_fact]
         others = [self.apart.digest, self.benchmarks.digests]
         others += [self.quotas.decides] if self.quotas else []
@@ -71,14 +73,14 @@ def refuse_benchmarked(rows: Iterable[Record], limits: Limits, store: PictureSto
 def refuse_across_splits(
     signatures: Sequence[Signature], limits: Limits, store: PictureStore | None
 ) -> dict[str, Rejection]:
-    """Return the rejections of what is in another release, or nearly in two splits, and of pictures like one held out.
+    """Return the rejections of what is in another release, is guessed, is nearly in two splits, or looks held out.
 
     Args:
         signatures: of all questions, by record id.
-        limits: what other releases hold.
+        limits: what other releases hold, and the largest gold shares.
         store: opened for pictures that are cropped or mirrored copies; None compares the recorded hashes alone.
     """
-    refused = limits.apart.refuse(signatures)
+    refused = limits.apart.refuse(signatures) | refuse_gold(signatures, limits.settings)
     refused |= refuse_shared([each for each in signatures if each.record_id not in refused])
     refused |= refuse_near_across([each for each in signatures if each.record_id not in refused], limits.settings)
     if store is None:

@@ -27,6 +27,7 @@ from pipelines.corpus.store import Corpus
 from pipelines.graph.answers import count_tokens, derive_answer, type_answer
 from pipelines.graph.branches import cite_quote, find_tree_problems
 from pipelines.graph.facts import fold_names, name_answer, read_askable, read_relations
+from pipelines.graph.odds import count_odds, is_countable
 from pipelines.graph.proofs import cite_fact, cite_sentence, flatten_names, list_names, make_query, state_branch
 from pipelines.graph.propositions import find_field, name_gloss
 from pipelines.graph.prose import BLANK, list_blanked, make_clause, quotes
@@ -35,7 +36,6 @@ from pipelines.graph.query import (
     TYPE,
     Indexes,
     answer_query,
-    count_anchor_answers,
     find_article,
     locate_nodes,
     matches,
@@ -368,7 +368,7 @@ def _type_shown(corpus: Corpus, value: FieldValue, evidence: Evidence) -> Answer
 def _check_counts(ground: Indexes, claim: Claim) -> Iterator[str]:
     """Recount everything up to its threshold; an unknown or duplicate count is a problem, too."""
     proof = claim.proof
-    found = {(count.name, count.node): count for count in _recount(ground, proof)}
+    found = {(count.name, count.node): count for count in _recount(ground, claim)}
     given = Counter((count.name, count.node) for count in proof.counts)
     for name, node in found:
         if (name, node) not in given:
@@ -383,21 +383,21 @@ def _check_counts(ground: Indexes, claim: Claim) -> Iterator[str]:
     limits = proof.thresholds
     for count in found.values():
         alone = limits.require_alone(count.node)
-        least = {"chain": 1, "alone": alone, "anchors": 0, "answers": limits.answers}[count.name]
+        least = {"chain": 1, "alone": alone, "anchors": 0, "answers": limits.answers, "gold": 0}[count.name]
         if count.value < least or (count.name == "chain" and count.value != least):
             yield f"counts: {count.name} of node {count.node} is {count.value}, the threshold is {least}"
 
 
-def _recount(ground: Indexes, proof: Proof) -> Iterator[Count]:
+def _recount(ground: Indexes, claim: Claim) -> Iterator[Count]:
     """Yield every count that a proof must have, computed again."""
-    query, limits = make_query(ground.corpus, proof), proof.thresholds
+    proof, limits = claim.proof, claim.proof.thresholds
+    query = make_query(ground.corpus, proof)
     for node in range(1, len(proof.nodes)):
         yield from count_fit(ground, query, node, limits.require_alone(node)).as_counts()
     yield from (count_side(ground, query, side.number) for side in query.sides if not side.named)
     if limits.answers:
-        anchors, answers = count_anchor_answers(ground, query, proof.nodes[0].type, limits.answers)
-        yield Count(name="anchors", node=0, value=anchors, capped=True)
-        yield Count(name="answers", node=0, value=answers, capped=True)
+        odds = count_odds(ground, query, proof.nodes[0].type, claim.answer.key, limits.answers)
+        yield from odds.as_counts(is_countable(query))
 
 
 def _check_near_misses(ground: Indexes, claim: Claim) -> Iterator[str]:

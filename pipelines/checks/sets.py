@@ -17,6 +17,7 @@ import numpy as np
 from pipelines.checks.near import shingle_text
 from pipelines.errors import ConfigError
 from pipelines.graph.facts import stem_key
+from pipelines.graph.odds import read_gold_share
 from pipelines.graph.titles import asks_name
 from pipelines.graph.values import parse_spelled
 from pipelines.ids import digest_value
@@ -281,6 +282,8 @@ class Signature:
     """sha256 of the other pictures of a scene."""
     rounds: int = 0
     """Entities that rounds of injection have hidden."""
+    gold_share: float | None = None
+    """Its answer's share of those that its words allow without the picture; None where that cannot be counted."""
 
 
 class Sourced(Protocol):
@@ -410,6 +413,7 @@ def make_signature(row: Record, exam: bool = False) -> Signature:
         entities=list_entities(row),
         final=" ".join(name_final(row)),
         rounds=row.proof.rounds,
+        gold_share=read_gold_share(row.proof),
         parts=tuple(part.picture.sha256 for part in row.scene.parts) if row.scene else (),
     )
 

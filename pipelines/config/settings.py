@@ -1005,6 +1005,27 @@ class BenchmarkConfig(Section):
     entities: str = Field("", description="infoseek: the file ..._withkb.jsonl, which says what each picture shows")
 
 
+class GuessingGates(Section):
+    """What a guesser may score on a dataset that is published; one that scores more ends the run with exit 1."""
+
+    commonest: Share = Field(
+        0.1, description="largest share of a split that is right by the commonest answer of what is asked for"
+    )
+    wording: Share = Field(
+        0.1, description="largest share that a classifier of the words alone gets right, by its interval's lower end"
+    )
+    size: Share = Field(
+        0.1,
+        description="most that the words tell of the century or the magnitude of an answer beyond the commonest of its "
+        "attribute, by the interval's lower end",
+    )
+    one_answer: Share = Field(
+        0.5, description="largest share of one answer among a dataset's questions that ask for one relation"
+    )
+    least_rows: int = Field(30, ge=1, description="questions from which a share is judged; fewer are too few to judge")
+    least_asking: int = Field(4, ge=2, description="questions of a relation from which one answer's share is judged")
+
+
 class ReleasesConfig(Section):
     """Published datasets."""
 
@@ -1041,6 +1062,17 @@ class ReleasesConfig(Section):
         description="largest share of one answer among a dataset's questions that ask for its relation, which is what "
         "guessing it scores; each answer is kept once in any case",
     )
+    max_gold_share: float = Field(
+        0.25,
+        gt=0.0,
+        le=1.0,
+        description="questions for evaluation: largest share of the right answer among those that the words allow "
+        "where the picture is not seen, each weighted by how many entities lead to it",
+    )
+    max_gold_share_trained: float = Field(
+        0.5, gt=0.0, le=1.0, description="the same of questions for training, which only learn to guess by it"
+    )
+    gates: GuessingGates = GuessingGates()
     max_skeleton_share: float = Field(
         0.05,
         gt=0.0,

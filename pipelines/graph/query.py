@@ -456,20 +456,26 @@ def count_anchor_answers(ground: Indexes, query: Query, anchor_type: str, cap: i
     """
     anchors, answers = 0, set[str]()
     admitted = join_sides(ground, query)
-    for node in _list_anchors(ground, query, anchor_type, admitted)[:MAX_ANCHORS].tolist():
-        sets = follow_chain(ground, query, node, admitted)
-        if len(sets) <= len(query.hops) or any(len(found) > 1 for found in sets):
-            continue
-        found = read_answers(ground.corpus, query, sets[-1])
-        if len(found) == 1:
+    for node in list_anchors(ground, query, anchor_type, admitted)[:MAX_ANCHORS].tolist():
+        answer = find_only_answer(ground, query, node, admitted)
+        if answer:
             anchors += 1
-            answers.update(found)
+            answers.add(answer)
         if len(answers) >= cap:
             break
     return anchors, len(answers)
 
 
-def _list_anchors(ground: Indexes, query: Query, anchor_type: str, admitted: Admitted) -> Nodes:
+def find_only_answer(ground: Indexes, query: Query, anchor: int, admitted: Admitted) -> str:
+    """Return the key of the answer that a query has from an entity; empty unless each step and the answer is one."""
+    sets = follow_chain(ground, query, anchor, admitted)
+    if len(sets) <= len(query.hops) or any(len(found) > 1 for found in sets):
+        return ""
+    found = read_answers(ground.corpus, query, sets[-1])
+    return next(iter(found)) if len(found) == 1 else ""
+
+
+def list_anchors(ground: Indexes, query: Query, anchor_type: str, admitted: Admitted) -> Nodes:
     """Return the entities of a type that have the first hop's relation."""
     nodes = ground.corpus.nodes_of_type(anchor_type)
     if query.naming:

@@ -44,6 +44,7 @@ _LIMITS = {
     "rounds-over-share": "releases.rounds_tolerance, injections.weights",
     "in-other-release": "releases.apart_from",
     **dict.fromkeys(get_args(BenchmarkReason), "releases.benchmarks"),
+    "guessed-without-picture": "releases.max_gold_share, releases.max_gold_share_trained",
 }
 GOVERNING: Mapping[str, Mapping[str, str]] = {
     "seeds": {

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from pipelines.agent.acceptance import Cascade
 from pipelines.agent.attempts import PictureSwaps, Preset, Searches, make_plan
@@ -33,6 +33,7 @@ from pipelines.checks.apartness import Apart
 from pipelines.checks.benchmarks import Benchmarks
 from pipelines.checks.endings import list_endings
 from pipelines.checks.examination import PathDemands, digest_word_lists
+from pipelines.checks.guesses import bound_gold
 from pipelines.checks.limits import Limits
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.quotas import Quotas
@@ -744,7 +745,8 @@ class Assembly:
     def _build_paths(self) -> Paths:
         limits = self.answer_limits.model_copy(update={"answers": self.config.groundings.min_answers})
         hub = self.hub_in_degree if self.config.rewrites.forbid_shortcuts else None
-        demands = PathDemands(limits, self.config.questions.max_answer_tokens, hub)
+        shares = {split: bound_gold(self.config.releases, split) for split in get_args(Split)}
+        demands = PathDemands(limits, self.config.questions.max_answer_tokens, hub, shares)
         worn = self.quotas.worn if self.quotas else ()
         return Paths(self.graph, self.config.seed, self.ground, demands, self._make_guide(), worn)
 

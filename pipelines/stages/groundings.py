@@ -24,8 +24,9 @@ from pipelines.checks.verdicts import (
     run_checks,
 )
 from pipelines.config.settings import GroundingsConfig
+from pipelines.graph.odds import count_odds, is_countable
 from pipelines.graph.proofs import list_names, make_query, make_question_id, view_proof
-from pipelines.graph.query import Indexes, count_anchor_answers, locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.graph.titles import asks_name
 from pipelines.ids import digest_value
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
@@ -67,7 +68,7 @@ class Groundings:
     named: bool = False
     """Whether names of bridges are let pass: an ablation."""
     name: str = "groundings"
-    version: int = 12
+    version: int = 13
     input: ClassVar[type[Record]] = Rewrite
     output: ClassVar[type[Record]] = Grounding
 
@@ -209,13 +210,11 @@ class Groundings:
         if not threshold:
             return (), PASSED
         query = make_query(self.ground.corpus, record.proof)
-        anchors, answers = count_anchor_answers(self.ground, query, record.proof.nodes[0].type, threshold)
-        counts = (
-            Count(name="anchors", node=0, value=anchors, capped=True),
-            Count(name="answers", node=0, value=answers, capped=True),
-        )
-        if answers < threshold:
-            detail = f"{answers} answers over {anchors} anchors of type {record.proof.nodes[0].type}"
+        kind = record.proof.nodes[0].type
+        odds = count_odds(self.ground, query, kind, record.answer.key, threshold)
+        counts = odds.as_counts(is_countable(query))
+        if odds.answers < threshold:
+            detail = f"{odds.answers} answers over {odds.anchors} anchors of type {kind}"
             return counts, CheckResult("FAIL", "picture-not-needed", detail)
         return counts, PASSED
 

@@ -8,11 +8,11 @@ from pipelines.checks.examination import Claim
 from pipelines.checks.uniqueness import count_fit, find_near_misses, find_redundant
 from pipelines.graph.answers import derive_answer
 from pipelines.graph.facts import read_askable
+from pipelines.graph.odds import count_odds, is_countable
 from pipelines.graph.proofs import cite_fact, cite_sentence, flatten_names, list_names, make_node, make_query
 from pipelines.graph.prose import make_clause
-from pipelines.graph.query import count_anchor_answers
 from pipelines.names import digest_aliases
-from schemas.proofs import Count, Hop, Proof, Thresholds
+from schemas.proofs import Hop, Proof, Thresholds
 from schemas.tasks import Descriptor
 
 LIMITS = Thresholds(alone_first=2, alone=1, answers=0)
@@ -75,11 +75,8 @@ def complete(ground, proof, answer):
         if limits.near_misses:
             misses += find_near_misses(ground, query, hop.index, limits.near_misses).looked_up
     if limits.answers:
-        need = count_anchor_answers(ground, query, proof.nodes[0].type, limits.answers)
-        counts += [
-            Count(name=name, node=0, value=value, capped=True)
-            for name, value in zip(("anchors", "answers"), need, strict=True)
-        ]
+        odds = count_odds(ground, query, proof.nodes[0].type, answer.key, limits.answers)
+        counts += odds.as_counts(is_countable(query))
     number = ground.corpus.find(proof.nodes[-1].title)
     said = find_corroboration(ground, number, proof.answer_relation, answer)
     found = {
