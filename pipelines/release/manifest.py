@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 from pydantic import Field, ValidationError
 
+from pipelines.config.disclosure import Told
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.ids import digest_file, digest_value
@@ -50,6 +51,10 @@ class ReleaseOrigin(ManifestPart):
     """Seed of each random choice by name."""
     config_digest: str
     git_commit: str
+    told: dict[str, Told] = Field(default_factory=dict)
+    """Resolved settings by ``section.key`` that hold no path, address or name of somebody's own."""
+    untold: dict[str, str] = Field(default_factory=dict)
+    """sha256 of each other setting: ``config_digest`` follows from both and the corpus."""
     lineage: tuple[InputEntry, ...]
     """Corpus and stages with their keys and manifest digests, in pipeline order."""
     funnel: tuple[FunnelRow, ...]
@@ -97,7 +102,7 @@ class PublishedRelease:
 
 
 MANIFEST = "manifest.json"
-RELEASE_SCHEMA_VERSION = 1
+RELEASE_SCHEMA_VERSION = 2
 SERIES = "1.0.0"
 """Layout of rows and folders; raised by hand when a consumer must change."""
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import cast
 
 from pipelines.agent.dialects import SYNTH, render_system
+from pipelines.config.disclosure import disclose_settings
 from pipelines.corpus.store import Corpus
 from pipelines.errors import Damaged
 from pipelines.ids import digest_file, digest_value
@@ -102,6 +103,7 @@ def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> Relea
     funnel: list[StageReport | Manifest] = [report_corpus(corpus, False, 0.0), *manifests]
     lineage = [InputEntry(name=manifest.stage, key=manifest.key, digest=manifest.digest) for manifest in manifests]
     models = {(model.role, model.name): model for manifest in manifests for model in manifest.models}
+    told, untold = disclose_settings(assembly.config)
     served = sum((manifest.usage for manifest in manifests), Usage()).served
     return ReleaseContext(
         corpus=corpus.digest,
@@ -112,6 +114,8 @@ def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> Relea
         seeds={"run": assembly.config.seed},
         config_digest=manifests[-1].config_digest,
         git_commit=manifests[-1].git_commit,
+        told=told,
+        untold=untold,
         lineage=(assembly.corpus_entry, *lineage),
         funnel=tuple(
             FunnelRow(

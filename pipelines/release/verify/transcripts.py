@@ -75,7 +75,7 @@ def _find_turn_problems(turns: Sequence[Turn], shown: Sequence[str | None]) -> I
 
 
 def _find_tool_problems(row: SftRow, dialect: Dialect, turns: Sequence[Turn]) -> Iterator[str]:
-    tools = _read_tool_names(row.tools)
+    tools = read_tool_names(row.tools)
     strange = [turn.tool for turn in turns if turn.tool and dialect.name_tool(turn.tool) not in tools]
     if strange:
         yield f"messages: a turn calls {strange[0]!r}; the row's tools are {sorted(tools)}"
@@ -92,7 +92,7 @@ def _find_date_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
         yield f"day: {shorten(row.day)} is not a date such as 2026-11-22"
 
 
-def _read_tool_names(tools: str) -> frozenset[str]:
+def read_tool_names(tools: str) -> frozenset[str]:
     """Return the names of the functions in a JSON array of their schemas; empty for another text."""
     try:
         specs = json.loads(tools)
