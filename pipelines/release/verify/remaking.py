@@ -4,10 +4,11 @@ A transcript's messages are read as steps, its calls made again where the corpus
 as the tools credit them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pipelines.agent.dialects import Dialect, find_dialect
+from pipelines.agent.dialects import Dialect, find_dialect, list_specs
 from pipelines.agent.observations import ToolOutcome
 from pipelines.agent.transcript import Turn, parse_turn, render_observation
 from pipelines.checks.rollouts import find_fatal
@@ -15,6 +16,7 @@ from pipelines.pictures import PictureSource
 from pipelines.release.card import Credit
 from pipelines.release.making import Example
 from pipelines.release.rows import (
+    PLACEHOLDER,
     EmbeddedImage,
     FoundPage,
     ProofRow,
@@ -26,7 +28,7 @@ from pipelines.release.rows import (
     strip_page_text,
 )
 from pipelines.release.verify.replaying import NOBODY, Replayer
-from pipelines.release.verify.transcripts import FAILED, WARNING, read_shown, read_tool_names
+from pipelines.release.verify.transcripts import FAILED, PICTURES, WARNING, read_shown, read_tool_names
 from schemas.datasets import (
     Dataset,
     Enhancement,
@@ -50,7 +52,6 @@ SPLITS: Mapping[tuple[Dataset, str], tuple[Split, ...]] = {
     ("exam", "test"): ("eval",),
 }
 """By dataset and split of a release, the splits of entities that its rows may be of."""
-NATIVE_NAMES = "synth"
 
 
 @dataclass(slots=True)
@@ -130,7 +131,8 @@ def _match(made: Picture | None, given: EmbeddedImage | None, replayer: Replayer
 
 
 def _take_found(page: FoundPage, replayer: Replayer, source: Sources) -> SearchResult:
-    thumbnail = page.thumbnail and replayer.keep(page.thumbnail, source.find(page.thumbnail.path.partition(".")[0]))
+    given = page.thumbnail
+    thumbnail = None if given is None else replayer.keep(given, source.find(given.path.partition(".")[0]))
     return SearchResult(url=page.url, title=page.title, thumbnail=thumbnail)
 
 
@@ -140,7 +142,9 @@ class _Course:
     def __init__(self, row: SftRow, proof: ProofRow, replayer: Replayer, source: Sources) -> None:
         self.row, self.proof, self.replayer, self.source = row, proof, replayer, source
         self.dialect: Dialect = find_dialect(row.dialect)
-        self.offered = frozenset(read_tool_names(row.tools))
+        named = read_tool_names(row.tools)
+        ours = (spec.name for spec in list_specs(opencv=True, layout=True))
+        self.offered = frozenset(name for name in ours if self.dialect.name_tool(name) in named)
         self.images: list[RolloutImage] = []
         self.steps: list[Step] = []
         self.whole = True
@@ -160,8 +164,9 @@ class _Course:
             observation = yield from self._observe(number, turn, content)
             self.steps.append(_make_step(turn, reply, observation))
 
-    def _observe(self, number: int, turn: Turn, content: str) -> Iterator[str]:
-        shown = content.count("<image>") if content.startswith("<image>") else 0
+    def _observe(self, number: int, turn: Turn, content: str) -> Generator[str, None, Observation]:
+        lead = PICTURES.match(content)
+        shown = lead[0].count(PLACEHOLDER) if lead else 0
         given = self.row.images[len(self.images) : len(self.images) + shown]
         if not self.replayer.can_replay(turn, self.dialect):
             self.replayer.skipped[turn.tool] += 1
@@ -170,7 +175,8 @@ class _Course:
         outcome = self.replayer.replay(turn, self.dialect, self.offered, self.images)
         wanted = _render(outcome.observation, self.dialect)
         if wanted != content:
-            yield f"messages: the observation after turn {number} is not what {turn.tool} finds: {_part(content, wanted)}"
+            told = _part(content, wanted)
+            yield f"messages: the observation after turn {number} is not what {turn.tool} finds: {told}"
             self.whole = False
             return self._take(turn, content, given, None)
         for place, (made, image) in enumerate(zip(outcome.images, given, strict=False)):
@@ -257,8 +263,6 @@ def _read_observation(content: str, names: Sequence[str], dialect: Dialect) -> O
 
 def _part(given: str, wanted: str) -> str:
     """Return where two texts begin to differ."""
-    place = next(
-        (n for n, (a, b) in enumerate(zip(given, wanted, strict=False)) if a != b), min(len(given), len(wanted))
-    )
+    place = len(os.path.commonprefix([given, wanted]))
     start = max(0, place - 10)
     return f"{shorten(given[start:])} instead of {shorten(wanted[start:])}"

@@ -1,7 +1,7 @@
-"""Calls of transcripts made again with the tools that the corpus alone decides, and searches by an RL question's picture.
+"""Calls of transcripts, and searches by an RL question's picture, made again with tools that the corpus alone decides.
 
-The manifest's settings say which tools a run had. What asked a live service, a model or an encoder cannot be made again;
-it is counted, never passed over in silence.
+The manifest's settings say which tools a run had. What asked a live service, a model or an encoder cannot be made
+again; it is counted, never passed over in silence.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from pipelines.agent.contamination import Watched
 from pipelines.agent.dialects import Dialect, find_dialect, list_specs
 from pipelines.agent.observations import Thumbnails, ToolOutcome, credit_picture, keep_results
 from pipelines.agent.picture_search import LocalImageSearch
+from pipelines.agent.pictures import has_opencv
 from pipelines.agent.tools import ToolBox, call_tool
 from pipelines.agent.transcript import Turn
 from pipelines.config.disclosure import read_sections
@@ -73,6 +74,7 @@ class Reach:
         tools = {"visit", *_PLAIN, *(["image_search"] if searches else [])}
         tools |= set() if summarised and dialect.reads_pages(True) else {"text_search"}
         tools |= {"layout_parsing"} if told.get("tools.layout") == "" else set()
+        tools |= {"perspective_correct"} if has_opencv() else set()
         tools |= {"super_resolution"} if untold.get("tools.edsr") == digest_value("") else set()
         return cls(frozenset(tools), not summarised, searches)
 
