@@ -36,6 +36,8 @@ def check_columns(folder: Path, dataset: Dataset) -> Iterator[Problem]:
                 raise CorruptInput(f"{path}: a Parquet file cannot be read as {dataset}: {error}") from error
             if not found.equals(schema):
                 yield Problem(f"{kind}/{path.name}", f"columns: they are not those of {dataset}")
+            elif (found.metadata or {}) != (schema.metadata or {}):
+                yield Problem(f"{kind}/{path.name}", f"columns: their description is not that of {dataset}")
 
 
 def read_rows(folder: Path) -> Iterator[RawRow]:

@@ -4,9 +4,9 @@ A transcript's messages are read as steps, its calls made again where the corpus
 as the tools credit them.
 """
 
-import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from pipelines.agent.dialects import Dialect, find_dialect, list_specs
 from pipelines.agent.observations import ToolOutcome
@@ -263,6 +263,6 @@ def _read_observation(content: str, names: Sequence[str], dialect: Dialect) -> O
 
 def _part(given: str, wanted: str) -> str:
     """Return where two texts begin to differ."""
-    place = len(os.path.commonprefix([given, wanted]))
+    place = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(given, wanted, strict=False)))
     start = max(0, place - 10)
     return f"{shorten(given[start:])} instead of {shorten(wanted[start:])}"

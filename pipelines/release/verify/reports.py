@@ -28,6 +28,10 @@ class VerifyReport:
     """Rows from outside, of pools: neither a path nor a trace stands behind them."""
     held: int = 0
     """Those of them in which all holds that can be told without one."""
+    root: str = ""
+    """sha256 of the manifest: who has it from the release's author knows a manifest that somebody else sealed."""
+    underived: tuple[str, ...] = ()
+    """What was not derived but taken from the release itself, in words."""
 
     @property
     def passed(self) -> bool:

@@ -1,13 +1,16 @@
 """A release's rows held against each other."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pipelines.checks.sets import list_edges, name_anchor, name_answer_node
-from pipelines.release.rows import (
-    ProofRow,
-)
+from pipelines.config.disclosure import read_sections
+from pipelines.config.settings import SplitRule, SplitsConfig
+from pipelines.graph.titles import asks_name
+from pipelines.release.manifest import ReleaseManifest
+from pipelines.release.rows import ProofRow
+from pipelines.release.verify.remaking import SPLITS
 from pipelines.release.verify.reports import Problem
 
 
@@ -70,3 +73,33 @@ def _check_splits(proofs: Mapping[str, ProofRow]) -> Iterator[Problem]:
     for same in asked.values():
         if len(same) > 1:
             yield Problem(same[-1], f"rows: it asks the same of the same anchor as {same[0]}")
+
+
+def find_placement_problems(manifest: ReleaseManifest, proofs: Iterable[ProofRow]) -> Iterator[Problem]:
+    """Yield questions in another split than the rule of the settings puts their entities and answers in.
+
+    A question from outside follows its pool, which is not told; it is passed over.
+    """
+    shares, seed = read_sections(manifest.told).get("splits"), manifest.told.get("seed")
+    if not isinstance(shares, dict) or not isinstance(seed, int):
+        return
+    rule = SplitRule(SplitsConfig.model_validate(shares, strict=False), seed)
+    for row in proofs:
+        allowed = SPLITS.get((manifest.dataset, row.split))
+        if allowed is None:
+            yield Problem(row.record_id, f"split: {manifest.dataset} has no split {row.split}")
+            continue
+        for kind, name in _list_placed(row):
+            split = rule.place(kind, name)
+            if split not in allowed:
+                yield Problem(row.record_id, f"split: the {kind} {name} is of {split}, the row is in {row.split}")
+
+
+def _list_placed(row: ProofRow) -> Iterator[tuple[str, str]]:
+    """Yield what decides a question's split: its anchor, and its answer where a fact is asked for."""
+    if row.trace is not None:
+        yield "entity", fold_name(row.trace.anchor)
+    if row.proof.nodes:
+        yield "entity", row.proof.nodes[0].title
+        if not asks_name(row.proof):
+            yield "answer", row.answer.key
