@@ -61,8 +61,11 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
                 emit(f"{problem.where}: {problem.what}")
             for claim in report.claims:
                 emit(f"{report.dataset} claims: {claim}")
+            for what in report.underived:
+                emit(f"{report.dataset} not derived: {what}")
             told = "" if report.passed else f", NOT VERIFIED: {len(report.problems)} problems, named above"
             emit(f"{report.dataset} {report.version}: {report.describe()}{told}")
+            emit(f"{report.dataset} root: {report.root}")
         emit(describe_rows(reports))
     if not passed:
         raise typer.Exit(1)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import cast
 
 from pipelines.agent.dialects import SYNTH, render_system
-from pipelines.config.disclosure import disclose_settings
+from pipelines.config.disclosure import digest_settings, disclose_settings
 from pipelines.corpus.store import Corpus
 from pipelines.errors import Damaged
 from pipelines.ids import digest_file, digest_value
@@ -112,7 +112,7 @@ def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> Relea
         articles=_find_rights(assembly),
         recipe=assembly.config.recipe,
         seeds={"run": assembly.config.seed},
-        config_digest=manifests[-1].config_digest,
+        config_digest=digest_settings(told, untold, corpus.digest),
         git_commit=manifests[-1].git_commit,
         told=told,
         untold=untold,

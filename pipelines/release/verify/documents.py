@@ -20,7 +20,7 @@ from pipelines.release.making import Example
 from pipelines.release.manifest import ReleaseManifest
 from pipelines.release.publish import ATTRIBUTION, REWARDS
 from pipelines.release.quality import Quality, measure_quality
-from pipelines.release.rows import ReleaseRow, shorten
+from pipelines.release.rows import ReleaseRow, RlRow, shorten
 from pipelines.release.verify.reports import Problem
 
 SWAPPED, ABLATION = "shown a swapped picture", "picture ablation"
@@ -48,7 +48,7 @@ class Survey:
         """Take a row, and return what keeps it from being credited; empty if nothing does."""
         self.facts.add(example)
         if self.first is None or row.id < self.first[1].id:
-            self.first = (example, row)
+            self.first = (example, _show_alone(row))
         question, place = example.question.record_id, place_row(example)
         self.places[question] = min(place, self.places.get(question, place))
         origin = (self.manifest.base_url, self.manifest.corpus)
@@ -65,6 +65,13 @@ class Survey:
         self.facts.questions = {question: self.facts.questions[question] for question in ordered}
         signatures = [question.signature for question in self.facts.questions.values()]
         return measure_quality(self.facts, signatures, self.manifest)
+
+
+def _show_alone(row: ReleaseRow) -> ReleaseRow:
+    """Return a row as the card shows it: as the first one of its split."""
+    if not isinstance(row, RlRow):
+        return row
+    return row.model_copy(update={"extra_info": row.extra_info.model_copy(update={"index": 0})})
 
 
 def place_row(example: Example) -> tuple[str, str]:

@@ -56,9 +56,8 @@ def find_trajectory_problems(manifest: ReleaseManifest, trajectory: Trajectory, 
     except ValueError as error:
         yield f"settings: the section trajectories is none: {shorten(str(error))}"
         return
-    counted = (
-        manifest.untold.get("trajectories.tokenizer") == EMPTY and told.get("rollouts.dialect") == trajectory.dialect
-    )
+    estimated = manifest.untold.get("trajectories.tokenizer") == EMPTY
+    counted = estimated and told.get("rollouts.dialect") == trajectory.dialect
     if not counted:
         rules = rules.model_copy(update={"max_tokens": 0})
     fatal = told.get("rollouts.fatal_errors")

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -52,14 +53,14 @@ def verify_release(
         problems.insert(0, Problem("files", str(error)))
     if root and root != found:
         problems.insert(0, Problem(MANIFEST, f"root: its sha256 is {found}, wanted is {root}"))
-    with TemporaryDirectory(prefix="synth-verify-") as place:
-        with Replayer(ground.corpus, manifest, PictureStore(Path(place))) as replayer:
-            check = _ReleaseCheck(folder, manifest, ground, replayer)
-            try:
-                problems += check.run(advance)
-            except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
-                what = f"a Parquet file cannot be read as {manifest.dataset}: {error}"
-                raise CorruptInput(f"release {folder}: {what}") from error
+    with TemporaryDirectory(prefix="synth-verify-") as place, ExitStack() as stack:
+        replayer = stack.enter_context(Replayer(ground.corpus, manifest, PictureStore(Path(place))))
+        check = _ReleaseCheck(folder, manifest, ground, replayer)
+        try:
+            problems += check.run(advance)
+        except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+            what = f"a Parquet file cannot be read as {manifest.dataset}: {error}"
+            raise CorruptInput(f"release {folder}: {what}") from error
     return check.report(problems, found)
 
 

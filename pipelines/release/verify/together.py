@@ -8,6 +8,7 @@ from pipelines.checks.sets import list_edges, name_anchor, name_answer_node
 from pipelines.config.disclosure import read_sections
 from pipelines.config.settings import SplitRule, SplitsConfig
 from pipelines.graph.titles import asks_name
+from pipelines.names import fold_name
 from pipelines.release.manifest import ReleaseManifest
 from pipelines.release.rows import ProofRow
 from pipelines.release.verify.remaking import SPLITS
