@@ -101,6 +101,11 @@ class PublishedRelease:
     path: Path
     rows: int
 
+    @property
+    def root(self) -> str:
+        """sha256 of the manifest, which has that of every other file: the root of trust in the release."""
+        return digest_file(self.path / MANIFEST)
+
 
 MANIFEST = "manifest.json"
 SIGNATURE = f"{MANIFEST}.sig"

@@ -29,16 +29,13 @@ from pipelines.release.verify.rows import find_row_problems
 from pipelines.release.verify.together import Ledger, check_together, find_placement_problems
 
 
-def verify_release(
-    folder: Path, ground: Indexes, advance: Callable[[int], None] = lambda done: None, root: str = ""
-) -> VerifyReport:
+def verify_release(folder: Path, ground: Indexes, advance: Callable[[int], None] = lambda done: None) -> VerifyReport:
     """Verify a release folder against a corpus.
 
     Args:
         folder: ``releases/<dataset>/<version>``.
         ground: the corpus the proofs refer to, built by anyone from the same dump.
         advance: called with the number of rows that are done.
-        root: sha256 that the manifest must have; empty for any.
 
     Raises:
         ConfigError: if the folder is no release.
@@ -51,8 +48,6 @@ def verify_release(
         check_release_files(folder)
     except GateNotMet as error:
         problems.insert(0, Problem("files", str(error)))
-    if root and root != found:
-        problems.insert(0, Problem(MANIFEST, f"root: its sha256 is {found}, wanted is {root}"))
     with TemporaryDirectory(prefix="synth-verify-") as place, ExitStack() as stack:
         replayer = stack.enter_context(Replayer(ground.corpus, manifest, PictureStore(Path(place))))
         check = _ReleaseCheck(folder, manifest, ground, replayer)
