@@ -39,7 +39,6 @@ OF_PATHS: Mapping[str, str] = {
     "near_misses": "rewrites.near_misses",
 }
 """The same of questions whose bridges are hidden."""
-MOST_NAMED = 8
 
 
 def find_manifest_problems(folder: Path, manifest: ReleaseManifest, corpus: Corpus) -> Iterator[Problem]:
@@ -171,5 +170,4 @@ def describe_settings(manifest: ReleaseManifest) -> Iterator[str]:
         if value != shipped.get(name)
     ]
     if apart:
-        more = f" and {len(apart) - MOST_NAMED} more" if len(apart) > MOST_NAMED else ""
-        yield f"settings that depart from the recipe {manifest.recipe}: {'; '.join(apart[:MOST_NAMED])}{more}"
+        yield f"settings that depart from the recipe {manifest.recipe}: {'; '.join(apart)}"

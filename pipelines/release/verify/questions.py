@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 
+from pipelines.agent.agreement import wilson_interval
+from pipelines.agent.attempts import DIGITS
 from pipelines.checks.answers import check_named
 from pipelines.checks.descriptors import check_spoken, list_descriptors
 from pipelines.checks.examination import Claim, list_hidden_checks
@@ -56,6 +58,14 @@ def _find_standing_problems(row: ProofRow, covered: bool) -> Iterator[str]:
     if row.standing != wanted:
         tried = "yes" if solved else "no"
         yield f"standing: it is said to be {row.standing}, wanted is {wanted}; attempts solved it: {tried}"
+    for cell in row.difficulty:
+        scored = cell.attempts - cell.unscored
+        if not 0 <= cell.correct <= scored <= cell.attempts:
+            yield f"difficulty: {cell.correct} right and {cell.unscored} unscored of {cell.attempts} attempts"
+            continue
+        interval = tuple(round(bound, DIGITS) for bound in wilson_interval(cell.correct, scored))
+        if (cell.low, cell.high) != interval:
+            yield f"difficulty: the interval of {cell.correct} of {scored} is {interval}, not {(cell.low, cell.high)}"
 
 
 def _find_read_problems(ground: Indexes, row: ProofRow) -> Iterator[str]:

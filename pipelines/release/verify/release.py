@@ -50,7 +50,7 @@ def verify_release(folder: Path, ground: Indexes, advance: Callable[[int], None]
         problems.insert(0, Problem("files", str(error)))
     with TemporaryDirectory(prefix="synth-verify-") as place, ExitStack() as stack:
         replayer = stack.enter_context(Replayer(ground.corpus, manifest, PictureStore(Path(place))))
-        check = _ReleaseCheck(folder, manifest, ground, replayer)
+        check = ReleaseCheck(folder, manifest, ground, replayer)
         try:
             problems += check.run(advance)
         except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
@@ -60,7 +60,7 @@ def verify_release(folder: Path, ground: Indexes, advance: Callable[[int], None]
 
 
 @dataclass
-class _ReleaseCheck:
+class ReleaseCheck:
     """One pass over a release's rows, and what it found out."""
 
     folder: Path
