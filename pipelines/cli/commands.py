@@ -1,6 +1,7 @@
 """The commands of the CLI as functions that take values and return values."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -218,6 +219,36 @@ def compare_releases(
     return compared
 
 
+def check_author(
+    reports: "Sequence[VerifyReport]", release: Path | None, root: Path, wanted: str, signers: Path | None
+) -> "list[VerifyReport]":
+    """Return reports of releases that also hold them to what their author told in another way.
+
+    Args:
+        reports: of the releases.
+        release: the release, as for :func:`verify_releases`.
+        root: the workspace.
+        wanted: sha256 of the manifest, as :func:`read_root` gives it; empty for any.
+        signers: file of those who may have signed; None for anybody or nobody.
+    """
+    from pipelines.release.manifest import MANIFEST, SIGNATURE
+    from pipelines.release.signing import check_signature
+    from pipelines.release.verify import Problem
+
+    checked = []
+    folders = [release] if release else list_last_releases(Workspace(root.resolve()))
+    for report, folder in zip(reports, folders, strict=True):
+        problems, claims = list(report.problems), list(report.claims)
+        if wanted and report.root != wanted:
+            problems.insert(0, Problem(MANIFEST, f"root: its sha256 is {report.root}, wanted is {wanted}"))
+        try:
+            claims += [f"signed by {check_signature(folder, signers)}, as {signers} allows"] if signers else []
+        except GateNotMet as error:
+            problems.insert(0, Problem(SIGNATURE, str(error)))
+        checked.append(replace(report, problems=tuple(problems), claims=tuple(claims)))
+    return checked
+
+
 def verify_releases(
     release: Path | None,
     corpus: Path | None,
@@ -266,6 +297,20 @@ def verify_releases(
             reporter.finish(f"{folder}: {report.describe()}")
             reports.append(report)
         return reports
+
+
+def read_root(given: str, release: Path | None) -> str:
+    """Return a root as 64 hex digits; empty for none.
+
+    Raises:
+        ConfigError: if it is none, or no release is named that it could be of.
+    """
+    root = given.strip().lower().removeprefix("sha256:")
+    if root and not re.fullmatch(r"[0-9a-f]{64}", root):
+        raise ConfigError(f"verify: --root {given!r} is no sha256; `synth run` and `synth push` print 64 hex digits")
+    if root and release is None:
+        raise ConfigError("verify: --root is that of one release; name its folder, too")
+    return root
 
 
 @contextmanager

@@ -25,6 +25,7 @@ def describe_plan(plan: PushPlan) -> dict[str, Any]:
         "pull_request",
         "dataset",
         "version",
+        "root",
         "changes",
         "same",
         "kept",
@@ -55,6 +56,7 @@ def render_plan(plan: PushPlan) -> Group:
     size = sum(change.bytes for change in plan.changes if change.state != "deleted")
     lines.append(Text(f"{format_bytes(size)} to send."))
     lines.append(Text(f"{plan.same} files are there already; {plan.kept} others in the repository stay as they are."))
+    lines.append(Text(f"root {plan.root}"))
     if plan.done:
         lines.append(Text(f"Nothing to send: tag {plan.tag} names commit {plan.tagged}."))
     return Group(title, table, *lines) if plan.changes else Group(title, *lines)

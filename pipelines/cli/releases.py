@@ -37,6 +37,12 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
     apart_from: Annotated[
         list[Path] | None, typer.Option("--apart-from", help="A release that must share nothing; may be repeated.")
     ] = None,
+    root: Annotated[
+        str, typer.Option("--root", help="sha256 that the manifest must have, as run and push print it.")
+    ] = "",
+    signers: Annotated[
+        Path | None, typer.Option("--signers", help="File of allowed signers (ssh-keygen); one must have signed.")
+    ] = None,
     recipe: RecipeOption = "",
     config: ConfigOption = None,
     set_: SetOption = None,
@@ -44,12 +50,21 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
     as_json: JsonOption = False,
 ) -> None:
     """Re-derive every answer of a release from corpus and proof alone; with no model, unless one is to read."""
-    from pipelines.cli.commands import ReadingChoice, compare_releases, load_config, verify_releases
+    from pipelines.cli.commands import (
+        ReadingChoice,
+        check_author,
+        compare_releases,
+        load_config,
+        read_root,
+        verify_releases,
+    )
     from pipelines.release.verify import describe_rows
     from pipelines.run.progress import make_reporter
 
     reading = ReadingChoice(load_config(recipe, config, set_ or []), read, sample) if read else None
+    wanted = read_root(root, release)
     reports = verify_releases(release, corpus, dump, workspace, make_reporter(), reading)
+    reports = check_author(reports, release, workspace, wanted, signers)
     if apart_from:
         reports = compare_releases(reports, release, workspace, apart_from)
     passed = all(report.passed for report in reports)
@@ -61,11 +76,30 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
                 emit(f"{problem.where}: {problem.what}")
             for claim in report.claims:
                 emit(f"{report.dataset} claims: {claim}")
+            for what in report.underived:
+                emit(f"{report.dataset} not derived: {what}")
             told = "" if report.passed else f", NOT VERIFIED: {len(report.problems)} problems, named above"
             emit(f"{report.dataset} {report.version}: {report.describe()}{told}")
+            emit(f"{report.dataset} root: {report.root}")
         emit(describe_rows(reports))
     if not passed:
         raise typer.Exit(1)
+
+
+@app.command("sign")
+def sign_command(
+    release: Annotated[Path, typer.Argument(help="Release folder.")],
+    key: Annotated[Path, typer.Option("--key", help="SSH key's file: private, or public if an agent has the other.")],
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Sign a release's manifest with ssh-keygen; `synth verify --signers` tells whether one who may has signed."""
+    from pipelines.ids import digest_file
+    from pipelines.release.manifest import MANIFEST
+    from pipelines.release.signing import sign_release
+
+    path, root = sign_release(release, key), digest_file(release / MANIFEST)
+    emit_json({"signature": str(path), "root": root}) if as_json else emit(f"{path}: signs root {root}")
 
 
 @app.command("diff")

@@ -1,5 +1,7 @@
 """``manifest.json`` of a release: what it holds, where it came from, and whether a folder still holds it."""
 
+import stat
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -7,10 +9,10 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 from pydantic import Field, ValidationError
 
+from pipelines.config.disclosure import Told
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.ids import digest_file, digest_value
-from pipelines.release.rows import list_files
 from schemas.datasets import Dataset
 from schemas.manifest import BenchmarkEntry, FileEntry, InputEntry, ManifestPart, ModelEntry
 
@@ -50,6 +52,10 @@ class ReleaseOrigin(ManifestPart):
     """Seed of each random choice by name."""
     config_digest: str
     git_commit: str
+    told: dict[str, Told] = Field(default_factory=dict)
+    """Resolved settings by ``section.key`` that hold no path, address or name of somebody's own."""
+    untold: dict[str, str] = Field(default_factory=dict)
+    """sha256 of each other setting: ``config_digest`` follows from both and the corpus."""
     lineage: tuple[InputEntry, ...]
     """Corpus and stages with their keys and manifest digests, in pipeline order."""
     funnel: tuple[FunnelRow, ...]
@@ -97,9 +103,16 @@ class PublishedRelease:
     path: Path
     rows: int
 
+    @property
+    def root(self) -> str:
+        """sha256 of the manifest, which has that of every other file: the root of trust in the release."""
+        return digest_file(self.path / MANIFEST)
+
 
 MANIFEST = "manifest.json"
-RELEASE_SCHEMA_VERSION = 1
+SIGNATURE = f"{MANIFEST}.sig"
+"""Beside the manifest that it signs, and in no manifest."""
+RELEASE_SCHEMA_VERSION = 2
 SERIES = "1.0.0"
 """Layout of rows and folders; raised by hand when a consumer must change."""
 
@@ -199,6 +212,27 @@ def find_changes(folder: Path, manifest: ReleaseManifest, most: int = 0) -> list
     return problems
 
 
+def find_strange(folder: Path, own: Collection[str]) -> list[str]:
+    """Return what lies in a release folder and is not a plain file of its own, or a folder of such: links, pipes, more.
+
+    Args:
+        folder: of the release; it may be a link itself.
+        own: names of its files; the signature beside the manifest is none of them and may be there.
+    """
+    problems, folders = [], {parent.as_posix() for name in own for parent in Path(name).parents}
+    for path in sorted(folder.rglob("*")):
+        name, mode = path.relative_to(folder).as_posix(), path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            problems.append(f"{name} is a link to {path.readlink()}")
+        elif stat.S_ISDIR(mode):
+            problems += [] if name in folders else [f"folder {name} is not in the manifest"]
+        elif not stat.S_ISREG(mode):
+            problems.append(f"{name} is no plain file")
+        elif name not in own and name != SIGNATURE:
+            problems.append(f"{name} is not in the manifest")
+    return problems
+
+
 def check_release_files(folder: Path) -> ReleaseManifest:
     """Hash every file of a release again and return its manifest.
 
@@ -208,9 +242,7 @@ def check_release_files(folder: Path) -> ReleaseManifest:
     """
     manifest = read_release_manifest(folder)
     problems = find_changes(folder, manifest)
-    own = {MANIFEST, *(entry.name for entry in manifest.files)}
-    names = (path.relative_to(folder).as_posix() for path in list_files(folder))
-    problems += [f"{name} is not in the manifest" for name in names if name not in own]
+    problems += find_strange(folder, {MANIFEST, *(entry.name for entry in manifest.files)})
     if problems:
         raise GateNotMet(f"release {folder}: {'; '.join(problems)}")
     return manifest

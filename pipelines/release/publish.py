@@ -1,6 +1,5 @@
 """Publish: write a release into a temporary folder, then rename it. A published version is complete and read-only."""
 
-import json
 import os
 import shutil
 from collections.abc import Iterable
@@ -14,16 +13,14 @@ from pipelines.errors import ConfigError, GateNotMet
 from pipelines.files import clear_temps, explain_os_error, make_temp_path, replacing_damaged, sync_folder
 from pipelines.pictures import PictureStore
 from pipelines.release.card import (
-    CardFacts,
     Credit,
     Prose,
     find_cards,
     list_credits,
-    make_croissant,
     read_prose,
-    render_card,
     render_credits,
 )
+from pipelines.release.documents import render_documents
 from pipelines.release.facts import ReleaseFacts
 from pipelines.release.making import Example, RowMaker, make_proof_row, name_picture
 from pipelines.release.manifest import (
@@ -38,7 +35,7 @@ from pipelines.release.manifest import (
     name_version,
     read_release_manifest,
 )
-from pipelines.release.quality import check_quality, measure_quality, render_quality
+from pipelines.release.quality import check_quality, measure_quality
 from pipelines.release.rows import (
     ROW_TYPES,
     ProofRow,
@@ -57,6 +54,7 @@ from schemas.manifest import FileEntry
 DATASETS: tuple[Dataset, ...] = ("sft", "rl", "vqa", "bridgevqa", "exam")
 READ_ONLY = 0o444
 REWARDS = "rewards.py"
+ATTRIBUTION = "ATTRIBUTION.tsv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +136,7 @@ def _fill_folder(draft: ReleaseDraft, staging: Path, home: Path) -> str:
     survey = _survey_rows(draft)
     files, splits = _write_data(draft, staging, survey)
     files += _write_proofs(draft, staging)
-    credits_path = staging / "ATTRIBUTION.tsv"
+    credits_path = staging / ATTRIBUTION
     credit_lines = sorted(survey.credits)
     credits_path.write_text(render_credits(credit_lines), encoding="utf-8")
     files.append(describe_file(credits_path, staging, len(credit_lines)))
@@ -224,17 +222,9 @@ def _write_documents(draft: ReleaseDraft, staging: Path, facts: ReleaseFacts, ma
     """Write the report, the card and the Croissant description, then the manifest over them all."""
     quality = measure_quality(facts, draft.signatures, draft.context)
     check_quality(quality)
-    schema = make_release_schema(ROW_TYPES[draft.dataset])
     shown = draft.examples.find_first()
     row = RowMaker(draft.root, draft.context.tools, draft.context.system).make_row([shown], 0)
-    title = f"Quality of {draft.dataset} {manifest.version}"
-    croissant = make_croissant(manifest, schema, draft.prose)
-    documents = {
-        "quality.json": json.dumps(quality, indent=1, ensure_ascii=False) + "\n",
-        "quality.md": render_quality(quality, title),
-        "croissant.json": json.dumps(croissant, indent=1, ensure_ascii=False) + "\n",
-        "README.md": render_card(draft.prose, CardFacts(manifest, quality, schema, shown, row)),
-    }
+    documents = render_documents(manifest, quality, draft.prose, shown, row)
     for name, text in documents.items():
         (staging / name).write_text(text, encoding="utf-8")
     more = tuple(describe_file(staging / name, staging, 0) for name in documents)

@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError
 from pipelines.errors import ConfigError, GateNotMet, Unavailable
 from pipelines.ids import CHUNK, digest_file
 from pipelines.release.hub_card import DatasetSection, digest_section, merge_card, read_front, split_card
-from pipelines.release.manifest import MANIFEST, ReleaseManifest, check_release_files, list_inventions
+from pipelines.release.manifest import MANIFEST, SIGNATURE, ReleaseManifest, check_release_files, list_inventions
 from schemas.manifest import ManifestPart
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class PushedDataset(ManifestPart):
     """What the card's front matter says of this dataset."""
     section: str
     """Digest of its section in the card."""
+    root: str = ""
+    """sha256 of its manifest; empty where an older push did not say it."""
 
 
 class PushRecord(ManifestPart):
@@ -100,6 +102,8 @@ class PushPlan:
     pull_request: bool
     dataset: str
     version: str
+    root: str
+    """sha256 of the release's manifest, which commit and tag name."""
     changes: tuple[FileChange, ...]
     same: int
     """Files of the release that the repository has already."""
@@ -121,6 +125,11 @@ class PushPlan:
         return f"v{self.version}"
 
     @property
+    def message(self) -> str:
+        """What commit and tag say: what was pushed, and what its manifest must be."""
+        return f"{self.dataset} {self.version}\n\nroot sha256:{self.root}"
+
+    @property
     def done(self) -> bool:
         """Whether there is nothing left to do."""
         return not self.changes and bool(self.tagged)
@@ -137,6 +146,8 @@ class PushReceipt:
     files: int
     """Files that were sent or deleted."""
     url: str
+    root: str = ""
+    """sha256 of the manifest that was pushed: `synth verify --root` takes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +229,7 @@ def carry_out(plan: PushPlan, api: "HfApi | None" = None) -> PushReceipt:
             made = client.create_commit(
                 plan.repo,
                 operations,
-                commit_message=f"{plan.dataset} {plan.version}",
+                commit_message=plan.message,
                 repo_type=KIND,
                 parent_commit=plan.parent or str(client.repo_info(plan.repo, repo_type=KIND).sha),
                 create_pr=plan.pull_request,
@@ -229,9 +240,8 @@ def carry_out(plan: PushPlan, api: "HfApi | None" = None) -> PushReceipt:
         if plan.pull_request and plan.changes:
             tag = ""
         elif not plan.tagged:
-            message = f"{plan.dataset} {plan.version}"
-            client.create_tag(plan.repo, tag=tag, tag_message=message, revision=commit, repo_type=KIND)
-    return PushReceipt(plan.repo, commit, tag, len(plan.changes), url)
+            client.create_tag(plan.repo, tag=tag, tag_message=plan.message, revision=commit, repo_type=KIND)
+    return PushReceipt(plan.repo, commit, tag, len(plan.changes), url, plan.root)
 
 
 def _open_client() -> "HfApi":
@@ -343,6 +353,7 @@ def _make_plan(folder: Path, manifest: ReleaseManifest, remote: _Remote, options
         pull_request=options.pull_request,
         dataset=manifest.dataset,
         version=manifest.version,
+        root=digest_file(folder / MANIFEST),
         changes=_list_changes(sent, gone, remote.files),
         same=len(wanted) - len(sent),
         kept=len(stay),
@@ -387,7 +398,13 @@ def _write_card(
     )
     text += body.strip()
     own = {**values, "configs": _name_configs(manifest), "dataset_info": _name_features(values, name)}
-    pushed = PushedDataset(version=manifest.version, files=dict(files), front=own, section=digest_section(text))
+    pushed = PushedDataset(
+        version=manifest.version,
+        files=dict(files),
+        front=own,
+        section=digest_section(text),
+        root=files[f"{place}/{MANIFEST}"][0],
+    )
     datasets = {**remote.record.datasets, name: pushed}
     sections = {key: DatasetSection(entry.front, text if key == name else "") for key, entry in datasets.items()}
     known = {key: entry.section for key, entry in remote.record.datasets.items()}
@@ -417,7 +434,8 @@ def _name_features(values: Mapping[str, Any], name: str) -> list[dict[str, Any]]
 
 
 def _place_sources(folder: Path, manifest: ReleaseManifest) -> dict[str, Path]:
-    names = [*(entry.name for entry in manifest.files), MANIFEST]
+    signed = [SIGNATURE] if (folder / SIGNATURE).is_file() else []
+    names = [*(entry.name for entry in manifest.files), MANIFEST, *signed]
     return {f"data/{manifest.dataset}/{name}": folder / name for name in names}
 
 

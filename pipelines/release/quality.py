@@ -25,7 +25,7 @@ from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import GateNotMet
 from pipelines.release.facts import CellFacts, QuestionFacts, ReleaseFacts, SplitFacts, TrajectoryFacts
 from pipelines.release.guessing import count_right, measure_guessing
-from pipelines.release.manifest import ReleaseContext
+from pipelines.release.manifest import ReleaseOrigin
 from schemas.proofs import Resolution, Role, Trace
 
 DIGITS = 4
@@ -359,7 +359,7 @@ NOT_MEASURED = {
 }
 
 
-def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], context: ReleaseContext) -> Quality:
+def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], context: ReleaseOrigin) -> Quality:
     """Return the report's sections.
 
     Args:
@@ -468,7 +468,7 @@ def render_section(section: Section) -> str:
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def _describe_origin(context: ReleaseContext) -> Quality:
+def _describe_origin(context: ReleaseOrigin) -> Quality:
     """Return the sections identity, funnel and rejections."""
     identity: dict[str, Scalar] = {
         "corpus": context.corpus,

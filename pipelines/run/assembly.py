@@ -38,6 +38,7 @@ from pipelines.checks.limits import Limits
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.quotas import Quotas
 from pipelines.checks.readings import Evaluator
+from pipelines.config.disclosure import digest_settings, disclose_settings
 from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, SeedsConfig, SplitRule, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.corpus.store import Corpus
@@ -904,8 +905,7 @@ class Assembly:
     def plan_stages(self, last: str = "") -> list[PlannedStage]:
         """Return the stages after the corpus up to the last one that is wanted, in order, with their keys."""
         # Where dump and replies lie and how the work is cut decide no row; the corpus is known by its digest.
-        settings = self.config.model_dump(mode="json", exclude={"runtime", "corpus", "health", "replies"})
-        digest = digest_value([settings, self.corpus.digest])
+        digest = digest_settings(*disclose_settings(self.config), self.corpus.digest)
         planned: dict[str, PlannedStage] = {}
         for name, sources in list_sources(self.config.method, bool(self.config.pools)).items():
             stage = self.build_stage(name)

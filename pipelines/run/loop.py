@@ -113,7 +113,8 @@ class RunDocument:
             "run": {"recipe": self.recipe, "workspace": str(self.workspace), "seconds": round(self.seconds, 3)},
             "stages": [_describe_report(report) for report in self.stages],
             "releases": [
-                {"dataset": r.dataset, "version": r.version, "path": str(r.path), "rows": r.rows} for r in self.releases
+                {"dataset": r.dataset, "version": r.version, "path": str(r.path), "rows": r.rows, "root": r.root}
+                for r in self.releases
             ],
             "targets": [asdict(row) for row in self.targets],
             "warnings": [*self.mended, *self.warnings],
@@ -123,7 +124,7 @@ class RunDocument:
         """Return the closing lines: why rows were refused, the releases, and what was done."""
         lines = [f"{report.stage} rejected: {report.describe_reasons()}" for report in self.stages if report.rejected]
         lines += [f'{r.stage} failed: {r.failed:,}; see `synth sql "from failures"`' for r in self.stages if r.failed]
-        lines += [f"{r.dataset} {r.version}: {r.rows:,} rows in {r.path}" for r in self.releases]
+        lines += [f"{r.dataset} {r.version}: {r.rows:,} rows in {r.path}, root {r.root}" for r in self.releases]
         ran = [report.stage for report in self.stages if report.ran] + ["publishing"] * self.published
         if self.mended:
             lines.append(

@@ -6,6 +6,7 @@ from typing import cast, get_args
 
 from pipelines.agent.dialects import SYNTH, render_system
 from pipelines.checks.benchmarks import count_hits
+from pipelines.config.disclosure import digest_settings, disclose_settings
 from pipelines.corpus.store import Corpus
 from pipelines.errors import Damaged
 from pipelines.ids import digest_file, digest_value
@@ -118,6 +119,7 @@ def _describe_origin(
     funnel: list[StageReport | Manifest] = [report_corpus(corpus, False, 0.0), *manifests]
     lineage = [InputEntry(name=manifest.stage, key=manifest.key, digest=manifest.digest) for manifest in manifests]
     models = {(model.role, model.name): model for manifest in manifests for model in manifest.models}
+    told, untold = disclose_settings(assembly.config)
     served = sum((manifest.usage for manifest in manifests), Usage()).served
     return ReleaseContext(
         corpus=corpus.digest,
@@ -126,8 +128,10 @@ def _describe_origin(
         articles=_find_rights(assembly),
         recipe=assembly.config.recipe,
         seeds={"run": assembly.config.seed},
-        config_digest=manifests[-1].config_digest,
+        config_digest=digest_settings(told, untold, corpus.digest),
         git_commit=manifests[-1].git_commit,
+        told=told,
+        untold=untold,
         lineage=(assembly.corpus_entry, *lineage),
         funnel=tuple(
             FunnelRow(

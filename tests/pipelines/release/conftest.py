@@ -23,12 +23,12 @@ def _count_facts(row):
 
 
 @pytest.fixture(scope="session")
-def small_releases(demo, tmp_path_factory):
+def small_releases(demo, demo_ground, tmp_path_factory):
     """Each release cut down to one row, with descriptor facts where there are any, and its proof; sealed honestly."""
     folder = tmp_path_factory.mktemp("releases")
     for dataset in ("sft", "rl", "vqa"):
         shutil.copytree(demo.release(dataset), folder / dataset)
         proofs = read_rows(folder / dataset, "proofs")
         wanted = max(proofs, key=lambda row: (_count_facts(row), row["record_id"]))["record_id"]
-        cut_release(folder / dataset, dataset, {wanted})
+        cut_release(folder / dataset, dataset, {wanted}, demo_ground)
     return folder

@@ -1,30 +1,120 @@
 """Ways to change a release so that nothing but a look at its rows can tell: rows rewritten, the manifest resealed."""
 
+import json
+import tempfile
+from collections import Counter
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.config.disclosure import digest_settings
 from pipelines.graph.proofs import make_question_id
-from pipelines.ids import digest_file
+from pipelines.pictures import PictureStore
+from pipelines.release.card import find_cards, read_prose, render_credits
+from pipelines.release.documents import DOCUMENTS, render_documents
 from pipelines.release.making import make_vqa_row
-from pipelines.release.manifest import MANIFEST, read_release_manifest
-from pipelines.release.rows import EmbeddedImage, ProofRow
+from pipelines.release.manifest import MANIFEST, SplitEntry, digest_content, name_version, read_release_manifest
+from pipelines.release.publish import ATTRIBUTION
+from pipelines.release.rows import EmbeddedImage, ProofRow, describe_file, list_files
+from pipelines.release.verify.documents import take_claims
+from pipelines.release.verify.release import ReleaseCheck
+from pipelines.release.verify.replaying import Replayer
 
 
-def reseal(folder, rows=None):
-    """Rewrite the manifest so that every file, and if given the number of rows, is as it says."""
+def reseal(folder):
+    """Write the manifest anew as its author would: files, digests, counts, content and version, here and in words."""
     manifest = read_release_manifest(folder)
-    files = [
-        entry.model_copy(
-            update={"sha256": digest_file(folder / entry.name), "bytes": (folder / entry.name).stat().st_size}
+    entries = [_describe(path, folder) for path in list_files(folder) if path.name not in (MANIFEST, *DOCUMENTS)]
+    prose = read_prose(manifest.dataset, find_cards()).text
+    content = digest_content(entries, prose)
+    renames = {manifest.content: content, manifest.version: name_version(content)}
+    for name in DOCUMENTS:
+        if (folder / name).is_file() and not (folder / name).is_symlink():
+            _replace_words(folder / name, renames)
+    entries += [_describe(folder / name, folder) for name in DOCUMENTS if (folder / name).exists()]
+    update = {
+        "content": content,
+        "version": name_version(content),
+        "config_digest": digest_settings(manifest.told, manifest.untold, manifest.corpus),
+        "files": tuple(sorted(entries, key=lambda entry: entry.name)),
+        "splits": tuple(_count_splits(folder, manifest.dataset)),
+    }
+    write_manifest(folder, manifest.model_copy(update=update))
+
+
+def write_manifest(folder, manifest):
+    path = folder / MANIFEST
+    path.chmod(0o644)
+    path.write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def edit_manifest(**update):
+    """Return an edit of the manifest that is sealed in its turn."""
+
+    def edit(folder):
+        write_manifest(folder, read_release_manifest(folder).model_copy(update=update))
+
+    return edit
+
+
+def _describe(path, folder):
+    rows = 0
+    if path.suffix == ".parquet":
+        rows = pq.read_metadata(path).num_rows
+    elif path.name == ATTRIBUTION:
+        rows = path.read_bytes().count(b"\n") - 1
+    return describe_file(path, folder, rows)
+
+
+def _replace_words(path, words):
+    text = path.read_text("utf-8")
+    for old, new in words.items():
+        text = text.replace(old, new)
+    path.chmod(0o644)
+    path.write_text(text, "utf-8")
+
+
+def _count_splits(folder, dataset):
+    key = "question_id" if dataset == "sft" else "id"
+    tables = {}
+    for path in sorted((folder / "data").glob("*.parquet")):
+        tables.setdefault(path.name.partition("-")[0], []).append(pq.read_table(path))
+    for name, parts in sorted(tables.items()):
+        rows = [row for part in parts for row in part.to_pylist()]
+        yield SplitEntry(
+            name=name,
+            rows=len(rows),
+            questions=len({row.get(key) for row in rows}),
+            bytes=sum(part.nbytes for part in parts),
         )
-        for entry in manifest.files
-        if (folder / entry.name).exists()
-    ]
-    splits = manifest.splits
-    if rows is not None:
-        splits = (splits[0].model_copy(update={"rows": rows, "questions": rows}),)
-    sealed = manifest.model_copy(update={"files": tuple(files), "splits": splits})
-    (folder / MANIFEST).write_text(sealed.model_dump_json(indent=1))
+
+
+def remake_documents(folder, ground):
+    """Write attribution, report, card and Croissant anew from a release's rows, as publishing would, and seal it."""
+    reseal(folder)
+    manifest = read_release_manifest(folder)
+    with (
+        tempfile.TemporaryDirectory() as place,
+        Replayer(ground.corpus, manifest, PictureStore(Path(place))) as replayer,
+    ):
+        check = ReleaseCheck(folder, manifest, ground, replayer)
+        check.run(lambda done: None)
+    _write(folder / ATTRIBUTION, render_credits(sorted(check.survey.credits)))
+    reseal(folder)
+    claimed = json.loads((folder / "quality.json").read_text("utf-8"))
+    check.survey.manifest = read_release_manifest(folder)
+    quality = take_claims(check.survey.measure(), claimed)
+    prose = read_prose(manifest.dataset, find_cards())
+    documents = render_documents(check.survey.manifest, quality, prose, *check.survey.first)
+    for name, text in documents.items():
+        _write(folder / name, text)
+    reseal(folder)
+
+
+def _write(path, text):
+    path.chmod(0o644)
+    path.write_text(text, encoding="utf-8")
 
 
 def rewrite_rows(folder, pattern, change):
@@ -32,6 +122,7 @@ def rewrite_rows(folder, pattern, change):
     for path in sorted(folder.glob(pattern)):
         table = pq.read_table(path)
         rows = change(table.to_pylist())
+        path.chmod(0o644)
         pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
 
 
@@ -48,21 +139,23 @@ def read_rows(folder, kind):
     return [row for path in sorted(folder.glob(f"{kind}/*.parquet")) for row in pq.read_table(path).to_pylist()]
 
 
-def cut_release(folder, dataset, wanted):
-    """Leave one row of each wanted question and its proof, and seal what is left honestly."""
+def cut_release(folder, dataset, wanted, ground, most=1):
+    """Leave ``most`` rows of each wanted question and its proof, and publish what is left honestly."""
     key = "question_id" if dataset == "sft" else "id"
-    seen = set()
+    seen = Counter()
 
     def take(row):
-        chosen = row[key] in wanted and row[key] not in seen
-        seen.update([row[key]] if chosen else [])
-        return chosen
+        seen[row[key]] += 1
+        return row[key] in wanted and seen[row[key]] <= most
 
     rewrite_rows(folder, "data/*.parquet", lambda rows: [row for row in rows if take(row)])
     rewrite_rows(folder, "proofs/*.parquet", lambda rows: [row for row in rows if row["record_id"] in wanted])
+    for path in [*folder.glob("data/*.parquet"), *folder.glob("proofs/*.parquet")]:
+        if not pq.read_metadata(path).num_rows:
+            path.unlink()
     if dataset == "rl":
         rewrite_rows(folder, "data/*.parquet", number_rows)
-    reseal(folder, rows=len(wanted))
+    remake_documents(folder, ground)
 
 
 def number_rows(rows):

@@ -185,7 +185,7 @@ TAMPERINGS = {
     "standing of a proved question": (on_standing(0, "unproved"), "standing: it is said to be unproved, wanted is"),
     "standing of another kind": (on_standing(0, "quoted"), "standing: it is said to be quoted, wanted is proved"),
     "missing proof": (lambda folder: rewrite_rows(folder, "proofs/*.parquet", lambda rows: []), "no proof for"),
-    "dropped row": (lambda folder: rewrite_rows(folder, "data/*.parquet", lambda rows: []), "it says 1 rows"),
+    "dropped row": (lambda folder: rewrite_rows(folder, "data/*.parquet", lambda rows: []), "no row asks this question"),
 }
 
 
@@ -229,7 +229,7 @@ def test_a_changed_file_is_named_although_every_row_still_verifies(copied, demo_
 
 def test_a_release_without_rows_does_not_pass(copied, demo_ground):
     rewrite_rows(copied, "data/*.parquet", lambda rows: [])
-    reseal(copied, rows=0)
+    reseal(copied)
     assert not verify_release(copied, demo_ground).passed
 
 

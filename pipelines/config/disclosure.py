@@ -1,0 +1,75 @@
+"""What of a run's configuration may be told to strangers, and a digest that follows from it and from what is not told.
+
+A value is told where its type leaves no room for a path, an address or a name of somebody's own: numbers, switches and
+words of a closed list. Of every other value a digest is told.
+"""
+
+from collections.abc import Iterator, Mapping
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pipelines.config.settings import RunConfig, Section
+from pipelines.ids import digest_value
+
+LEFT_OUT = frozenset({"runtime", "corpus", "health", "replies"})
+"""Sections that decide no row; the corpus is known by its digest."""
+UNTOLD = frozenset({"models", "live", "sparql", "budget"})
+"""Sections about servers and money: one digest each, whatever their types."""
+TOLD = frozenset({"recipe", "tools.blocked_hosts"})
+"""Texts that are told nevertheless: names of ours, and what decides an observation."""
+Told = bool | int | float | str | list[Any] | None
+"""A value as JSON has it."""
+
+
+def disclose_settings(config: RunConfig) -> tuple[dict[str, Told], dict[str, str]]:
+    """Return the values of a configuration that may be told, by ``section.key``, and digests of the others."""
+    sections = config.model_dump(mode="json", include=set(UNTOLD))
+    told: dict[str, Told] = {}
+    untold = {name: digest_value(section) for name, section in sections.items()}
+    for name, value, public in _list_values(config, ""):
+        if name.partition(".")[0] in LEFT_OUT | UNTOLD:
+            continue
+        if public:
+            told[name] = value
+        else:
+            untold[name] = digest_value(value)
+    return dict(sorted(told.items())), dict(sorted(untold.items()))
+
+
+def digest_settings(told: Mapping[str, Told], untold: Mapping[str, str], corpus: str) -> str:
+    """Return the digest of a configuration over a corpus, which anyone can derive from what is told."""
+    return digest_value([{name: digest_value(value) for name, value in told.items()} | dict(untold), corpus])
+
+
+def read_sections(told: Mapping[str, Told]) -> dict[str, Any]:
+    """Return told values as nested tables, as a configuration is made of them."""
+    tables: dict[str, Any] = {}
+    for name, value in told.items():
+        *path, key = name.split(".")
+        table = tables
+        for part in path:
+            table = table.setdefault(part, {})
+        table[key] = value
+    return tables
+
+
+def _list_values(section: Section, prefix: str) -> Iterator[tuple[str, Any, bool]]:
+    dumped = section.model_dump(mode="json")
+    for key, field in type(section).model_fields.items():
+        value, name = getattr(section, key), f"{prefix}{key}"
+        if isinstance(value, Section):
+            yield from _list_values(value, f"{name}.")
+        else:
+            yield name, dumped[key], name in TOLD or _is_closed(field.annotation)
+
+
+def _is_closed(annotation: Any) -> bool:  # noqa: ANN401 - a type as annotations give it
+    """Say whether values of a type are numbers, switches, words of a closed list, or lists of them."""
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _is_closed(parts[0])
+    if origin is Literal:
+        return True
+    if origin in (Union, UnionType, tuple, list):
+        return all(part is Ellipsis or _is_closed(part) for part in parts)
+    return annotation in (bool, int, float, type(None))

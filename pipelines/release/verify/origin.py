@@ -1,0 +1,173 @@
+"""What a manifest says, held against the corpus, the settings that it tells, the rows and what is shipped."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import get_args
+
+import pyarrow.parquet as pq
+
+from pipelines.agent.attempts import Preset, make_plan
+from pipelines.config.disclosure import Told, digest_settings, disclose_settings
+from pipelines.config.loading import list_recipes, read_recipe
+from pipelines.config.settings import RunConfig
+from pipelines.corpus.store import Corpus
+from pipelines.errors import ConfigError
+from pipelines.release.card import find_cards, read_prose
+from pipelines.release.documents import DOCUMENTS
+from pipelines.release.manifest import MANIFEST, ReleaseManifest, digest_content, name_version
+from pipelines.release.publish import ATTRIBUTION, REWARDS
+from pipelines.release.rows import ProofRow, shorten
+from pipelines.release.verify.reports import Problem
+from schemas.manifest import FileEntry
+
+SHARD = re.compile(r"(?:data|proofs)/(?P<split>[a-z]+)-(?P<number>\d{5})-of-(?P<of>\d{5})\.parquet")
+THRESHOLDS: Mapping[str, str] = {
+    "agreement": "questions.agreement",
+    "volatile": "questions.volatile",
+    "answer_share": "questions.max_answer_share",
+    "read_pages": "questions.read_pages",
+    "answers": "groundings.min_answers",
+    "retrieval_rank": "groundings.retrieval_rank",
+}
+"""What a question must meet, and the setting that says so."""
+OF_PATHS: Mapping[str, str] = {
+    "alone_first": "rewrites.min_alone_first",
+    "alone": "rewrites.min_alone",
+    "near_misses": "rewrites.near_misses",
+}
+"""The same of questions whose bridges are hidden."""
+
+
+def find_manifest_problems(folder: Path, manifest: ReleaseManifest, corpus: Corpus) -> Iterator[Problem]:
+    """Yield what a manifest says otherwise than corpus, settings, files and the shipped prompts and words do."""
+    wheres = {
+        "corpus": (manifest.corpus, corpus.digest),
+        "snapshot": (manifest.snapshot, corpus.snapshot),
+        "base_url": (manifest.base_url, corpus.manifest.base_url),
+        "recipe": (manifest.told.get("recipe"), manifest.recipe),
+        "seeds": (manifest.seeds, {"run": manifest.told.get("seed")}),
+        "config_digest": (manifest.config_digest, digest_settings(manifest.told, manifest.untold, manifest.corpus)),
+        "version": (manifest.version, name_version(manifest.content)),
+        "lineage": ([entry.digest for entry in manifest.lineage if entry.name == "corpus"], [corpus.digest]),
+    }
+    for name, (given, wanted) in wheres.items():
+        if given != wanted:
+            yield Problem(MANIFEST, f"{name}: it says {shorten(given)}, wanted is {shorten(wanted)}")
+    for label, digest in manifest.prompts.items():
+        if (shipped := _read_lock().get(label)) and shipped != digest:
+            yield Problem(MANIFEST, f"prompts: {label} was shipped as {shipped[:12]}, it says {digest[:12]}")
+    for row in manifest.funnel:
+        if row.rows_in != row.kept + sum(row.rejected.values()) + row.failed:
+            yield Problem(MANIFEST, f"funnel: the rows of {row.stage} do not add up")
+    yield from _find_file_problems(folder, manifest)
+
+
+@cache
+def _read_lock() -> dict[str, str]:
+    """Return the digests of the shipped prompts by label, such as ``act/v4``."""
+    lines = (Path(__file__).parents[3] / "prompts" / "prompts.lock").read_text("utf-8").splitlines()
+    return {name.removesuffix(".md"): digest for digest, name in (line.split("  ", 1) for line in lines)}
+
+
+def _find_file_problems(folder: Path, manifest: ReleaseManifest) -> Iterator[Problem]:
+    """Yield files that no release of the dataset has, counts that their rows do not have, and another content."""
+    known = {*DOCUMENTS, ATTRIBUTION, *([REWARDS] if manifest.dataset == "rl" else [])}
+    names = [entry.name for entry in manifest.files]
+    yield from (Problem(name, "files: it is listed twice") for name, times in Counter(names).items() if times > 1)
+    yield from (Problem(name, "files: it is missing from the manifest") for name in sorted(known - {*names}))
+    shards = Counter[tuple[str, str]]()
+    for entry in manifest.files:
+        shard = SHARD.fullmatch(entry.name)
+        if shard is None and entry.name not in known:
+            yield Problem(entry.name, "files: no release has such a file")
+        if shard is not None:
+            shards[entry.name.partition("-")[0], shard["of"]] += 1
+        rows = _count_rows(folder / entry.name, entry)
+        if rows is not None and rows != entry.rows:
+            yield Problem(entry.name, f"files: the manifest says {entry.rows} rows, it has {rows}")
+    for (name, of), count in shards.items():
+        if count != int(of):
+            yield Problem(name, f"files: {count} of {int(of)} parts are there")
+    yield from _find_content_problems(manifest)
+
+
+def _find_content_problems(manifest: ReleaseManifest) -> Iterator[Problem]:
+    try:
+        prose = read_prose(manifest.dataset, find_cards()).text
+    except ConfigError as error:
+        yield Problem(MANIFEST, f"content: {error}")
+        return
+    content = digest_content([entry for entry in manifest.files if entry.name not in DOCUMENTS], prose)
+    if content != manifest.content:
+        yield Problem(
+            MANIFEST,
+            f"content: it says {manifest.content[:12]}, files and the words of this version's card give {content[:12]}",
+        )
+
+
+def _count_rows(path: Path, entry: FileEntry) -> int | None:
+    """Return how many rows a file has; None for one that cannot be read, which is told elsewhere."""
+    if not path.is_file() or path.is_symlink():
+        return None
+    if entry.name == ATTRIBUTION:
+        return path.read_bytes().count(b"\n") - 1
+    if not entry.name.endswith(".parquet"):
+        return 0
+    return int(pq.read_metadata(path).num_rows)
+
+
+def find_threshold_problems(manifest: ReleaseManifest, proofs: Sequence[ProofRow]) -> Iterator[Problem]:
+    """Yield what the questions were accepted by, where the settings that the manifest tells say something else."""
+    told = manifest.told
+    if not told:
+        yield Problem(MANIFEST, "settings: it tells none; publish the release again to have them verified")
+        return
+    names = {**THRESHOLDS, **(OF_PATHS if told.get("method") == "paths" else {})}
+    seen: set[tuple[str, object]] = set()
+    for proof in (row.proof for row in proofs if row.proof.nodes):
+        values = {name: getattr(proof.thresholds, name) for name in names}
+        values["shortcuts_checked"] = proof.shortcuts_checked
+        seen |= set(values.items())
+    for name, value in sorted(seen, key=str):
+        wanted = told.get(names.get(name, "rewrites.forbid_shortcuts"))
+        if value != wanted and not (name == "shortcuts_checked" and told.get("method") != "paths"):
+            yield Problem("proofs", f"thresholds: {name} is {value}, the settings say {wanted}")
+    yield from _find_filter_problems(told, proofs)
+
+
+def _find_filter_problems(told: Mapping[str, Told], proofs: Sequence[ProofRow]) -> Iterator[Problem]:
+    """Yield questions that the difficulty filter of the settings would have refused."""
+    most, off = told.get("difficulty.max_correct"), told.get("ablations.filters_off")
+    preset = next((name for name in get_args(Preset) if name == told.get("difficulty.preset")), None)
+    if preset is None or not isinstance(most, int):
+        return
+    off = off if isinstance(off, list) else []
+    plan = make_plan(preset, ("solver",), "", most, probes=bool(told.get("difficulty.probe_attempts")), off=off)
+    bounds = {step.condition: step.max_correct for step in plan.filters if step.max_correct is not None}
+    for row in proofs:
+        for cell in row.difficulty:
+            bound = bounds.get(cell.condition)
+            if bound is not None and cell.correct > bound:
+                solved = f"{cell.correct} of {cell.attempts} attempts by {cell.condition} were right"
+                yield Problem(row.record_id, f"difficulty: {solved}, the settings keep up to {bound}")
+
+
+def describe_settings(manifest: ReleaseManifest) -> Iterator[str]:
+    """Yield in words where settings depart from the shipped recipe of their name, and which prompts are not ours."""
+    own = sorted(label for label in manifest.prompts if label not in _read_lock())
+    if own:
+        yield f"prompts that are not shipped: {', '.join(own)}"
+    if manifest.recipe not in list_recipes():
+        yield f"no recipe {manifest.recipe!r} is shipped: its settings were compared with none"
+        return
+    shipped, _ = disclose_settings(RunConfig.model_validate(read_recipe(manifest.recipe)))
+    apart = [
+        f"{name} = {shorten(value)} (recipe: {shorten(shipped.get(name))})"
+        for name, value in manifest.told.items()
+        if value != shipped.get(name)
+    ]
+    if apart:
+        yield f"settings that depart from the recipe {manifest.recipe}: {'; '.join(apart)}"

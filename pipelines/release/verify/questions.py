@@ -1,0 +1,178 @@
+"""A question held against corpus and proof: its query, text, picture, reading and id."""
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain
+
+from pipelines.agent.agreement import wilson_interval
+from pipelines.agent.attempts import DIGITS
+from pipelines.checks.answers import check_named
+from pipelines.checks.descriptors import check_spoken, list_descriptors
+from pipelines.checks.examination import Claim, list_hidden_checks
+from pipelines.checks.leakage import check_answer
+from pipelines.checks.proofs import find_problems
+from pipelines.checks.readings import compare_reading, judge_screening
+from pipelines.checks.standings import COVERED, find_standing, is_solved
+from pipelines.checks.traces import check_decision, list_trace_checks
+from pipelines.checks.verdicts import Check, run_checks
+from pipelines.corpus.store import Corpus
+from pipelines.graph.answers import type_reference
+from pipelines.graph.proofs import NO_PROOF, make_question_id
+from pipelines.graph.query import Indexes, locate_nodes
+from pipelines.graph.titles import asks_name
+from pipelines.release.rows import (
+    ProofRow,
+    shorten,
+)
+from pipelines.release.verify.pictures import MEASURED, SAID, find_degradation_problems, find_picture_problems
+from schemas.proofs import Trace
+
+
+def find_question_problems(ground: Indexes, proof: ProofRow) -> list[str]:
+    """Return the problems of a question: of its query, text, picture and id."""
+    corpus = ground.corpus
+    standing = list(_find_standing_problems(proof, corpus.manifest.language in COVERED))
+    if proof.trace is not None:
+        return [*find_trace_problems(corpus, proof, proof.trace), *standing]
+    if not proof.proof.nodes:
+        return [*find_outside_problems(proof), *standing]
+    problems = find_problems(ground, Claim(proof.text, proof.answer, proof.proof))
+    if proof.origin is not None or proof.reading is None or proof.screening is None:
+        problems.append("proof: a question with a path has a reading and a screening, and is of no pool")
+    if problems:
+        return problems
+    (anchor,) = locate_nodes(corpus, proof.proof.nodes[:1])
+    page = corpus.page(anchor)
+    if proof.domain != page.domain:
+        problems.append(f"domain: {page.title} is of {page.domain}, the proof says {proof.domain}")
+    problems += find_picture_problems(ground, anchor, proof)
+    problems += _find_read_problems(ground, proof)
+    problems += _find_wording_problems(ground, proof)
+    return [*problems, *find_id_problems(proof), *standing]
+
+
+def _find_standing_problems(row: ProofRow, covered: bool) -> Iterator[str]:
+    """Yield the problem of a standing that does not follow from the attempts and from what proves the question."""
+    solved = is_solved(row.difficulty)
+    wanted = find_standing(row.proof, row.trace, solved, covered)
+    if row.standing != wanted:
+        tried = "yes" if solved else "no"
+        yield f"standing: it is said to be {row.standing}, wanted is {wanted}; attempts solved it: {tried}"
+    for cell in row.difficulty:
+        scored = cell.attempts - cell.unscored
+        if not 0 <= cell.correct <= scored <= cell.attempts:
+            yield f"difficulty: {cell.correct} right and {cell.unscored} unscored of {cell.attempts} attempts"
+            continue
+        interval = tuple(round(bound, DIGITS) for bound in wilson_interval(cell.correct, scored))
+        if (cell.low, cell.high) != interval:
+            yield f"difficulty: the interval of {cell.correct} of {scored} is {interval}, not {(cell.low, cell.high)}"
+
+
+def _find_read_problems(ground: Indexes, row: ProofRow) -> Iterator[str]:
+    if row.reading is None or row.screening is None:
+        return
+    read = compare_reading(ground.corpus, row.text, row.reading, row.proof, row.answer)
+    screened = judge_screening(ground, row.text, row.reading, row.screening, row.proof, row.answer)
+    for what, result in (("reading", read), ("screening", screened)):
+        if not result.passed:
+            yield f"{what}: {result.detail}"
+
+
+def find_id_problems(row: ProofRow) -> Iterator[str]:
+    """Yield the problem of a question whose id does not follow from its text, picture, answer and path."""
+    wanted = make_question_id(row.text, row.picture.sha256 if row.picture else "", row.answer, row.proof)
+    if row.record_id != wanted:
+        yield f"id: the question's id is {wanted}, the proof says {row.record_id}"
+
+
+def find_outside_problems(row: ProofRow) -> Iterator[str]:
+    """Yield what is wrong with a question that has no path, as far as it can be told without one.
+
+    It says where it comes from, claims no proof and does not hold its answer.
+    """
+    if row.proof != NO_PROOF or row.reading is not None or row.screening is not None or row.depiction is not None:
+        yield "proof: a question without a path has no part of a proof"
+    if row.origin is None or not row.origin.pool:
+        yield "proof: it has no path, and names no pool that it comes from"
+    if row.picture is not None and row.origin is not None and row.picture.licence != row.origin.licence:
+        yield f"picture: its licence is {row.picture.licence!r}, that of its pool {row.origin.licence!r}"
+    if {row.fuzzy, row.canonical} != {row.text}:
+        yield "text: a question from outside has no earlier wording"
+    told = check_answer(row.text, row.answer)
+    if not told.passed:
+        yield f"text: {told.code}: {told.detail}"
+    if type_reference(row.text, row.answer.surface, row.answer.aliases) != row.answer:
+        yield f"answer: {shorten(row.answer.surface)} is typed otherwise"
+    yield from find_degradation_problems(row)
+    yield from find_id_problems(row)
+
+
+def _find_wording_problems(ground: Indexes, row: ProofRow) -> Iterator[str]:
+    """Check the earlier wordings: the canonical one names the path, the fuzzy one only its anchor."""
+    proof = row.proof
+    if asks_name(proof):
+        # Nothing is named from the start, so that no wording comes before the last.
+        yield from (
+            f"{name}: it is not the question" for name in ("canonical", "fuzzy") if getattr(row, name) != row.text
+        )
+        return
+    # Injection starts with a question about its answer node alone, and hides it in the first round.
+    grown = any(hop.backward for hop in proof.hops)
+    named = proof.nodes[-1:] if grown or not proof.hops else proof.nodes[:-1]
+    earlier: dict[str, tuple[Check, ...]] = {
+        "canonical": tuple(partial(check_named, row.canonical, node.title) for node in named),
+        "fuzzy": (
+            partial(check_named, row.fuzzy, proof.nodes[0].title),
+            # Without a hop the wording only names its anchor, whose own name may hold the answer.
+            *(list_hidden_checks(ground.corpus, row.fuzzy, proof, row.answer) if proof.hops else ()),
+            partial(check_spoken, row.fuzzy, list_descriptors(proof)),
+        ),
+    }
+    if not proof.hops and row.fuzzy != row.canonical:
+        yield "fuzzy: without a hop it is the canonical wording"
+    for name, checks in earlier.items():
+        if not getattr(row, name).rstrip().endswith("?"):
+            yield f"{name}: it is not a question"
+        for result in run_checks(checks, audit=True):
+            yield f"{name}: {result.code}: {result.detail}"
+
+
+def find_trace_problems(corpus: Corpus, row: ProofRow, trace: Trace) -> Iterator[str]:
+    """Yield the problems of a question about the news: of its quotes, names, text, picture and id."""
+    if (trace.corpus, trace.snapshot) != (corpus.digest, corpus.snapshot):
+        yield f"trace: it is of corpus {trace.corpus[:12]}, this is {corpus.digest[:12]}"
+        return
+    checks = list_trace_checks(corpus, row.text, row.answer, trace)
+    for result in run_checks(chain(checks, (partial(check_decision, row.text, trace),)), audit=True):
+        yield f"trace: {result.code}: {result.detail}"
+    for name, given, wanted in (
+        ("proof", row.proof, NO_PROOF),
+        ("domain", row.domain, trace.anchor_kind),
+        ("fuzzy", row.fuzzy, row.text),
+        ("canonical", row.canonical, row.text),
+        ("depiction", row.depiction, None),
+        ("reading", row.reading, None),
+        ("screening", row.screening, None),
+        ("origin", row.origin, None),
+        ("scene", row.scene, None),
+    ):
+        if given != wanted:
+            yield f"{name}: of a question about the news it is {shorten(wanted)}, the proof says {shorten(given)}"
+    yield from _find_news_picture_problems(corpus, row, trace)
+    yield from find_degradation_problems(row)
+    yield from find_id_problems(row)
+
+
+def _find_news_picture_problems(corpus: Corpus, row: ProofRow, trace: Trace) -> Iterator[str]:
+    """Compare a picture with the one of the article that the first link is quoted from."""
+    node = corpus.find(trace.anchor_evidence.title)
+    origin = None if node is None else corpus.origin(node)
+    image = corpus.image(origin.image) if origin is not None and origin.image else None
+    picture = row.original or row.picture
+    if image is None or picture is None:
+        yield "picture: the article that is quoted first shows none, or the question has none"
+        return
+    for name in ("file", *SAID, *MEASURED):
+        given, wanted = getattr(picture, name), getattr(image, name)
+        if given != wanted:
+            yield f"picture: {name} of the article's picture is {wanted!r}, the proof says {given!r}"

@@ -1,0 +1,94 @@
+"""A row made again from its proof, and its pictures hashed and decoded again."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+from pipelines.errors import RecordFailed
+from pipelines.pictures import probe_picture
+from pipelines.release.making import TRANSCRIPT, make_bridgevqa_row, make_rl_row, make_sft_row, make_vqa_row
+from pipelines.release.rows import (
+    BridgeVqaRow,
+    EmbeddedImage,
+    ProofRow,
+    ReleaseRow,
+    RlRow,
+    SftRow,
+    VqaRow,
+    shorten,
+    strip_page_text,
+)
+from pipelines.release.scenes import find_view_problems
+from pipelines.release.verify.transcripts import ACCEPTED, find_transcript_problems
+from schemas.datasets import Picture
+
+
+def find_row_problems(proof: ProofRow, row: ReleaseRow, index: int) -> list[str]:
+    """Return the problems of a row at a place in its split, given a proof that verifies."""
+    images = list_images(row)
+    problems = list(_find_image_problems(proof.picture, images))
+    if not problems and proof.scene is not None:
+        problems += find_view_problems(proof, images[0].bytes)
+    match row:
+        case SftRow():
+            told = {name: getattr(row, name) for name in TRANSCRIPT}
+            made: ReleaseRow = make_sft_row(proof, told | ACCEPTED)
+            problems += find_transcript_problems(proof, row)
+        case RlRow():
+            made = make_rl_row(proof, images, index, row.image_search)
+            problems += _find_thumbnail_problems(row)
+        case VqaRow():
+            made = make_vqa_row(proof, images)
+        case BridgeVqaRow():
+            if proof.trace is None or len(images) != 1:
+                return [*problems, "trace: the question has none, or not one picture"]
+            made = make_bridgevqa_row(proof, images)
+    for name in type(row).model_fields:
+        given, right = getattr(row, name), getattr(made, name)
+        if given != right:
+            problems.append(f"{name}: the row says {shorten(given)}, its proof {shorten(right)}")
+    return problems
+
+
+def list_images(row: ReleaseRow) -> tuple[EmbeddedImage, ...]:
+    """Return the pictures of a row in reading order."""
+    if isinstance(row, VqaRow | BridgeVqaRow):
+        return () if row.image is None else (row.image,)
+    return row.images
+
+
+def _find_image_problems(picture: Picture | None, images: Sequence[EmbeddedImage]) -> Iterator[str]:
+    """Hash and decode every embedded picture again; the first one must be the anchor's."""
+    first = hashlib.sha256(images[0].bytes).hexdigest() if images else ""
+    if first != (picture.sha256 if picture else ""):
+        yield f"images: the first picture is {first or 'missing'}, not the anchor's"
+    for number, image in enumerate(images):
+        problems = list(_find_name_problems(image, f"images: picture {number}"))
+        yield from problems
+        if number or picture is None or problems:
+            continue
+        probe = probe_picture(image.bytes)
+        seen = (probe.extension, probe.width, probe.height, probe.phash)
+        if seen != (picture.extension, picture.width, picture.height, picture.phash):
+            yield f"images: the first picture is {seen}, the proof says otherwise"
+
+
+def _find_name_problems(image: EmbeddedImage, where: str) -> Iterator[str]:
+    """Hash and decode a picture, and compare its name with both."""
+    digest = hashlib.sha256(image.bytes).hexdigest()
+    try:
+        extension = probe_picture(image.bytes).extension
+    except RecordFailed as error:
+        yield f"{where}: {error}"
+        return
+    if image.path != f"{digest}.{extension}":
+        yield f"{where}: it is named {image.path}, has sha256 {digest} and is {extension}"
+
+
+def _find_thumbnail_problems(row: RlRow) -> Iterator[str]:
+    """Check names of thumbnails and text of titles; whether the search finds these pages cannot be checked."""
+    for number, found in enumerate(row.image_search):
+        if strip_page_text(found.title) != found.title:
+            yield f"image_search: title {number} holds a tag or token: {shorten(found.title)}"
+    shown = [found.thumbnail for found in row.image_search if found.thumbnail is not None]
+    for number, image in enumerate(shown):
+        yield from _find_name_problems(image, f"image_search: thumbnail {number}")

@@ -1,0 +1,393 @@
+"""A release that somebody changed and sealed anew: what `verify` names by itself, and that `--root` refuses all of it.
+
+Each edit is followed by a manifest as its author would write it: digests, counts, content, version, here and in the
+documents. What no row decides is listed too: `verify` says that it did not derive it, and only the root tells.
+"""
+
+import io
+import json
+import os
+import shutil
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image, ImageOps
+
+from pipelines.agent.agreement import wilson_interval
+from pipelines.cli.commands import check_author
+from pipelines.ids import digest_bytes, digest_file
+from pipelines.release.manifest import MANIFEST, read_release_manifest
+from pipelines.release.verify import verify_release
+from tests.pipelines.release.tampering import (
+    cut_release,
+    edit_manifest,
+    number_rows,
+    on_proof,
+    on_proof_row,
+    on_row,
+    read_rows,
+    remake_documents,
+    reseal,
+    rewrite_rows,
+    set_in,
+)
+
+
+@pytest.fixture(scope="module")
+def releases(demo, demo_ground, tmp_path_factory):
+    """Each release cut to a few questions, of both splits where there are two, published honestly."""
+    home = tmp_path_factory.mktemp("resealed")
+    for dataset in ("sft", "rl", "vqa"):
+        shutil.copytree(demo.release(dataset), home / dataset)
+        cut_release(home / dataset, dataset, choose_questions(home / dataset, dataset), demo_ground, most=2)
+    return home
+
+
+def choose_questions(folder, dataset):
+    """Return two questions a split: of SFT those whose transcripts show several pictures, the most first."""
+    rows = read_rows(folder, "data")
+    if dataset == "sft":
+        return {row["question_id"] for row in sorted(rows, key=lambda row: (-len(row["images"]), row["id"]))[:2]}
+    splits = {row["record_id"]: row["split"] for row in read_rows(folder, "proofs")}
+    return {name for split in ("train", "test") for name in sorted(n for n, s in splits.items() if s == split)[:2]}
+
+
+def change_text(name, change):
+    """Return an edit of one document's text."""
+
+    def edit(folder):
+        path = folder / name
+        old = path.read_text("utf-8")
+        new = change(old)
+        assert new != old
+        path.chmod(0o644)
+        path.write_text(new, "utf-8")
+
+    return edit
+
+
+def swap_words(name, old, new):
+    return change_text(name, lambda text: text.replace(old, new, 1))
+
+
+def drop_line(lines):
+    return "\n".join(line for number, line in enumerate(lines.split("\n")) if number != 1)
+
+
+def on_first(edit):
+    """Edit the first row alone."""
+
+    def change(folder):
+        rewrite_rows(folder, "data/*.parquet", lambda rows: (edit(rows[0]), rows)[1])
+
+    return change
+
+
+def on_message(role, find, old, new):
+    """Replace words in the first message of a role that holds some words, in the first row that has one."""
+
+    def change(rows):
+        for row in rows:
+            for message in row["messages"]:
+                if message["role"] == role and find in message["content"] and old in message["content"]:
+                    message["content"] = message["content"].replace(old, new, 1)
+                    return rows
+        raise AssertionError(f"no {role} message with {find!r} and {old!r}")
+
+    return lambda folder: rewrite_rows(folder, "data/*.parquet", change)
+
+
+def reword_thoughts(row):
+    for message in row["messages"]:
+        if message["role"] == "assistant":
+            message["content"] = message["content"].replace("<think>\n", "<think>\nWell. ", 1)
+
+
+def paint(image, change):
+    """Return a picture changed, under the name of its content."""
+    made = io.BytesIO()
+    picture = change(Image.open(io.BytesIO(image["bytes"])).convert("RGB"))
+    picture.save(made, "PNG")
+    return {"bytes": made.getvalue(), "path": f"{digest_bytes(made.getvalue())}.png"}
+
+
+def swap_second(change):
+    """Put another picture in the place of the second one of every row that has one."""
+
+    def edit(rows):
+        changed = 0
+        for row in rows:
+            if len(row["images"]) > 1:
+                row["images"][1] = change(row)
+                changed += 1
+        assert changed
+        return rows
+
+    return lambda folder: rewrite_rows(folder, "data/*.parquet", edit)
+
+
+def swap_thumbnail(row):
+    found = next(page for page in row["image_search"] if page["thumbnail"])
+    found["thumbnail"] = paint(found["thumbnail"], ImageOps.invert)
+
+
+def move_split(source, target):
+    """Put a question with its proof and row into another split."""
+
+    def edit(folder):
+        for kind in ("data", "proofs"):
+            (old,), (new,) = (list((folder / kind).glob(f"{name}-*.parquet")) for name in (source, target))
+            table, other = pq.read_table(old), pq.read_table(new)
+            rows, more = table.to_pylist(), other.to_pylist()
+            key = "id" if kind == "data" else "record_id"
+            moved = min(rows, key=lambda row: row[key])
+            if kind == "proofs":
+                moved["split"] = target
+            merged = [*more, moved]
+            merged.sort(key=lambda row: (row["image"]["path"], row["id"]) if kind == "data" else row["record_id"])
+            for path, found in ((old, [row for row in rows if row is not moved]), (new, merged)):
+                path.chmod(0o644)
+                pq.write_table(pa.Table.from_pylist(found, schema=table.schema), path)
+
+    return edit
+
+
+def repeat_row(rows):
+    return [*rows, rows[-1]]
+
+
+def repeat_under_another_id(rows):
+    return [*rows, rows[-1] | {"id": "rollout-ffffffffffffffff"}]
+
+
+def drop_question(folder):
+    """Leave out one question, its rows and its proof, and publish the rest as it should be."""
+    gone = min(row["record_id"] for row in read_rows(folder, "proofs") if row["split"] == "train")
+    for kind, key in (("data", "id"), ("proofs", "record_id")):
+        rewrite_rows(folder, f"{kind}/*.parquet", lambda rows, key=key: [row for row in rows if row[key] != gone])
+
+
+def solve(row):
+    """Say that attempts were right, and what follows from that."""
+    row["standing"] = "solved"
+    for cell in row["difficulty"]:
+        cell["correct"] = cell["attempts"]
+        cell["low"], cell["high"] = (round(each, 4) for each in wilson_interval(cell["correct"], cell["attempts"]))
+
+
+def try_more(row):
+    for cell in row["difficulty"]:
+        cell["planned"] = cell["attempts"] = cell["attempts"] + 4
+        low, high = wilson_interval(cell["correct"], cell["attempts"] - cell["unscored"])
+        cell["low"], cell["high"] = round(low, 4), round(high, 4)
+
+
+def try_more_everywhere(folder):
+    on_proof_row(try_more)(folder)
+    on_row(lambda row: [try_more({"difficulty": row["difficulty"]})])(folder)
+
+
+def solve_everywhere(folder):
+    on_proof_row(solve)(folder)
+    on_row(solve)(folder)
+
+
+def retell(**settings):
+    """Return an edit of settings that the manifest tells; its config digest is sealed anew."""
+
+    def edit(folder):
+        manifest = read_release_manifest(folder)
+        assert settings.keys() <= {name.replace(".", "__") for name in manifest.told}
+        told = {**manifest.told, **{name.replace("__", "."): value for name, value in settings.items()}}
+        edit_manifest(told=told)(folder)
+
+    return edit
+
+
+def all_of(*edits):
+    return lambda folder: [edit(folder) for edit in edits]
+
+
+def rewrite_funnel(change):
+    def edit(folder):
+        funnel = read_release_manifest(folder).funnel
+        edit_manifest(funnel=(*funnel[:-1], funnel[-1].model_copy(update=change(funnel[-1]))))(folder)
+
+    return edit
+
+
+def rewrite_prompt(folder):
+    prompts = read_release_manifest(folder).prompts
+    edit_manifest(prompts=prompts | {min(prompts): "0" * 64})(folder)
+
+
+def rename_models(folder):
+    models = read_release_manifest(folder).models
+    edit_manifest(models=tuple(model.model_copy(update={"name": "gpt-9"}) for model in models))(folder)
+
+
+def add_file(name, content=b"rows that nobody lists\n"):
+    def edit(folder):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
+
+    return edit
+
+
+def link(name):
+    """Replace a file by a link to a copy of it elsewhere, or make a link."""
+
+    def edit(folder):
+        target = folder.parent / "elsewhere"
+        source = folder / name
+        target.write_bytes(source.read_bytes() if source.is_file() else b"elsewhere\n")
+        source.unlink(missing_ok=True)
+        source.symlink_to(target)
+
+    return edit
+
+
+def copy_shard(folder):
+    (path,) = (folder / "data").glob("train-*.parquet")
+    shutil.copy(path, folder / "data" / "train-00001-of-00001.parquet")
+
+
+def redescribe(folder):
+    for path in (folder / "data").glob("*.parquet"):
+        table = pq.read_table(path)
+        path.chmod(0o644)
+        pq.write_table(table.replace_schema_metadata({"huggingface": "{}"}), path)
+
+
+def set_quality(folder):
+    """Say better things in the report, in both its forms."""
+    report = json.loads((folder / "quality.json").read_text())
+    report["answers"]["right by the most frequent answer"]["share"] = 0.0123
+    change_text("quality.json", lambda text: json.dumps(report, indent=1, ensure_ascii=False) + "\n")(folder)
+    change_text("quality.md", lambda text: text.replace("| right by the most frequent answer |", "| never right |"))(folder)
+
+
+class Edit(NamedTuple):
+    """One edit of one release. What is named is part of a problem; ``""``: nothing here decides it, the root tells."""
+
+    dataset: str
+    change: object
+    named: str
+    after: object = None
+    """Of the sealed manifest: what a seal would put right."""
+    remade: bool = False
+    """Whether the author also writes all documents anew."""
+
+
+EDITS = {
+    "attribution emptied": Edit("vqa", change_text("ATTRIBUTION.tsv", lambda text: text.split("\n")[0] + "\n"), "ATTRIBUTION.tsv: line"),
+    "attribution relicensed": Edit("vqa", change_text("ATTRIBUTION.tsv", lambda text: text.replace("CC BY", "CC0")), "ATTRIBUTION.tsv: line"),
+    "attribution by another author": Edit("sft", swap_words("ATTRIBUTION.tsv", "image\t", "image\tx"), "ATTRIBUTION.tsv: line"),
+    "a credit dropped": Edit("rl", change_text("ATTRIBUTION.tsv", drop_line), "ATTRIBUTION.tsv: line"),
+    "a credit added": Edit("vqa", change_text("ATTRIBUTION.tsv", lambda text: text + text.split("\n")[1] + "x\n"), "ATTRIBUTION.tsv: line"),
+    "rewards replaced": Edit("rl", change_text("rewards.py", lambda text: "def compute_score(*a, **k):\n    return 1.0\n"), "rewards.py: line"),
+    "a word of rewards changed": Edit("rl", swap_words("rewards.py", "return ", "return 1 and "), "rewards.py: line"),
+    "rewards left out": Edit("rl", lambda folder: (folder / "rewards.py").unlink(), "files: it is missing from the manifest"),
+    "an observation replaced": Edit("sft", on_message("user", "<tool_response>\nTitle: ", "\n\n", "\n\nNobody knows. "), "the observation after turn"),
+    "a word of a hit changed": Edit("sft", on_message("user", "<tool_response>\n[1] ", "\nURL: https", "x\nURL: https"), "the observation after turn"),
+    "an address in a hit changed": Edit("sft", on_message("user", "<tool_response>\n[1] ", "URL: https://", "URL: http://"), "the observation after turn"),
+    "the size of a made picture": Edit("sft", on_message("user", " pixels.", " pixels.", "0 pixels."), "the observation after turn"),
+    "a query replaced": Edit("sft", on_message("assistant", '"query": "', '"query": "', '"query": "Atlantis '), "the observation after turn"),
+    "a visit to another page": Edit("sft", on_message("assistant", '"url": "', "/wiki/", "/wiki/Q"), "the observation after turn"),
+    "thoughts that know the answer": Edit("sft", on_message("assistant", "<think>\n", "<think>\n", "<think>\nAs I recall, it was the Marquis of Zanzibar in 1234. "), "messages: "),
+    "thoughts reworded": Edit("sft", all_of(on_row(reword_thoughts), on_row(lambda row: None)), "tokens: the row says"),
+    "second picture inverted": Edit("sft", swap_second(lambda row: paint(row["images"][1], ImageOps.invert)), "images: picture 1 is not what"),
+    "second picture mirrored": Edit("sft", swap_second(lambda row: paint(row["images"][1], ImageOps.mirror)), "images: picture 1 is not what"),
+    "second picture is the first": Edit("sft", swap_second(lambda row: row["images"][0]), "images: picture 1 is not what"),
+    "a thumbnail swapped": Edit("rl", on_first(swap_thumbnail), "is not the picture that a search finds"),
+    "a found page retitled": Edit("rl", on_first(set_in("image_search", 0, "title", value="Atlantis")), "image_search: a search by the picture finds"),
+    "a found page elsewhere": Edit("rl", on_first(set_in("image_search", 0, "url", value="https://x.example/")), "image_search: a search by the picture finds"),
+    "a found page dropped": Edit("rl", on_first(set_in("image_search", value=lambda pages: pages[1:])), "image_search: a search by the picture finds"),
+    "from eval to train": Edit("vqa", move_split("test", "train"), "the row is in train"),
+    "from train to eval": Edit("vqa", move_split("train", "test"), "the row is in test"),
+    "from eval to train, documents remade": Edit("vqa", move_split("test", "train"), "the row is in train", remade=True),
+    "a row twice": Edit("sft", lambda folder: rewrite_rows(folder, "data/*.parquet", repeat_row), "rows: 2 rows have this id"),
+    "a row twice under another id": Edit("sft", lambda folder: rewrite_rows(folder, "data/*.parquet", repeat_under_another_id), "is no attempt of"),
+    "another id": Edit("sft", on_first(set_in("id", value="rollout-0123456789abcdef")), "is no attempt of"),
+    "rows in another order": Edit("rl", lambda folder: rewrite_rows(folder, "data/*.parquet", lambda rows: number_rows(rows[::-1])), "rows are sorted by"),
+    "a proof twice": Edit("vqa", lambda folder: rewrite_rows(folder, "proofs/train*.parquet", repeat_row), "proof: the question has two"),
+    "a question left out, documents remade": Edit("vqa", drop_question, "", remade=True),
+    "a question left out": Edit("vqa", drop_question, "README.md: line"),
+    "all questions solved": Edit("vqa", solve_everywhere, "the settings keep up to"),
+    "intervals narrowed": Edit("vqa", all_of(on_proof_row(lambda row: [cell.update(high=0.1) for cell in row["difficulty"]]), on_row(lambda row: [cell.update(high=0.1) for cell in row["difficulty"]])), "difficulty: the interval of"),
+    "more attempts, documents remade": Edit("vqa", try_more_everywhere, "", remade=True),
+    "descriptors may fit fewer": Edit("vqa", on_proof(set_in("thresholds", "alone_first", value=1)), "thresholds: alone_first is 1"),
+    "fewer answers over other pictures": Edit("vqa", on_proof(set_in("thresholds", "answers", value=1)), "thresholds: answers is 1"),
+    "prose need not agree": Edit("sft", on_proof(set_in("thresholds", "agreement", value="off")), "thresholds: agreement is off"),
+    "shortcuts not looked for": Edit("rl", on_proof(set_in("shortcuts_checked", value=False)), "thresholds: shortcuts_checked is False"),
+    "settings weakened": Edit("vqa", retell(groundings__min_answers=1), "the settings say 1"),
+    "settings and thresholds weakened": Edit("vqa", all_of(on_proof(set_in("thresholds", "answers", value=1)), retell(groundings__min_answers=1)), "README.md: line"),
+    "splits of other sizes": Edit("vqa", retell(splits__sft=0.1, splits__rl=0.1, splits__eval=0.8), "the row is in train"),
+    "another seed": Edit("vqa", all_of(retell(seed=8), edit_manifest(seeds={"run": 8})), "the row is in"),
+    "card rewritten": Edit("vqa", change_text("README.md", lambda text: "# The best data\n"), "README.md: line"),
+    "a number of the card": Edit("sft", change_text("README.md", lambda text: text.replace("rows · corpus", "000 rows · corpus")), "README.md: line"),
+    "licence of the card": Edit("rl", swap_words("README.md", "license: cc-by-sa-4.0", "license: mit"), "README.md: line"),
+    "limits of the card": Edit("vqa", swap_words("README.md", "Not measured on this version", "All measured"), "README.md: line"),
+    "report rewritten": Edit("vqa", change_text("quality.md", lambda text: "# Perfect\n"), "quality.md: line"),
+    "a number of the report": Edit("sft", swap_words("quality.json", '"share": ', '"share": 0'), "documents: they cannot be made again"),
+    "report rewritten in both forms": Edit("vqa", set_quality, "quality.json: line"),
+    "licence of the Croissant": Edit("vqa", swap_words("croissant.json", "licenses/by-sa/4.0", "publicdomain/zero/1.0"), "croissant.json: line"),
+    "another file in data": Edit("vqa", add_file("data/notes.txt"), "files: no release has such a file"),
+    "a hidden file": Edit("rl", add_file("data/.cache"), "files: no release has such a file"),
+    "a script": Edit("vqa", add_file("rewards.py", b"import os\n"), "files: no release has such a file"),
+    "another shard": Edit("vqa", copy_shard, "parts are there"),
+    "a file that is not listed": Edit("vqa", lambda folder: None, "is not in the manifest", after=add_file("data/more.txt")),
+    "a link in data": Edit("vqa", lambda folder: None, "is a link to", after=link("data/more.parquet")),
+    "a file that is a link": Edit("vqa", lambda folder: None, "README.md is a link to", after=link("README.md")),
+    "a pipe": Edit("vqa", lambda folder: None, "is no plain file", after=lambda folder: os.mkfifo(folder / "data" / "pipe")),
+    "an empty folder": Edit("vqa", lambda folder: None, "folder more is not in the manifest", after=lambda folder: (folder / "more").mkdir()),
+    "description of the columns": Edit("vqa", redescribe, "columns: their description"),
+    "snapshot": Edit("vqa", edit_manifest(snapshot="2031-01-01"), "snapshot: it says"),
+    "address of the wiki": Edit("vqa", edit_manifest(base_url="https://en.wikipedia.org/wiki/"), "base_url: it says"),
+    "digest of the corpus": Edit("vqa", edit_manifest(corpus="0" * 64), "corpus: it says"),
+    "recipe": Edit("vqa", edit_manifest(recipe="exam"), "recipe: it says"),
+    "a prompt": Edit("vqa", rewrite_prompt, "prompts: "),
+    "models renamed": Edit("sft", rename_models, "README.md: line"),
+    "commit": Edit("vqa", edit_manifest(git_commit="0123456789ab"), "README.md: line"),
+    "funnel that does not add up": Edit("vqa", rewrite_funnel(lambda row: {"rejected": {}, "kept": 7}), "do not add up"),
+    "funnel made up, documents remade": Edit("vqa", rewrite_funnel(lambda row: {"rejected": {}, "kept": row.rows_in}), "", remade=True),
+    "content": Edit("vqa", lambda folder: None, "content: it says", after=edit_manifest(content="0" * 64)),
+    "version": Edit("vqa", lambda folder: None, "version: it says", after=edit_manifest(version="9.0.0-00000000")),
+    "config digest": Edit("vqa", lambda folder: None, "config_digest: it says", after=edit_manifest(config_digest="0" * 64)),
+    "system message": Edit("sft", on_row(set_in("messages", 0, "content", value=lambda text: text + " Be quick.")), "the system message is"),
+    "tools": Edit("sft", on_row(set_in("tools", value=lambda text: text.replace("description", "descriptions", 1))), "tools: they are not those"),
+    "tokens": Edit("sft", on_row(set_in("tokens", value=1)), "tokens: the row says 1"),
+    "date of the tools' corpus": Edit("sft", on_row(set_in("snapshot", value="2020-01-01")), "snapshot: the row's tools"),
+}  # fmt: skip
+FAST = ("attribution relicensed", "rewards replaced", "an observation replaced", "a query replaced", "second picture inverted", "from eval to train, documents remade", "a row twice under another id", "card rewritten", "a link in data", "more attempts, documents remade")  # fmt: skip
+
+
+@pytest.mark.parametrize("dataset", ["sft", "rl", "vqa"])
+def test_what_is_cut_and_published_honestly_verifies(releases, demo_ground, dataset):
+    assert verify_release(releases / dataset, demo_ground).problems == ()
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow]) for name in EDITS]
+)
+def test_a_resealed_edit_is_named_or_told_as_not_derived_and_never_has_the_root(releases, demo_ground, tmp_path, name):
+    edit = EDITS[name]
+    root = digest_file(releases / edit.dataset / MANIFEST)
+    folder = shutil.copytree(releases / edit.dataset, tmp_path / edit.dataset)
+    edit.change(folder)
+    (remake_documents(folder, demo_ground) if edit.remade else reseal(folder))
+    if edit.after is not None:
+        edit.after(folder)
+    report = verify_release(folder, demo_ground)
+    if edit.named:
+        assert any(edit.named in problem.what for problem in report.problems), report.problems
+    else:
+        assert report.passed
+        assert report.underived
+    (held,) = check_author([report], folder, tmp_path, root, None)
+    same = digest_file(folder / MANIFEST) == root
+    assert not held.passed
+    assert same or held.problems[0].what.startswith("root: its sha256 is")
+    assert not same or edit.after is not None
