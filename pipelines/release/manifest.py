@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.ids import digest_file, digest_value
+from pipelines.release.reviewed import Review
 from pipelines.release.rows import list_files
 from schemas.datasets import Dataset
 from schemas.manifest import FileEntry, InputEntry, ManifestPart, ModelEntry
@@ -84,6 +85,8 @@ class ReleaseContext(ReleaseOrigin):
     system: str = ""
     """System message of the rows where the teacher's own does not describe the calls, as with native calls."""
     settings: ReleasesConfig = Field(default_factory=ReleasesConfig)
+    reviews: tuple[Review, ...] = ()
+    """What people said of questions; a release holds what is said of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from pipelines.release.manifest import (
 from pipelines.release.publish import publish_releases
 from pipelines.run.assembly import Assembly
 from pipelines.run.runner import PlannedStage, StageReport
+from pipelines.run.sampling import read_decided
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace, read_names, write_names
 from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Trajectory
@@ -130,6 +131,7 @@ def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> Relea
         # Native calls are written down as text in a released row, so its system message must describe them.
         system=render_system(SYNTH, agent.tools.describe(), agent.settings.max_calls) if agent.dialect.native else "",
         settings=assembly.config.releases,
+        reviews=read_decided(assembly.workspace),
     )
 
 
