@@ -48,6 +48,30 @@ def cohen_kappa(first: Sequence[str], second: Sequence[str]) -> float:
     return 1.0 if expected == 1.0 else (observed - expected) / (1.0 - expected)
 
 
+def fleiss_kappa(rows: Sequence[Sequence[str]]) -> float:
+    """Return Fleiss' kappa of the labels that each row was given, by any two or more raters; 1.0 is full agreement.
+
+    Rows may have different numbers of labels: a row's agreement is that of its pairs of labels, and chance that of all
+    labels (Fleiss 1971, equations 3 to 7, where all rows have the same number). Where only one label is used, kappa is
+    undefined and 1.0 is returned.
+
+    Raises:
+        ConfigError: if there is no row, or one with fewer than two labels.
+    """
+    if not rows or min(map(len, rows)) < 2:
+        raise ConfigError("fleiss_kappa: allowed are one row or more, of two labels or more each")
+    counts, total = [Counter(row) for row in rows], Counter(label for row in rows for label in row)
+    observed = sum(measure_pairs(count) for count in counts) / len(counts)
+    expected = sum((count / total.total()) ** 2 for count in total.values())
+    return 1.0 if expected == 1.0 else (observed - expected) / (1.0 - expected)
+
+
+def measure_pairs(labels: Counter[str]) -> float:
+    """Return the share of pairs of labels that are equal; there must be two labels or more."""
+    whole = labels.total()
+    return sum(count * (count - 1) for count in labels.values()) / (whole * (whole - 1))
+
+
 @dataclass(frozen=True, slots=True)
 class Rate:
     """A count among a number of rows."""

@@ -20,6 +20,8 @@ bench = typer.Typer(help="How good the checks and the judges are, on planted def
 app.add_typer(bench, name="bench")
 replies = typer.Typer(help="Recorded replies: what there is, and what may go.")
 app.add_typer(replies, name="replies")
+review = typer.Typer(help="A sample of questions for people to judge, and what they said.", no_args_is_help=True)
+app.add_typer(review, name="review")
 
 WorkspaceOption = Annotated[Path, typer.Option("--workspace", help="Folder for everything a run makes.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]

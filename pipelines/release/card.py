@@ -237,6 +237,8 @@ TASKS: Mapping[Dataset, list[str]] = {
     "bridgevqa": ["visual-question-answering", "question-answering"],
     "exam": ["visual-question-answering", "question-answering"],
 }
+OPTIONAL_TABLES = {"news": "news", "agreement": "review by people", "found_wrong": "found wrong by people"}
+"""Sections that not every release has, by their names in the template."""
 SOURCE, NEWS, TOY = "wikipedia", "news", "toy"
 TAGS = ("synthetic", "multi-hop", "image", "parquet", SOURCE, "proof-carrying")
 """Of a generated world, :data:`TOY` takes the place of :data:`SOURCE`."""
@@ -303,6 +305,7 @@ def render_card(prose: Prose, facts: CardFacts) -> str:
         prose=prose.parts,
         manifest=facts.manifest,
         pools=facts.quality["pools"],
+        reviewed="review by people" in facts.quality,
         inventions=list_inventions(facts.manifest),
         invented=is_invented(facts.manifest.base_url),
         commit=f", commit `{facts.manifest.git_commit}`" if facts.manifest.git_commit else "",
@@ -383,7 +386,7 @@ def _make_tables(facts: CardFacts) -> dict[str, str]:
         "enhancements",
     )
     tables = {name.replace(" ", "_"): render_section(quality[name]) for name in names}
-    tables["news"] = render_section(quality.get("news", {}))
+    tables |= {name: render_section(quality.get(section, {})) for name, section in OPTIONAL_TABLES.items()}
     models: Section = {
         model.role: {
             "model": model.name,

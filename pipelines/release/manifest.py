@@ -13,6 +13,7 @@ from pipelines.config.disclosure import Told
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.ids import digest_file, digest_value
+from pipelines.release.reviewed import Review
 from schemas.datasets import Dataset
 from schemas.manifest import BenchmarkEntry, FileEntry, InputEntry, ManifestPart, ModelEntry
 
@@ -92,6 +93,8 @@ class ReleaseContext(ReleaseOrigin):
     system: str = ""
     """System message of the rows where the teacher's own does not describe the calls, as with native calls."""
     settings: ReleasesConfig = Field(default_factory=ReleasesConfig)
+    reviews: tuple[Review, ...] = ()
+    """What people said of questions; a release holds what is said of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from pipelines.release.manifest import (
     read_release_manifest,
 )
 from pipelines.release.quality import check_quality, measure_quality
+from pipelines.release.reviewed import REVIEWS, render_reviews, select_reviews
 from pipelines.release.rows import (
     ROW_TYPES,
     ProofRow,
@@ -144,6 +145,10 @@ def _fill_folder(draft: ReleaseDraft, staging: Path, home: Path) -> str:
         path = staging / REWARDS
         path.write_bytes((resources.files("pipelines.release") / REWARDS).read_bytes())
         files.append(describe_file(path, staging, 0))
+    if said := select_reviews(draft.context.reviews, survey.facts.questions):
+        path = staging / REVIEWS
+        path.write_text(render_reviews(said), encoding="utf-8")
+        files.append(describe_file(path, staging, len(said)))
     content = digest_content(files, draft.prose.text)
     version = name_version(content)
     if (home / version).exists() and _is_published(home / version, content):

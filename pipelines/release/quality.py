@@ -25,7 +25,8 @@ from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import GateNotMet
 from pipelines.release.facts import CellFacts, QuestionFacts, ReleaseFacts, SplitFacts, TrajectoryFacts
 from pipelines.release.guessing import count_right, measure_guessing
-from pipelines.release.manifest import ReleaseOrigin
+from pipelines.release.manifest import ReleaseContext
+from pipelines.release.reviewed import measure_reviews, name_stratum
 from schemas.proofs import Resolution, Role, Trace
 
 DIGITS = 4
@@ -405,9 +406,13 @@ def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], contex
         quality |= measure_news(traces)
     if facts.trajectories.turns:
         quality |= _measure_trajectories(facts.trajectories)
+    strata = {key: name_stratum(each.hops, each.domain, each.cells) for key, each in facts.questions.items()}
+    reviewed = measure_reviews(strata, context.reviews)
+    quality |= reviewed
     swapped = any(question.swapped for question in own)
     skipped = {"picture ablation"} if swapped else set[str]()
     skipped |= {"benchmark contamination"} if context.benchmarks else set()
+    skipped |= {"human audit"} if reviewed else set()
     return quality | {"not measured": {name: why for name, why in NOT_MEASURED.items() if name not in skipped}}
 
 

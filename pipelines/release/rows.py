@@ -363,6 +363,11 @@ class ProofRow(Nested):
         """Facts between picture and answer as the question's own paper counts them."""
         return len(self.proof.hops) if self.trace is None else self.trace.hops
 
+    @property
+    def hops_named(self) -> str:
+        """Number of hops of what proves it, or ``none``."""
+        return str(self.hops) if self.trace is not None or self.proof.nodes else "none"
+
 
 ReleaseRow = SftRow | RlRow | VqaRow | BridgeVqaRow
 ROW_TYPES: Mapping[Dataset, type[ReleaseRow]] = {

@@ -22,6 +22,7 @@ from pipelines.release.manifest import (
 from pipelines.release.publish import publish_releases
 from pipelines.run.assembly import Assembly
 from pipelines.run.runner import PlannedStage, StageReport
+from pipelines.run.sampling import read_decided
 from pipelines.run.shards import read_parts, read_rejections
 from pipelines.run.workspace import Workspace, read_names, write_names
 from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Trajectory
@@ -151,6 +152,7 @@ def _describe_origin(
         system=render_system(SYNTH, agent.tools.describe(), agent.settings.max_calls) if agent.dialect.native else "",
         settings=assembly.config.releases,
         benchmarks=_count_hits(assembly, planned),
+        reviews=read_decided(assembly.workspace),
     )
 
 

@@ -1,15 +1,17 @@
-"""Chains of reasoning that a model left open: written out for people, and their decisions read back.
+"""Questions written out for people, and their decisions read back.
 
-A run writes ``review/bridges/`` into the workspace: a CSV for any spreadsheet, and the same questions as files that
-Argilla and Label Studio import, with the paths of the pictures. The CSV with its last columns filled in, or what either
-tool exports, is what ``news.decisions`` names.
+Questions become forms: a CSV for any spreadsheet, and files that Argilla and Label Studio import, with the paths of the
+pictures. The CSV with its last columns filled in, or what either tool exports, is read back. A run writes the chains of
+reasoning that a model left open into ``review/bridges/``, and ``news.decisions`` names what people said of them;
+:mod:`pipelines.run.sampling` asks about a sample of any questions.
 """
 
 import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,29 +59,39 @@ def count_unmatched(news: NewsConfig, planned: Sequence[PlannedStage]) -> int:
 
 
 def export_undecided(news: NewsConfig, workspace: Workspace, planned: Sequence[PlannedStage]) -> int:
-    """Write what is still undecided for people, in place of what an earlier run wrote; return how many there are.
-
-    Files: ``undecided.csv``, ``argilla.json`` (records for ``Dataset.records.log``), ``label-studio.json`` (tasks) and
-    ``label-studio.xml`` (its labelling interface).
-    """
+    """Write what is still undecided for people, in place of what an earlier run wrote; return how many there are."""
     known, store = read_decisions(news.decisions), PictureStore(workspace.images)
     folder = workspace.reviews / "bridges"
     rows = [_describe(row, store) for row in list_undecided(planned) if row.record_id not in known]
     if not rows and not folder.exists():
         return 0
+    write_forms(folder, "undecided", rows)
+    return len(rows)
+
+
+def write_forms(folder: Path, name: str, rows: Sequence[Mapping[str, str]]) -> None:
+    """Write questions for people, in place of what is there.
+
+    Files: ``<name>.csv``, ``argilla.json`` (records for ``Dataset.records.log``), ``label-studio.json`` (tasks) and
+    ``label-studio.xml`` (its labelling interface).
+
+    Args:
+        folder: that they are written to.
+        name: of the CSV.
+        rows: id, picture (its path), question, answer, steps and remark of each.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     written = io.StringIO(newline="")
     writer = csv.DictWriter(written, COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows({name: render_cell(row.get(name, "")) for name in COLUMNS} for row in rows)
-    tasks = [{"data": row | {"picture": f"/data/local-files/?d={row['picture'].lstrip('/')}"}} for row in rows]
+    tasks = [{"data": {**row, "picture": f"/data/local-files/?d={row['picture'].lstrip('/')}"}} for row in rows]
     shown = ("picture", "question", "answer", "steps", "remark")
     records = [{"id": row["id"], "fields": {name: row[name] for name in shown}} for row in rows]
-    write_text(folder / "undecided.csv", written.getvalue())
+    write_text(folder / f"{name}.csv", written.getvalue())
     write_text(folder / "argilla.json", json.dumps(records, indent=1, ensure_ascii=False) + "\n")
     write_text(folder / "label-studio.json", json.dumps(tasks, indent=1, ensure_ascii=False) + "\n")
     write_text(folder / "label-studio.xml", CONFIG)
-    return len(rows)
 
 
 def _describe(row: Bridge, store: PictureStore) -> dict[str, str]:
@@ -108,56 +120,88 @@ def read_decisions(file: str) -> dict[str, Decision]:
     """
     if not file:
         return {}
-    path = Path(file)
-    if not path.is_file() or path.stat().st_size > MAX_FILE_BYTES:
-        raise ConfigError(f"news.decisions {path}: no such file, or more than {MAX_FILE_BYTES >> 20} MiB")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        said = list(_read_json(text) if path.suffix == ".json" else _read_csv(text))
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, csv.Error) as error:
-        raise ConfigError(
-            f"news.decisions {path}: neither the CSV of review/bridges/ nor an export of Argilla or Label Studio: "
-            f"{type(error).__name__} {error}"
-        ) from error
     decisions: dict[str, Decision] = {}
-    for bridge, word, by, when in said:
-        decision = _make_decision(path, bridge, word, by, when)
-        if decisions.setdefault(bridge, decision).accepted != decision.accepted:
-            raise ConfigError(
-                f"news.decisions {path}: two decisions on {bridge} contradict each other; settle it first"
-            )
+    for said in read_forms(Path(file), "news.decisions"):
+        decision = said.settle()
+        if decisions.setdefault(said.id, decision).accepted != decision.accepted:
+            raise ConfigError(f"{said.where}: two decisions on {said.id} contradict each other; settle it first")
     return decisions
 
 
-def _make_decision(path: Path, bridge: str, word: str, by: str, when: str) -> Decision:
-    if word.strip().casefold() not in (ACCEPTED, REFUSED):
-        raise ConfigError(f"news.decisions {path}: decision {word!r} on {bridge}; allowed: {ACCEPTED}, {REFUSED}")
-    day = read_day(when.strip())
-    if not by.strip() or not day:
-        raise ConfigError(f"news.decisions {path}: the decision on {bridge} does not say who made it and on which day")
-    return Decision(word.strip().casefold() == ACCEPTED, by.strip(), day)
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One decision as a file has it, before it is held to the rules."""
+
+    id: str
+    word: str
+    by: str
+    when: str
+    where: str
+    """File and place in it, for messages."""
+
+    def settle(self) -> Decision:
+        """Return the decision.
+
+        Raises:
+            ConfigError: if it is no word that is allowed, or does not say who decided and on which day.
+        """
+        word, day = self.word.strip().casefold(), read_day(self.when.strip())
+        if word not in (ACCEPTED, REFUSED):
+            raise ConfigError(f"{self.where}: decision {self.word!r} on {self.id}; allowed: {ACCEPTED}, {REFUSED}")
+        by = " ".join(self.by.split())
+        if not by or not day:
+            raise ConfigError(f"{self.where}: the decision on {self.id} does not say who made it and on which day")
+        return Decision(word == ACCEPTED, by, day)
 
 
-Said = tuple[str, str, str, str]
-"""Id, decision, who, when."""
+def read_forms(path: Path, asked: str) -> list[Said]:
+    """Return what people said in a form; rows without a decision are passed over.
+
+    Args:
+        path: the CSV, or JSON as Argilla or Label Studio export it.
+        asked: the setting or command that names the file, for messages.
+
+    Raises:
+        ConfigError: there is no such file, or it has another shape.
+    """
+    if not path.is_file() or path.stat().st_size > MAX_FILE_BYTES:
+        raise ConfigError(f"{asked} {path}: no such file, or more than {MAX_FILE_BYTES >> 20} MiB")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        found = list(_read_json(text) if path.suffix == ".json" else _read_csv(text))
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, csv.Error) as error:
+        raise ConfigError(
+            f"{asked} {path}: neither the CSV that was written for people nor an export of Argilla or Label Studio: "
+            f"{type(error).__name__} {error}"
+        ) from error
+    return [
+        Said(str(key), str(word), str(by), str(when), f"{asked} {path}, {place}")
+        for key, word, by, when, place in found
+    ]
 
 
-def _read_csv(text: str) -> Iterator[Said]:
+Found = tuple[str, str, str, str, str]
+"""Id, decision, who, when, and where in the file."""
+
+
+def _read_csv(text: str) -> Iterator[Found]:
     rows = csv.DictReader(io.StringIO(text))
     missing = {"id", "decision", "decided_by", "decided_on"} - set(rows.fieldnames or ())
     if missing:
         raise KeyError(f"no column {', '.join(sorted(missing))}")
     for row in rows:
         if (row["decision"] or "").strip():
-            yield row["id"], row["decision"], row["decided_by"] or "", row["decided_on"] or ""
+            place = f"line {rows.line_num}"
+            yield row["id"], row["decision"], row["decided_by"] or "", row["decided_on"] or "", place
 
 
-def _read_json(text: str) -> Iterator[Said]:
-    for row in json.loads(text):
-        yield from _read_task(row) if "annotations" in row else _read_record(row)
+def _read_json(text: str) -> Iterator[Found]:
+    for number, row in enumerate(json.loads(text), 1):
+        told: Iterable[tuple[str, str, str, str]] = _read_task(row) if "annotations" in row else _read_record(row)
+        yield from ((*each, f"record {number}") for each in told)
 
 
-def _read_task(task: Mapping[str, Any]) -> Iterator[Said]:
+def _read_task(task: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     """Yield the decisions of a task as Label Studio exports it."""
     for annotation in task["annotations"]:
         if annotation.get("was_cancelled"):
@@ -169,7 +213,7 @@ def _read_task(task: Mapping[str, Any]) -> Iterator[Said]:
         yield from ((task["data"]["id"], word, name, when) for word in found)
 
 
-def _read_record(record: Mapping[str, Any]) -> Iterator[Said]:
+def _read_record(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     """Yield the decisions of a record as Argilla's ``records.to_json`` writes it; drafts are none."""
     when = re.sub(r" ", "T", str(record.get("updated_at") or record.get("inserted_at") or ""))
     for response in record["responses"].get("decision", ()):

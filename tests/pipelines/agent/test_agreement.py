@@ -14,6 +14,7 @@ from pipelines.agent.agreement import (
     cohen_kappa,
     correct_share,
     estimate_ratio,
+    fleiss_kappa,
     make_exact,
     wilson_interval,
 )
@@ -41,6 +42,19 @@ def test_kappa_of_cohens_example():
     first = ["yes"] * 25 + ["no"] * 25
     second = ["yes"] * 20 + ["no"] * 5 + ["yes"] * 10 + ["no"] * 15
     assert cohen_kappa(first, second) == pytest.approx(0.4)
+
+
+FLEISS = ((0, 0, 0, 0, 14), (0, 2, 6, 4, 2), (0, 0, 3, 5, 6), (0, 3, 9, 2, 0), (2, 2, 8, 1, 1),
+          (7, 7, 0, 0, 0), (3, 2, 6, 3, 0), (2, 5, 3, 2, 2), (6, 5, 2, 1, 0), (0, 2, 2, 3, 7))  # fmt: skip
+"""Fourteen raters, ten rows, five labels: the worked example of Fleiss' kappa."""
+
+
+def test_kappa_of_many_raters():
+    rows = [[str(label) for label, count in enumerate(row) for _ in range(count)] for row in FLEISS]
+    assert fleiss_kappa(rows) == pytest.approx(0.210, abs=0.001)
+    assert fleiss_kappa([["yes", "yes"], ["yes", "yes", "yes"]]) == 1.0
+    with pytest.raises(ConfigError, match="two labels"):
+        fleiss_kappa([["yes"]])
 
 
 def test_the_corrected_interval_covers_the_truth_as_often_as_it_says():
