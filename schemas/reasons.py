@@ -61,9 +61,9 @@ BenchmarkReason = Literal[
 ]  # fmt: skip
 SelectionReason = Literal[
     BenchmarkReason,
-    "duplicate-question", "duplicate-path", "duplicate-picture", "anchor-over-used", "answer-over-used",
-    "skeleton-over-used", "search-free-over-share", "search-required-over-share", "shared-across-splits",
-    "rounds-over-share", "in-other-release",
+    "duplicate-question", "duplicate-path", "duplicate-picture", "near-duplicate", "fact-over-used",
+    "anchor-over-used", "answer-over-used", "skeleton-over-used", "search-free-over-share",
+    "search-required-over-share", "shared-across-splits", "rounds-over-share", "in-other-release",
 ]  # fmt: skip
 ReleaseReason = Literal[SelectionReason, "tells-held-out-fact"]
 

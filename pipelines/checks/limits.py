@@ -13,11 +13,13 @@ from typing import cast
 from pipelines.checks.apartness import Apart
 from pipelines.checks.benchmarks import Asked, Benchmarks
 from pipelines.checks.pictures import COPY_DISTANCE, hash_variants
+from pipelines.checks.repeats import refuse_near, refuse_near_across
 from pipelines.checks.sets import (
     Signature,
     refuse_anchors,
     refuse_answers,
     refuse_duplicates,
+    refuse_facts,
     refuse_guessed,
     refuse_like_pictures,
     refuse_shared,
@@ -52,14 +54,9 @@ class Limits:
         """All of it, as part of a stage's fingerprint."""
         own = self.settings
         caps = [own.max_per_answer, own.max_per_anchor, own.max_answer_share, own.max_skeleton_share, *own.search_free]
-        return [
-            caps,
-            sorted(self.rounds.items()),
-            own.rounds_tolerance,
-            own.exam,
-            self.apart.digest,
-            self.benchmarks.digests,
-        ]
+        near = [own.near_text, own.near_text_across, own.near_path, own.near_path_across, own.max_per_fact]
+        others = [self.apart.digest, self.benchmarks.digests]
+        return [caps, near, sorted(self.rounds.items()), own.rounds_tolerance, own.exam, *others]
 
 
 def refuse_benchmarked(rows: Iterable[Record], limits: Limits, store: PictureStore | None) -> dict[str, Rejection]:
@@ -70,7 +67,7 @@ def refuse_benchmarked(rows: Iterable[Record], limits: Limits, store: PictureSto
 def refuse_across_splits(
     signatures: Sequence[Signature], limits: Limits, store: PictureStore | None
 ) -> dict[str, Rejection]:
-    """Return the rejections of what is in another release, or in two splits, and of pictures like one of evaluation.
+    """Return the rejections of what is in another release, or nearly in two splits, and of pictures like one held out.
 
     Args:
         signatures: of all questions, by record id.
@@ -79,6 +76,7 @@ def refuse_across_splits(
     """
     refused = limits.apart.refuse(signatures)
     refused |= refuse_shared([each for each in signatures if each.record_id not in refused])
+    refused |= refuse_near_across([each for each in signatures if each.record_id not in refused], limits.settings)
     if store is None:
         return refused
     kept = [each for each in signatures if each.record_id not in refused]
@@ -88,7 +86,7 @@ def refuse_across_splits(
 def refuse_over_limits(
     signatures: Sequence[Signature], solved: Collection[str], limits: Limits
 ) -> dict[str, Rejection]:
-    """Return the rejections of duplicates, then of each limit in turn; a limit counts rows kept so far.
+    """Return the rejections of duplicates and near ones, then of each limit in turn; a limit counts rows kept so far.
 
     Args:
         signatures: of the questions that may be kept, by record id.
@@ -101,6 +99,8 @@ def refuse_over_limits(
     settings = limits.settings
     kept, refused = refuse_duplicates(signatures)
     for refuse in (
+        partial(refuse_near, settings=settings),
+        partial(refuse_facts, cap=settings.max_per_fact),
         partial(refuse_anchors, cap=settings.max_per_anchor),
         partial(refuse_answers, cap=settings.max_per_answer),
     ):

@@ -9,8 +9,9 @@ in a bucket are compared exactly, so nothing that is said to be near is not. Wha
 import hashlib
 import re
 import unicodedata
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -67,7 +68,7 @@ class TextIndex:
         self._similarity = similarity
         self._marks: list[str] = []
         self._shingled: list[bytes] = []
-        self._sketched: _Sketches | None = None
+        self._sketched: Sketches | None = None
 
     def __len__(self) -> int:
         return len(self._marks)
@@ -81,9 +82,9 @@ class TextIndex:
 
     def find(self, texts: Sequence[str]) -> list[tuple[Near, ...]]:
         """Return, for each text, those that it is near to, the nearest first, then by mark. Many at once cost less."""
-        asked = _sketch([shingle_text(text) for text in texts], self._similarity)
+        asked = sketch_sets([shingle_text(text) for text in texts], self._similarity)
         found: defaultdict[int, list[Near]] = defaultdict(list)
-        for one, other, similarity in _find_pairs(asked, self._sketch(), self._similarity):
+        for one, other, similarity in find_alike(asked, self._sketch(), self._similarity):
             found[one].append(Near(self._marks[other], similarity))
         return [
             tuple(sorted(found.get(place, ()), key=lambda near: (-near.similarity, near.mark)))
@@ -93,12 +94,12 @@ class TextIndex:
     def find_pairs(self) -> Iterator[NearPair]:
         """Yield each pair of texts in the index that are near each other, once, in the order they were added."""
         own = self._sketch()
-        for one, other, similarity in _find_pairs(own, own, self._similarity):
+        for one, other, similarity in find_alike(own, own, self._similarity):
             yield NearPair(self._marks[other], self._marks[one], similarity)
 
-    def _sketch(self) -> "_Sketches":
+    def _sketch(self) -> "Sketches":
         if self._sketched is None:
-            self._sketched = _sketch(self._shingled, self._similarity)
+            self._sketched = sketch_sets(self._shingled, self._similarity)
         return self._sketched
 
 
@@ -112,8 +113,20 @@ def shingle_text(text: str) -> bytes:
     text = unicodedata.normalize("NFKC", text).casefold()
     words = (_WORD_OR_LETTER if UNSPACED.search(text) else _WORD).findall(text)
     runs = set(zip(*(words[start:] for start in range(SHINGLE)), strict=False)) or {tuple(words)}
-    digests = {hashlib.sha1(" ".join(run).encode("utf-8", "surrogatepass")).digest()[:DIGEST] for run in runs}
-    return b"".join(sorted(digests))
+    return digest_set(map(" ".join, runs))
+
+
+def digest_set(values: Iterable[str]) -> bytes:
+    """Return the digests of values, each once, sorted, 8 bytes each."""
+    return b"".join(sorted({hashlib.sha1(each.encode("utf-8", "surrogatepass")).digest()[:DIGEST] for each in values}))
+
+
+def count_repeated(texts: Iterable[str], similarity: float) -> int:
+    """Return how many texts are near one before them."""
+    shingled = Counter(map(shingle_text, texts))
+    sketches = sketch_sets(list(shingled), similarity)
+    near = {one for one, _, _ in find_alike(sketches, sketches, similarity)}
+    return shingled.total() - len(shingled) + len(near)
 
 
 def measure_overlap(one: bytes, other: bytes) -> float:
@@ -162,18 +175,32 @@ def _finalise(hashes: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return hashes ^ (hashes >> np.uint32(16))
 
 
-class _Sketches(NamedTuple):
-    """Texts as they are compared."""
+@dataclass(frozen=True, slots=True)
+class Sketches:
+    """Sets as they are compared: shingles of texts, or the facts of paths."""
 
     shingles: Words
-    """Of all texts, one after another."""
+    """Of all sets, one after another."""
     bounds: Places
-    """Where each text's begin, and where the last one's end."""
+    """Where each set's begin, and where the last one's end."""
     buckets: Words
-    """Bands x texts."""
+    """Bands x sets."""
+    entries: Places
+    """Places of sets, each as often as it has marks."""
+    marks: Words
+    """Of each entry; two sets meet only under a mark of both."""
 
 
-def _sketch(shingled: Sequence[bytes], similarity: float) -> _Sketches:
+def sketch_sets(
+    shingled: Sequence[bytes], similarity: float, marks: Sequence[Collection[str]] | None = None
+) -> Sketches:
+    """Return sets as they are compared.
+
+    Args:
+        shingled: of each set, as :func:`digest_set` gives it.
+        similarity: from which sets are alike.
+        marks: of each set: those without one in common are never compared; None compares all.
+    """
     bands, rows = choose_bands(similarity)
     minhashes = make_minhashes(shingled)
     buckets = np.empty((bands, len(shingled)), dtype=np.uint64)
@@ -181,7 +208,27 @@ def _sketch(shingled: Sequence[bytes], similarity: float) -> _Sketches:
         buckets[band] = band
         for column in range(band * rows, (band + 1) * rows):
             buckets[band] = _mix(buckets[band], minhashes[:, column].astype(np.uint64))
-    return _Sketches(*_join_shingles(shingled), buckets)
+    entries, own = np.arange(len(shingled)), np.zeros(len(shingled), dtype=np.uint64)
+    if marks is not None:
+        digests = [digest_set(each) for each in marks]
+        entries = np.repeat(entries, [len(each) // DIGEST for each in digests])
+        own = np.frombuffer(b"".join(digests), dtype="<u8")
+    return Sketches(*_join_shingles(shingled), buckets, entries, own)
+
+
+def find_alike(asked: Sketches, known: Sketches, similarity: float) -> Iterator[tuple[int, int, float]]:
+    """Yield the places of two sets that are alike, and their similarity, in order.
+
+    Of one collection with itself each pair comes once, the later set first.
+    """
+    same = asked is known
+    pairs = [np.empty(0, dtype=np.int64)]
+    for ours, theirs in zip(asked.buckets, known.buckets, strict=True):
+        met, with_them = _meet(_mix(ours[asked.entries], asked.marks), _mix(theirs[known.entries], known.marks))
+        one, other = asked.entries[met], known.entries[with_them]
+        kept = one > other if same else np.ones(len(one), dtype=bool)
+        pairs.append(np.unique(one[kept] * len(theirs) + other[kept]))
+    yield from _compare(np.unique(np.concatenate(pairs)), asked, known, similarity)
 
 
 def _join_shingles(shingled: Sequence[bytes]) -> tuple[Words, Places]:
@@ -197,17 +244,6 @@ def _mix(one: Words, other: Words) -> Words:
     return (mixed ^ (mixed >> shift)) * factor
 
 
-def _find_pairs(asked: _Sketches, known: _Sketches, similarity: float) -> Iterator[tuple[int, int, float]]:
-    """Yield places of two texts that are near, and their similarity; of one set each pair once, the later first."""
-    same = asked is known
-    pairs = [np.empty(0, dtype=np.int64)]
-    for ours, theirs in zip(asked.buckets, known.buckets, strict=True):
-        one, other = _meet(ours, theirs)
-        kept = one > other if same else np.ones(len(one), dtype=bool)
-        pairs.append(one[kept] * len(theirs) + other[kept])
-    yield from _compare(np.unique(np.concatenate(pairs)), asked, known, similarity)
-
-
 def _meet(ours: Words, theirs: Words) -> tuple[Places, Places]:
     """Return the places of those that are in one bucket, of ``theirs`` the first 256 of each."""
     order = np.argsort(theirs, kind="stable")
@@ -219,7 +255,7 @@ def _meet(ours: Words, theirs: Words) -> tuple[Places, Places]:
     return one, order[np.repeat(first, met) + within]
 
 
-def _compare(pairs: Places, asked: _Sketches, known: _Sketches, similarity: float) -> Iterator[tuple[int, int, float]]:
+def _compare(pairs: Places, asked: Sketches, known: Sketches, similarity: float) -> Iterator[tuple[int, int, float]]:
     held, own = -1, set[int]()
     for pair in pairs.tolist():
         one, other = divmod(pair, len(known.bounds) - 1)
@@ -230,7 +266,7 @@ def _compare(pairs: Places, asked: _Sketches, known: _Sketches, similarity: floa
             yield one, other, found
 
 
-def _read_shingles(sketches: _Sketches, place: int) -> set[int]:
+def _read_shingles(sketches: Sketches, place: int) -> set[int]:
     return set(sketches.shingles[sketches.bounds[place] : sketches.bounds[place + 1]].tolist())
 
 

@@ -1,8 +1,7 @@
 """What a question shares with others: skeletons and their shares, variety, duplicates, and splits.
 
 A skeleton is a question whose names, types, values, numbers and dates became slots, so that two questions of one
-template have one skeleton (research/quality.md D1). All is exact and linear in the number of words, but for near
-duplicates, whose comparisons a row are capped.
+template have one skeleton (research/quality.md D1). All is exact and linear in the number of words.
 """
 
 import gzip
@@ -15,6 +14,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from pipelines.checks.near import shingle_text
 from pipelines.errors import ConfigError
 from pipelines.graph.facts import stem_key
 from pipelines.graph.titles import asks_name
@@ -28,12 +28,6 @@ from schemas.reasons import ReleaseReason
 
 TYPE_SLOT: Final = "TYPE"
 VALUE_SLOT: Final = "VALUE"
-NEAR = 0.8
-"""Jaccard similarity of word triples from which two texts are near duplicates."""
-SHINGLE = 3
-COMPARED = 200
-"""Texts that one text is compared with before it counts as a near duplicate: hostile input costs no more."""
-ROUNDING = 1e-9
 LONGEST_GRAM = 4
 SAMPLED = 1000
 """Texts that self-BLEU is measured over: it grows with their number, so a larger set is drawn down to as many."""
@@ -235,65 +229,12 @@ def _penalise_brevity(length: int, lengths: Counter[int]) -> float:
     return 1.0 if length >= nearest else math.exp(1 - nearest / length)
 
 
-def count_near_duplicates(texts: Iterable[str]) -> int:
-    """Return how many texts nearly repeat one before them, shorter texts first; their order as given does not count.
-
-    Two texts are near duplicates when the Jaccard similarity of their sets of word triples is at least 0.8. A text for
-    which 200 comparisons do not decide counts as one: the number is never too low.
-    """
-    sets = Counter(map(_make_shingles, texts))
-    held = Counter(shingle for shingles in sets for shingle in shingles)
-    index: defaultdict[Gram, list[int]] = defaultdict(list)
-    repeated = sum(sets.values()) - len(sets)
-    kept: list[frozenset[Gram]] = []
-    for shingles in sorted(sets, key=lambda shingles: (len(shingles), sorted(shingles))):
-        rarest = sorted(shingles, key=lambda shingle: (held[shingle], shingle))
-        repeated += _has_near(shingles, rarest, index, kept)
-        # A later text is as long or longer, so a shorter beginning than its own is enough to be found by (PPJoin).
-        for shingle in _cut_beginning(rarest, 2 * NEAR / (1 + NEAR)):
-            index[shingle].append(len(kept))
-        kept.append(shingles)
-    return repeated
-
-
-def _make_shingles(text: str) -> frozenset[Gram]:
-    words = split_words(text)
-    return frozenset(list_grams(words, SHINGLE) or [tuple(words)])
-
-
-def _cut_beginning(rarest: Sequence[Gram], overlap: float) -> Sequence[Gram]:
-    """Return as many of the rarest shingles that a set sharing ``overlap`` of them all must share one of these."""
-    return rarest[: len(rarest) - math.ceil(overlap * len(rarest) - ROUNDING) + 1]
-
-
-def _has_near(
-    whole: frozenset[Gram], rarest: Sequence[Gram], index: dict[Gram, list[int]], kept: Sequence[frozenset[Gram]]
-) -> bool:
-    """Say whether a shorter or equal set is alike; two alike share one of their rarest shingles."""
-    seen: set[int] = set()
-    for shingle in _cut_beginning(rarest, NEAR):
-        for place in reversed(index.get(shingle, ())):
-            if place in seen:
-                continue
-            other = kept[place]
-            if len(other) < NEAR * len(whole):
-                break
-            shared = len(whole & other)
-            if shared >= NEAR * (len(whole) + len(other) - shared):
-                return True
-            seen.add(place)
-            if len(seen) > COMPARED:
-                return True
-    return False
-
-
 NO_NODE = -1
 """In place of the page id of an answer node that there is not."""
 EXAMPLES = 3
 SHOWN_DIGITS = 8
 NAME_DIGITS = 12
-"""Forgiven where a share in binary falls short of a whole number."""
-_RANKS: Final[Mapping[Split, int]] = {"eval": 0, "sft": 1, "rl": 2}
+RANKS: Final[Mapping[Split, int]] = {"eval": 0, "sft": 1, "rl": 2}
 """Which split keeps what two of them share: the first."""
 Identity = tuple[ReleaseReason, str, str]
 """The reason that questions alike in it are refused for, its name for a reader, and its value."""
@@ -324,6 +265,8 @@ class Signature:
     phash: str
     skeleton: str
     """Digest of the wording without names, types and values."""
+    shingles: bytes
+    """Digests of the text's runs of words."""
     search_need: SearchNeed = ""
     """Which search its answer takes; empty where that was not measured."""
     dataset: Dataset = "vqa"
@@ -460,6 +403,7 @@ def make_signature(row: Record, exam: bool = False) -> Signature:
         sha256=picture.sha256 if picture else "",
         phash=picture.phash if picture else "",
         skeleton=digest_value(delexicalise(row)),
+        shingles=shingle_text(row.text),
         search_need=row.search_need,
         dataset="exam" if exam and row.split == "eval" else kind,
         pages=tuple(node.page_id for node in row.proof.nodes),
@@ -509,6 +453,11 @@ def refuse_answers(signatures: Iterable[Signature], cap: int) -> dict[str, Rejec
         "answer-over-used",
         lambda signature: {"answer": signature.answer_key, "answer node": _name_node(signature)},
     )
+
+
+def refuse_facts(signatures: Iterable[Signature], cap: int) -> dict[str, Rejection]:
+    """Refuse questions beyond the first ``cap`` of a split that ask for one final fact, by whatever path."""
+    return _refuse_beyond(signatures, cap, "fact-over-used", lambda signature: {"final fact": signature.final})
 
 
 def _refuse_beyond(
@@ -636,7 +585,7 @@ def refuse_shared(signatures: Iterable[Signature]) -> dict[str, Rejection]:
     """
     refused: dict[str, Rejection] = {}
     owners: dict[tuple[str, str], Signature] = {}
-    for signature in sorted(signatures, key=lambda each: (_RANKS[each.split], each.record_id)):
+    for signature in sorted(signatures, key=lambda each: (RANKS[each.split], each.record_id)):
         named = [("anchor", str(signature.anchor)), ("answer node", _name_node(signature))]
         values = [each for each in named if each[1]]
         values += [("answer key", signature.answer_key), *(("hop", hop) for hop in signature.hops)]

@@ -11,15 +11,17 @@ from typing import get_args
 
 from pipelines.agent.agreement import bound_mean, wilson_interval
 from pipelines.checks.benchmarks import describe_benchmarks
+from pipelines.checks.near import count_repeated
+from pipelines.checks.repeats import count_near
 from pipelines.checks.sets import (
     Signature,
     count_duplicates,
-    count_near_duplicates,
     list_shared_values,
     measure_compression,
     measure_distinct,
     measure_self_bleu,
 )
+from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import GateNotMet
 from pipelines.release.facts import CellFacts, QuestionFacts, ReleaseFacts, SplitFacts, TrajectoryFacts
 from pipelines.release.guessing import count_right, measure_guessing
@@ -282,6 +284,7 @@ def measure_balance(questions: Sequence[QuestionFacts]) -> Table:
 
 
 TOP = 10
+USUAL = ReleasesConfig()
 DUPLICATES = ("duplicate-question", "duplicate-path", "duplicate-picture")
 DEPICTS = {None: "not stated", True: "yes", False: "no"}
 
@@ -318,9 +321,15 @@ def measure_wording(questions: Sequence[QuestionFacts]) -> Table:
             **{f"distinct-{size}": round(measure_distinct(texts, size), DIGITS) for size in (1, 2, 3)},
             "self-BLEU": round(measure_self_bleu(texts), DIGITS),
             "compression ratio": round(measure_compression(texts), 2),
-            "near duplicates": share(count_near_duplicates(texts), len(texts)),
+            "near duplicates": share(count_repeated(texts, USUAL.near_text), len(texts)),
         }
     return table
+
+
+def measure_near(signatures: Sequence[Signature]) -> Table:
+    """Return how many rows nearly repeat another, by the thresholds that releases have unless told otherwise."""
+    counts = count_near(signatures, USUAL)
+    return {name: {"rows": rows, "share": share(rows, len(signatures))} for name, rows in counts.items()}
 
 
 def measure_reuse(questions: Sequence[QuestionFacts]) -> Table:
@@ -377,6 +386,7 @@ def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], contex
         "wording": measure_wording(own),
         "entity reuse": measure_reuse(own),
         "duplicates": {**dict.fromkeys(DUPLICATES, 0), **count_duplicates(question.signature for question in own)},
+        "near duplicates": measure_near([question.signature for question in own]),
         "difficulty": measure_difficulty(own),
         "standing": measure_standing(own),
         "pools": measure_pools(own),

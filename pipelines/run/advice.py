@@ -34,6 +34,8 @@ SEEDS = (
 """What the gate for seeds' pictures needs."""
 
 _LIMITS = {
+    "near-duplicate": "releases.near_text, releases.near_path",
+    "fact-over-used": "releases.max_per_fact",
     "anchor-over-used": "releases.max_per_anchor",
     "answer-over-used": "releases.max_per_answer",
     "skeleton-over-used": "releases.max_skeleton_share",

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from pipelines.checks import sets
 from pipelines.checks.sets import (
     Wording,
-    count_near_duplicates,
     delexicalise,
     find_over_used,
     list_grams,
@@ -99,23 +98,3 @@ def test_self_bleu_by_two_counts_a_run_is_bleu_by_its_definition(texts):
 def test_self_bleu_of_a_large_set_does_not_depend_on_order():
     texts = [" ".join(random.Random(seed).choices("abcd", k=9)) for seed in range(sets.SAMPLED + 300)]
     assert measure_self_bleu(texts) == pytest.approx(measure_self_bleu(texts[::-1]))
-
-
-def count_near_by_definition(texts):
-    sets_of_triples = [frozenset(list_grams(split_words(t), 3) or [tuple(split_words(t))]) for t in texts]
-    ordered = sorted(sets_of_triples, key=lambda triples: (len(triples), sorted(triples)))
-    return sum(
-        any(len(one & other) >= 0.8 * len(one | other) for other in ordered[:place])
-        for place, one in enumerate(ordered)
-    )
-
-
-@given(SENTENCES)
-def test_near_duplicates_are_those_of_all_pairs(texts):
-    assert count_near_duplicates(texts) == count_near_by_definition(texts)
-
-
-def test_where_comparisons_are_cut_off_the_number_is_not_too_low():
-    draw = random.Random(3)
-    texts = [" ".join(draw.choices("abcd", k=40)) for _ in range(3 * sets.COMPARED)]
-    assert count_near_duplicates(texts) > count_near_by_definition(texts)

@@ -84,7 +84,7 @@ def test_same_picture_of_another_anchor_is_a_duplicate_picture(pictures, field):
 
 
 def test_two_questions_about_one_anchor_may_share_its_picture(pictures):
-    first, second = make_question(0, pictures[0]), make_question(1, pictures[0])
+    first, second = make_question(0, pictures[0]), make_question(1, pictures[0], text="Who chose that town's arms?")
     nodes = (first.proof.nodes[0], *second.proof.nodes[1:])
     second = second.model_copy(update={"proof": second.proof.model_copy(update={"nodes": nodes})})
     assert rejections(run_stage([first, second], [])) == {}
@@ -106,7 +106,7 @@ def share_anchor(questions):
 
 
 def test_an_anchor_used_too_often_in_a_split_is_refused_by_record_id(pictures):
-    questions = share_anchor([make_question(number, pictures[0]) for number in range(5)])
+    questions = share_anchor([make_question(n, pictures[0], text=f"Who of the {n} is meant?") for n in range(1, 6)])
     over = {question.record_id: "anchor-over-used" for question in questions[3:]}
     assert rejections(run_stage(questions[::-1], [])) == over
     assert rejections(run_stage(questions, [], max_per_anchor=5)) == {}
@@ -261,7 +261,7 @@ def test_an_answer_node_is_in_one_split(pictures):
 
 @pytest.mark.parametrize(("first", "second", "refused"), [("eval", "sft", 1), ("eval", "rl", 1), ("sft", "rl", 0)])
 def test_a_hop_that_is_held_out_is_in_no_question_that_trains(pictures, first, second, refused):
-    one, other = make_question(0, pictures[0], first), make_question(1, pictures[1], second)
+    one, other = make_question(0, pictures[0], first), make_question(1, pictures[1], second, text="Since when?")
     hops = (one.proof.hops[0], *other.proof.hops[1:])
     other = other.model_copy(update={"proof": other.proof.model_copy(update={"hops": hops})})
     found = rejections(run_stage([one, other], []))

@@ -1,0 +1,125 @@
+"""Questions that nearly repeat another: in words about the same thing, or by a path that is mostly the same.
+
+Words alone make no duplicate: questions of one template are alike, and a question about a picture need not name what
+it asks about. Near words count where both questions ask for one fact, follow one fact or show one picture, and where
+nothing proves one of them, if both have one answer. Paths are compared as sets of facts: a question in other words
+whose path is mostly that of another is the same to a model that learns to search.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from pipelines.checks.near import digest_set, find_alike, sketch_sets
+from pipelines.checks.sets import RANKS, Signature
+from pipelines.config.settings import ReleasesConfig
+from schemas.base import Rejection
+
+Found = tuple[int, int, str]
+"""Places of a question and of one that it nearly repeats, and what is alike in words."""
+
+
+def refuse_near(signatures: Iterable[Signature], settings: ReleasesConfig) -> dict[str, Rejection]:
+    """Refuse questions that nearly repeat one of their split; the smallest record id is kept (``near-duplicate``)."""
+    refused: dict[str, Rejection] = {}
+    for own in _divide(signatures):
+        words = _find_words(own, own, settings.near_text, across=False)
+        for one, other, alike in sorted([*words, *_find_paths(own, own, settings.near_path)]):
+            if own[other].record_id not in refused and own[one].record_id not in refused:
+                _refuse(refused, own[one], f"{alike} as {own[other].record_id}")
+    return refused
+
+
+def refuse_near_across(signatures: Iterable[Signature], settings: ReleasesConfig) -> dict[str, Rejection]:
+    """Refuse questions that nearly repeat one of another split, by lower thresholds than within one.
+
+    One entity on both paths is enough for near words. Evaluation keeps its own, and imitation before reinforcement.
+    """
+    refused: dict[str, Rejection] = {}
+    kept: list[Signature] = []
+    for own in _divide(signatures):
+        words = _find_words(own, kept, settings.near_text_across, across=True)
+        for one, other, alike in sorted([*words, *_find_paths(own, kept, settings.near_path_across)]):
+            if own[one].record_id not in refused:
+                _refuse(refused, own[one], f"{alike} as {kept[other].record_id} in {kept[other].split}")
+        kept += [each for each in own if each.record_id not in refused]
+    return refused
+
+
+def count_near(signatures: Sequence[Signature], settings: ReleasesConfig) -> dict[str, int]:
+    """Return how many questions nearly repeat one before them, by what is measured and the threshold, in words."""
+    found: Counter[str] = Counter()
+    earlier: list[Signature] = []
+    for own in _divide(signatures):
+        for name, pairs in {
+            f"words {settings.near_text:g} alike, one split": _find_words(own, own, settings.near_text, across=False),
+            f"path {settings.near_path:g} alike, one split": _find_paths(own, own, settings.near_path),
+            f"words {settings.near_text_across:g} alike, two splits": _find_words(
+                own, earlier, settings.near_text_across, across=True
+            ),
+            f"path {settings.near_path_across:g} alike, two splits": _find_paths(
+                own, earlier, settings.near_path_across
+            ),
+        }.items():
+            found[name] += len({one for one, _, _ in pairs})
+        earlier += own
+    facts = Counter(signature.final for signature in signatures if signature.final)
+    return {**found, "final fact of another row": sum(rows for rows in facts.values() if rows > 1)}
+
+
+def _divide(signatures: Iterable[Signature]) -> list[list[Signature]]:
+    """Return the questions of each split by record id, evaluation first."""
+    ordered = sorted(signatures, key=lambda each: each.record_id)
+    return [[each for each in ordered if each.split == split] for split in RANKS]
+
+
+def _refuse(refused: dict[str, Rejection], signature: Signature, detail: str) -> None:
+    refused[signature.record_id] = Rejection(record_id=signature.record_id, reason="near-duplicate", detail=detail)
+
+
+def _find_words(
+    asked: Sequence[Signature], known: Sequence[Signature], similarity: float, across: bool
+) -> Iterator[Found]:
+    """Yield questions near in words that have more than words in common."""
+    links = [_list_links(each, across) for each in asked]
+    ours = sketch_sets([each.shingles for each in asked], similarity, links)
+    theirs = ours
+    if known is not asked:
+        other_links = [_list_links(each, across) for each in known]
+        theirs = sketch_sets([each.shingles for each in known], similarity, other_links)
+    for one, other, found in find_alike(ours, theirs, similarity):
+        if link := _find_link(asked[one], known[other], across):
+            yield one, other, f"{found:.2f} of the words and the same {link}"
+
+
+def _list_links(signature: Signature, across: bool) -> set[str]:
+    """Return what questions that are near in words may share to be duplicates."""
+    pictures = filter(None, (signature.sha256, signature.phash, *signature.parts))
+    links = {f"answer {signature.answer_key}", *(f"hop {hop}" for hop in signature.hops)}
+    links |= {f"picture {picture}" for picture in pictures}
+    links |= {f"entity {name}" for name in signature.entities} if across else set()
+    return links | ({f"final fact {signature.final}"} if signature.final else set())
+
+
+def _find_link(one: Signature, other: Signature, across: bool) -> str:
+    shared = _list_links(one, across) & _list_links(other, across)
+    if one.final and other.final:
+        # Two facts may have one answer: what proves the questions says that they are two.
+        shared.discard(f"answer {one.answer_key}")
+    return min(shared, default="")
+
+
+def _find_paths(asked: Sequence[Signature], known: Sequence[Signature], similarity: float) -> Iterator[Found]:
+    """Yield questions whose facts are mostly the same, the one asked for among them."""
+    ours = [place for place, each in enumerate(asked) if each.hops and each.final]
+    theirs = [place for place, each in enumerate(known) if each.hops and each.final]
+    sketches = sketch_sets([digest_set(_list_facts(asked[place])) for place in ours], similarity)
+    if known is not asked:
+        others = sketch_sets([digest_set(_list_facts(known[place])) for place in theirs], similarity)
+    else:
+        others = sketches
+    for one, other, found in find_alike(sketches, others, similarity):
+        yield ours[one], theirs[other], f"{found:.2f} of the facts of its path"
+
+
+def _list_facts(signature: Signature) -> tuple[str, ...]:
+    return (*signature.hops, f"asked {signature.final}")
