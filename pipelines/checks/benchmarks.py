@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pipelines.checks.copies import PictureIndex, describe_picture
 from pipelines.checks.near import TextIndex
-from pipelines.checks.sets import NEAR, Pictured, list_entities
+from pipelines.checks.sets import Pictured, list_entities
 from pipelines.config.settings import BenchmarkConfig
 from pipelines.corpus.layouts import (
     ForeignQuestion,
@@ -49,6 +49,8 @@ COVERED: Final = 0.5
 """Share of the longer question's words, and of the uncommon words of the benchmark's, that shared runs must hold."""
 CONTAINED: Final = 0.8
 """Share of the benchmark's words that is enough, however long the other question is."""
+NEAR: Final = 0.8
+"""Similarity from which two texts are near: Jaccard of their runs of three words."""
 TEMPLATED: Final = 3
 """Questions of one benchmark from which on a run, or a whole text, is its template and says nothing."""
 SENTENCE: Final = 40

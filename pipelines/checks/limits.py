@@ -60,7 +60,7 @@ class Limits:
         caps = [own.max_per_answer, own.max_per_anchor, own.max_answer_share, own.max_skeleton_share, *own.search_free]
         caps += [own.max_gold_share, own.max_gold_share_trained]
         near = [own.near_text, own.near_text_across, own.near_path, own.near_path_across, own.max_per_fact]
-        others = [self.apart.digest, self.benchmarks.digests]
+        others: list[object] = [self.apart.digest, self.benchmarks.digests]
         others += [self.quotas.decides] if self.quotas else []
         return [caps, near, sorted(self.rounds.items()), own.rounds_tolerance, own.exam, *others]
 

@@ -25,8 +25,8 @@ from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import GateNotMet
 from pipelines.release.facts import CellFacts, QuestionFacts, ReleaseFacts, SplitFacts, TrajectoryFacts
 from pipelines.release.guessing import count_right, measure_guessing
-from pipelines.release.manifest import ReleaseContext
-from pipelines.release.reviewed import measure_reviews, name_stratum
+from pipelines.release.manifest import ReleaseOrigin
+from pipelines.release.reviewed import Review, measure_reviews, name_stratum
 from schemas.proofs import Resolution, Role, Trace
 
 DIGITS = 4
@@ -360,13 +360,16 @@ NOT_MEASURED = {
 }
 
 
-def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], context: ReleaseOrigin) -> Quality:
+def measure_quality(
+    facts: ReleaseFacts, signatures: Iterable[Signature], context: ReleaseOrigin, reviews: Iterable[Review] = ()
+) -> Quality:
     """Return the report's sections.
 
     Args:
         facts: what was read of the release's rows.
         signatures: of every question of the run, other splits' included: overlap is measured over them all.
         context: where the rows come from.
+        reviews: what people decided; decisions on other questions are left out.
     """
     own, pictures = list(facts.questions.values()), facts.pictures.values()
     quality: Quality = {
@@ -407,7 +410,7 @@ def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], contex
     if facts.trajectories.turns:
         quality |= _measure_trajectories(facts.trajectories)
     strata = {key: name_stratum(each.hops, each.domain, each.cells) for key, each in facts.questions.items()}
-    reviewed = measure_reviews(strata, context.reviews)
+    reviewed = measure_reviews(strata, reviews)
     quality |= reviewed
     swapped = any(question.swapped for question in own)
     skipped = {"picture ablation"} if swapped else set[str]()
