@@ -1,7 +1,7 @@
 """Measures the search for near duplicates: what it finds of all, its time beside datasketch's own way, its memory.
 
 Questions are put together of openings, clauses and what is asked for, with names and years drawn from thousands, so
-that they are alike as those of templates are; a fifth are earlier ones with a few words replaced, left out or added.
+that they are alike as those of templates are; a fifth are the one before with a few words replaced, left out or added.
 What is near is counted exactly, by how many shingles each question shares with every other, for some of them; one by
 one is datasketch's ``update`` a shingle, then ``query`` and ``insert`` of ``MinHashLSH``, and the same exact
 comparison. Memory is a process's own, of each size, over that of its questions.
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pipelines.checks.near import PERMUTATIONS, TextIndex, choose_bands, measure_overlap, shingle_text
+from pipelines.checks.near import TextIndex, choose_bands, measure_overlap, shingle_text
 from pipelines.checks.repeats import refuse_near
 from pipelines.checks.sets import Signature, make_signature
 from pipelines.config.settings import ReleasesConfig
@@ -54,12 +54,12 @@ ASKS = (
 
 
 def make_texts(count: int) -> list[str]:
-    """Return questions, a fifth of them made from earlier ones."""
+    """Return questions, a fifth of them made from the one before."""
     draw = random.Random(count)
     texts: list[str] = []
     for _ in range(count):
         if texts and draw.random() < 0.2:
-            texts.append(_change(draw.choice(texts), draw))
+            texts.append(_change(texts[-1], draw))
             continue
         clauses = [each.format(*_draw_names(draw)) for each in draw.sample(CLAUSES, draw.randint(2, 4))]
         texts.append(f"{draw.choice(OPENINGS)} {', and then '.join(clauses)}. {draw.choice(ASKS)}")
@@ -102,12 +102,13 @@ def find_one_by_one(texts: Sequence[str], similarity: float) -> int:
     """Return how many near pairs datasketch finds when it is told one text after another."""
     from datasketch import MinHash, MinHashLSH
 
-    lsh = MinHashLSH(num_perm=PERMUTATIONS, params=choose_bands(similarity))
+    bands, rows = choose_bands(similarity)
+    lsh = MinHashLSH(num_perm=bands * rows, params=(bands, rows))
     shingled: list[bytes] = []
     found = 0
     for place, text in enumerate(texts):
         words = text.casefold().split()
-        minhash = MinHash(num_perm=PERMUTATIONS)
+        minhash = MinHash(num_perm=bands * rows)
         for run in zip(words, words[1:], words[2:], strict=False):
             minhash.update(" ".join(run).encode())
         shingled.append(shingle_text(text))
