@@ -22,7 +22,7 @@ from pipelines.errors import ConfigError
 from pipelines.names import UNSPACED
 
 SHINGLE: Final = 3
-PERMUTATIONS: Final = 256
+PERMUTATIONS: Final = 400
 """Most permutations: more make longer bands, in which fewer of those meet that are not near."""
 MISSED: Final = 0.002
 """Largest share of pairs at the threshold that meet in no bucket; of more alike ones fewer are missed."""
@@ -165,7 +165,7 @@ def choose_bands(similarity: float) -> tuple[int, int]:
         for bands in range(1, PERMUTATIONS // rows + 1):
             if missed**bands <= MISSED:
                 return bands, rows
-    raise ConfigError(f"a similarity of {similarity:g} is too low to search by; 0.03 and more can be")
+    raise ConfigError(f"a similarity of {similarity:g} is too low to search by: from 0.02 on it can be")
 
 
 @cache
