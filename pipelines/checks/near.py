@@ -18,10 +18,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.errors import ConfigError
 from pipelines.names import UNSPACED
 
 SHINGLE: Final = 3
-PERMUTATIONS: Final = 128
+PERMUTATIONS: Final = 400
+"""Most permutations: more make longer bands, in which fewer of those meet that are not near."""
 MISSED: Final = 0.002
 """Largest share of pairs at the threshold that meet in no bucket; of more alike ones fewer are missed."""
 COMPARED: Final = 256
@@ -136,37 +138,42 @@ def measure_overlap(one: bytes, other: bytes) -> float:
     return _overlap(_read_digests(one), _read_digests(other))
 
 
-def make_minhashes(shingled: Sequence[bytes]) -> NDArray[np.uint32]:
-    """Return datasketch's MinHash (``affine32``, seed 1) of each text's shingles: texts x 128 permutations."""
+def make_minhashes(shingled: Sequence[bytes], permutations: int) -> NDArray[np.uint32]:
+    """Return datasketch's MinHash (``affine32``, seed 1) of each set, none of them empty: permutations x sets."""
     shingles, bounds = _join_shingles(shingled)
     mixed = _finalise(shingles.astype(np.uint32))
-    factors, terms = _load_permutations()
-    made = np.empty((PERMUTATIONS, len(shingled)), dtype=np.uint32)
+    factors, terms = _load_permutations(permutations)
+    made = np.empty((permutations, len(shingled)), dtype=np.uint32)
     for first in range(0, len(shingled), AT_ONCE):
         starts = bounds[:-1][first : first + AT_ONCE]
         own = mixed[starts[0] : bounds[first + len(starts)]]
-        for place in range(PERMUTATIONS):
+        for place in range(permutations):
             permuted = own * factors[place] + terms[place]
             made[place, first : first + AT_ONCE] = np.minimum.reduceat(permuted, starts - starts[0])
-    return made.T
+    return made
 
 
 @cache
 def choose_bands(similarity: float) -> tuple[int, int]:
-    """Return bands and rows of LSH: the longest bands under which a pair at the threshold is missed rarely enough."""
-    rows = max(
-        (rows for rows in range(2, PERMUTATIONS) if (1 - similarity**rows) ** (PERMUTATIONS // rows) <= MISSED),
-        default=1,
-    )
-    return PERMUTATIONS // rows, rows
+    """Return bands of LSH and their rows: the longest rows of which enough bands are had to miss few at the threshold.
+
+    Raises:
+        ConfigError: if no bands miss so few, of a similarity that says little.
+    """
+    for rows in range(PERMUTATIONS, 0, -1):
+        missed = 1 - similarity**rows
+        for bands in range(1, PERMUTATIONS // rows + 1):
+            if missed**bands <= MISSED:
+                return bands, rows
+    raise ConfigError(f"a similarity of {similarity:g} is too low to search by: from 0.02 on it can be")
 
 
 @cache
-def _load_permutations() -> NDArray[np.uint32]:
+def _load_permutations(count: int) -> NDArray[np.uint32]:
     # It brings scipy, whose import takes longer than many a command.
     from datasketch import MinHash
 
-    permutations: NDArray[np.uint32] = MinHash(num_perm=PERMUTATIONS).permutations
+    permutations: NDArray[np.uint32] = MinHash(num_perm=count).permutations
     return permutations
 
 
@@ -195,12 +202,12 @@ class Sketches:
     def buckets(self) -> Words:
         """Return the bucket of each set in each band: bands x sets."""
         bands, rows = choose_bands(self.similarity)
-        minhashes = make_minhashes(self.shingled)
+        minhashes = make_minhashes(self.shingled, bands * rows)
         buckets = np.empty((bands, len(self)), dtype=np.uint64)
         for band in range(bands):
             buckets[band] = band
             for column in range(band * rows, (band + 1) * rows):
-                buckets[band] = _mix(buckets[band], minhashes[:, column].astype(np.uint64))
+                buckets[band] = _mix(buckets[band], minhashes[column].astype(np.uint64))
         return buckets
 
     @cached_property
@@ -226,19 +233,19 @@ def find_alike(asked: Sketches, known: Sketches) -> Iterator[tuple[int, int, flo
     same = asked is known
     pairs = [np.empty(0, dtype=np.int64)]
     (ours, our_marks), (theirs, their_marks) = asked.entries, known.entries
-    few = len(asked) * len(known) <= FEW
-    for one_band, other_band in () if few else zip(asked.buckets, known.buckets, strict=True):
-        met = _meet(_mix(one_band[ours], our_marks), _mix(other_band[theirs], their_marks))
-        pairs.append(_number_pairs(ours[met[0]], theirs[met[1]], len(known), same))
-    if few:
-        met = _meet(our_marks, their_marks)
-        pairs.append(_number_pairs(ours[met[0]], theirs[met[1]], len(known), same))
+    for our_keys, their_keys in _list_bands(asked, known):
+        one, other = _meet(_mix(our_keys[ours], our_marks), None if same else _mix(their_keys[theirs], their_marks))
+        one, other = ours[one], theirs[other]
+        kept = one > other if same else np.ones(len(one), dtype=bool)
+        pairs.append(np.unique(one[kept] * len(known) + other[kept]))
     yield from _compare(np.unique(np.concatenate(pairs)), asked, known)
 
 
-def _number_pairs(one: Places, other: Places, known: int, same: bool) -> Places:
-    kept = one > other if same else np.ones(len(one), dtype=bool)
-    return np.unique(one[kept] * known + other[kept])
+def _list_bands(asked: Sketches, known: Sketches) -> Iterable[tuple[Words, Words]]:
+    """Return the buckets of both in each band; of few sets one bucket of all."""
+    if len(asked) * len(known) <= FEW:
+        return [(np.zeros(len(asked), dtype=np.uint64), np.zeros(len(known), dtype=np.uint64))]
+    return zip(asked.buckets, known.buckets, strict=True)
 
 
 def _join_shingles(shingled: Sequence[bytes]) -> tuple[Words, Places]:
@@ -254,13 +261,18 @@ def _mix(one: Words, other: Words) -> Words:
     return (mixed ^ (mixed >> shift)) * factor
 
 
-def _meet(ours: Words, theirs: Words) -> tuple[Places, Places]:
-    """Return the places of those that are in one bucket, of ``theirs`` the first 256 of each."""
-    order = np.argsort(theirs, kind="stable")
-    ordered = theirs[order]
+def _meet(ours: Words, theirs: Words | None) -> tuple[Places, Places]:
+    """Return the places of those that are in one bucket, of ``theirs``, or our own, the first 256 of each."""
+    our_order = np.argsort(ours, kind="stable")
+    order = our_order if theirs is None else np.argsort(theirs, kind="stable")
+    # Sorted keys are looked up one beside the other: many times as fast as in any order.
+    ours = ours[our_order]
+    ordered = ours if theirs is None else theirs[order]
     first = np.searchsorted(ordered, ours, "left")
     met = np.minimum(np.searchsorted(ordered, ours, "right") - first, COMPARED)
-    one = np.repeat(np.arange(len(ours)), met)
+    some = np.flatnonzero(met > (theirs is None))
+    first, met = first[some], met[some]
+    one = np.repeat(our_order[some], met)
     within = np.arange(len(one)) - np.repeat(np.cumsum(met) - met, met)
     return one, order[np.repeat(first, met) + within]
 

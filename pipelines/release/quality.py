@@ -328,7 +328,7 @@ def measure_wording(questions: Sequence[QuestionFacts]) -> Table:
 
 
 def measure_near(signatures: Sequence[Signature]) -> Table:
-    """Return how many rows nearly repeat another, by the thresholds that releases have unless told otherwise."""
+    """Return how many questions nearly repeat another, by the thresholds that releases have unless told otherwise."""
     counts = count_near(signatures, USUAL)
     return {name: {"rows": rows, "share": share(rows, len(signatures))} for name, rows in counts.items()}
 
@@ -361,13 +361,14 @@ NOT_MEASURED = {
 
 
 def measure_quality(
-    facts: ReleaseFacts, signatures: Iterable[Signature], context: ReleaseOrigin, reviews: Iterable[Review] = ()
+    facts: ReleaseFacts, signatures: Sequence[Signature], context: ReleaseOrigin, reviews: Iterable[Review] = ()
 ) -> Quality:
     """Return the report's sections.
 
     Args:
         facts: what was read of the release's rows.
-        signatures: of every question of the run, other splits' included: overlap is measured over them all.
+        signatures: of every question of the run, other splits' included: overlap and near duplicates are measured over
+            them all.
         context: where the rows come from.
         reviews: what people decided; decisions on other questions are left out.
     """
@@ -390,7 +391,7 @@ def measure_quality(
         "wording": measure_wording(own),
         "entity reuse": measure_reuse(own),
         "duplicates": {**dict.fromkeys(DUPLICATES, 0), **count_duplicates(question.signature for question in own)},
-        "near duplicates": measure_near([question.signature for question in own]),
+        "near duplicates": measure_near(signatures),
         "difficulty": measure_difficulty(own),
         "standing": measure_standing(own),
         "pools": measure_pools(own),

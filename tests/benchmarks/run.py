@@ -78,7 +78,7 @@ TITLES = {
     "grounding": "Which picture is taken for an anchor",
     "fetching": "Fetching pictures from Commons",
     "rollouts": "500 rollouts in flight",
-    "near": "Near duplicates among 100,000 questions",
+    "near": "Near duplicates among many questions",
     "publishing": "What publishing holds in memory",
     "serving": "Our client beside `vllm bench serve`",
     "dump": "Reading a dump beside bz2",

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from pipelines.checks.near import (
     COMPARED,
-    PERMUTATIONS,
     TextIndex,
     choose_bands,
     make_minhashes,
@@ -60,9 +59,9 @@ def make_variants(seed, count, words=30):
 
 @given(TEXTS)
 def test_minhashes_are_those_that_datasketch_makes_one_by_one(texts):
-    made = make_minhashes([shingle_text(text) for text in texts])
-    for text, minhash in zip(texts, made, strict=True):
-        wanted = MinHash(num_perm=PERMUTATIONS)
+    made = make_minhashes([shingle_text(text) for text in texts], 128)
+    for text, minhash in zip(texts, made.T, strict=True):
+        wanted = MinHash(num_perm=128)
         for run in list_runs(text):
             wanted.update(run.encode())
         assert np.array_equal(minhash, wanted.hashvalues)
@@ -70,16 +69,17 @@ def test_minhashes_are_those_that_datasketch_makes_one_by_one(texts):
 
 def test_more_texts_than_are_permuted_at_once_have_the_minhashes_of_each_alone():
     texts = make_variants(1, 2500, words=6)
-    made = make_minhashes([shingle_text(text) for text in texts])
-    assert all(np.array_equal(made[at], make_minhashes([shingle_text(texts[at])])[0]) for at in range(0, 5000, 97))
+    made = make_minhashes([shingle_text(text) for text in texts], 64)
+    for at in range(0, 5000, 97):
+        assert np.array_equal(made[:, at], make_minhashes([shingle_text(texts[at])], 64)[:, 0])
 
 
 def test_candidates_are_those_of_datasketch_compared_exactly():
     texts = make_variants(2, 300)
     bands, rows = choose_bands(0.6)
-    lsh = MinHashLSH(num_perm=PERMUTATIONS, params=(bands, rows))
+    lsh = MinHashLSH(num_perm=bands * rows, params=(bands, rows))
     wanted = set()
-    for place, values in enumerate(make_minhashes([shingle_text(text) for text in texts])):
+    for place, values in enumerate(make_minhashes([shingle_text(text) for text in texts], bands * rows).T):
         minhash = MinHash(hashvalues=values, scheme="affine32")
         near = [other for other in lsh.query(minhash) if measure_by_definition(texts[other], texts[place]) >= 0.6]
         wanted |= {(str(other), str(place)) for other in near}
