@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pipelines.checks.apartness import Apart
-from pipelines.checks.pictures import COPY_DISTANCE, hash_variants
+from pipelines.checks.copies import describe_picture
 from pipelines.checks.sets import (
     Signature,
     refuse_anchors,
@@ -54,19 +54,19 @@ class Limits:
 def refuse_across_splits(
     signatures: Sequence[Signature], limits: Limits, store: PictureStore | None
 ) -> dict[str, Rejection]:
-    """Return the rejections of what is in another release, or in two splits, and of pictures like one of evaluation.
+    """Return the rejections of what is in another release, or in two splits, and of copies of pictures.
 
     Args:
         signatures: of all questions, by record id.
         limits: what other releases hold.
-        store: opened for pictures that are cropped or mirrored copies; None compares the recorded hashes alone.
+        store: opened for copies of pictures; None compares the recorded hashes alone.
     """
     refused = limits.apart.refuse(signatures)
     refused |= refuse_shared([each for each in signatures if each.record_id not in refused])
     if store is None:
         return refused
     kept = [each for each in signatures if each.record_id not in refused]
-    return refused | refuse_like_pictures(kept, lambda sha256: hash_variants(store.load(sha256)[0]), COPY_DISTANCE)
+    return refused | refuse_like_pictures(kept, lambda sha256: describe_picture(store.load(sha256)[0]))
 
 
 def refuse_over_limits(
