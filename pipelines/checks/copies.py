@@ -18,7 +18,7 @@ from pipelines.pictures import open_pixels
 
 SIDE: Final = 40
 """Pixels of a thumbnail's side."""
-DECODED = 256
+DECODED = 128
 """Longest side that a picture is opened at, pixels."""
 CALM, STRAY = 16, 0.02
 """Levels that pixels of an even edge are from its median, but for so large a share of them."""
@@ -42,7 +42,7 @@ MARGIN = 1
 """Pixels at a thumbnail's edge that are not compared: what lies outside is mixed into them."""
 AROUND = 3
 """Pixels around one whose mean is taken off for its detail."""
-BLOCK = 16_384
+BLOCK = 4_096
 """Pictures whose candidates are sought at once."""
 _SCALE: Final = 127
 _CENTRES = (np.arange(SIDE) + 0.5) * 2 / SIDE - 1

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 from tests.benchmarks import (
     batches,
+    copies,
     corpus,
     demo,
     difficulty,
@@ -51,6 +52,7 @@ SECTIONS: Mapping[str, Callable[[Path], list[Measured]]] = {
     "difficulty": difficulty.measure,
     "encoding": encoding.measure,
     "grounding": grounding.measure,
+    "copies": copies.measure,
     "fetching": fetching.measure,
     "rollouts": rollouts.measure,
     "publishing": publishing.measure,
@@ -74,6 +76,7 @@ TITLES = {
     "difficulty": "What the difficulty filter leaves, and what an early stop saves",
     "encoding": "The encoder of pictures beside the bare model",
     "grounding": "Which picture is taken for an anchor",
+    "copies": "Which pictures are copies of one another",
     "fetching": "Fetching pictures from Commons",
     "rollouts": "500 rollouts in flight",
     "publishing": "What publishing holds in memory",
