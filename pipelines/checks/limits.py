@@ -12,8 +12,8 @@ from typing import cast
 
 from pipelines.checks.apartness import Apart
 from pipelines.checks.benchmarks import Asked, Benchmarks
+from pipelines.checks.copies import describe_picture
 from pipelines.checks.guesses import refuse_gold
-from pipelines.checks.pictures import COPY_DISTANCE, hash_variants
 from pipelines.checks.quotas import Quotas, Stratum, refuse_surplus
 from pipelines.checks.repeats import refuse_near, refuse_near_across
 from pipelines.checks.sets import (
@@ -78,7 +78,7 @@ def refuse_across_splits(
     Args:
         signatures: of all questions, by record id.
         limits: what other releases hold, and the largest gold shares.
-        store: opened for pictures that are cropped or mirrored copies; None compares the recorded hashes alone.
+        store: opened for copies of pictures; None compares the recorded hashes alone.
     """
     refused = limits.apart.refuse(signatures) | refuse_gold(signatures, limits.settings)
     refused |= refuse_shared([each for each in signatures if each.record_id not in refused])
@@ -86,7 +86,7 @@ def refuse_across_splits(
     if store is None:
         return refused
     kept = [each for each in signatures if each.record_id not in refused]
-    return refused | refuse_like_pictures(kept, lambda sha256: hash_variants(store.load(sha256)[0]), COPY_DISTANCE)
+    return refused | refuse_like_pictures(kept, lambda sha256: describe_picture(store.load(sha256)[0]))
 
 
 def refuse_over_limits(
