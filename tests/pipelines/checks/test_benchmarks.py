@@ -88,8 +88,6 @@ def plant(number):
 
 WANTED = {"verbatim": "benchmark-question", "paraphrase": "benchmark-words", "final fact": "benchmark-fact",
           "anchor": "benchmark-entity", "picture": "benchmark-picture"}  # fmt: skip
-REMOTE = {"vsearcher"}
-"""Its pictures are addresses."""
 
 
 def open_benchmark(folder, kind, rows):
@@ -103,16 +101,18 @@ def digest(path):
 
 @pytest.mark.parametrize("kind", WRITERS)
 def test_planted_overlaps_are_found_in_each_layout_and_clean_files_alarm_nobody(tmp_path, kind):
-    store = PictureStore(tmp_path / "images")
+    store, clean = PictureStore(tmp_path / "images"), make_clean()
     ours = [make_ours(tmp_path, number) for number in range(len(OURS))]
-    clean = make_clean()
-    assert list(find_overlaps(ours, open_benchmark(tmp_path / "clean", kind, clean), store.read)) == []
     chosen = ours[len(kind) % len(ours)]
     planted = plant(ours.index(chosen))
-    opened = open_benchmark(tmp_path / "planted", kind, [*clean, *planted.values()])
-    found = {(each.record_id, each.kind) for each in find_overlaps(ours, opened, store.read)}
-    assert found >= {(chosen.record_id, WANTED[how]) for how in planted}
-    assert {record_id for record_id, _ in found} == {chosen.record_id}
+    opened = open_benchmark(tmp_path / "b", kind, [*clean, *planted.values()])
+    found = list(find_overlaps(ours, opened, store.read))
+    places = {str(len(clean) + place): how for place, how in enumerate(planted)}
+    rows = places | {asked.id: how for how, asked in planted.items()}
+    by_row = {(rows.get(each.row.partition("/")[0].rpartition("_")[2]), each.kind) for each in found}
+    assert by_row >= {(how, WANTED[how]) for how in planted}
+    assert None not in {how for how, _ in by_row}
+    assert {each.record_id for each in found} == {chosen.record_id}
 
 
 @pytest.mark.parametrize("number", range(len(OURS)))
