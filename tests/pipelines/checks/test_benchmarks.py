@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.checks.benchmarks import (
     Benchmarks,
-    check_benchmarks,
+    probe_benchmarks,
     count_hits,
     describe_benchmarks,
     find_overlaps,
@@ -78,7 +78,7 @@ def plant(number):
     text, anchor, node, answer = OURS[number]
     return {
         "verbatim": ask(100, text, answer, "Nowhere"),
-        "paraphrase": ask(101, reword(text), "quite another", "Nowhere"),
+        "paraphrase": ask(101, reword(text), answer, "Nowhere"),
         "final fact": ask(102, f"What does the plaque at {node} in the picture give?", answer, node),
         "anchor": ask(103, f"Which record belongs to {anchor}, seen here?", answer, anchor),
         "picture": ask(104, "How many lamps stand on the left bank here?", "eleven", "Nowhere",
@@ -165,6 +165,20 @@ def test_a_template_with_another_name_is_another_question(tmp_path):
     assert {each.kind for each in find_overlaps([row], same, None)} >= {"benchmark-question", "benchmark-near"}
 
 
+def test_a_long_run_is_an_overlap_whatever_the_answer_where_it_holds_names_or_the_answer_is_not_told(tmp_path):
+    run = "the observatory on Hohenried plateau that opened its dome in 1911 for the comet of that year"
+    row = make_ours(tmp_path, 0).model_copy(update={"text": f"Who paid for {run} is asked here, and who drew it?"})
+    plain = "the house on the high hill that lies above the old town near the river of that name"
+    generic = row.model_copy(update={"text": f"Who built {plain} is asked here, and who drew it?"})
+    for name, ours, asked, kinds in (
+        ("named", row, ask(1, f"How many steps lead up to {run}, as seen?", "213"), ["benchmark-words"]),
+        ("generic", generic, ask(1, f"How many steps lead up to {plain}, as seen?", "213"), []),
+        ("untold", generic, ask(1, f"How many steps lead up to {plain}, as seen?", ""), ["benchmark-words"]),
+    ):
+        opened = open_benchmark(tmp_path / name, "mm-searchexam", [asked])
+        assert [each.kind for each in find_overlaps([ours], opened, None)] == kinds, name
+
+
 def test_infoseek_takes_entities_from_its_second_file(tmp_path):
     _, anchor, _, answer = OURS[1]
     row = {"data_id": "infoseek_val_1", "image_id": "oven_1", "question": "Which one is it?", "answer": [answer]}
@@ -173,7 +187,7 @@ def test_infoseek_takes_entities_from_its_second_file(tmp_path):
     (tmp_path / "val_withkb.jsonl").write_text(json.dumps(held))
     own = BenchmarkConfig(name="infoseek", path=(str(tmp_path / "val.jsonl"),),
                           entities=str(tmp_path / "val_withkb.jsonl"))  # fmt: skip
-    check_benchmarks([own])
+    probe_benchmarks([own])
     opened = Benchmarks((own,), digest)
     assert [each.kind for each in find_overlaps([make_ours(tmp_path, 1)], opened, None)] == ["benchmark-entity"]
     assert opened.entries[0].pictures_missing == 1
@@ -207,7 +221,7 @@ def test_hits_are_counted_by_benchmark_and_kind_and_what_was_not_looked_at_is_na
 def test_what_cannot_be_compared_is_refused_before_anything_is_paid(tmp_path):
     path, _ = publish(tmp_path, "columns", make_clean()[:2])
     good = BenchmarkConfig(name="b", path=(str(path),))
-    check_benchmarks([good])
+    probe_benchmarks([good])
     (tmp_path / "captions.jsonl").write_text('{"caption": "a", "file": "b"}\n')
     for bad, match in (
         (good.model_copy(update={"path": (str(tmp_path / "gone.jsonl"),)}), "no such file"),
@@ -215,9 +229,9 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_paid(tmp_path):
         (good.model_copy(update={"path": (str(tmp_path / "captions.jsonl"),)}), "has no question"),
     ):
         with pytest.raises(ConfigError, match=match):
-            check_benchmarks([bad])
+            probe_benchmarks([bad])
     with pytest.raises(ConfigError, match="b twice"):
-        check_benchmarks([good, good])
+        probe_benchmarks([good, good])
 
 
 def test_other_bytes_of_a_benchmark_are_another_digest(tmp_path):
