@@ -10,6 +10,7 @@ must hold half of the benchmark's names and numbers. An answer alone is no hit; 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -18,6 +19,7 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
 
 from pipelines.checks.copies import PictureIndex, describe_picture
 from pipelines.checks.near import TextIndex
@@ -32,6 +34,7 @@ from pipelines.corpus.layouts import (
     read_questions,
 )
 from pipelines.errors import ConfigError, RecordFailed
+from pipelines.files import write_text
 from pipelines.graph.answers import type_reference
 from pipelines.ids import digest_value
 from pipelines.names import UNSPACED, fold_name, is_common_word, list_writings
@@ -66,6 +69,8 @@ WELL_KNOWN: Final[Mapping[str, str]] = {
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HIT = re.compile(r"(?:^|; )(\S+) [^;]*: (benchmark-[a-z]+)(?=;|$)")
 Digests = NDArray[np.uint64]
+ReadPicture = Callable[[Picture], bytes | None]
+_ENTRIES: Final = TypeAdapter(tuple[BenchmarkEntry, ...])
 
 
 class Asked(Pictured, Protocol):
@@ -220,12 +225,12 @@ class BenchmarkIndex:
         self._near = TextIndex(NEAR)
         self._near.add((str(place), " ".join(each.words)) for place, each in told.items())
 
-    def find(self, rows: Sequence[Asked], read: Callable[[Picture], bytes] | None) -> Iterator[Overlap]:
+    def find(self, rows: Sequence[Asked], read: ReadPicture | None) -> Iterator[Overlap]:
         """Yield what questions share with benchmarks, question by question.
 
         Args:
             rows: of ours.
-            read: returns the bytes of a picture; None compares none.
+            read: returns the bytes of a picture, None for one that cannot be had; None compares none.
         """
         words = [split_words(row.text) for row in rows]
         for row, own, near in zip(rows, words, self._near.find([" ".join(each) for each in words]), strict=True):
@@ -277,10 +282,11 @@ class BenchmarkIndex:
             elif self._held[place].names(first):
                 yield place, "benchmark-entity"
 
-    def _find_pictures(self, row: Asked, read: Callable[[Picture], bytes]) -> Iterator[tuple[int, BenchmarkReason]]:
+    def _find_pictures(self, row: Asked, read: ReadPicture) -> Iterator[tuple[int, BenchmarkReason]]:
         shown = [row.original or row.picture, *(part.picture for part in (row.scene.parts if row.scene else ()))]
         for picture in filter(None, shown):
-            for mark in self._pictures.find(describe_picture(read(picture))):
+            data = read(picture)
+            for mark in self._pictures.find(describe_picture(data)) if data else ():
                 yield int(mark), "benchmark-picture"
 
 
@@ -301,6 +307,8 @@ class Benchmarks:
     settings: tuple[BenchmarkConfig, ...] = ()
     digest_file: Callable[[Path], str] = str
     """Of the contents of a file, or of all files of a folder with their names."""
+    notes: Path | None = None
+    """Folder where it is noted what was read, so that a run that makes nothing need not read it again."""
     _entries: list[BenchmarkEntry] = field(default_factory=list)
 
     @cached_property
@@ -330,14 +338,22 @@ class Benchmarks:
     @property
     def entries(self) -> tuple[BenchmarkEntry, ...]:
         """What was read of each, without hits."""
-        return tuple(self._entries) if self.settings and self.index else ()
+        note = self.notes / f"benchmarks-{digest_value(self.digests)[:16]}.json" if self.notes else None
+        if note is not None and note.is_file():
+            with suppress(ValidationError):
+                return _ENTRIES.validate_json(note.read_bytes())
+        entries = tuple(self._entries) if self.settings and self.index else ()
+        if note is not None:
+            note.parent.mkdir(parents=True, exist_ok=True)
+            write_text(note, _ENTRIES.dump_json(entries).decode())
+        return entries
 
-    def refuse(self, rows: Iterable[Asked], read: Callable[[Picture], bytes] | None) -> dict[str, Rejection]:
+    def refuse(self, rows: Iterable[Asked], read: ReadPicture | None) -> dict[str, Rejection]:
         """Return the rejections of questions that share something with a benchmark, by the first thing that was found.
 
         Args:
             rows: the questions.
-            read: returns the bytes of a picture; None compares none.
+            read: returns the bytes of a picture, None for one that cannot be had; None compares none.
         """
         found: defaultdict[str, list[Overlap]] = defaultdict(list)
         for overlap in find_overlaps(rows, self, read):
@@ -345,15 +361,13 @@ class Benchmarks:
         return {record_id: _refuse(record_id, overlaps) for record_id, overlaps in found.items()}
 
 
-def find_overlaps(
-    rows: Iterable[Asked], benchmarks: Benchmarks, read: Callable[[Picture], bytes] | None
-) -> Iterator[Overlap]:
+def find_overlaps(rows: Iterable[Asked], benchmarks: Benchmarks, read: ReadPicture | None) -> Iterator[Overlap]:
     """Yield what questions share with benchmarks: rows of a stage or of a release's proofs, in their order.
 
     Args:
         rows: the questions.
         benchmarks: opened files; see :func:`open_benchmarks`.
-        read: returns the bytes of a picture; None compares none.
+        read: returns the bytes of a picture, None for one that cannot be had; None compares none.
 
     Raises:
         ConfigError: if a file cannot be read.

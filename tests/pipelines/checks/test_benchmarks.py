@@ -241,5 +241,18 @@ def test_other_bytes_of_a_benchmark_are_another_digest(tmp_path):
     assert first == same != other
 
 
+def test_what_was_read_is_noted_and_read_again_only_where_the_note_is_damaged_or_the_files_are_others(tmp_path):
+    path, pictures = publish(tmp_path / "b", "columns", make_clean()[:2])
+    own = (BenchmarkConfig(name="b", path=(str(path),), images=str(pictures)),)
+    first = Benchmarks(own, digest, tmp_path / "notes").entries
+    (note,) = (tmp_path / "notes").iterdir()
+    read = Benchmarks(own, digest, tmp_path / "notes")
+    assert (read.entries, "index" in vars(read)) == (first, False)
+    note.write_text("[{")
+    assert Benchmarks(own, digest, tmp_path / "notes").entries == first
+    path.write_text(path.read_text().splitlines()[0])
+    assert Benchmarks(own, digest, tmp_path / "notes").entries[0].questions == 1
+
+
 def test_letters_of_a_script_without_spaces_are_words():
     assert split_words("这是什么桥 called Kelm-Bridge?") == ("这", "是", "什", "么", "桥", "called", "kelm", "bridge")
