@@ -3,13 +3,14 @@
 Rules of words are those of the literature. Runs of 8 words that cover half of a question are Tülu 3's (arXiv
 2411.15124), a run of 13 is the longest of GPT-3 (arXiv 2005.14165, appendix C); near texts are those of
 :mod:`pipelines.checks.near`. Questions of a path are long, and two of one template are not one question. So runs must
-cover half of the longer question or nearly all of the benchmark's, and what is shared must hold half of the benchmark's
-uncommon words, or the answer must be the same. An answer alone is no hit; with the entity it is.
+cover half of the longer question or nearly all of the benchmark's; and the answer must be the same, or what is shared
+must hold half of the benchmark's names and numbers. An answer alone is no hit; with the entity it is.
 """
 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -18,6 +19,7 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
 
 from pipelines.checks.copies import PictureIndex, describe_picture
 from pipelines.checks.near import TextIndex
@@ -32,6 +34,7 @@ from pipelines.corpus.layouts import (
     read_questions,
 )
 from pipelines.errors import ConfigError, RecordFailed
+from pipelines.files import write_text
 from pipelines.graph.answers import type_reference
 from pipelines.ids import digest_value
 from pipelines.names import UNSPACED, fold_name, is_common_word, list_writings
@@ -46,7 +49,7 @@ RUN: Final = 8
 LONG_RUN: Final = 13
 """Words of a run that is a hit by itself."""
 COVERED: Final = 0.5
-"""Share of the longer question's words, and of the uncommon words of the benchmark's, that shared runs must hold."""
+"""Share of the longer question's words, and of the names and numbers in the benchmark's, that must be shared."""
 CONTAINED: Final = 0.8
 """Share of the benchmark's words that is enough, however long the other question is."""
 NEAR: Final = 0.8
@@ -66,6 +69,8 @@ WELL_KNOWN: Final[Mapping[str, str]] = {
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HIT = re.compile(r"(?:^|; )(\S+) [^;]*: (benchmark-[a-z]+)(?=;|$)")
 Digests = NDArray[np.uint64]
+ReadPicture = Callable[[Picture], bytes | None]
+_ENTRIES: Final = TypeAdapter(tuple[BenchmarkEntry, ...])
 
 
 class Asked(Pictured, Protocol):
@@ -101,6 +106,9 @@ class BenchmarkQuestion:
     row: str
     words: tuple[str, ...]
     answers: frozenset[str]
+    """Folded forms; none where the file does not say."""
+    specific: frozenset[str]
+    """Words of names and numbers in the question."""
     entity: str
     """Folded; empty where the file does not say."""
 
@@ -113,6 +121,20 @@ class BenchmarkQuestion:
 def split_words(text: str) -> tuple[str, ...]:
     """Return folded words; a letter of a script without spaces is one."""
     return tuple(UNSPACED.sub(lambda found: f" {' '.join(found.group())} ", fold_name(text)).split())
+
+
+def _list_specific(text: str) -> Iterator[str]:
+    """Yield the folded words of a text that have digits, stand with a capital inside a sentence, or have no case."""
+    begins = True
+    for mark in text.split():
+        letters = mark.lstrip(_OPENING)
+        if UNSPACED.search(mark) or any(map(str.isdigit, mark)) or (letters[:1].isupper() and not begins):
+            yield from (word for word in split_words(mark) if not is_common_word(word))
+        begins = mark.endswith(_ENDING)
+
+
+_OPENING = "\"'“”‘’«(["
+_ENDING = (".", "?", "!", ":", '."', '?"', ".”", "?”")
 
 
 @lru_cache(maxsize=1 << 16)
@@ -144,7 +166,8 @@ def _hold(name: str, asked: ForeignQuestion, entity: str) -> BenchmarkQuestion:
     typed = type_reference(asked.question, forms[0], forms[1:]) if forms else None
     known = {typed.key, *map(fold_name, typed.aliases)} if typed else set[str]()
     answers = frozenset(filter(None, known.union(_list_answers(forms))))
-    return BenchmarkQuestion(name, asked.id.replace(";", ","), split_words(asked.question), answers, fold_name(entity))
+    words, specific = split_words(asked.question), frozenset(_list_specific(asked.question))
+    return BenchmarkQuestion(name, asked.id.replace(";", ","), words, answers, specific, fold_name(entity))
 
 
 class Runs:
@@ -202,12 +225,12 @@ class BenchmarkIndex:
         self._near = TextIndex(NEAR)
         self._near.add((str(place), " ".join(each.words)) for place, each in told.items())
 
-    def find(self, rows: Sequence[Asked], read: Callable[[Picture], bytes] | None) -> Iterator[Overlap]:
+    def find(self, rows: Sequence[Asked], read: ReadPicture | None) -> Iterator[Overlap]:
         """Yield what questions share with benchmarks, question by question.
 
         Args:
             rows: of ours.
-            read: returns the bytes of a picture; None compares none.
+            read: returns the bytes of a picture, None for one that cannot be had; None compares none.
         """
         words = [split_words(row.text) for row in rows]
         for row, own, near in zip(rows, words, self._near.find([" ".join(each) for each in words]), strict=True):
@@ -224,22 +247,28 @@ class BenchmarkIndex:
         self, own: tuple[str, ...], answers: set[str], near: Sequence[int]
     ) -> Iterator[tuple[int, BenchmarkReason]]:
         same = [place for places in self._alike.get(own, {}).values() if len(places) < TEMPLATED for place in places]
-        for place in same:
-            if self._tells(place, set(own), answers):
-                yield place, "benchmark-question"
+        yield from ((place, "benchmark-question") for place in same if self._is_asked(place, set(own), answers))
         for place, places in self._runs.find(own).items():
             words = self._held[place].words
             enough = min(COVERED * max(len(words), len(own)), CONTAINED * len(words))
-            covered = len(places) >= enough and self._tells(place, {words[n] for n in places}, answers)
-            if covered or any(_count_rare(words[start:end]) > 1 for start, end in _list_long(places)):
+            shared = {words[each] for each in places}
+            if (len(places) >= enough or _is_long(places)) and self._tells(place, shared, answers):
                 yield place, "benchmark-words"
-        yield from ((place, "benchmark-near") for place in near if self._tells(place, set(own), answers))
+        yield from ((place, "benchmark-near") for place in near if self._is_asked(place, set(own), answers))
 
     def _tells(self, place: int, shared: set[str], answers: set[str]) -> bool:
-        """Say whether shared words are more than a template: half of the uncommon ones, or the answer is the same."""
+        """Say whether shared words are more than a template: the answer may be the same, or names and numbers are."""
+        held = self._held[place]
+        if not held.answers or not answers.isdisjoint(held.answers):
+            return True
+        return bool(held.specific) and len(held.specific & shared) >= COVERED * len(held.specific)
+
+    def _is_asked(self, place: int, shared: set[str], answers: set[str]) -> bool:
+        """Say whether nearly the same text is the same question: of one without names, uncommon words tell."""
         held = self._held[place]
         rare = {word for word in held.words if not is_common_word(word)}
-        return (bool(rare) and len(rare & shared) >= COVERED * len(rare)) or not answers.isdisjoint(held.answers)
+        unnamed = not held.specific and bool(rare) and len(rare & shared) >= COVERED * len(rare)
+        return unnamed or self._tells(place, shared, answers)
 
     def _find_facts(self, row: Asked, answers: set[str]) -> Iterator[tuple[int, BenchmarkReason]]:
         """Yield questions with the same answer about the answer's node, whose fact is the final one, or the anchor."""
@@ -253,10 +282,11 @@ class BenchmarkIndex:
             elif self._held[place].names(first):
                 yield place, "benchmark-entity"
 
-    def _find_pictures(self, row: Asked, read: Callable[[Picture], bytes]) -> Iterator[tuple[int, BenchmarkReason]]:
+    def _find_pictures(self, row: Asked, read: ReadPicture) -> Iterator[tuple[int, BenchmarkReason]]:
         shown = [row.original or row.picture, *(part.picture for part in (row.scene.parts if row.scene else ()))]
         for picture in filter(None, shown):
-            for mark in self._pictures.find(describe_picture(read(picture))):
+            data = read(picture)
+            for mark in self._pictures.find(describe_picture(data)) if data else ():
                 yield int(mark), "benchmark-picture"
 
 
@@ -264,16 +294,10 @@ def _list_names(title: str) -> set[str]:
     return {fold_name(name) for name in list_writings(title)} - {""}
 
 
-def _count_rare(words: Iterable[str]) -> int:
-    return len({word for word in words if not is_common_word(word)})
-
-
-def _list_long(places: set[int]) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each stretch of places that is a long run."""
-    ordered = sorted(places)
-    ends = [place for place in ordered if place + 1 not in places]
-    begins = [place for place in ordered if place - 1 not in places]
-    yield from ((begin, end + 1) for begin, end in zip(begins, ends, strict=True) if end + 1 - begin >= LONG_RUN)
+def _is_long(places: set[int]) -> bool:
+    """Say whether some of the places make a long run."""
+    ends = [place for place in places if place + 1 not in places]
+    return any(all(end - back in places for back in range(LONG_RUN)) for end in ends)
 
 
 @dataclass(frozen=True)
@@ -283,6 +307,8 @@ class Benchmarks:
     settings: tuple[BenchmarkConfig, ...] = ()
     digest_file: Callable[[Path], str] = str
     """Of the contents of a file, or of all files of a folder with their names."""
+    notes: Path | None = None
+    """Folder where it is noted what was read, so that a run that makes nothing need not read it again."""
     _entries: list[BenchmarkEntry] = field(default_factory=list)
 
     @cached_property
@@ -312,14 +338,22 @@ class Benchmarks:
     @property
     def entries(self) -> tuple[BenchmarkEntry, ...]:
         """What was read of each, without hits."""
-        return tuple(self._entries) if self.settings and self.index else ()
+        note = self.notes / f"benchmarks-{digest_value(self.digests)[:16]}.json" if self.notes else None
+        if note is not None and note.is_file():
+            with suppress(ValidationError):
+                return _ENTRIES.validate_json(note.read_bytes())
+        entries = tuple(self._entries) if self.settings and self.index else ()
+        if note is not None:
+            note.parent.mkdir(parents=True, exist_ok=True)
+            write_text(note, _ENTRIES.dump_json(entries).decode())
+        return entries
 
-    def refuse(self, rows: Iterable[Asked], read: Callable[[Picture], bytes] | None) -> dict[str, Rejection]:
+    def refuse(self, rows: Iterable[Asked], read: ReadPicture | None) -> dict[str, Rejection]:
         """Return the rejections of questions that share something with a benchmark, by the first thing that was found.
 
         Args:
             rows: the questions.
-            read: returns the bytes of a picture; None compares none.
+            read: returns the bytes of a picture, None for one that cannot be had; None compares none.
         """
         found: defaultdict[str, list[Overlap]] = defaultdict(list)
         for overlap in find_overlaps(rows, self, read):
@@ -327,15 +361,13 @@ class Benchmarks:
         return {record_id: _refuse(record_id, overlaps) for record_id, overlaps in found.items()}
 
 
-def find_overlaps(
-    rows: Iterable[Asked], benchmarks: Benchmarks, read: Callable[[Picture], bytes] | None
-) -> Iterator[Overlap]:
+def find_overlaps(rows: Iterable[Asked], benchmarks: Benchmarks, read: ReadPicture | None) -> Iterator[Overlap]:
     """Yield what questions share with benchmarks: rows of a stage or of a release's proofs, in their order.
 
     Args:
         rows: the questions.
         benchmarks: opened files; see :func:`open_benchmarks`.
-        read: returns the bytes of a picture; None compares none.
+        read: returns the bytes of a picture, None for one that cannot be had; None compares none.
 
     Raises:
         ConfigError: if a file cannot be read.
@@ -361,7 +393,7 @@ def count_hits(rejections: Iterable[Rejection]) -> Mapping[str, Mapping[str, int
     return {name: dict(sorted(kinds.items())) for name, kinds in hits.items()}
 
 
-def check_benchmarks(benchmarks: Sequence[BenchmarkConfig]) -> None:
+def probe_benchmarks(benchmarks: Sequence[BenchmarkConfig]) -> None:
     """Look whether the files of benchmarks are there and hold questions, before anything is paid.
 
     Raises:

@@ -694,7 +694,8 @@ class Assembly:
     @cached_property
     def benchmarks(self) -> Benchmarks:
         """What no question may overlap with."""
-        return Benchmarks(self.config.releases.benchmarks, partial(digest_input, workspace=self.workspace))
+        digest = partial(digest_input, workspace=self.workspace)
+        return Benchmarks(self.config.releases.benchmarks, digest, self.workspace.derived)
 
     @cached_property
     def apart(self) -> Apart:

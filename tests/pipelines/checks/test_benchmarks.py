@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.checks.benchmarks import (
     Benchmarks,
-    check_benchmarks,
+    probe_benchmarks,
     count_hits,
     describe_benchmarks,
     find_overlaps,
@@ -78,7 +78,7 @@ def plant(number):
     text, anchor, node, answer = OURS[number]
     return {
         "verbatim": ask(100, text, answer, "Nowhere"),
-        "paraphrase": ask(101, reword(text), "quite another", "Nowhere"),
+        "paraphrase": ask(101, reword(text), answer, "Nowhere"),
         "final fact": ask(102, f"What does the plaque at {node} in the picture give?", answer, node),
         "anchor": ask(103, f"Which record belongs to {anchor}, seen here?", answer, anchor),
         "picture": ask(104, "How many lamps stand on the left bank here?", "eleven", "Nowhere",
@@ -88,8 +88,6 @@ def plant(number):
 
 WANTED = {"verbatim": "benchmark-question", "paraphrase": "benchmark-words", "final fact": "benchmark-fact",
           "anchor": "benchmark-entity", "picture": "benchmark-picture"}  # fmt: skip
-REMOTE = {"vsearcher"}
-"""Its pictures are addresses."""
 
 
 def open_benchmark(folder, kind, rows):
@@ -103,16 +101,18 @@ def digest(path):
 
 @pytest.mark.parametrize("kind", WRITERS)
 def test_planted_overlaps_are_found_in_each_layout_and_clean_files_alarm_nobody(tmp_path, kind):
-    store = PictureStore(tmp_path / "images")
+    store, clean = PictureStore(tmp_path / "images"), make_clean()
     ours = [make_ours(tmp_path, number) for number in range(len(OURS))]
-    clean = make_clean()
-    assert list(find_overlaps(ours, open_benchmark(tmp_path / "clean", kind, clean), store.read)) == []
     chosen = ours[len(kind) % len(ours)]
     planted = plant(ours.index(chosen))
-    opened = open_benchmark(tmp_path / "planted", kind, [*clean, *planted.values()])
-    found = {(each.record_id, each.kind) for each in find_overlaps(ours, opened, store.read)}
-    assert found >= {(chosen.record_id, WANTED[how]) for how in planted}
-    assert {record_id for record_id, _ in found} == {chosen.record_id}
+    opened = open_benchmark(tmp_path / "b", kind, [*clean, *planted.values()])
+    found = list(find_overlaps(ours, opened, store.read))
+    places = {str(len(clean) + place): how for place, how in enumerate(planted)}
+    rows = places | {asked.id: how for how, asked in planted.items()}
+    by_row = {(rows.get(each.row.partition("/")[0].rpartition("_")[2]), each.kind) for each in found}
+    assert by_row >= {(how, WANTED[how]) for how in planted}
+    assert None not in {how for how, _ in by_row}
+    assert {each.record_id for each in found} == {chosen.record_id}
 
 
 @pytest.mark.parametrize("number", range(len(OURS)))
@@ -165,6 +165,20 @@ def test_a_template_with_another_name_is_another_question(tmp_path):
     assert {each.kind for each in find_overlaps([row], same, None)} >= {"benchmark-question", "benchmark-near"}
 
 
+def test_a_long_run_is_an_overlap_whatever_the_answer_where_it_holds_names_or_the_answer_is_not_told(tmp_path):
+    run = "the observatory on Hohenried plateau that opened its dome in 1911 for the comet of that year"
+    row = make_ours(tmp_path, 0).model_copy(update={"text": f"Who paid for {run} is asked here, and who drew it?"})
+    plain = "the house on the high hill that lies above the old town near the river of that name"
+    generic = row.model_copy(update={"text": f"Who built {plain} is asked here, and who drew it?"})
+    for name, ours, asked, kinds in (
+        ("named", row, ask(1, f"How many steps lead up to {run}, as seen?", "213"), ["benchmark-words"]),
+        ("generic", generic, ask(1, f"How many steps lead up to {plain}, as seen?", "213"), []),
+        ("untold", generic, ask(1, f"How many steps lead up to {plain}, as seen?", ""), ["benchmark-words"]),
+    ):
+        opened = open_benchmark(tmp_path / name, "mm-searchexam", [asked])
+        assert [each.kind for each in find_overlaps([ours], opened, None)] == kinds, name
+
+
 def test_infoseek_takes_entities_from_its_second_file(tmp_path):
     _, anchor, _, answer = OURS[1]
     row = {"data_id": "infoseek_val_1", "image_id": "oven_1", "question": "Which one is it?", "answer": [answer]}
@@ -173,7 +187,7 @@ def test_infoseek_takes_entities_from_its_second_file(tmp_path):
     (tmp_path / "val_withkb.jsonl").write_text(json.dumps(held))
     own = BenchmarkConfig(name="infoseek", path=(str(tmp_path / "val.jsonl"),),
                           entities=str(tmp_path / "val_withkb.jsonl"))  # fmt: skip
-    check_benchmarks([own])
+    probe_benchmarks([own])
     opened = Benchmarks((own,), digest)
     assert [each.kind for each in find_overlaps([make_ours(tmp_path, 1)], opened, None)] == ["benchmark-entity"]
     assert opened.entries[0].pictures_missing == 1
@@ -207,7 +221,7 @@ def test_hits_are_counted_by_benchmark_and_kind_and_what_was_not_looked_at_is_na
 def test_what_cannot_be_compared_is_refused_before_anything_is_paid(tmp_path):
     path, _ = publish(tmp_path, "columns", make_clean()[:2])
     good = BenchmarkConfig(name="b", path=(str(path),))
-    check_benchmarks([good])
+    probe_benchmarks([good])
     (tmp_path / "captions.jsonl").write_text('{"caption": "a", "file": "b"}\n')
     for bad, match in (
         (good.model_copy(update={"path": (str(tmp_path / "gone.jsonl"),)}), "no such file"),
@@ -215,9 +229,9 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_paid(tmp_path):
         (good.model_copy(update={"path": (str(tmp_path / "captions.jsonl"),)}), "has no question"),
     ):
         with pytest.raises(ConfigError, match=match):
-            check_benchmarks([bad])
+            probe_benchmarks([bad])
     with pytest.raises(ConfigError, match="b twice"):
-        check_benchmarks([good, good])
+        probe_benchmarks([good, good])
 
 
 def test_other_bytes_of_a_benchmark_are_another_digest(tmp_path):
@@ -225,6 +239,19 @@ def test_other_bytes_of_a_benchmark_are_another_digest(tmp_path):
         ("a", make_clean()), ("b", make_clean()), ("c", make_clean()[1:]))]  # fmt: skip
     first, same, other = (each.digests for each in opened)
     assert first == same != other
+
+
+def test_what_was_read_is_noted_and_read_again_only_where_the_note_is_damaged_or_the_files_are_others(tmp_path):
+    path, pictures = publish(tmp_path / "b", "columns", make_clean()[:2])
+    own = (BenchmarkConfig(name="b", path=(str(path),), images=str(pictures)),)
+    first = Benchmarks(own, digest, tmp_path / "notes").entries
+    (note,) = (tmp_path / "notes").iterdir()
+    read = Benchmarks(own, digest, tmp_path / "notes")
+    assert (read.entries, "index" in vars(read)) == (first, False)
+    note.write_text("[{")
+    assert Benchmarks(own, digest, tmp_path / "notes").entries == first
+    path.write_text(path.read_text().splitlines()[0])
+    assert Benchmarks(own, digest, tmp_path / "notes").entries[0].questions == 1
 
 
 def test_letters_of_a_script_without_spaces_are_words():
