@@ -56,6 +56,8 @@ class Seed(Record):
     """Whether its name is asked for, or a fact of its page."""
     round: int = 0
     """Of drawing for target sizes, from 1; 0 without one."""
+    drawn: int = 0
+    """Seeds of its split that the round drew."""
     hops: int = 0
     """Length of the path that it was drawn for; 0 for any."""
     answer_type: Literal["", "date", "number", "name", "string"] = ""

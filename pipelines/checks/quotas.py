@@ -48,8 +48,8 @@ class Quotas:
     """Most questions of each stratum: those of sft become more or fewer rows, which their rollouts say."""
     rows: Mapping[Stratum, int] = field(default_factory=dict)
     """Most rows of dataset sft."""
-    worn: tuple[frozenset[tuple[Split, str]], ...] = ()
-    """For each round what :func:`name_answer` says of earlier rounds' questions as often as a release may, by split."""
+    used: tuple[Mapping[tuple[str, str], int], ...] = ()
+    """For each round how many questions of those before it share an answer or the entity that has it, by split."""
 
     @property
     def decides(self) -> list[object]:
@@ -163,8 +163,3 @@ def cut_rows(
                 left[stratum] -= 1
                 taken[each.record_id].append(found[number])
     return taken
-
-
-def name_answer(key: str, page_id: int | None) -> tuple[str, ...]:
-    """Return what counts a question among those that share an answer: the answer's key, and the page that has it."""
-    return (f"answer {key}",) if page_id is None else (f"answer {key}", f"page {page_id}")

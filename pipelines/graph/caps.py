@@ -7,7 +7,7 @@ Names come first: of dates and numbers there are always enough.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, floor
 
@@ -55,6 +55,42 @@ class Tally:
         """Count a path to a fact."""
         self.paths += 1
         self.seen.update(_list_keys(asked).items())
+
+
+@dataclass(slots=True)
+class Ration:
+    """How often the paths of a shard may ask for what a release limits: the shard's part of what earlier rounds left.
+
+    Parts are not whole numbers: a draw decides which shards of a round may ask once more, so that together they ask
+    about as often as the limit says, and no shard waits for another.
+    """
+
+    most: int
+    """Questions of a split that a release keeps with one answer, or about one entity."""
+    used: Mapping[tuple[str, str], int]
+    """Those of the rounds before, by split and what :meth:`name` says."""
+    parts: Mapping[str, float]
+    """The shard's part of its round, by split."""
+    identity: str
+    """Of the shard."""
+    seen: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @staticmethod
+    def name(key: str, page_id: int | None) -> tuple[str, ...]:
+        """Return what a question is counted by: its answer's key, and the page that has it."""
+        return (f"answer {key}",) if page_id is None else (f"answer {key}", f"page {page_id}")
+
+    def allows(self, split: str, names: Sequence[str]) -> bool:
+        """Say whether one more path may ask for it."""
+        return all(self.seen[split, name] < self._count_allowed(split, name) for name in names)
+
+    def add(self, split: str, names: Sequence[str]) -> None:
+        """Count a path."""
+        self.seen.update((split, name) for name in names)
+
+    def _count_allowed(self, split: str, name: str) -> int:
+        left = max(self.most - self.used.get((split, name), 0), 0)
+        return floor(left * self.parts[split] + draw_unit("ration", self.identity, split, name))
 
 
 def _list_keys(asked: Attribute | Path) -> dict[str, str]:

@@ -67,7 +67,7 @@ class Filling:
             last = [plan.name for plan in self.planned].index("selections")
             if not run(self.planned[: last + 1], before):
                 return
-            counts = count_round(self.planned, quotas, self.assembly.config.releases.max_per_answer)
+            counts = count_round(self.planned, quotas)
             following = self.drawing.draw_more(quotas, counts)
             if following is None and quotas.rows and teach:
                 if not run(self.planned, before):
@@ -150,7 +150,7 @@ def take_over(before: Sequence[PlannedStage], planned: Sequence[PlannedStage]) -
         old = earlier.get(plan.name)
         if old is None or not isinstance(plan.stage, RecordStage) or plan.gathers or old.key == plan.key:
             continue
-        # What is worn in earlier rounds stays so, and rows of later rounds lie in shards of their own.
+        # Paths are told what earlier rounds have used, which stays so; rows of later rounds lie in shards of their own.
         if plan.name != "paths" and plan.stage.fingerprint() != old.stage.fingerprint():
             continue
         manifest = old.folder.read_manifest()

@@ -12,10 +12,11 @@ from itertools import product
 
 import pyarrow.parquet as pq
 
-from pipelines.checks.quotas import Aim, Draw, Quotas, Stratum, find_aim, name_answer, place_question
+from pipelines.checks.quotas import Aim, Draw, Quotas, Stratum, find_aim, place_question
 from pipelines.config.settings import Dimension, RunConfig, TargetConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
+from pipelines.graph.caps import Ration
 from pipelines.run.costs import read_spent
 from pipelines.run.runner import PlannedStage
 from pipelines.run.shards import list_parts, read_parts
@@ -75,8 +76,8 @@ class RoundCounts:
     """Seeds."""
     kept: Counter[Stratum]
     """Questions that selections keep."""
-    worn: frozenset[tuple[Split, str]]
-    """Answers and their entities, by split, that as many questions have as a release may keep."""
+    answers: Counter[tuple[str, str]]
+    """How many questions there are with an answer, and about the entity that has it, by split."""
     spent: Usage
     """Of all stages up to selections."""
 
@@ -86,26 +87,20 @@ class RoundCounts:
         return self.spent.calls + self.spent.cached_calls
 
 
-def count_round(planned: Sequence[PlannedStage], quotas: Quotas, most: int) -> RoundCounts:
-    """Count the rows of a round that is sealed up to selections.
-
-    Args:
-        planned: its stages.
-        quotas: of the round.
-        most: questions of a split that may share an answer.
-    """
+def count_round(planned: Sequence[PlannedStage], quotas: Quotas) -> RoundCounts:
+    """Count the rows of a round that is sealed up to selections."""
     by_name = {plan.name: plan for plan in planned}
     used = [plan for plan in planned[: planned.index(by_name["selections"])] if plan.folder.read_manifest()]
     manifests = [manifest for plan in used if (manifest := plan.folder.read_manifest())]
-    answers = Counter[tuple[Split, str]]()
+    answers = Counter[tuple[str, str]]()
     for row in read_parts(by_name["enhancements"].folder, Enhancement):
         pages = [node.page_id for node in row.proof.nodes]
-        answers.update((row.split, key) for key in name_answer(row.answer.key, pages[-1] if pages else None))
+        answers.update((row.split, key) for key in Ration.name(row.answer.key, pages[-1] if pages else None))
     kept = Counter(place_question(row, quotas.by) for row in read_parts(by_name["selections"].folder, Enhancement))
     return RoundCounts(
         Counter(read_aims(by_name["seeds"], quotas).values()),
         kept,
-        frozenset(key for key, count in answers.items() if count >= most),
+        answers,
         sum(map(read_spent, manifests), Usage()),
     )
 
@@ -157,7 +152,7 @@ class Drawing:
                 aim = self.aim(stratum)
                 needs[aim] = needs.get(aim, 0) + min(max(FIRST * count, LEAST), MOST_FIRST)
         released = {stratum: count for stratum, count in self.wanted.items() if stratum[0] == "sft"}
-        return Quotas(targets.by, (_list_draws(self._limit(needs, 0)),), questions, released, (frozenset(),))
+        return Quotas(targets.by, (_list_draws(self._limit(needs, 0)),), questions, released, ({},))
 
     def aim(self, stratum: Stratum) -> Aim:
         """Return what seeds for a stratum are drawn for."""
@@ -182,7 +177,7 @@ class Drawing:
                 self.closed[stratum] = f"the budget or seeds.limit ends after {drawn:,} seeds"
         if not any(needs.values()):
             return None
-        return replace(quotas, draws=(*quotas.draws, _list_draws(needs)), worn=(*quotas.worn, counts.worn))
+        return replace(quotas, draws=(*quotas.draws, _list_draws(needs)), used=(*quotas.used, counts.answers))
 
     def ask_more(self, quotas: Quotas, counts: RoundCounts, rows: Mapping[Stratum, int]) -> Quotas | None:
         """Return quotas with more questions for strata of sft whose rollouts left too few rows; None if none has."""

@@ -1,18 +1,17 @@
 """Paths: constrained walks from seeds, with roles, relations and evidence (OpenSearch-VL, equation 5)."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
 from pipelines.agent.guiding import Guide
 from pipelines.checks.examination import PathDemands
-from pipelines.checks.quotas import name_answer
 from pipelines.config.settings import PathsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.graph.balance import Balance
-from pipelines.graph.caps import Tally
+from pipelines.graph.caps import Ration, Tally
 from pipelines.graph.facts import Attribute
 from pipelines.graph.proofs import cite_answer, cite_fact, cite_sentence, make_node
 from pipelines.graph.prose import Clause, make_clause, mask_names
@@ -21,7 +20,7 @@ from pipelines.graph.salience import read_lists, weigh_attribute
 from pipelines.graph.walks import Drawn, Order, Walk, WalkGraph, WalkMove
 from pipelines.ids import choose_weighted, digest_value, draw_unit, make_record_id
 from schemas.base import Record, Rejection
-from schemas.datasets import Path, Seed, Split
+from schemas.datasets import Path, Seed
 from schemas.manifest import ModelEntry
 from schemas.proofs import Hop, Role
 
@@ -33,6 +32,7 @@ class _Shard:
     records: Sequence[Seed]
     balance: Balance
     tally: Tally
+    ration: Ration | None = None
     made: dict[str, "Sequence[Path] | Rejection"] = field(default_factory=dict)
     """By record id, the first of the records."""
 
@@ -53,8 +53,10 @@ class Paths:
     (appendix D.1). None leaves these rejections to later stages."""
     guide: Guide | None = None
     """Chooses the steps and marks the paths; None draws walks by chance."""
-    worn: tuple[frozenset[tuple[Split, str]], ...] = ()
-    """For each round of drawing the answers, by split, that are asked for often enough already."""
+    most: int = 0
+    """Questions of a split that a release keeps with one answer, where seeds are drawn in rounds; 0: no limit."""
+    used: tuple[Mapping[tuple[str, str], int], ...] = ()
+    """For each round what those before have used of that, see :class:`Ration`."""
     name: str = "paths"
     version: int = 7
     drawn: dict[Order, Drawn] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -76,8 +78,8 @@ class Paths:
         later = self.ground.later.digest if self.ground.later else ""
         lists = read_lists() if self.settings.salience else ""
         guided = [self.guide.identity] if self.guide else []
-        worn = [list(map(sorted, self.worn))] if any(self.worn) else []
-        return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), later, lists, *guided, *worn])
+        used = [self.most, [sorted(counts.items()) for counts in self.used]] if self.used else []
+        return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), later, lists, *guided, *used])
 
     def prompts(self) -> dict[str, str]:
         """Those of the guide."""
@@ -100,7 +102,8 @@ class Paths:
         self.drawn.update(zip(orders, drawn, strict=True))
         walks = (walk for each in drawn if (walk := self.graph.read_walk(each)) is not None)
         ends = {walk.moves[-1].target: walk.attributes for walk in walks}
-        shard = _Shard(records, Balance.of(self.settings.answer_types, ends), self._start_tally())
+        balance, tally = Balance.of(self.settings.answer_types, ends), self._start_tally()
+        shard = _Shard(records, balance, tally, self._start_ration(records))
         self.shards.update((record.record_id, shard) for record in records)
 
     def _start_tally(self) -> Tally:
@@ -108,6 +111,14 @@ class Paths:
         capped = self.demands if self.settings.max_answer_share < 1.0 else None
         guess = capped.limits.answer_share if capped else 1.0
         return Tally(self.settings.max_answer_share, self.settings.max_relation_share, guess)
+
+    def _start_ration(self, records: Sequence[Seed]) -> Ration | None:
+        """Return what a shard may ask for; None outside of rounds. The seeds of a shard are of one round."""
+        if not self.used or not records:
+            return None
+        own = Counter(record.split for record in records)
+        parts: dict[str, float] = {record.split: own[record.split] / record.drawn for record in records}
+        return Ration(self.most, self.used[records[0].round - 1], parts, records[0].record_id)
 
     async def __call__(self, record: Seed) -> Sequence[Path] | Rejection:
         """Return distinct paths of a seed, or the rejection if there is none."""
@@ -144,7 +155,10 @@ class Paths:
                 path = self._choose_path(record, drawn.order, replace(walk, attributes=asked), attempt, refused)
                 if path is not None and path.record_id not in paths:
                     paths[path.record_id] = path
-                    shard.tally.add(next(each for each in asked if each.fact.key == path.answer_relation))
+                    taken = next(each for each in asked if each.fact.key == path.answer_relation)
+                    shard.tally.add(taken)
+                    if shard.ration:
+                        shard.ration.add(record.split, self._name_answer(taken))
                     break
         if not paths:
             return Rejection(record_id=record.record_id, reason="no-walk", detail=self._explain(refused))
@@ -215,19 +229,20 @@ class Paths:
     ) -> tuple[Attribute, ...]:
         """Return what may be asked at a walk's end in the order of trying, without what is asked often already."""
         weigh = partial(weigh_attribute, self.ground) if self.settings.salience else _weigh_alike
-        kind, worn = record.answer_type, self.worn[record.round - 1] if self.worn and record.round else frozenset()
+        kind = record.answer_type
         balance = replace(shard.balance, wanted={kind: 1.0}) if kind else shard.balance
         asked = balance.order(walk.attributes, order.identity, weigh)
-        often = [a for a in asked if self._is_worn(a, record.split, worn) or shard.tally.find_over(a)]
+        often = [a for a in asked if shard.tally.find_over(a) or self._is_rationed(a, record, shard)]
         refused["asked-often"] += len(often)
         return tuple(attribute for attribute in asked if attribute not in often)
 
-    def _is_worn(self, attribute: Attribute, split: Split, worn: Collection[tuple[Split, str]]) -> bool:
-        """Say whether a release may have no more questions with this answer, or about the entity that has it."""
-        if not worn:
-            return False
-        page_id = self.graph.corpus.page(attribute.fact.node).page_id
-        return any((split, name) in worn for name in name_answer(attribute.answer.key, page_id))
+    def _is_rationed(self, attribute: Attribute, record: Seed, shard: _Shard) -> bool:
+        """Say whether a shard has asked for its part of what a release may keep of an answer, or of its entity."""
+        ration = shard.ration
+        return ration is not None and not ration.allows(record.split, self._name_answer(attribute))
+
+    def _name_answer(self, attribute: Attribute) -> tuple[str, ...]:
+        return Ration.name(attribute.answer.key, self.graph.corpus.page(attribute.fact.node).page_id)
 
     def _judge_answer(self, attribute: Attribute) -> str:
         """Return the code that refuses an attribute, empty for none; walks often end at the same articles."""

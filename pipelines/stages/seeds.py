@@ -5,7 +5,7 @@ Wikidata's counts from its dumps; or the entities a SPARQL endpoint has of some 
 """
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -180,9 +180,10 @@ class Seeds:
                 chosen.append((page, number, aim))
             else:
                 yield Rejection(record_id=f"page:{page.page_id}", reason=reason, detail=detail)
+        sizes = Counter((number, aim.split) for _, number, aim in chosen if aim)
         for page, number, aim in chosen:
             seed = self._make_seed(page.node, joined.get(page.node))
-            yield seed if aim is None else _aim_seed(seed, number, aim)
+            yield seed if aim is None else _aim_seed(seed, number, sizes[number, aim.split], aim)
 
     def _read_pages(self, columns: list[str]) -> Iterator[pa.Table]:
         with pq.ParquetFile(self.corpus.table("pages")) as pages:
@@ -310,8 +311,9 @@ def _list_for(aim: Aim, queues: Mapping[Place, Sequence[_Eligible]]) -> Sequence
     return own[0] if len(own) == 1 else [page for page in chain.from_iterable(zip_longest(*own)) if page is not None]
 
 
-def _aim_seed(seed: Seed, number: int, aim: Aim) -> Seed:
-    return seed.model_copy(update={"round": number, "hops": aim.hops, "answer_type": aim.answer_type})
+def _aim_seed(seed: Seed, number: int, drawn: int, aim: Aim) -> Seed:
+    changes = {"round": number, "drawn": drawn, "hops": aim.hops, "answer_type": aim.answer_type}
+    return seed.model_copy(update=changes)
 
 
 def _list_far_files(queues: list[list[_Eligible]]) -> Iterator[str]:

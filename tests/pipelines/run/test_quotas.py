@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import time
 from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,6 +28,7 @@ from pipelines.run.workspace import Workspace
 from schemas.base import Rejection
 from schemas.datasets import Enhancement, ReleaseEntry, Seed
 from schemas.datasets import Path as WalkedPath
+from tests.chaos.driving import ROOT, digest_outputs, make_environment, make_run, read_ledger
 from tests.conftest import SETTINGS
 
 TARGETS = ("seeds.limit=0", "runtime.shard_rows=16", 'targets.by=["hops"]', "targets.give_up=24")
@@ -218,3 +221,36 @@ def test_of_each_stratum_as_many_are_kept_as_are_wanted_and_those_that_repeat_go
     for early, late in pairwise(signatures):
         if strata[early.record_id] == strata[late.record_id] and early.skeleton == late.skeleton:
             assert early.record_id not in refused or late.record_id in refused
+
+
+def find_second_round(root: Path) -> bool:
+    """Say whether a run has made a shard of its second round, and is not through with it."""
+    parts = sorted(len(list(folder.glob("part-*.json"))) for folder in root.glob("stages/questions/*"))
+    sealed = len(list(root.glob("stages/enhancements/*/manifest.json")))
+    return len(parts) == 2 and parts[1] > parts[0] and sealed == 1
+
+
+@pytest.mark.slow
+def test_a_run_killed_in_its_second_round_ends_with_the_same_bytes_and_pays_nothing_twice(filled, demo, tmp_path):
+    root = copy_corpus(demo.root, tmp_path / "workspace")
+    settings = (f"corpus.world={demo.world}", *SETTINGS, *TARGETS, *WANTED)
+    quiet = subprocess.DEVNULL
+    child = subprocess.Popen(
+        make_run(root, settings=settings), cwd=ROOT, env=make_environment(), stdout=quiet, stderr=quiet
+    )
+    deadline = time.monotonic() + 300.0
+    while child.poll() is None and not find_second_round(root):
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    assert child.poll() is None, "the run was over before it was killed"
+    child.kill()
+    child.wait()
+    killed = read_ledger(root)
+    document = run_recipe(filled.config, root, "", ())
+    assert digest_outputs(root) == digest_outputs(filled.root)
+    assert [(row.stratum, row.accepted, row.drawn, row.state) for row in document.targets] == [
+        (row.stratum, row.accepted, row.drawn, row.state) for row in filled.document.targets
+    ]
+    ledger = read_ledger(root)
+    assert ledger.replies == read_ledger(filled.root).replies
+    assert {key for key, count in ledger.asks.items() if count > 1} <= killed.in_flight
