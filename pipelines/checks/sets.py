@@ -357,11 +357,12 @@ def list_edges(row: Pictured) -> list[tuple[object, str, object]]:
 
 def name_final(row: Sourced) -> tuple[str, ...]:
     """Return the final fact of a question, by the answer node's name and the relation; none where it is not known."""
-    relation = _read_asked(row)
+    relation = read_relation(row)
     return (f"{list_entities(row)[-1]} {relation}",) if relation else ()
 
 
-def _read_asked(row: Sourced) -> str:
+def read_relation(row: Sourced) -> str:
+    """Return the key or the words of the relation that a question asks for; empty where it is not known."""
     return row.proof.answer_relation if row.trace is None else row.trace.links[-1].relation
 
 
@@ -398,7 +399,7 @@ def make_signature(row: Record, exam: bool = False) -> Signature:
         anchor=_number(name_anchor(row)),
         answer_node=_number(name_answer_node(row)),
         answer_key=row.answer.key,
-        asked=stem_key(_read_asked(row)),
+        asked=stem_key(read_relation(row)),
         hops=hops,
         edges=digest_value(edges) if edges else "",
         fact=("", "") if asks_name(row.proof) else (_name_told(row), row.answer.surface),
@@ -515,9 +516,11 @@ def refuse_guessed(signatures: Sequence[Signature], solved: Collection[str], sha
     if share >= 1.0:
         return {}
     asking = [signature for signature in signatures if signature.asked]
+    # A split for evaluation is guessed by itself, whatever the questions for training beside it.
+    within = {each.record_id: ("eval",) if each.split == "eval" else () for each in asking}
     wordings = [
-        Wording(each.answer_key, tuple(f"{name}: {each.asked}" for name in _list_datasets(each, solved)))
-        for each in asking
+        Wording(each.answer_key, tuple(f"{name}: {each.asked}" for name in names + within[each.record_id]))
+        for each, names in ((each, _list_datasets(each, solved)) for each in asking)
     ]
     refused: dict[str, Rejection] = {}
     for signature, where in zip(asking, find_over_used(wordings, share), strict=True):

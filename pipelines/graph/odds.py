@@ -58,7 +58,7 @@ def is_countable(query: Query) -> bool:
     return not query.answer_clause and all(hop.relation != MENTIONS or hop.field for hop in query.hops)
 
 
-def count_odds(ground: Indexes, query: Query, anchor_type: str, gold: str, least: int) -> Odds:
+def count_odds(ground: Indexes, query: Query, anchor_type: str, gold: str, least: int, sampled: int = SAMPLED) -> Odds:
     """Count the answers of a query over the entities of the anchor's type.
 
     Args:
@@ -66,14 +66,15 @@ def count_odds(ground: Indexes, query: Query, anchor_type: str, gold: str, least
         query: the question.
         anchor_type: the noun that the question has for what the picture shows.
         gold: key of the question's answer.
-        least: so many distinct answers are looked for among more than ``SAMPLED`` entities, up to ``MAX_ANCHORS``.
+        least: so many distinct answers are looked for among more than ``sampled`` entities, up to ``MAX_ANCHORS``.
+        sampled: entities that are tried in any case.
     """
     admitted = join_sides(ground, query)
     nodes = _mix(list_anchors(ground, query, anchor_type, admitted))
     found: Counter[str] = Counter()
     tried = 0
     for node in nodes[:MAX_ANCHORS].tolist():
-        if tried >= SAMPLED and len(found) >= least:
+        if tried >= sampled and len(found) >= least:
             break
         tried += 1
         answer = find_only_answer(ground, query, node, admitted)

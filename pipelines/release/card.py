@@ -379,6 +379,7 @@ def _make_tables(facts: CardFacts) -> dict[str, str]:
         "answer types",
         "funnel",
         "rejections",
+        "guessability",
         "proof counts",
         "difficulty",
         "standing",

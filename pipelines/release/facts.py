@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from pipelines.checks.sets import Signature, delexicalise, make_signature
 from pipelines.graph.proofs import NO_PROOF
+from pipelines.release.guessing import Asked, read_asked
 from pipelines.release.making import Example
 from schemas.datasets import Cell, Depiction, Enhancement, Picture, Trajectory, Trial
 from schemas.proofs import Proof, Trace
@@ -96,6 +97,7 @@ class QuestionFacts:
     alternatives: bool
     swapped: bool
     left_out: tuple[str, ...]
+    asked: Asked
     knowledge: str = ""
 
 
@@ -125,6 +127,7 @@ def read_question(question: Enhancement) -> QuestionFacts:
         swapped=bool(question.swapped_with),
         left_out=tuple(map(intern, question.left_out)),
         knowledge=intern(question.knowledge),
+        asked=read_asked(question),
     )
 
 

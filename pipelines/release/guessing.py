@@ -1,17 +1,82 @@
-"""What a guesser scores who knows the answers of a release but no question: the commonest one of what is asked for.
+"""What guessers score on a release: by the commonest answer, without the picture, and by the words alone.
 
-Chen and Durrett 2019 found multi-hop sets whose answers such a guesser has often. Each answer is left out of the count
-that it is guessed by, so that an answer given once is never a guess.
+A guesser without the question knows the answers of the release and says the commonest one of what is asked for (Chen
+and Durrett 2019 found multi-hop sets whose answers such a guesser has often). Each answer is left out of the count that
+it is guessed by, so that an answer given once is never a guess. A guesser without the picture knows the corpus: the
+gold share says what he gets (:mod:`pipelines.graph.odds`). One with the words alone has learnt from other questions of
+the release (:mod:`pipelines.release.wording`).
 """
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
 
-from pipelines.agent.agreement import bound_mean
+from pipelines.agent.agreement import Interval, bound_mean
+from pipelines.checks.guesses import bound_gold
+from pipelines.checks.sets import Pictured, name_anchor, name_answer_node, read_relation
+from pipelines.config.settings import ReleasesConfig
+from pipelines.errors import GateNotMet
 from pipelines.graph.facts import stem_key
+from pipelines.graph.odds import read_gold_share
+from pipelines.release.wording import Worded, WordingScores, read_size, score_wording
+from schemas.proofs import Answer
 
 DIGITS = 4
 OVERALL = "all attributes"
+FEW = 5
+"""Questions of an attribute up to which its answers say little: those of its domain and type are guessed by."""
+TEST, TRAIN = "test", "train"
+Verdict = Literal["met", "met where measured", "not met", "too few to judge", "not measured"]
+Row = Mapping[str, str | int | float]
+NOT_MET: Final[Verdict] = "not met"
+
+
+class Described(Pictured, Protocol):
+    """A question of a run or of a release's proofs."""
+
+    @property
+    def text(self) -> str:
+        """As asked."""
+
+    @property
+    def answer(self) -> Answer:
+        """The right one."""
+
+    @property
+    def domain(self) -> str:
+        """Of what the picture shows."""
+
+    @property
+    def split(self) -> str:
+        """Of its entities, or of a release's rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What guessers are measured by: one question of a release."""
+
+    split: str
+    """``train`` or ``test``."""
+    relation: str
+    """Key asked for, without numbers; empty where it is not known."""
+    answer: str
+    """Its key."""
+    kind: str
+    """Domain and answer type."""
+    words: Worded
+    gold_share: float | None
+
+
+def read_asked(row: Described) -> Asked:
+    """Return what guessers are measured by, from a question or from its row of a release's proofs."""
+    key = read_relation(row)
+    relation = stem_key(key) or key
+    words = Worded(row.text, relation, row.answer.key, read_size(row.answer), (name_anchor(row), name_answer_node(row)))
+    split = TEST if row.split in ("eval", TEST) else TRAIN
+    kind = f"{row.domain}, {row.answer.type}"
+    return Asked(split, relation, row.answer.key, kind, words, read_gold_share(row.proof))
 
 
 def count_right(answers: Counter[str]) -> float:
@@ -27,15 +92,16 @@ def count_right(answers: Counter[str]) -> float:
     return first / tied if tied else 0.0
 
 
-def measure_guessing(asked: Iterable[tuple[str, str]]) -> dict[str, Mapping[str, str | int | float]]:
+def measure_guessing(asked: Iterable[tuple[str, str]]) -> dict[str, Row]:
     """Return what guessing scores over all questions and for each attribute, those asked for most first.
 
     Args:
         asked: the infobox key that each question asks for, and its answer's key.
 
     Returns:
-        By attribute the questions, distinct answers, the commonest answer and how many have it, and the share that is
-        guessed right with its Wilson interval (95%).
+        By attribute the questions, distinct answers, how many equally frequent ones would be as varied (exp of the
+        entropy), the share that is guessed right with its Wilson interval (95%), the commonest answer and how many
+        have it.
     """
     groups: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for relation, answer in asked:
@@ -44,20 +110,138 @@ def measure_guessing(asked: Iterable[tuple[str, str]]) -> dict[str, Mapping[str,
     right = sum((count_right(answers) for _, answers in ordered), 0.0)
     total = sum(answers.total() for _, answers in ordered)
     distinct = sum(len(answers) for _, answers in ordered)
-    rows: dict[str, Mapping[str, str | int | float]] = {OVERALL: _describe(total, distinct, right)}
+    rows: dict[str, Row] = {OVERALL: {"n": total, "answers": distinct, **_describe(bound_mean(right, total, 1.0))}}
     for relation, answers in ordered:
         commonest, times = min(answers.items(), key=lambda pair: (-pair[1], pair[0]))
-        told = _describe(answers.total(), len(answers), count_right(answers))
-        rows[relation] = told | {"commonest": commonest, "has it": times}
+        told = _describe(bound_mean(count_right(answers), answers.total(), 1.0))
+        varied = {"n": answers.total(), "answers": len(answers), "as varied as": _count_effective(answers)}
+        rows[relation] = varied | told | {"commonest": commonest, "has it": times}
     return rows
 
 
-def _describe(questions: int, distinct: int, right: float) -> dict[str, str | int | float]:
-    interval = bound_mean(right, questions, 1.0)
-    return {
-        "n": questions,
-        "answers": distinct,
-        "share": round(interval.middle, DIGITS),
-        "low": round(interval.low, DIGITS),
-        "high": round(interval.high, DIGITS),
-    }
+def _count_effective(answers: Counter[str]) -> float:
+    shares = [count / answers.total() for count in sorted(answers.values())]
+    return round(math.exp(-sum(share * math.log(share) for share in shares)), 2)
+
+
+def _describe(interval: Interval) -> dict[str, float]:
+    parts = {"share": interval.middle, "low": interval.low, "high": interval.high}
+    return {name: round(value, DIGITS) for name, value in parts.items()}
+
+
+def measure_guessability(rows: Sequence[Asked], settings: ReleasesConfig) -> dict[str, Row]:
+    """Return what each guesser scores, over all questions and in each split, with its gate and the verdict.
+
+    A share is judged from ``gates.least_rows`` questions on. The gold share is judged row by row, whatever the number.
+    """
+    gates = settings.gates
+    scores = score_wording([row.words for row in rows])
+    table: dict[str, Row] = {}
+    for scope in ("", *sorted({row.split for row in rows})):
+        own = [place for place, row in enumerate(rows) if scope in ("", row.split)]
+        chosen, ending = [rows[place] for place in own], f", {scope}" if scope else ""
+        table[f"commonest answer{ending}"] = _judge_commonest(chosen, settings)
+        if scope:
+            table[f"without the picture{ending}"] = _judge_gold(chosen, settings)
+        table |= {f"{name}{ending}": row for name, row in _judge_wording(scores, own, settings).items()}
+    table["one answer of an attribute"] = _judge_variety(rows, gates.one_answer, gates.least_asking)
+    return table
+
+
+def _judge(value: float, questions: int, most: float, least: int) -> Verdict:
+    if questions < least:
+        return "too few to judge"
+    return "met" if value <= most else NOT_MET
+
+
+def _judge_commonest(rows: Sequence[Asked], settings: ReleasesConfig) -> Row:
+    """Judge the share that is right by the commonest answer of an attribute, of few questions of domain and type."""
+    asking = Counter(row.relation for row in rows)
+    groups: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        known = row.relation and asking[row.relation] > FEW
+        groups["attribute" if known else "kind", row.relation if known else row.kind][row.answer] += 1
+    right, most = sum(map(count_right, groups.values()), 0.0), settings.gates.commonest
+    interval = bound_mean(right, len(rows), 1.0)
+    verdict = _judge(interval.middle, len(rows), most, settings.gates.least_rows)
+    return {"questions": len(rows), **_describe(interval), "most": most, "verdict": verdict}
+
+
+def _judge_gold(rows: Sequence[Asked], settings: ReleasesConfig) -> Row:
+    """Judge the gold shares of a split: no one may be over its bound; what was not counted is said."""
+    most = bound_gold(settings, "eval" if rows[0].split == TEST else "sft")
+    shares = [row.gold_share for row in rows if row.gold_share is not None]
+    over, missing = sum(share > most for share in shares), len(rows) - len(shares)
+    verdict: Verdict = NOT_MET if over else "met where measured" if missing else "met"
+    counted = {"questions": len(shares), **_describe(bound_mean(sum(shares), len(shares), 1.0))}
+    largest = {"largest": round(max(shares, default=0.0), DIGITS), "over": over, "not measured": missing}
+    return counted | {"most": most, "verdict": verdict if shares else "not measured"} | largest
+
+
+def _judge_wording(scores: WordingScores, own: Sequence[int], settings: ReleasesConfig) -> dict[str, Row]:
+    """Judge what a classifier of the words gets right, and beyond the commonest size of its attribute."""
+    gates = settings.gates
+    told = [scores.right[place] for place in own if place in scores.right]
+    right = bound_mean(sum(told), len(told), 1.0)
+    verdict = _judge(right.low, len(told), gates.wording, gates.least_rows)
+    answers: Row = {"questions": len(told), **_describe(right), "most": gates.wording, "verdict": verdict}
+    sized = [(scores.sizes[place], scores.commonest_sizes[place]) for place in own if place in scores.sizes]
+    lift = _measure_lift(sized)
+    verdict = _judge(lift.low, len(sized), gates.size, gates.least_rows)
+    sizes: Row = {"questions": len(sized), **_describe(lift), "most": gates.size, "verdict": verdict}
+    baseline = sum(common for _, common in sized) / len(sized) if sized else 0.0
+    return {"words alone": answers, "size by the words": {**sizes, "by the commonest": round(baseline, DIGITS)}}
+
+
+def _measure_lift(pairs: Sequence[tuple[bool, bool]]) -> Interval:
+    """Return how much oftener the first of each pair is right than the second, with the 95% interval of a mean.
+
+    Source: Agresti and Min 2005, the adjusted Wald interval of paired shares (half a question in each cell).
+    """
+    count = len(pairs)
+    more, less = (sum(a and not b for a, b in pairs), sum(b and not a for a, b in pairs))
+    lift = (more - less) / count if count else 0.0
+    wide, up, down = count + 2, more + 0.5, less + 0.5
+    half = 1.96 * math.sqrt(max((up + down) - (up - down) ** 2 / wide, 0.0)) / wide
+    middle = (up - down) / wide
+    return Interval(max(min(middle - half, lift), -1.0), lift, min(max(middle + half, lift), 1.0))
+
+
+def _judge_variety(rows: Sequence[Asked], most: float, least: int) -> Row:
+    """Judge the largest share of one answer among the questions of an attribute that is asked for often enough."""
+    groups: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        if row.relation:
+            groups[row.relation][row.answer] += 1
+    judged = {relation: answers for relation, answers in groups.items() if answers.total() >= least}
+    if not judged:
+        return {"questions": 0, "share": 0.0, "most": most, "verdict": "too few to judge"}
+    worst = min(judged, key=lambda each: (-max(judged[each].values()) / judged[each].total(), each))
+    answers = judged[worst]
+    answer, times = min(answers.items(), key=lambda pair: (-pair[1], pair[0]))
+    share = times / answers.total()
+    verdict = _judge(share, answers.total(), most, least)
+    detail = f"{times} of {answers.total()} {worst} are {answer}"
+    return {"questions": answers.total(), "share": round(share, DIGITS), "most": most, "verdict": verdict, "of": detail}
+
+
+REMEDIES = {
+    "commonest answer": "lower releases.max_answer_share",
+    "without the picture": "publish questions that this version's selections let pass",
+    "words alone": "ask in more ways, or lower releases.max_answer_share",
+    "size by the words": "ask in more ways",
+    "one answer of an attribute": "lower releases.max_answer_share",
+}
+
+
+def check_guessability(table: Mapping[str, Row]) -> None:
+    """Refuse a release that is guessed too often.
+
+    Raises:
+        GateNotMet: naming each measure whose verdict is ``not met``, and what to change.
+    """
+    failed = [f"{name}: {row['share']} of {row['questions']} questions, at most {row['most']} may be; "
+              f"{REMEDIES[name.partition(',')[0]]}"
+              for name, row in table.items() if row["verdict"] == NOT_MET]  # fmt: skip
+    if failed:
+        raise GateNotMet(f"guessing: {' | '.join(failed)}, or widen the gate under releases.gates")

@@ -24,7 +24,7 @@ from pipelines.checks.sets import (
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import GateNotMet
 from pipelines.release.facts import CellFacts, QuestionFacts, ReleaseFacts, SplitFacts, TrajectoryFacts
-from pipelines.release.guessing import count_right, measure_guessing
+from pipelines.release.guessing import check_guessability, count_right, measure_guessability, measure_guessing
 from pipelines.release.manifest import ReleaseOrigin
 from pipelines.release.reviewed import Review, measure_reviews, name_stratum
 from schemas.proofs import Resolution, Role, Trace
@@ -384,6 +384,7 @@ def measure_quality(
         "anchor types": count_values(question.anchor_type for question in own),
         "answers": measure_answers(own),
         "guessing": measure_guessing((each.proof.asked, each.signature.answer_key) for each in own),
+        "guessability": measure_guessability([each.asked for each in own], context.settings),
         "proof counts": measure_counts(own),
         "proof": measure_proofs(own),
         "necessity": measure_necessity(own),
@@ -447,11 +448,12 @@ def check_quality(quality: Quality) -> None:
     """Refuse a release whose report breaks a gate.
 
     Raises:
-        GateNotMet: if anything is shared between splits.
+        GateNotMet: if anything is shared between splits, or a guesser scores too much.
     """
     shared = {name: value for name, value in quality["overlap"].items() if value}
     if shared:
         raise GateNotMet(f"quality: the splits share {shared}; all must be 0")
+    check_guessability({name: row for name, row in quality["guessability"].items() if isinstance(row, Mapping)})
 
 
 def render_quality(quality: Quality, title: str) -> str:

@@ -7,7 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.checks.sets import make_signature, refuse_guessed
-from pipelines.release.guessing import OVERALL, measure_guessing
+from pipelines.config.settings import ReleasesConfig
+from pipelines.errors import GateNotMet
+from pipelines.release.guessing import (
+    OVERALL,
+    Asked,
+    check_guessability,
+    measure_guessability,
+    measure_guessing,
+    read_asked,
+)
+from pipelines.release.making import Example, make_proof_row
+from pipelines.release.wording import Worded
+from schemas.datasets import ReleaseEntry
 from tests.pipelines.release.builders import make_question
 
 ROWS = st.lists(
@@ -55,3 +67,73 @@ def test_what_is_kept_is_guessed_no_more_often_than_its_share(rows, share):
     counts = Counter(each.asked for each in kept)
     assert all(refused[each.record_id].reason == "answer-over-used" for each in signatures if each.record_id in refused)
     assert counts.total() == len(kept)
+
+
+def ask(number, answer, *, relation="colour", split="train", kind="Flower, string", gold=0.1):
+    words = Worded(f"What is q{number} of the flower?", relation, answer, "", (f"anchor {number}", f"node {number}"))
+    return Asked(split, relation, answer, kind, words, gold)
+
+
+SOME = ReleasesConfig.model_validate({"gates": {"least_rows": 8}})
+
+
+def find_failed(table):
+    return {name for name, row in table.items() if row["verdict"] == "not met"}
+
+
+def test_four_of_four_in_violet_alarm_however_few_questions_there_are():
+    table = measure_guessability([ask(number, "violet") for number in range(4)], SOME)
+    assert table["one answer of an attribute"]["of"] == "4 of 4 colour are violet"
+    assert table["commonest answer"]["verdict"] == "too few to judge"
+    assert find_failed(table) == {"one answer of an attribute"}
+    with pytest.raises(GateNotMet, match=r"one answer of an attribute.*releases\.max_answer_share"):
+        check_guessability(table)
+
+
+def test_questions_of_a_few_attributes_are_guessed_by_their_domain_and_type():
+    same = [ask(number, "kelm", relation=f"town{'abcdefgh'[number]}") for number in range(8)]
+    table = measure_guessability(same, SOME)
+    assert table["commonest answer"]["share"] == 1.0
+    assert {"commonest answer", "commonest answer, train"} <= find_failed(table)
+    apart = [ask(number, "kelm", relation=f"town{'abcdefgh'[number]}", kind=f"{number}, name") for number in range(8)]
+    assert measure_guessability(apart, SOME)["commonest answer"]["share"] == 0.0
+
+
+def test_a_split_is_judged_by_itself():
+    test = [ask(number, "ab"[number % 2], split="test") for number in range(8)]
+    train = [ask(100 + number, f"name {number}") for number in range(100)]
+    table = measure_guessability([*test, *train], SOME)
+    assert (table["commonest answer"]["verdict"], table["commonest answer, train"]["verdict"]) == ("met", "met")
+    assert "commonest answer, test" not in find_failed(table)
+    table = measure_guessability([*(ask(number, "a", split="test") for number in range(8)), *train], SOME)
+    assert "commonest answer, test" in find_failed(table)
+
+
+@pytest.mark.parametrize(
+    ("shares", "verdict", "over"),
+    [((0.25, 0.1), "met", 0), ((0.26, 0.1), "not met", 1), ((0.2, None), "met where measured", 0),
+     ((None, None), "not measured", 0)],
+)  # fmt: skip
+def test_one_question_over_its_gold_share_is_enough_and_what_is_not_measured_is_said(shares, verdict, over):
+    rows = [ask(number, f"name {number}", split="test", gold=share) for number, share in enumerate(shares)]
+    row = measure_guessability(rows, SOME)["without the picture, test"]
+    assert (row["verdict"], row["over"], row["not measured"]) == (verdict, over, sum(each is None for each in shares))
+
+
+def test_a_row_of_the_proofs_is_measured_as_its_question_is():
+    question = make_question(3, None, "eval")
+    entry = ReleaseEntry(record_id="e", parent_id=question.record_id, dataset="vqa", split="test", trajectory_id="")
+    assert read_asked(make_proof_row(Example(entry, question, None))) == read_asked(question)
+
+
+def test_evaluation_is_not_guessed_by_answers_that_are_rare_beside_training():
+    base = make_question(0, None, "eval")
+    rows = [("eval", "violet"), ("eval", "violet"), *(("sft", f"name {number}") for number in range(30))]
+    signatures = [
+        make_signature(
+            base.model_copy(update={"record_id": f"q{number:02}", "split": split,
+                                    "answer": base.answer.model_copy(update={"key": answer})})
+        )
+        for number, (split, answer) in enumerate(rows)
+    ]  # fmt: skip
+    assert list(refuse_guessed(signatures, (), 0.1)) == ["q01"]
