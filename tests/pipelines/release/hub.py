@@ -90,6 +90,7 @@ class FakeHub:
 
     def create_tag(self, repo_id, *, tag, tag_message, revision, repo_type):
         self.tags[tag] = revision
+        self.told[tag] = tag_message
 
     def list_repo_refs(self, repo_id, *, repo_type):
         return SimpleNamespace(tags=[SimpleNamespace(name=n, target_commit=c) for n, c in self.tags.items()])
