@@ -27,6 +27,7 @@ class FakeHub:
     def __init__(self, downloads: Path, files=None, private=True, lose="", fail=False):
         self.downloads, self.private, self.lose, self.fail = downloads, private, lose, fail
         self.trees, self.tags, self.messages, self.sent = {}, {}, [], []
+        self.told = {}
         self.head = ""
         if files is not None:
             self._commit({".gitattributes": b"", **files})
