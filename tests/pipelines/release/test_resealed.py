@@ -7,6 +7,7 @@ documents. What no row decides is listed too: `verify` says that it did not deri
 import io
 import json
 import os
+import re
 import shutil
 from typing import NamedTuple
 
@@ -103,6 +104,22 @@ def reword_thoughts(row):
     for message in row["messages"]:
         if message["role"] == "assistant":
             message["content"] = message["content"].replace("<think>\n", "<think>\nWell. ", 1)
+
+
+def swap_words_of_thoughts(row):
+    """Exchange the last two words of each thought, which changes no length."""
+    for message in row["messages"]:
+        if message["role"] == "assistant":
+            thought, tag, rest = message["content"].partition("\n</think>")
+            lead, _, last = thought.rpartition(" ")
+            lead, _, before = lead.rpartition(" ")
+            message["content"] = f"{lead} {last} {before}{tag}{rest}"
+
+
+def ask_otherwise(row):
+    for message in row["messages"]:
+        if message["role"] == "assistant":
+            message["content"] = re.sub(r'"query": "[^"]*"', '"query": "river"', message["content"])
 
 
 def paint(image, change):
@@ -215,6 +232,11 @@ def all_of(*edits):
     return lambda folder: [edit(folder) for edit in edits]
 
 
+def weaken(setting, threshold, value):
+    """Say in settings and proofs that less was demanded."""
+    return all_of(on_proof(set_in("thresholds", threshold, value=value)), retell(**{setting.replace(".", "__"): value}))
+
+
 def rewrite_funnel(change):
     def edit(folder):
         funnel = read_release_manifest(folder).funnel
@@ -284,6 +306,8 @@ class Edit(NamedTuple):
     """Of the sealed manifest: what a seal would put right."""
     remade: bool = False
     """Whether the author also writes all documents anew."""
+    told: str = ""
+    """What is said to be not derived, where nothing is named."""
 
 
 CREDITS = "ATTRIBUTION.tsv: line"
@@ -320,7 +344,7 @@ EDITS = {
         "rl", lambda folder: (folder / "rewards.py").unlink(), "files: it is missing from the manifest"
     ),
     "an observation replaced": Edit(
-        "sft", on_message("user", "<tool_response>\nTitle: ", "\n\n", "\n\nNobody knows. "), SEEN
+        "sft", on_message("user", "<tool_response>\nTitle: ", "\n</tool", " Nobody knows.\n</tool"), SEEN
     ),
     "a word of a hit changed": Edit(
         "sft", on_message("user", "<tool_response>\n[1] ", "\nURL: https", "x\nURL: https"), SEEN
@@ -329,14 +353,10 @@ EDITS = {
         "sft", on_message("user", "<tool_response>\n[1] ", "URL: https://", "URL: http://"), SEEN
     ),
     "the size of a made picture": Edit("sft", on_message("user", " pixels.", " pixels.", "0 pixels."), SEEN),
-    "a query replaced": Edit("sft", on_message("assistant", '"query": "', '"query": "', '"query": "Atlantis '), SEEN),
+    "a query replaced": Edit("sft", on_row(ask_otherwise), SEEN),
     "a visit to another page": Edit("sft", on_message("assistant", '"url": "', "/wiki/", "/wiki/Q"), SEEN),
-    "thoughts that know the answer": Edit(
-        "sft",
-        on_message(
-            "assistant", "<think>\n", "<think>\n", "<think>\nAs I recall, it was the Marquis of Zanzibar in 1234. "
-        ),
-        "messages: ",
+    "thoughts in other words, documents remade": Edit(
+        "sft", on_row(swap_words_of_thoughts), "", remade=True, told="words of the thoughts of"
     ),
     "thoughts reworded": Edit("sft", on_row(reword_thoughts), "tokens: the row says"),
     "second picture inverted": Edit("sft", swap_second(lambda row: paint(row["images"][1], ImageOps.invert)), MADE),
@@ -370,7 +390,7 @@ EDITS = {
     "a question left out": Edit("vqa", drop_question, CARD),
     "all questions solved": Edit("vqa", solve_everywhere, "the settings keep up to"),
     "intervals narrowed": Edit("vqa", all_of(on_proof_row(narrow), on_row(narrow)), "difficulty: the interval of"),
-    "more attempts, documents remade": Edit("vqa", try_more_everywhere, "", remade=True),
+    "more attempts, documents remade": Edit("vqa", try_more_everywhere, "", remade=True, told="difficulty of 4"),
     "descriptors may fit fewer": Edit(
         "vqa", on_proof(set_in("thresholds", "alone_first", value=1)), "thresholds: alone_first is 1"
     ),
@@ -384,8 +404,16 @@ EDITS = {
         "rl", on_proof(set_in("shortcuts_checked", value=False)), "thresholds: shortcuts_checked is False"
     ),
     "settings weakened": Edit("vqa", retell(groundings__min_answers=1), "the settings say 1"),
-    "settings and thresholds weakened": Edit(
-        "vqa", all_of(on_proof(set_in("thresholds", "answers", value=1)), retell(groundings__min_answers=1)), CARD
+    "settings and thresholds weakened": Edit("vqa", weaken("groundings.min_answers", "answers", 1), "counts: answers"),
+    "settings and thresholds weakened where nothing is counted": Edit(
+        "vqa", weaken("questions.max_answer_share", "answer_share", 0.9), CARD
+    ),
+    "settings and thresholds weakened, documents remade": Edit(
+        "vqa",
+        weaken("questions.max_answer_share", "answer_share", 0.9),
+        "",
+        remade=True,
+        told="questions.max_answer_share = 0.9 (recipe: 0.05)",
     ),
     "splits of other sizes": Edit(
         "vqa", retell(splits__sft=0.1, splits__rl=0.1, splits__eval=0.8), "the row is in train"
@@ -428,7 +456,7 @@ EDITS = {
         "vqa", rewrite_funnel(lambda row: {"rejected": {}, "kept": 7}), "do not add up"
     ),
     "funnel made up, documents remade": Edit(
-        "vqa", rewrite_funnel(lambda row: {"rejected": {}, "kept": row.rows_in}), "", remade=True
+        "vqa", rewrite_funnel(lambda row: {"rejected": {}, "kept": row.rows_in}), "", remade=True, told="funnel, models"
     ),
     "content": Edit("vqa", keep, "content: it says", after=edit_manifest(content="0" * 64)),
     "version": Edit("vqa", keep, "version: it says", after=edit_manifest(version="9.0.0-00000000")),
@@ -481,7 +509,7 @@ def test_a_resealed_edit_is_named_or_told_as_not_derived_and_never_has_the_root(
         assert any(edit.named in problem.what for problem in report.problems), report.problems
     else:
         assert report.passed
-        assert report.underived
+        assert edit.told in "\n".join(report.underived)
     (held,) = check_author([report], folder, tmp_path, root, None)
     same = digest_file(folder / MANIFEST) == root
     assert not held.passed
