@@ -28,7 +28,7 @@ from tests.chaos.driving import (
 )
 
 COMMANDS = ("run", "ablate", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report", "diff",
-            "audit", "push", "export", "validate", "deploy", "world", "config", "prune", "replies",
+            "sign", "audit", "push", "export", "validate", "deploy", "world", "config", "prune", "replies",
             "replies prune", "review export", "review import", "bench judge")  # fmt: skip
 STAGE_KEYS = {"stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out", "seconds", "calls", "cached_calls",
               "retries", "tokens", "gpu_seconds", "cost", "cost_per_kept"}  # fmt: skip
@@ -198,6 +198,9 @@ def test_verify_ends_with_all_of_all(small: Path, document: Any, capsys: Capture
     rows = sum(release["rows"] for release in document["releases"])
     assert verified.code == 0
     assert verified.out.splitlines()[-1] == f"{rows}/{rows}"
+    for release in document["releases"]:
+        assert f"{release['dataset']} root: {release['root']}" in verified.out
+    assert "not derived: words of the thoughts of" in verified.out
 
 
 def test_verify_of_a_release_with_a_changed_answer_is_no_success(small: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -209,6 +212,16 @@ def test_verify_of_a_release_with_a_changed_answer_is_no_success(small: Path, tm
     broken = call_here(capsys, "verify", proofs.parents[1], "--workspace", small)
     assert broken.code in (1, 2)
     assert "Traceback" not in broken.err
+
+
+def test_a_root_that_is_another_ones_is_no_success(small: Path, document: Any, capsys: Capture) -> None:
+    release = next(release for release in document["releases"] if release["dataset"] == "rl")
+    held = call_here(capsys, "verify", release["path"], "--workspace", small, "--root", release["root"])
+    assert held.code == 0, held.out
+    refused = call_here(capsys, "verify", release["path"], "--workspace", small, "--root", "0" * 64)
+    assert refused.code == 1
+    assert f"manifest.json: root: its sha256 is {release['root']}, wanted is {'0' * 64}" in refused.out
+    assert call_here(capsys, "verify", "--workspace", small, "--root", release["root"]).code == 2
 
 
 def test_sql_answers_over_rejections(small: Path, document: Any, capsys: Capture) -> None:

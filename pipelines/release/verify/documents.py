@@ -87,7 +87,10 @@ def read_credits(folder: Path) -> dict[str, Credit]:
     text = path.read_text("utf-8", errors="replace") if path.is_file() else ""
     names = [each.name for each in fields(Credit)]
     rows = csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
-    lines = [Credit(**{name: row[name] or "" for name in names}) for row in rows if row.keys() == set(names)]
+    try:
+        lines = [Credit(**{name: row[name] or "" for name in names}) for row in rows if row.keys() == set(names)]
+    except csv.Error:
+        return {}
     return {line.source: line for line in lines if line.kind == "image"}
 
 

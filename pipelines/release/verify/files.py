@@ -29,7 +29,7 @@ def check_columns(folder: Path, dataset: Dataset) -> Iterator[Problem]:
     """Compare every file's columns and types with those of the dataset; rows are read leniently afterwards."""
     wanted = {"data": make_release_schema(ROW_TYPES[dataset]), "proofs": derive_schema(ProofRow)}
     for kind, schema in wanted.items():
-        for path in sorted((folder / kind).glob("*.parquet")):
+        for path in _list_tables(folder / kind):
             try:
                 found = pq.read_schema(path)
             except (OSError, pa.ArrowException) as error:
@@ -40,10 +40,15 @@ def check_columns(folder: Path, dataset: Dataset) -> Iterator[Problem]:
                 yield Problem(f"{kind}/{path.name}", f"columns: their description is not that of {dataset}")
 
 
+def _list_tables(folder: Path) -> list[Path]:
+    """Return the Parquet files of a folder that are plain files: what a link leads to, or a pipe, is not read."""
+    return sorted(path for path in folder.glob("*.parquet") if path.is_file() and not path.is_symlink())
+
+
 def read_rows(folder: Path) -> Iterator[RawRow]:
     """Yield the rows of a folder of Parquet files, leniently."""
     places: Counter[str] = Counter()
-    for path in sorted(folder.glob("*.parquet")):
+    for path in _list_tables(folder):
         split = path.name.partition("-")[0]
         for values in read_values(path):
             yield split, places[split], values

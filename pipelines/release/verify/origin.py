@@ -10,9 +10,10 @@ from typing import get_args
 import pyarrow.parquet as pq
 
 from pipelines.agent.attempts import Preset, make_plan
-from pipelines.config.disclosure import Told, digest_settings, disclose_settings
+from pipelines.agent.dialects import find_dialect
+from pipelines.config.disclosure import Told, digest_settings, disclose_settings, read_sections
 from pipelines.config.loading import list_recipes, read_recipe
-from pipelines.config.settings import RunConfig
+from pipelines.config.settings import RunConfig, SplitsConfig, ToolsConfig, TrajectoriesConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.release.card import find_cards, read_prose
@@ -39,6 +40,19 @@ OF_PATHS: Mapping[str, str] = {
     "near_misses": "rewrites.near_misses",
 }
 """The same of questions whose bridges are hidden."""
+
+
+def read_settings(manifest: ReleaseManifest) -> tuple[ReleaseManifest, list[Problem]]:
+    """Return a manifest whose settings can be read: the given one, or without them and with what is wrong."""
+    try:
+        sections = read_sections(manifest.told)
+        for name, model in (("splits", SplitsConfig), ("tools", ToolsConfig), ("trajectories", TrajectoriesConfig)):
+            model.model_validate(sections.get(name, {}), strict=False)
+        find_dialect(str(manifest.told.get("rollouts.dialect", "synth")))
+    except (ValueError, TypeError, AttributeError, ConfigError) as error:
+        problem = Problem(MANIFEST, f"settings: they cannot be read: {shorten(str(error))}")
+        return manifest.model_copy(update={"told": {}}), [problem]
+    return manifest, []
 
 
 def find_manifest_problems(folder: Path, manifest: ReleaseManifest, corpus: Corpus) -> Iterator[Problem]:

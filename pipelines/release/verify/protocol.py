@@ -6,7 +6,6 @@ from pipelines.agent.cascade import ESTIMATED, examine_rollout
 from pipelines.agent.dialects import SYNTH, find_dialect, list_specs, render_system, render_tools, translate_tools
 from pipelines.config.disclosure import Told, read_sections
 from pipelines.config.settings import TrajectoriesConfig
-from pipelines.errors import ConfigError
 from pipelines.ids import digest_value, make_record_id
 from pipelines.release.manifest import ReleaseManifest
 from pipelines.release.rows import find_text_dialect, shorten, strip_tokens
@@ -51,11 +50,7 @@ def find_trajectory_problems(manifest: ReleaseManifest, trajectory: Trajectory, 
     yield from _find_id_problems(manifest, trajectory)
     if not whole or "trajectories.checks" not in told:
         return
-    try:
-        rules = TrajectoriesConfig.model_validate(read_sections(told).get("trajectories", {}), strict=False)
-    except ValueError as error:
-        yield f"settings: the section trajectories is none: {shorten(str(error))}"
-        return
+    rules = TrajectoriesConfig.model_validate(read_sections(told).get("trajectories", {}), strict=False)
     estimated = manifest.untold.get("trajectories.tokenizer") == EMPTY
     counted = estimated and told.get("rollouts.dialect") == trajectory.dialect
     if not counted:
@@ -73,10 +68,7 @@ def _find_id_problems(manifest: ReleaseManifest, trajectory: Trajectory) -> Iter
     """Yield the problem of an id that no attempt of the manifest's teacher at the question has."""
     teacher = next((model for model in manifest.models if model.role == "teacher"), None)
     attempts: Told = manifest.told.get("rollouts.attempts")
-    try:
-        dialect = find_dialect(str(manifest.told.get("rollouts.dialect")))
-    except ConfigError:
-        return
+    dialect = find_dialect(str(manifest.told.get("rollouts.dialect", SYNTH.name)))
     prompt = manifest.prompts.get(dialect.load_prompt().label)
     if teacher is None or prompt is None or not isinstance(attempts, int):
         return

@@ -19,7 +19,12 @@ from pipelines.release.rows import ROW_TYPES, ProofRow, ReleaseRow, SftRow, expl
 from pipelines.release.verify.claims import describe_basis
 from pipelines.release.verify.documents import CLAIMED, Survey, find_document_problems, place_row, read_credits
 from pipelines.release.verify.files import RawRow, check_columns, read_proof_rows, read_rows
-from pipelines.release.verify.origin import describe_settings, find_manifest_problems, find_threshold_problems
+from pipelines.release.verify.origin import (
+    describe_settings,
+    find_manifest_problems,
+    find_threshold_problems,
+    read_settings,
+)
 from pipelines.release.verify.protocol import find_protocol_problems, find_trajectory_problems
 from pipelines.release.verify.questions import find_question_problems
 from pipelines.release.verify.remaking import Sources, remake_row
@@ -41,9 +46,9 @@ def verify_release(folder: Path, ground: Indexes, advance: Callable[[int], None]
         ConfigError: if the folder is no release.
         CorruptInput: if a Parquet file cannot be read.
     """
-    manifest = read_release_manifest(folder)
+    manifest, problems = read_settings(read_release_manifest(folder))
     found = digest_file(folder / MANIFEST)
-    problems = [*check_columns(folder, manifest.dataset)]
+    problems += check_columns(folder, manifest.dataset)
     try:
         check_release_files(folder)
     except GateNotMet as error:

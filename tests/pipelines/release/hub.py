@@ -27,6 +27,7 @@ class FakeHub:
     def __init__(self, downloads: Path, files=None, private=True, lose="", fail=False):
         self.downloads, self.private, self.lose, self.fail = downloads, private, lose, fail
         self.trees, self.tags, self.messages, self.sent = {}, {}, [], []
+        self.told = {}
         self.head = ""
         if files is not None:
             self._commit({".gitattributes": b"", **files})
@@ -90,6 +91,7 @@ class FakeHub:
 
     def create_tag(self, repo_id, *, tag, tag_message, revision, repo_type):
         self.tags[tag] = revision
+        self.told[tag] = tag_message
 
     def list_repo_refs(self, repo_id, *, repo_type):
         return SimpleNamespace(tags=[SimpleNamespace(name=n, target_commit=c) for n, c in self.tags.items()])

@@ -9,6 +9,7 @@ import yaml
 
 from pipelines.cli.pushing import check_approval
 from pipelines.errors import ConfigError, GateNotMet, Unavailable
+from pipelines.ids import digest_file
 from pipelines.release.hub_card import split_card
 from pipelines.release.manifest import check_release_files, list_inventions, read_release_manifest
 from pipelines.release.publish import publish_releases
@@ -78,6 +79,14 @@ def test_a_push_is_one_commit_and_a_tag(folder, make_hub):
     assert receipt.tag == f"v{folder.name}"
     assert hub.files.keys() == list_placed(folder, "rl") | {".gitattributes", "README.md", "data/synth.json"}
     assert hub.private
+
+
+def test_commit_tag_and_record_name_the_manifests_digest(folder, make_hub):
+    hub, root = make_hub(), digest_file(folder / "manifest.json")
+    receipt = push_release(folder, REPO, hub)
+    assert receipt.root == root
+    assert hub.messages == [hub.told[receipt.tag]] == [f"rl {folder.name}\n\nroot sha256:{root}"]
+    assert json.loads(hub.files["data/synth.json"])["datasets"]["rl"]["root"] == root
 
 
 def test_pushing_again_sends_nothing(folder, make_hub):

@@ -7,6 +7,7 @@ documents. What no row decides is listed too: `verify` says that it did not deri
 import io
 import json
 import os
+import re
 import shutil
 from typing import NamedTuple
 
@@ -105,6 +106,22 @@ def reword_thoughts(row):
             message["content"] = message["content"].replace("<think>\n", "<think>\nWell. ", 1)
 
 
+def swap_words_of_thoughts(row):
+    """Exchange the last two words of each thought, which changes no length."""
+    for message in row["messages"]:
+        if message["role"] == "assistant":
+            thought, tag, rest = message["content"].partition("\n</think>")
+            lead, _, last = thought.rpartition(" ")
+            lead, _, before = lead.rpartition(" ")
+            message["content"] = f"{lead} {last} {before}{tag}{rest}"
+
+
+def ask_otherwise(row):
+    for message in row["messages"]:
+        if message["role"] == "assistant":
+            message["content"] = re.sub(r'"query": "[^"]*"', '"query": "river"', message["content"])
+
+
 def paint(image, change):
     """Return a picture changed, under the name of its content."""
     made = io.BytesIO()
@@ -174,19 +191,24 @@ def solve(row):
     row["standing"] = "solved"
     for cell in row["difficulty"]:
         cell["correct"] = cell["attempts"]
-        cell["low"], cell["high"] = (round(each, 4) for each in wilson_interval(cell["correct"], cell["attempts"]))
+        cell["low"], cell["high"] = (round(each, 6) for each in wilson_interval(cell["correct"], cell["attempts"]))
 
 
 def try_more(row):
     for cell in row["difficulty"]:
         cell["planned"] = cell["attempts"] = cell["attempts"] + 4
         low, high = wilson_interval(cell["correct"], cell["attempts"] - cell["unscored"])
-        cell["low"], cell["high"] = round(low, 4), round(high, 4)
+        cell["low"], cell["high"] = round(low, 6), round(high, 6)
 
 
 def try_more_everywhere(folder):
     on_proof_row(try_more)(folder)
     on_row(lambda row: [try_more({"difficulty": row["difficulty"]})])(folder)
+
+
+def narrow(row):
+    for cell in row["difficulty"]:
+        cell["high"] = 0.1
 
 
 def solve_everywhere(folder):
@@ -208,6 +230,11 @@ def retell(**settings):
 
 def all_of(*edits):
     return lambda folder: [edit(folder) for edit in edits]
+
+
+def weaken(setting, threshold, value):
+    """Say in settings and proofs that less was demanded."""
+    return all_of(on_proof(set_in("thresholds", threshold, value=value)), retell(**{setting.replace(".", "__"): value}))
 
 
 def rewrite_funnel(change):
@@ -266,7 +293,7 @@ def set_quality(folder):
     report = json.loads((folder / "quality.json").read_text())
     report["answers"]["right by the most frequent answer"]["share"] = 0.0123
     change_text("quality.json", lambda text: json.dumps(report, indent=1, ensure_ascii=False) + "\n")(folder)
-    change_text("quality.md", lambda text: text.replace("| right by the most frequent answer |", "| never right |"))(folder)
+    swap_words("quality.md", "| right by the most frequent answer |", "| never right |")(folder)
 
 
 class Edit(NamedTuple):
@@ -279,89 +306,186 @@ class Edit(NamedTuple):
     """Of the sealed manifest: what a seal would put right."""
     remade: bool = False
     """Whether the author also writes all documents anew."""
+    told: str = ""
+    """What is said to be not derived, where nothing is named."""
+
+
+CREDITS = "ATTRIBUTION.tsv: line"
+CARD = "README.md: line"
+STRANGE = "files: no release has such a file"
+SEEN = "the observation after turn"
+MADE = "images: picture 1 is not what"
+FOUND = "image_search: a search by the picture finds"
+
+
+def keep(folder):
+    """Change nothing before the seal."""
 
 
 EDITS = {
-    "attribution emptied": Edit("vqa", change_text("ATTRIBUTION.tsv", lambda text: text.split("\n")[0] + "\n"), "ATTRIBUTION.tsv: line"),
-    "attribution relicensed": Edit("vqa", change_text("ATTRIBUTION.tsv", lambda text: text.replace("CC BY", "CC0")), "ATTRIBUTION.tsv: line"),
-    "attribution by another author": Edit("sft", swap_words("ATTRIBUTION.tsv", "image\t", "image\tx"), "ATTRIBUTION.tsv: line"),
-    "a credit dropped": Edit("rl", change_text("ATTRIBUTION.tsv", drop_line), "ATTRIBUTION.tsv: line"),
-    "a credit added": Edit("vqa", change_text("ATTRIBUTION.tsv", lambda text: text + text.split("\n")[1] + "x\n"), "ATTRIBUTION.tsv: line"),
-    "rewards replaced": Edit("rl", change_text("rewards.py", lambda text: "def compute_score(*a, **k):\n    return 1.0\n"), "rewards.py: line"),
+    "attribution emptied": Edit(
+        "vqa", change_text("ATTRIBUTION.tsv", lambda text: text.split("\n")[0] + "\n"), CREDITS
+    ),
+    "attribution relicensed": Edit(
+        "vqa", change_text("ATTRIBUTION.tsv", lambda text: text.replace("CC BY", "CC0")), CREDITS
+    ),
+    "attribution by another author": Edit("sft", swap_words("ATTRIBUTION.tsv", "image\t", "image\tx"), CREDITS),
+    "a credit dropped": Edit("rl", change_text("ATTRIBUTION.tsv", drop_line), CREDITS),
+    "a credit added": Edit(
+        "vqa", change_text("ATTRIBUTION.tsv", lambda text: text + text.split("\n")[1] + "x\n"), CREDITS
+    ),
+    "rewards replaced": Edit(
+        "rl",
+        change_text("rewards.py", lambda text: "def compute_score(*a, **k):\n    return 1.0\n"),
+        "rewards.py: line",
+    ),
     "a word of rewards changed": Edit("rl", swap_words("rewards.py", "return ", "return 1 and "), "rewards.py: line"),
-    "rewards left out": Edit("rl", lambda folder: (folder / "rewards.py").unlink(), "files: it is missing from the manifest"),
-    "an observation replaced": Edit("sft", on_message("user", "<tool_response>\nTitle: ", "\n\n", "\n\nNobody knows. "), "the observation after turn"),
-    "a word of a hit changed": Edit("sft", on_message("user", "<tool_response>\n[1] ", "\nURL: https", "x\nURL: https"), "the observation after turn"),
-    "an address in a hit changed": Edit("sft", on_message("user", "<tool_response>\n[1] ", "URL: https://", "URL: http://"), "the observation after turn"),
-    "the size of a made picture": Edit("sft", on_message("user", " pixels.", " pixels.", "0 pixels."), "the observation after turn"),
-    "a query replaced": Edit("sft", on_message("assistant", '"query": "', '"query": "', '"query": "Atlantis '), "the observation after turn"),
-    "a visit to another page": Edit("sft", on_message("assistant", '"url": "', "/wiki/", "/wiki/Q"), "the observation after turn"),
-    "thoughts that know the answer": Edit("sft", on_message("assistant", "<think>\n", "<think>\n", "<think>\nAs I recall, it was the Marquis of Zanzibar in 1234. "), "messages: "),
-    "thoughts reworded": Edit("sft", all_of(on_row(reword_thoughts), on_row(lambda row: None)), "tokens: the row says"),
-    "second picture inverted": Edit("sft", swap_second(lambda row: paint(row["images"][1], ImageOps.invert)), "images: picture 1 is not what"),
-    "second picture mirrored": Edit("sft", swap_second(lambda row: paint(row["images"][1], ImageOps.mirror)), "images: picture 1 is not what"),
-    "second picture is the first": Edit("sft", swap_second(lambda row: row["images"][0]), "images: picture 1 is not what"),
+    "rewards left out": Edit(
+        "rl", lambda folder: (folder / "rewards.py").unlink(), "files: it is missing from the manifest"
+    ),
+    "an observation replaced": Edit(
+        "sft", on_message("user", "<tool_response>\nTitle: ", "\n</tool", " Nobody knows.\n</tool"), SEEN
+    ),
+    "a word of a hit changed": Edit(
+        "sft", on_message("user", "<tool_response>\n[1] ", "\nURL: https", "x\nURL: https"), SEEN
+    ),
+    "an address in a hit changed": Edit(
+        "sft", on_message("user", "<tool_response>\n[1] ", "URL: https://", "URL: http://"), SEEN
+    ),
+    "the size of a made picture": Edit("sft", on_message("user", " pixels.", " pixels.", "0 pixels."), SEEN),
+    "a query replaced": Edit("sft", on_row(ask_otherwise), SEEN),
+    "a visit to another page": Edit("sft", on_message("assistant", '"url": "', "/wiki/", "/wiki/Q"), SEEN),
+    "thoughts in other words, documents remade": Edit(
+        "sft", on_row(swap_words_of_thoughts), "", remade=True, told="words of the thoughts of"
+    ),
+    "thoughts reworded": Edit("sft", on_row(reword_thoughts), "tokens: the row says"),
+    "second picture inverted": Edit("sft", swap_second(lambda row: paint(row["images"][1], ImageOps.invert)), MADE),
+    "second picture mirrored": Edit("sft", swap_second(lambda row: paint(row["images"][1], ImageOps.mirror)), MADE),
+    "second picture is the first": Edit("sft", swap_second(lambda row: row["images"][0]), MADE),
     "a thumbnail swapped": Edit("rl", on_first(swap_thumbnail), "is not the picture that a search finds"),
-    "a found page retitled": Edit("rl", on_first(set_in("image_search", 0, "title", value="Atlantis")), "image_search: a search by the picture finds"),
-    "a found page elsewhere": Edit("rl", on_first(set_in("image_search", 0, "url", value="https://x.example/")), "image_search: a search by the picture finds"),
-    "a found page dropped": Edit("rl", on_first(set_in("image_search", value=lambda pages: pages[1:])), "image_search: a search by the picture finds"),
+    "a found page retitled": Edit("rl", on_first(set_in("image_search", 0, "title", value="Atlantis")), FOUND),
+    "a found page elsewhere": Edit("rl", on_first(set_in("image_search", 0, "url", value="https://x.example/")), FOUND),
+    "a found page dropped": Edit("rl", on_first(set_in("image_search", value=lambda pages: pages[1:])), FOUND),
     "from eval to train": Edit("vqa", move_split("test", "train"), "the row is in train"),
     "from train to eval": Edit("vqa", move_split("train", "test"), "the row is in test"),
-    "from eval to train, documents remade": Edit("vqa", move_split("test", "train"), "the row is in train", remade=True),
-    "a row twice": Edit("sft", lambda folder: rewrite_rows(folder, "data/*.parquet", repeat_row), "rows: 2 rows have this id"),
-    "a row twice under another id": Edit("sft", lambda folder: rewrite_rows(folder, "data/*.parquet", repeat_under_another_id), "is no attempt of"),
+    "from eval to train, documents remade": Edit(
+        "vqa", move_split("test", "train"), "the row is in train", remade=True
+    ),
+    "a row twice": Edit(
+        "sft", lambda folder: rewrite_rows(folder, "data/*.parquet", repeat_row), "rows: 2 rows have this id"
+    ),
+    "a row twice under another id": Edit(
+        "sft", lambda folder: rewrite_rows(folder, "data/*.parquet", repeat_under_another_id), "is no attempt of"
+    ),
     "another id": Edit("sft", on_first(set_in("id", value="rollout-0123456789abcdef")), "is no attempt of"),
-    "rows in another order": Edit("rl", lambda folder: rewrite_rows(folder, "data/*.parquet", lambda rows: number_rows(rows[::-1])), "rows are sorted by"),
-    "a proof twice": Edit("vqa", lambda folder: rewrite_rows(folder, "proofs/train*.parquet", repeat_row), "proof: the question has two"),
+    "rows in another order": Edit(
+        "rl",
+        lambda folder: rewrite_rows(folder, "data/*.parquet", lambda rows: number_rows(rows[::-1])),
+        "rows are sorted by",
+    ),
+    "a proof twice": Edit(
+        "vqa", lambda folder: rewrite_rows(folder, "proofs/train*.parquet", repeat_row), "proof: the question has two"
+    ),
     "a question left out, documents remade": Edit("vqa", drop_question, "", remade=True),
-    "a question left out": Edit("vqa", drop_question, "README.md: line"),
+    "a question left out": Edit("vqa", drop_question, CARD),
     "all questions solved": Edit("vqa", solve_everywhere, "the settings keep up to"),
-    "intervals narrowed": Edit("vqa", all_of(on_proof_row(lambda row: [cell.update(high=0.1) for cell in row["difficulty"]]), on_row(lambda row: [cell.update(high=0.1) for cell in row["difficulty"]])), "difficulty: the interval of"),
-    "more attempts, documents remade": Edit("vqa", try_more_everywhere, "", remade=True),
-    "descriptors may fit fewer": Edit("vqa", on_proof(set_in("thresholds", "alone_first", value=1)), "thresholds: alone_first is 1"),
-    "fewer answers over other pictures": Edit("vqa", on_proof(set_in("thresholds", "answers", value=1)), "thresholds: answers is 1"),
-    "prose need not agree": Edit("sft", on_proof(set_in("thresholds", "agreement", value="off")), "thresholds: agreement is off"),
-    "shortcuts not looked for": Edit("rl", on_proof(set_in("shortcuts_checked", value=False)), "thresholds: shortcuts_checked is False"),
+    "intervals narrowed": Edit("vqa", all_of(on_proof_row(narrow), on_row(narrow)), "difficulty: the interval of"),
+    "more attempts, documents remade": Edit("vqa", try_more_everywhere, "", remade=True, told="difficulty of 4"),
+    "descriptors may fit fewer": Edit(
+        "vqa", on_proof(set_in("thresholds", "alone_first", value=1)), "thresholds: alone_first is 1"
+    ),
+    "fewer answers over other pictures": Edit(
+        "vqa", on_proof(set_in("thresholds", "answers", value=1)), "thresholds: answers is 1"
+    ),
+    "prose need not agree": Edit(
+        "sft", on_proof(set_in("thresholds", "agreement", value="off")), "thresholds: agreement is off"
+    ),
+    "shortcuts not looked for": Edit(
+        "rl", on_proof(set_in("shortcuts_checked", value=False)), "thresholds: shortcuts_checked is False"
+    ),
     "settings weakened": Edit("vqa", retell(groundings__min_answers=1), "the settings say 1"),
-    "settings and thresholds weakened": Edit("vqa", all_of(on_proof(set_in("thresholds", "answers", value=1)), retell(groundings__min_answers=1)), "README.md: line"),
-    "splits of other sizes": Edit("vqa", retell(splits__sft=0.1, splits__rl=0.1, splits__eval=0.8), "the row is in train"),
+    "settings and thresholds weakened": Edit("vqa", weaken("groundings.min_answers", "answers", 1), "counts: answers"),
+    "settings and thresholds weakened where nothing is counted": Edit(
+        "vqa", weaken("questions.max_answer_share", "answer_share", 0.9), CARD
+    ),
+    "settings and thresholds weakened, documents remade": Edit(
+        "vqa",
+        weaken("questions.max_answer_share", "answer_share", 0.9),
+        "",
+        remade=True,
+        told="questions.max_answer_share = 0.9 (recipe: 0.05)",
+    ),
+    "splits of other sizes": Edit(
+        "vqa", retell(splits__sft=0.1, splits__rl=0.1, splits__eval=0.8), "the row is in train"
+    ),
     "another seed": Edit("vqa", all_of(retell(seed=8), edit_manifest(seeds={"run": 8})), "the row is in"),
-    "card rewritten": Edit("vqa", change_text("README.md", lambda text: "# The best data\n"), "README.md: line"),
-    "a number of the card": Edit("sft", change_text("README.md", lambda text: text.replace("rows · corpus", "000 rows · corpus")), "README.md: line"),
-    "licence of the card": Edit("rl", swap_words("README.md", "license: cc-by-sa-4.0", "license: mit"), "README.md: line"),
-    "limits of the card": Edit("vqa", swap_words("README.md", "Not measured on this version", "All measured"), "README.md: line"),
+    "card rewritten": Edit("vqa", change_text("README.md", lambda text: "# The best data\n"), CARD),
+    "a number of the card": Edit(
+        "sft", change_text("README.md", lambda text: text.replace("rows · corpus", "000 rows · corpus")), CARD
+    ),
+    "licence of the card": Edit("rl", swap_words("README.md", "license: cc-by-sa-4.0", "license: mit"), CARD),
+    "limits of the card": Edit("vqa", swap_words("README.md", "Not measured on this version", "All measured"), CARD),
     "report rewritten": Edit("vqa", change_text("quality.md", lambda text: "# Perfect\n"), "quality.md: line"),
-    "a number of the report": Edit("sft", swap_words("quality.json", '"share": ', '"share": 0'), "documents: they cannot be made again"),
+    "a number of the report": Edit(
+        "sft", swap_words("quality.json", '"share": ', '"share": 0'), "documents: they cannot be made again"
+    ),
     "report rewritten in both forms": Edit("vqa", set_quality, "quality.json: line"),
-    "licence of the Croissant": Edit("vqa", swap_words("croissant.json", "licenses/by-sa/4.0", "publicdomain/zero/1.0"), "croissant.json: line"),
-    "another file in data": Edit("vqa", add_file("data/notes.txt"), "files: no release has such a file"),
-    "a hidden file": Edit("rl", add_file("data/.cache"), "files: no release has such a file"),
-    "a script": Edit("vqa", add_file("rewards.py", b"import os\n"), "files: no release has such a file"),
+    "licence of the Croissant": Edit(
+        "vqa", swap_words("croissant.json", "licenses/by-sa/4.0", "publicdomain/zero/1.0"), "croissant.json: line"
+    ),
+    "another file in data": Edit("vqa", add_file("data/notes.txt"), STRANGE),
+    "a hidden file": Edit("rl", add_file("data/.cache"), STRANGE),
+    "a script": Edit("vqa", add_file("rewards.py", b"import os\n"), STRANGE),
     "another shard": Edit("vqa", copy_shard, "parts are there"),
-    "a file that is not listed": Edit("vqa", lambda folder: None, "is not in the manifest", after=add_file("data/more.txt")),
-    "a link in data": Edit("vqa", lambda folder: None, "is a link to", after=link("data/more.parquet")),
-    "a file that is a link": Edit("vqa", lambda folder: None, "README.md is a link to", after=link("README.md")),
-    "a pipe": Edit("vqa", lambda folder: None, "is no plain file", after=lambda folder: os.mkfifo(folder / "data" / "pipe")),
-    "an empty folder": Edit("vqa", lambda folder: None, "folder more is not in the manifest", after=lambda folder: (folder / "more").mkdir()),
+    "a file that is not listed": Edit("vqa", keep, "is not in the manifest", after=add_file("data/more.txt")),
+    "a link in data": Edit("vqa", keep, "is a link to", after=link("data/more.parquet")),
+    "a file that is a link": Edit("vqa", keep, "README.md is a link to", after=link("README.md")),
+    "a pipe": Edit("vqa", keep, "is no plain file", after=lambda folder: os.mkfifo(folder / "data" / "pipe")),
+    "an empty folder": Edit(
+        "vqa", keep, "folder more is not in the manifest", after=lambda folder: (folder / "more").mkdir()
+    ),
     "description of the columns": Edit("vqa", redescribe, "columns: their description"),
     "snapshot": Edit("vqa", edit_manifest(snapshot="2031-01-01"), "snapshot: it says"),
     "address of the wiki": Edit("vqa", edit_manifest(base_url="https://en.wikipedia.org/wiki/"), "base_url: it says"),
     "digest of the corpus": Edit("vqa", edit_manifest(corpus="0" * 64), "corpus: it says"),
     "recipe": Edit("vqa", edit_manifest(recipe="exam"), "recipe: it says"),
     "a prompt": Edit("vqa", rewrite_prompt, "prompts: "),
-    "models renamed": Edit("sft", rename_models, "README.md: line"),
-    "commit": Edit("vqa", edit_manifest(git_commit="0123456789ab"), "README.md: line"),
-    "funnel that does not add up": Edit("vqa", rewrite_funnel(lambda row: {"rejected": {}, "kept": 7}), "do not add up"),
-    "funnel made up, documents remade": Edit("vqa", rewrite_funnel(lambda row: {"rejected": {}, "kept": row.rows_in}), "", remade=True),
-    "content": Edit("vqa", lambda folder: None, "content: it says", after=edit_manifest(content="0" * 64)),
-    "version": Edit("vqa", lambda folder: None, "version: it says", after=edit_manifest(version="9.0.0-00000000")),
-    "config digest": Edit("vqa", lambda folder: None, "config_digest: it says", after=edit_manifest(config_digest="0" * 64)),
-    "system message": Edit("sft", on_row(set_in("messages", 0, "content", value=lambda text: text + " Be quick.")), "the system message is"),
-    "tools": Edit("sft", on_row(set_in("tools", value=lambda text: text.replace("description", "descriptions", 1))), "tools: they are not those"),
+    "models renamed": Edit("sft", rename_models, CARD),
+    "commit": Edit("vqa", edit_manifest(git_commit="0123456789ab"), CARD),
+    "funnel that does not add up": Edit(
+        "vqa", rewrite_funnel(lambda row: {"rejected": {}, "kept": 7}), "do not add up"
+    ),
+    "funnel made up, documents remade": Edit(
+        "vqa", rewrite_funnel(lambda row: {"rejected": {}, "kept": row.rows_in}), "", remade=True, told="funnel, models"
+    ),
+    "content": Edit("vqa", keep, "content: it says", after=edit_manifest(content="0" * 64)),
+    "version": Edit("vqa", keep, "version: it says", after=edit_manifest(version="9.0.0-00000000")),
+    "config digest": Edit("vqa", keep, "config_digest: it says", after=edit_manifest(config_digest="0" * 64)),
+    "system message": Edit(
+        "sft", on_row(set_in("messages", 0, "content", value=lambda text: text + " Be quick.")), "the system message is"
+    ),
+    "tools": Edit(
+        "sft",
+        on_row(set_in("tools", value=lambda text: text.replace("description", "descriptions", 1))),
+        "tools: they are not those",
+    ),
     "tokens": Edit("sft", on_row(set_in("tokens", value=1)), "tokens: the row says 1"),
-    "date of the tools' corpus": Edit("sft", on_row(set_in("snapshot", value="2020-01-01")), "snapshot: the row's tools"),
-}  # fmt: skip
-FAST = ("attribution relicensed", "rewards replaced", "an observation replaced", "a query replaced", "second picture inverted", "from eval to train, documents remade", "a row twice under another id", "card rewritten", "a link in data", "more attempts, documents remade")  # fmt: skip
+    "date of the tools' corpus": Edit(
+        "sft", on_row(set_in("snapshot", value="2020-01-01")), "snapshot: the row's tools"
+    ),
+}
+FAST = (
+    "attribution relicensed",
+    "rewards replaced",
+    "an observation replaced",
+    "a query replaced",
+    "second picture inverted",
+    "from eval to train, documents remade",
+    "a row twice under another id",
+    "card rewritten",
+    "a link in data",
+    "more attempts, documents remade",
+)
 
 
 @pytest.mark.parametrize("dataset", ["sft", "rl", "vqa"])
@@ -385,7 +509,7 @@ def test_a_resealed_edit_is_named_or_told_as_not_derived_and_never_has_the_root(
         assert any(edit.named in problem.what for problem in report.problems), report.problems
     else:
         assert report.passed
-        assert report.underived
+        assert edit.told in "\n".join(report.underived)
     (held,) = check_author([report], folder, tmp_path, root, None)
     same = digest_file(folder / MANIFEST) == root
     assert not held.passed

@@ -185,7 +185,10 @@ TAMPERINGS = {
     "standing of a proved question": (on_standing(0, "unproved"), "standing: it is said to be unproved, wanted is"),
     "standing of another kind": (on_standing(0, "quoted"), "standing: it is said to be quoted, wanted is proved"),
     "missing proof": (lambda folder: rewrite_rows(folder, "proofs/*.parquet", lambda rows: []), "no proof for"),
-    "dropped row": (lambda folder: rewrite_rows(folder, "data/*.parquet", lambda rows: []), "no row asks this question"),
+    "dropped row": (
+        lambda folder: rewrite_rows(folder, "data/*.parquet", lambda rows: []),
+        "no row asks this question",
+    ),
 }
 
 
