@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pipelines.checks.sets import Signature, delexicalise, make_signature
 from pipelines.graph.proofs import NO_PROOF
 from pipelines.release.making import Example
+from pipelines.release.reviewed import Review
 from schemas.datasets import Cell, Depiction, Enhancement, Picture, Trajectory, Trial
 from schemas.proofs import Proof, Trace
 
@@ -222,6 +223,8 @@ class ReleaseFacts:
     shown: list[int] = field(default_factory=list)
     """Pictures a row."""
     trajectories: TrajectoryFacts = field(default_factory=TrajectoryFacts)
+    reviews: tuple[Review, ...] = ()
+    """What people said of these questions."""
 
     @classmethod
     def of(cls, examples: Iterable[Example]) -> "ReleaseFacts":

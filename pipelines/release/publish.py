@@ -147,10 +147,10 @@ def _fill_folder(draft: ReleaseDraft, staging: Path, home: Path) -> str:
         path = staging / REWARDS
         path.write_bytes((resources.files("pipelines.release") / REWARDS).read_bytes())
         files.append(describe_file(path, staging, 0))
-    if said := select_reviews(draft.context.reviews, survey.facts.questions):
+    if survey.facts.reviews:
         path = staging / REVIEWS
-        path.write_text(render_reviews(said), encoding="utf-8")
-        files.append(describe_file(path, staging, len(said)))
+        path.write_text(render_reviews(survey.facts.reviews), encoding="utf-8")
+        files.append(describe_file(path, staging, len(survey.facts.reviews)))
     content = digest_content(files, draft.prose.text)
     version = name_version(content)
     if (home / version).exists() and _is_published(home / version, content):
@@ -180,6 +180,7 @@ def _survey_rows(draft: ReleaseDraft) -> Survey:
         survey.facts.add(example)
         survey.credits.update(list_credits(example, *origin))
         survey.weights.setdefault(example.entry.split, []).append(_weigh(store, example))
+    survey.facts.reviews = select_reviews(context.reviews, survey.facts.questions)
     return survey
 
 

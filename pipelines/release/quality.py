@@ -395,7 +395,7 @@ def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], contex
     if facts.trajectories.turns:
         quality |= _measure_trajectories(facts.trajectories)
     strata = {key: name_stratum(each.hops, each.domain, each.cells) for key, each in facts.questions.items()}
-    reviewed = measure_reviews(strata, context.reviews)
+    reviewed = measure_reviews(strata, facts.reviews)
     quality |= reviewed
     swapped = any(question.swapped for question in own)
     skipped = ({"picture ablation"} if swapped else set()) | ({"human audit"} if reviewed else set())
