@@ -150,7 +150,7 @@ def _fill_folder(draft: ReleaseDraft, staging: Path, home: Path) -> str:
     if survey.facts.reviews:
         path = staging / REVIEWS
         path.write_text(render_reviews(survey.facts.reviews), encoding="utf-8")
-        files.append(describe_file(path, staging, len(survey.facts.reviews)))
+        files.append(describe_file(path, staging, 0))
     content = digest_content(files, draft.prose.text)
     version = name_version(content)
     if (home / version).exists() and _is_published(home / version, content):
