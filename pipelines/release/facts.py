@@ -13,6 +13,7 @@ from pipelines.checks.sets import Signature, delexicalise, make_signature
 from pipelines.graph.proofs import NO_PROOF
 from pipelines.release.guessing import Asked, read_asked
 from pipelines.release.making import Example
+from pipelines.release.reviewed import Review
 from schemas.datasets import Cell, Depiction, Enhancement, Picture, Trajectory, Trial
 from schemas.proofs import Proof, Trace
 
@@ -225,6 +226,8 @@ class ReleaseFacts:
     shown: list[int] = field(default_factory=list)
     """Pictures a row."""
     trajectories: TrajectoryFacts = field(default_factory=TrajectoryFacts)
+    reviews: tuple[Review, ...] = ()
+    """What people said of these questions."""
 
     @classmethod
     def of(cls, examples: Iterable[Example]) -> "ReleaseFacts":

@@ -145,10 +145,10 @@ def _fill_folder(draft: ReleaseDraft, staging: Path, home: Path) -> str:
         path = staging / REWARDS
         path.write_bytes((resources.files("pipelines.release") / REWARDS).read_bytes())
         files.append(describe_file(path, staging, 0))
-    if said := select_reviews(draft.context.reviews, survey.facts.questions):
+    if survey.facts.reviews:
         path = staging / REVIEWS
-        path.write_text(render_reviews(said), encoding="utf-8")
-        files.append(describe_file(path, staging, len(said)))
+        path.write_text(render_reviews(survey.facts.reviews), encoding="utf-8")
+        files.append(describe_file(path, staging, 0))
     content = digest_content(files, draft.prose.text)
     version = name_version(content)
     if (home / version).exists() and _is_published(home / version, content):
@@ -178,6 +178,7 @@ def _survey_rows(draft: ReleaseDraft) -> Survey:
         survey.facts.add(example)
         survey.credits.update(list_credits(example, *origin))
         survey.weights.setdefault(example.entry.split, []).append(_weigh(store, example))
+    survey.facts.reviews = select_reviews(context.reviews, survey.facts.questions)
     return survey
 
 
@@ -225,7 +226,7 @@ def _make_proof(rows: Examples, index: int) -> ProofRow:
 
 def _write_documents(draft: ReleaseDraft, staging: Path, facts: ReleaseFacts, manifest: ReleaseManifest) -> None:
     """Write the report, the card and the Croissant description, then the manifest over them all."""
-    quality = measure_quality(facts, draft.signatures, draft.context, draft.context.reviews)
+    quality = measure_quality(facts, draft.signatures, draft.context)
     check_quality(quality)
     shown = draft.examples.find_first()
     row = RowMaker(draft.root, draft.context.tools, draft.context.system).make_row([shown], 0)

@@ -257,14 +257,20 @@ def _explaining(repo: str) -> Iterator[None]:
     """Turn what the client raises into one message with what to do."""
     # huggingface_hub came with httpx, or with httpx2 since its version 2.
     libraries = [name for name in ("httpx2", "httpx") if importlib.util.find_spec(name) is not None]
-    failures: list[type[Exception]] = [OSError, *(importlib.import_module(name).HTTPError for name in libraries)]
+    # The client, and Xet's library under it, end the upload of a file with a RuntimeError.
+    failures: list[type[Exception]] = [
+        OSError,
+        RuntimeError,
+        *(importlib.import_module(name).HTTPError for name in libraries),
+    ]
     if importlib.util.find_spec("huggingface_hub") is not None:
         failures.append(importlib.import_module("huggingface_hub.errors").HfHubHTTPError)
     try:
         yield
     except tuple(failures) as error:
         hint = "is there a network, and a token with write access in HF_TOKEN? run the same command again"
-        raise Unavailable(f"push to {repo}: {error}; {hint}") from error
+        told = f"{error}: {error.__cause__}" if isinstance(error, RuntimeError) and error.__cause__ else str(error)
+        raise Unavailable(f"push to {repo}: {told}; {hint}") from error
     except ValueError as error:
         # The client's own word on names, and the Hub's on cards.
         raise ConfigError(f"push to {repo}: {error}") from error

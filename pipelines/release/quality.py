@@ -26,7 +26,7 @@ from pipelines.errors import GateNotMet
 from pipelines.release.facts import CellFacts, QuestionFacts, ReleaseFacts, SplitFacts, TrajectoryFacts
 from pipelines.release.guessing import check_guessability, count_right, measure_guessability, measure_guessing
 from pipelines.release.manifest import ReleaseOrigin
-from pipelines.release.reviewed import Review, measure_reviews, name_stratum
+from pipelines.release.reviewed import measure_reviews, name_stratum
 from schemas.proofs import Resolution, Role, Trace
 
 DIGITS = 4
@@ -360,9 +360,7 @@ NOT_MEASURED = {
 }
 
 
-def measure_quality(
-    facts: ReleaseFacts, signatures: Sequence[Signature], context: ReleaseOrigin, reviews: Iterable[Review] = ()
-) -> Quality:
+def measure_quality(facts: ReleaseFacts, signatures: Sequence[Signature], context: ReleaseOrigin) -> Quality:
     """Return the report's sections.
 
     Args:
@@ -370,7 +368,6 @@ def measure_quality(
         signatures: of every question of the run, other splits' included: overlap and near duplicates are measured over
             them all.
         context: where the rows come from.
-        reviews: what people decided; decisions on other questions are left out.
     """
     own, pictures = list(facts.questions.values()), facts.pictures.values()
     quality: Quality = {
@@ -412,7 +409,7 @@ def measure_quality(
     if facts.trajectories.turns:
         quality |= _measure_trajectories(facts.trajectories)
     strata = {key: name_stratum(each.hops, each.domain, each.cells) for key, each in facts.questions.items()}
-    reviewed = measure_reviews(strata, reviews)
+    reviewed = measure_reviews(strata, facts.reviews)
     quality |= reviewed
     swapped = any(question.swapped for question in own)
     skipped = {"picture ablation"} if swapped else set[str]()

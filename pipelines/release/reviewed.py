@@ -63,9 +63,9 @@ def read_reviews(path: Path) -> tuple[Review, ...]:
         raise ConfigError(f"{path}: no file of decisions: {error}; import them again") from error
 
 
-def select_reviews(reviews: Iterable[Review], questions: Container[str]) -> list[Review]:
+def select_reviews(reviews: Iterable[Review], questions: Container[str]) -> tuple[Review, ...]:
     """Return the decisions on some questions."""
-    return [review for review in reviews if review.question in questions]
+    return tuple(review for review in reviews if review.question in questions)
 
 
 class Attempts(Protocol):
@@ -102,7 +102,7 @@ def measure_reviews(strata: Mapping[str, str], reviews: Iterable[Review]) -> dic
         reviews: decisions; those on other questions are left out.
     """
     found: defaultdict[str, dict[str, bool]] = defaultdict(dict)
-    for review in select_reviews(reviews, strata):
+    for review in sort_reviews(select_reviews(reviews, strata)):
         found[review.question][review.reviewer] = review.accepted
     if not found:
         return {}

@@ -148,7 +148,7 @@ def draw_cloud(rng: np.random.Generator, width: int, height: int, slope: float) 
     return (field - field.min()) / (np.ptp(field) or 1)
 
 
-def draw_photograph(number: int, width: int = 640, height: int = 520) -> Image.Image:
+def draw_photograph(number: int, width: int = 512, height: int = 416) -> Image.Image:
     """Return a picture with the light, the texture and the grain of a photograph, another for each number."""
     rng = np.random.default_rng(number + 1000)
     palette = rng.integers(15, 240, (4, 3)) * 0.6 + rng.integers(30, 220, 3) * 0.4

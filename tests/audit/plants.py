@@ -96,7 +96,7 @@ def repeat_picture(change: Callable[[Image.Image], Image.Image]) -> Plant:
 
 def crop(picture: Image.Image) -> Image.Image:
     width, height = picture.size
-    return picture.crop((width * 3 // 100, height * 3 // 100, width * 97 // 100, height * 97 // 100)).resize((640, 520))
+    return picture.crop((width * 3 // 100, height * 3 // 100, width * 97 // 100, height * 97 // 100)).resize((512, 416))
 
 
 def copy_picture(file: File, at: int) -> tuple[int, ...]:
@@ -110,7 +110,7 @@ def name_after_answer(file: File, at: int) -> tuple[int, ...]:
     return (at,)
 
 
-BLANK = encode(Image.new("RGB", (640, 520), (243, 243, 243)))
+BLANK = encode(Image.new("RGB", (512, 416), (243, 243, 243)))
 WEB_PAGE = b"<!DOCTYPE html>\n<html><head><title>403 Forbidden</title></head><body><h1>Forbidden</h1></body></html>\n"
 
 # Questions and answers.

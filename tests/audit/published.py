@@ -40,7 +40,7 @@ class Row:
 
 def make_rows(start: int, count: int) -> list[Row]:
     return [
-        Row(number, *make_question(number), encode(draw_photograph(number)), f"{number * 7919 % 1000003:08d}.jpg")
+        Row(number, *make_question(number), encode(draw_photograph(number)), f"{30000000 + number * 7919}.jpg")
         for number in range(start, start + count)
     ]
 
@@ -153,8 +153,13 @@ def mark_place(number: int, row: Row) -> str:
     return str(number)
 
 
+def link(row: Row) -> str:
+    """Return the address of a picture; empty where there is none, for what lies at an address nobody here can know."""
+    return "" if row.picture is None else RAW + row.name
+
+
 def write_exam(path: Path, rows: Sequence[Row]) -> None:
-    write_lines(path, [{"question": row.question, "image_path": RAW + row.name, "answer": row.answer} for row in rows])
+    write_lines(path, [{"question": row.question, "image_path": link(row), "answer": row.answer} for row in rows])
 
 
 def write_verl(path: Path, rows: Sequence[Row]) -> None:
@@ -212,7 +217,7 @@ def write_vsearcher(path: Path, rows: Sequence[Row]) -> None:
     write_json(path, [{
         "messages": [system, *({"role": roles[role], "content": spell(row, role, value, "answer")}
                                for role, value in talk(row))],
-        "images": [RAW + row.name],
+        "images": [link(row)],
     } for row in rows])  # fmt: skip
 
 

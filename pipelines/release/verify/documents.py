@@ -6,7 +6,7 @@ itself. Whoever adds a section that the rows do not decide adds it there, and a 
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
@@ -20,7 +20,7 @@ from pipelines.release.making import Example
 from pipelines.release.manifest import ReleaseManifest
 from pipelines.release.publish import ATTRIBUTION, REWARDS
 from pipelines.release.quality import Quality, measure_quality
-from pipelines.release.reviewed import REVIEWS, Review, read_reviews
+from pipelines.release.reviewed import REVIEWS, read_reviews, select_reviews
 from pipelines.release.rows import ReleaseRow, RlRow, shorten
 from pipelines.release.verify.reports import Problem
 
@@ -60,12 +60,12 @@ class Survey:
             return str(error)
         return ""
 
-    def measure(self, reviews: Iterable[Review]) -> Quality:
-        """Return the quality report of the rows, and of what people decided."""
+    def measure(self) -> Quality:
+        """Return the quality report of the rows."""
         ordered = sorted(self.facts.questions, key=lambda question: self.places[question])
         self.facts.questions = {question: self.facts.questions[question] for question in ordered}
         signatures = [question.signature for question in self.facts.questions.values()]
-        return measure_quality(self.facts, signatures, self.manifest, reviews)
+        return measure_quality(self.facts, signatures, self.manifest)
 
 
 def _show_alone(row: ReleaseRow) -> ReleaseRow:
@@ -103,7 +103,8 @@ def find_document_problems(folder: Path, survey: Survey) -> Iterator[Problem]:
         return
     try:
         claimed = json.loads((folder / "quality.json").read_bytes())
-        quality = take_claims(survey.measure(read_reviews(folder / REVIEWS)), claimed)
+        survey.facts.reviews = select_reviews(read_reviews(folder / REVIEWS), survey.facts.questions)
+        quality = take_claims(survey.measure(), claimed)
         prose = read_prose(survey.manifest.dataset, find_cards())
         documents = render_documents(survey.manifest, quality, prose, *survey.first)
     except (OSError, ValueError, TypeError, GateNotMet, ConfigError) as error:

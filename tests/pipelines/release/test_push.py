@@ -2,8 +2,10 @@ import json
 import shutil
 import warnings
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import huggingface_hub
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -170,6 +172,37 @@ def test_several_datasets_share_a_repository_each_as_a_config(releases, make_hub
         push_release(releases["sft"], REPO, theirs)
         clone = str(theirs.write(tmp_path / "theirs"))
         assert load_dataset(clone, split="train", cache_dir=str(tmp_path / "cache")).column_names == ["a", "b"]
+
+
+def test_a_viewer_previews_every_config_and_split_of_a_pushed_repository(releases, make_hub, tmp_path, monkeypatch):
+    hub = make_hub()
+    for dataset in ("sft", "rl", "vqa"):
+        push_release(releases[dataset], REPO, hub)
+    front, _ = read_card(hub)
+    told = {
+        entry["config_name"]: {split["name"]: split for split in entry["splits"]} for entry in front["dataset_info"]
+    }
+    clone = str(hub.write(tmp_path / "clone"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from datasets import get_dataset_config_names, get_dataset_split_names, load_dataset
+
+        previewed = 0
+        assert get_dataset_config_names(clone) == [entry["config_name"] for entry in front["configs"]]
+        for entry in front["configs"]:
+            config, files = entry["config_name"], {each["split"]: each["path"] for each in entry["data_files"]}
+            assert set(get_dataset_split_names(clone, config)) == set(files)
+            for split, pattern in files.items():
+                rows = list(load_dataset(clone, config, split=split, streaming=True).take(100))
+                count = sum(pq.read_metadata(path).num_rows for path in Path(clone).glob(pattern))
+                assert len(rows) == count > 0
+                if config in told:
+                    assert told[config][split]["num_examples"] == count
+                    pictures = rows[0].get("images") or [rows[0]["image"]]
+                    assert {picture.size for picture in pictures} == {(64, 48)}
+                previewed += 1
+        assert previewed >= len(front["configs"]) == 6
 
 
 @dataclass

@@ -184,6 +184,8 @@ class LiveHandler(BaseHTTPRequestHandler):
     def do_POST(self):
         self.answer(self.rfile.read(int(self.headers.get("Content-Length", 0))))
 
+    do_PUT = do_POST
+
     def answer(self, body):
         live = self.live
         live.count(1)
