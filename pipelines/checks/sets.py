@@ -622,7 +622,7 @@ def refuse_like_pictures(
     """
     index, kept = PictureIndex(), dict[str, tuple[Signature, int]]()
     refused: dict[str, Rejection] = {}
-    for signature in sorted(signatures, key=lambda each: (_RANKS[each.split], each.record_id)):
+    for signature in sorted(signatures, key=lambda each: (RANKS[each.split], each.record_id)):
         own = [look(sha256) for sha256 in (signature.sha256, *signature.parts) if sha256]
         likes = [(*kept[mark], place) for place, seen in enumerate(own) for mark in index.find(seen)]
         if other := next((each for each, _, _ in likes if each.split != signature.split), None):

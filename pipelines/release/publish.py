@@ -226,7 +226,7 @@ def _make_proof(rows: Examples, index: int) -> ProofRow:
 
 def _write_documents(draft: ReleaseDraft, staging: Path, facts: ReleaseFacts, manifest: ReleaseManifest) -> None:
     """Write the report, the card and the Croissant description, then the manifest over them all."""
-    quality = measure_quality(facts, draft.signatures, draft.context)
+    quality = measure_quality(facts, draft.signatures, draft.context, draft.context.settings)
     check_quality(quality)
     shown = draft.examples.find_first()
     row = RowMaker(draft.root, draft.context.tools, draft.context.system).make_row([shown], 0)

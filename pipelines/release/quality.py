@@ -360,7 +360,9 @@ NOT_MEASURED = {
 }
 
 
-def measure_quality(facts: ReleaseFacts, signatures: Sequence[Signature], context: ReleaseOrigin) -> Quality:
+def measure_quality(
+    facts: ReleaseFacts, signatures: Sequence[Signature], context: ReleaseOrigin, settings: ReleasesConfig
+) -> Quality:
     """Return the report's sections.
 
     Args:
@@ -368,6 +370,7 @@ def measure_quality(facts: ReleaseFacts, signatures: Sequence[Signature], contex
         signatures: of every question of the run, other splits' included: overlap and near duplicates are measured over
             them all.
         context: where the rows come from.
+        settings: the gates that guessers are held to.
     """
     own, pictures = list(facts.questions.values()), facts.pictures.values()
     quality: Quality = {
@@ -381,7 +384,7 @@ def measure_quality(facts: ReleaseFacts, signatures: Sequence[Signature], contex
         "anchor types": count_values(question.anchor_type for question in own),
         "answers": measure_answers(own),
         "guessing": measure_guessing((each.proof.asked, each.signature.answer_key) for each in own),
-        "guessability": measure_guessability([each.asked for each in own], context.settings),
+        "guessability": measure_guessability([each.asked for each in own], settings),
         "proof counts": measure_counts(own),
         "proof": measure_proofs(own),
         "necessity": measure_necessity(own),

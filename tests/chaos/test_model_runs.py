@@ -26,8 +26,16 @@ from tests.chaos.driving import (
 )
 from tests.mock_openai import Schedule, start_mock
 
-TINY = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=4", "seeds.limit=40", "seed=9",
-        "difficulty.probe_attempts=0", "runtime.concurrency=8", "paths.answer_types={date=0.7, number=0.3}")  # fmt: skip
+TINY = (
+    "corpus.generate.entities=300",
+    "groundings.min_answers=2",
+    "runtime.shard_rows=4",
+    "seeds.limit=40",
+    "seed=9",
+    "difficulty.probe_attempts=0",
+    "runtime.concurrency=8",
+    "paths.answer_types={date=0.7, number=0.3}",
+)
 """No name is an answer: of those a scripted judge would be asked, which the counts here do not mean."""
 ROLE = ("adapter=openai", "name=mock", "revision=r1", "settings={}", "price_out=1000")
 """The mock's replies have 7 tokens each: at this price a request costs 0.007."""

@@ -12,6 +12,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from pipelines.config.disclosure import read_sections
+from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.release.card import Credit, find_cards, list_credits, read_prose, render_credits
 from pipelines.release.documents import DOCUMENTS, render_documents
@@ -65,7 +67,8 @@ class Survey:
         ordered = sorted(self.facts.questions, key=lambda question: self.places[question])
         self.facts.questions = {question: self.facts.questions[question] for question in ordered}
         signatures = [question.signature for question in self.facts.questions.values()]
-        return measure_quality(self.facts, signatures, self.manifest)
+        settings = ReleasesConfig.model_validate(read_sections(self.manifest.told).get("releases", {}), strict=False)
+        return measure_quality(self.facts, signatures, self.manifest, settings)
 
 
 def _show_alone(row: ReleaseRow) -> ReleaseRow:

@@ -13,7 +13,7 @@ from pipelines.agent.attempts import Preset, make_plan
 from pipelines.agent.dialects import find_dialect
 from pipelines.config.disclosure import Told, digest_settings, disclose_settings, read_sections
 from pipelines.config.loading import list_recipes, read_recipe
-from pipelines.config.settings import RunConfig, SplitsConfig, ToolsConfig, TrajectoriesConfig
+from pipelines.config.settings import ReleasesConfig, RunConfig, SplitsConfig, ToolsConfig, TrajectoriesConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.release.card import find_cards, read_prose
@@ -46,7 +46,12 @@ def read_settings(manifest: ReleaseManifest) -> tuple[ReleaseManifest, list[Prob
     """Return a manifest whose settings can be read: the given one, or without them and with what is wrong."""
     try:
         sections = read_sections(manifest.told)
-        for name, model in (("splits", SplitsConfig), ("tools", ToolsConfig), ("trajectories", TrajectoriesConfig)):
+        for name, model in (
+            ("splits", SplitsConfig),
+            ("tools", ToolsConfig),
+            ("trajectories", TrajectoriesConfig),
+            ("releases", ReleasesConfig),
+        ):
             model.model_validate(sections.get(name, {}), strict=False)
         find_dialect(str(manifest.told.get("rollouts.dialect", "synth")))
     except (ValueError, TypeError, AttributeError, ConfigError) as error:

@@ -8,11 +8,11 @@ import pytest
 
 from pipelines.checks.benchmarks import (
     Benchmarks,
-    probe_benchmarks,
     count_hits,
     describe_benchmarks,
     find_overlaps,
     list_unchecked,
+    probe_benchmarks,
     split_words,
 )
 from pipelines.config.settings import BenchmarkConfig

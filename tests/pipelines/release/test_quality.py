@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from pipelines.agent.agreement import wilson_interval
 from pipelines.checks.sets import make_signature
+from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import GateNotMet
 from pipelines.release import quality
 from pipelines.release.facts import ReleaseFacts, read_question
@@ -218,7 +219,9 @@ def test_a_report_counts_what_is_there(material, context):
     questions, _, entries = material
     by_id = {question.record_id: question for question in questions}
     examples = [Example(each, by_id[each.parent_id], None) for each in entries if each.dataset == "vqa"]
-    report = quality.measure_quality(ReleaseFacts.of(examples), tuple(map(make_signature, questions)), context)
+    report = quality.measure_quality(
+        ReleaseFacts.of(examples), tuple(map(make_signature, questions)), context, ReleasesConfig()
+    )
     assert report["hops"] == {"2": {"rows": 7, "share": 1.0}}
     assert (report["splits"]["train"]["rows"], report["proof counts"]["answers"]["capped"]) == (6, 7)
     assert not any(report["overlap"].values())
@@ -232,7 +235,9 @@ def test_answers_that_splits_share_are_refused(tmp_path, context):
     second = make_question(2, make_picture(tmp_path, 2), "rl", answer=first.answer)
     with pytest.raises(GateNotMet, match="answer key"):
         quality.check_quality(
-            quality.measure_quality(ReleaseFacts(), tuple(map(make_signature, [first, second])), context)
+            quality.measure_quality(
+                ReleaseFacts(), tuple(map(make_signature, [first, second])), context, ReleasesConfig()
+            )
         )
 
 
