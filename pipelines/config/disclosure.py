@@ -15,8 +15,8 @@ LEFT_OUT = frozenset({"runtime", "corpus", "health", "replies"})
 """Sections that decide no row; the corpus is known by its digest."""
 UNTOLD = frozenset({"models", "live", "sparql", "budget"})
 """Sections about servers and money: one digest each, whatever their types."""
-TOLD = frozenset({"recipe", "tools.blocked_hosts"})
-"""Texts that are told nevertheless: names of ours, and what decides an observation."""
+TOLD = frozenset({"recipe", "runtime.shard_rows", "tools.blocked_hosts"})
+"""What is told nevertheless: names of ours, what decides an observation, and the cut that decides which walks are drawn."""
 Told = bool | int | float | str | list[Any] | None
 """A value as JSON has it."""
 
@@ -27,7 +27,7 @@ def disclose_settings(config: RunConfig) -> tuple[dict[str, Told], dict[str, str
     told: dict[str, Told] = {}
     untold = {name: digest_value(section) for name, section in sections.items()}
     for name, value, public in _list_values(config, ""):
-        if name.partition(".")[0] in LEFT_OUT | UNTOLD:
+        if name.partition(".")[0] in LEFT_OUT | UNTOLD and name not in TOLD:
             continue
         if public:
             told[name] = value

@@ -631,7 +631,12 @@ class HealthConfig(Section):
 class RuntimeConfig(Section):
     """How the work is cut; nothing here decides a row's content."""
 
-    shard_rows: int = Field(256, ge=1, description="seeds a shard; later stages keep the cut")
+    shard_rows: int = Field(
+        256,
+        ge=1,
+        description="seeds a shard; later stages keep the cut, and walks of one shard keep to shares together: another "
+        "number draws other questions",
+    )
     concurrency: int = Field(
         256,
         ge=1,

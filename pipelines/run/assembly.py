@@ -732,7 +732,8 @@ class Assembly:
         draws = self.quotas.draws if self.quotas else ()
         walked = bool(draws) and self.config.method == "paths"
         reach, walks = (self._list_lengths, repr(self.graph.rules)) if walked else (None, "")
-        return Seeds(self.corpus, gate, self.splits, self.config.seed, source, metadata, draws, reach, walks)
+        cut = self.config.runtime.shard_rows
+        return Seeds(self.corpus, gate, self.splits, self.config.seed, source, metadata, draws, reach, walks, cut)
 
     def take_quotas(self, quotas: Quotas) -> None:
         """Plan for a further round of drawing: its stages have other keys, and search among other pictures."""

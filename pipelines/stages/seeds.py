@@ -107,17 +107,19 @@ class Seeds:
     """Returns the lengths of path that can be walked from a node."""
     walks: str = ""
     """The rules of these walks."""
+    cut: int = 0
+    """Seeds a shard: the walks of one shard keep to shares together, so the cut decides what is drawn."""
     name: str = "seeds"
     version: int = 6
     output: ClassVar[type[Record]] = Seed
 
     def fingerprint(self) -> str:
-        """Digest of the gate, the splits, the limit, the seed and the endpoint."""
+        """Digest of the gate, the splits, the limit, the seed, the endpoint and the cut."""
         asked = [self.source.sparql.identity, self.source.site] if self.source else []
         asked += [self.metadata.identity] if self.metadata else []
         gate = self.gate.model_dump(mode="json", exclude={"source", "small_corpus"})
         draws = [repr(self.draws), self.walks] if self.draws else []
-        return digest_value([gate, repr(self.splits), self.seed, asked, *draws])
+        return digest_value([gate, repr(self.splits), self.seed, self.cut, asked, *draws])
 
     def prompts(self) -> dict[str, str]:
         """None: the stage uses no model."""

@@ -96,7 +96,7 @@ def list_own_searches(rollouts: list[Rollout]) -> Iterator[tuple[str, list[str]]
 
 @pytest.mark.slow
 def test_a_run_that_fetches_its_pictures_searches_them_as_if_they_were_at_hand(world, tmp_path):
-    """And one that is cut otherwise, with Commons away by then, sees the same index and makes the same rows."""
+    """And one that asks fewer at a time, with Commons away by then, sees the same index and makes the same rows."""
     shared, bare = world
     (images,) = (shared / "worlds").glob("*/images")
     with run_commons_of(images) as server:
@@ -116,7 +116,7 @@ def test_a_run_that_fetches_its_pictures_searches_them_as_if_they_were_at_hand(w
     assert len(kept) > len(grounded) / 2
     for part in ("replies", "images"):
         shutil.copytree(tmp_path / "first" / part, tmp_path / "second" / part)
-    again = run_fetching(tmp_path / "second", bare, url, "runtime.shard_rows=3")
+    again = run_fetching(tmp_path / "second", bare, url, "runtime.concurrency=2")
     assert {stage["stage"]: stage["rejected"] for stage in again["stages"]}["difficulty"] == refused
     assert read_stage(tmp_path / "second", "difficulty", Difficulty) == rows
     first, second = (digest_files(tmp_path / name, "releases/**/*.parquet") for name in ("first", "second"))
