@@ -1,9 +1,9 @@
-"""Which pictures are copies of one another, cut, mirrored, framed, turned or saved again: the one way to tell.
+"""Which pictures are copies of one another: cut, mirrored, framed, turned or saved again.
 
-A picture is described by a small grey thumbnail of what lies inside its even edges. Candidates are those whose low
-frequencies agree, seen through windows of two sizes and turned two ways: any two windows together cover the crops and
-turns between. A candidate is a copy when its thumbnail, registered by an affine map, agrees in its details too:
-drawings of one kind agree in the low frequencies alone. All that decides is symmetric, and exact or of 64 bits.
+A picture is described by a small grey thumbnail of what lies inside its frame. Candidates agree in their low
+frequencies, seen through windows of two sizes that are turned two ways: one picture's window with one of the other's
+makes up for a crop or a turn. A candidate is a copy when an affine map lays one thumbnail on the other so that their
+details agree too; drawings of one kind agree in the low frequencies alone.
 """
 
 import math
@@ -21,21 +21,21 @@ SIDE: Final = 40
 DECODED = 128
 """Longest side that a picture is opened at, pixels."""
 CALM, STRAY = 16, 0.02
-"""Levels that pixels of an even edge are from its median, but for so large a share of them."""
+"""Levels that pixels of a frame differ from its colour, but for so large a share of a row or column."""
 LEAST_INNER = 8
-"""Pixels of a side inside even edges below which they are no edges but the picture."""
+"""Pixels of a side inside a frame below which it is no frame but the picture."""
 ZOOMS, TURNS = (1.0, 0.88), (-2.5, 2.5)
 """Sizes of the windows as shares of a side, and their turns in degrees."""
 FREQUENCIES = 8
-"""Of each direction; a frequency is weighted by the root of itself, for low ones are strong in all pictures."""
+"""Of each direction; a frequency is weighted by its root, for the lowest are strong in all pictures."""
 FLOOR = 2.0
 """Grey levels that noise and compression make: less than that is nothing to compare."""
 NEAR = 0.75
 """Cosine of low frequencies from which pictures are candidates."""
 STEPS = 8
-"""Of the registration."""
+"""Of a registration, at each of which the thumbnails may agree."""
 LEAST_OVERLAP = 0.5
-"""Share of the thumbnail that lies on the other."""
+"""Share of a thumbnail that the other must cover."""
 ALIKE, DETAIL = 0.85, 0.75
 """Correlation of two registered thumbnails from which they show one picture: of their grey, and of their details."""
 MARGIN = 1
@@ -62,7 +62,7 @@ class PictureDescription:
     """What pictures are compared by."""
 
     thumbnail: bytes
-    """Grey levels of what lies inside the even edges, scaled to a square of :data:`SIDE` pixels, row by row."""
+    """Grey levels of what lies inside a frame, scaled to a square of :data:`SIDE` pixels, row by row."""
     ratio: float
     """Width of that over its height."""
 

@@ -614,30 +614,28 @@ def refuse_like_pictures(
     """Refuse questions whose picture is a copy of another's, cut, mirrored, framed or turned.
 
     A copy is in no other split (``shared-across-splits``), and inside a split it shows one anchor
-    (``duplicate-picture``). The question that is kept is that for evaluation, else for imitation, else the first.
+    (``duplicate-picture``). The question that is kept is that for evaluation, else for imitation, else the first. The
+    other pictures of a scene are passed over: they are not stored.
 
     Args:
         signatures: of questions; those without a picture are passed over.
         look: describes a picture by its sha256.
     """
-    index, kept = PictureIndex(), dict[str, tuple[Signature, int]]()
+    index, kept = PictureIndex(), dict[str, Signature]()
     refused: dict[str, Rejection] = {}
-    for signature in sorted(signatures, key=lambda each: (RANKS[each.split], each.record_id)):
-        own = [look(sha256) for sha256 in (signature.sha256, *signature.parts) if sha256]
-        likes = [(*kept[mark], place) for place, seen in enumerate(own) for mark in index.find(seen)]
-        if other := next((each for each, _, _ in likes if each.split != signature.split), None):
+    pictured = [each for each in signatures if each.sha256]
+    for signature in sorted(pictured, key=lambda each: (RANKS[each.split], each.record_id)):
+        own = look(signature.sha256)
+        likes = [kept[mark] for mark in index.find(own)]
+        if other := next((each for each in likes if each.split != signature.split), None):
             detail = f"its picture is a copy of that of {other.record_id} in {other.split}"
             _refuse(refused, signature, "shared-across-splits", detail)
-        # The other pictures of a scene may be of one another's anchors.
-        elif other := next(
-            (each for each, *places in likes if not any(places) and each.anchor != signature.anchor), None
-        ):
+        elif other := next((each for each in likes if each.anchor != signature.anchor), None):
             detail = f"its picture is a copy of that of {other.record_id}, another anchor"
             _refuse(refused, signature, "duplicate-picture", detail)
         else:
-            for place, seen in enumerate(own):
-                kept[mark := f"{signature.record_id} {place}"] = signature, place
-                index.add(mark, seen)
+            kept[signature.record_id] = signature
+            index.add(signature.record_id, own)
     return refused
 
 

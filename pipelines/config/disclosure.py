@@ -16,7 +16,7 @@ LEFT_OUT = frozenset({"runtime", "corpus", "health", "replies"})
 UNTOLD = frozenset({"models", "live", "sparql", "budget"})
 """Sections about servers and money: one digest each, whatever their types."""
 TOLD = frozenset({"recipe", "runtime.shard_rows", "tools.blocked_hosts"})
-"""What is told nevertheless: names of ours, what decides an observation, and the cut that decides which walks are drawn."""
+"""What is told nevertheless: names of ours, and what decides an observation or which walks are drawn together."""
 Told = bool | int | float | str | list[Any] | None
 """A value as JSON has it."""
 
