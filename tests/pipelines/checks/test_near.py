@@ -1,0 +1,146 @@
+"""Near duplicates: what is said to be near is, what is near is found, and datasketch makes the same MinHashes."""
+
+import random
+import re
+
+import numpy as np
+import pytest
+from datasketch import MinHash, MinHashLSH
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.checks.near import (
+    COMPARED,
+    PERMUTATIONS,
+    TextIndex,
+    choose_bands,
+    make_minhashes,
+    measure_overlap,
+    shingle_text,
+)
+
+TEXTS = st.lists(st.lists(st.sampled_from("abcd"), max_size=12).map(" ".join), max_size=12)
+
+
+def list_runs(text):
+    words = re.findall(r"\w+", text.casefold())
+    return {" ".join(words[at : at + 3]) for at in range(len(words) - 2)} or {" ".join(words)}
+
+
+def measure_by_definition(one, other):
+    return len(list_runs(one) & list_runs(other)) / len(list_runs(one) | list_runs(other))
+
+
+def index_texts(texts, similarity):
+    index = TextIndex(similarity)
+    index.add((str(place), text) for place, text in enumerate(texts))
+    return index
+
+
+def find_by_definition(texts, similarity):
+    return {
+        (str(first), str(second))
+        for second in range(len(texts))
+        for first in range(second)
+        if measure_by_definition(texts[first], texts[second]) >= similarity - 1e-9
+    }
+
+
+def make_variants(seed, count, words=30):
+    """Return texts of words of their own, and each once more with some of its words replaced."""
+    draw = random.Random(seed)
+    texts = [[str(draw.randrange(10_000)) for _ in range(words)] for _ in range(count)]
+    changed = [[word if draw.random() > 0.02 else "changed" for word in text] for text in texts]
+    return [" ".join(text) for text in texts + changed]
+
+
+@given(TEXTS)
+def test_minhashes_are_those_that_datasketch_makes_one_by_one(texts):
+    made = make_minhashes([shingle_text(text) for text in texts])
+    for text, minhash in zip(texts, made, strict=True):
+        wanted = MinHash(num_perm=PERMUTATIONS)
+        for run in list_runs(text):
+            wanted.update(run.encode())
+        assert np.array_equal(minhash, wanted.hashvalues)
+
+
+def test_more_texts_than_are_permuted_at_once_have_the_minhashes_of_each_alone():
+    texts = make_variants(1, 2500, words=6)
+    made = make_minhashes([shingle_text(text) for text in texts])
+    assert all(np.array_equal(made[at], make_minhashes([shingle_text(texts[at])])[0]) for at in range(0, 5000, 97))
+
+
+def test_candidates_are_those_of_datasketch_compared_exactly():
+    texts = make_variants(2, 300)
+    bands, rows = choose_bands(0.6)
+    lsh = MinHashLSH(num_perm=PERMUTATIONS, params=(bands, rows))
+    wanted = set()
+    for place, values in enumerate(make_minhashes([shingle_text(text) for text in texts])):
+        minhash = MinHash(hashvalues=values, scheme="affine32")
+        near = [other for other in lsh.query(minhash) if measure_by_definition(texts[other], texts[place]) >= 0.6]
+        wanted |= {(str(other), str(place)) for other in near}
+        lsh.insert(place, minhash)
+    assert {pair[:2] for pair in index_texts(texts, 0.6).find_pairs()} == wanted
+    assert len(wanted) > 200
+
+
+@given(TEXTS, st.sampled_from([0.3, 0.6, 0.8, 1.0]))
+def test_what_is_said_to_be_near_is(texts, similarity):
+    pairs = list(index_texts(texts, similarity).find_pairs())
+    assert {pair[:2] for pair in pairs} <= find_by_definition(texts, similarity)
+    for first, second, found in pairs:
+        assert found == measure_by_definition(texts[int(first)], texts[int(second)])
+
+
+@given(TEXTS, st.sampled_from([0.3, 0.6, 0.8, 1.0]))
+def test_a_text_with_the_same_words_is_found_in_any_index(texts, similarity):
+    index = index_texts(texts, similarity)
+    for place, near in enumerate(index.find([text.upper() + "?" for text in texts])):
+        assert (str(place), 1.0) in near
+
+
+@pytest.mark.parametrize("similarity", [0.5, 0.6, 0.7, 0.8])
+def test_almost_all_that_is_near_is_found(similarity):
+    texts = make_variants(3, 1000)
+    wanted = {
+        (str(at), str(at + 1000))
+        for at in range(1000)
+        if measure_by_definition(texts[at], texts[at + 1000]) >= similarity
+    }
+    found = {pair[:2] for pair in index_texts(texts, similarity).find_pairs()}
+    assert len(wanted) > 400
+    assert len(found & wanted) >= 0.99 * len(wanted)
+
+
+def test_texts_of_scripts_without_spaces_are_compared_by_letters():
+    index = index_texts(["这张图片中的建筑是由谁设计的，他出生在哪一年？"], 0.6)
+    assert index.find(["这张图片中的建筑是由谁设计的，他出生于哪一年？"])[0]
+    assert not index.find(["这张图片中的河流流经哪座城市，那座城市有多少人？"])[0]
+
+
+def test_what_is_added_after_a_search_is_found_by_the_next():
+    index = index_texts(["one two three four"], 0.8)
+    assert [near.mark for near in index.find(["one two three four"])[0]] == ["0"]
+    index.add([("late", "one two three four")])
+    assert [near.mark for near in index.find(["one two three four"])[0]] == ["0", "late"]
+    assert len(index) == 2
+
+
+def test_the_nearest_comes_first():
+    index = index_texts(["a b c d e f g x", "a b c d e f g h"], 0.5)
+    assert [near.mark for near in index.find(["a b c d e f g h"])[0]] == ["1", "0"]
+
+
+def test_a_thousand_copies_cost_a_bounded_number_of_comparisons_and_all_are_found():
+    pairs = list(index_texts(["one two three four"] * 1000, 0.8).find_pairs())
+    assert {second for _, second, _ in pairs} == {str(at) for at in range(1, 1000)}
+    assert len(pairs) <= 1000 * COMPARED
+
+
+def test_an_index_of_nothing_finds_nothing():
+    assert TextIndex(0.8).find(["a text"]) == [()]
+    assert list(TextIndex(0.8).find_pairs()) == []
+
+
+def test_overlap_is_that_of_the_runs_of_three_words():
+    assert measure_overlap(shingle_text("a b c d"), shingle_text("b c d e")) == pytest.approx(1 / 3)
