@@ -10,7 +10,7 @@ from pipelines.checks.pictures import MIN_EDGES, SIDE, check_simple, find_tellin
 from pipelines.errors import RecordFailed
 from pipelines.pictures import find_extension, open_pixels, read_header
 
-LEAST_SIDE = 64
+LEAST_SIDE = 48
 """Pixels of the shorter side; less is an icon or a thumbnail of one."""
 _ENDINGS = {"jpg": "jpg", "jpeg": "jpg", "jpe": "jpg", "jfif": "jpg", "png": "png", "gif": "gif", "webp": "webp"}
 _OTHERS = frozenset("svg bmp tif tiff avif heic ico pdf html htm txt json".split())

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from pipelines.cli.audit import audit_file, contains_answer, render_audit
+from pipelines.cli.audit import audit_files, render_audit
 from pipelines.errors import ConfigError
 
 REMOTE = "https://images.example/1.jpg"
@@ -17,6 +17,10 @@ def write_lines(tmp_path, *rows):
     return path
 
 
+def audit_file(path):
+    return audit_files([path])
+
+
 def defects_of(path):
     return {defect.name: defect.rows for defect in audit_file(path).defects}
 
@@ -26,9 +30,9 @@ def row(**changes):
 
 
 def test_a_clean_file_passes(tmp_path):
-    report = audit_file(write_lines(tmp_path, row(), row(id="2", question="When?", answer="1901", image=REMOTE + "2")))
+    report = audit_file(write_lines(tmp_path, row(), row(id="2", question="When was this made?", answer="1901", image=REMOTE + "2")))
     assert report.passed
-    assert (report.rows, report.images) == (2, 2)
+    assert [(file.rows, file.images, file.layout) for file in report.files] == [(2, 2, "columns")]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +41,6 @@ def test_a_clean_file_passes(tmp_path):
         ({"question": " "}, "missing-question"),
         ({"answer": None}, "missing-answer"),
         ({"image": None}, "missing-image"),
-        ({"image": "no/such/file.jpg"}, "missing-image"),
         ({"question": "Did MIRA TOLLAND build it?"}, "answer-in-question"),
         ({"answer_aliases": ["built"]}, "answer-in-question"),
         ({"question": "Who built <image> and <image>?"}, "placeholder-mismatch"),
@@ -65,11 +68,11 @@ def test_two_conversations_about_one_question_are_no_duplicates(tmp_path):
 
 
 def test_the_same_picture_under_another_question_is_counted(tmp_path):
-    assert defects_of(write_lines(tmp_path, row(), row(id="2", question="When?"))) == {"duplicate-image": 1}
+    assert defects_of(write_lines(tmp_path, row(), row(id="2", question="When was this made?"))) == {"duplicate-image": 1}
 
 
 def test_ids_are_unique(tmp_path):
-    assert defects_of(write_lines(tmp_path, row(), row(question="When?", image=REMOTE + "2"))) == {"duplicate-id": 1}
+    assert defects_of(write_lines(tmp_path, row(), row(question="When was this made?", image=REMOTE + "2"))) == {"duplicate-id": 1}
 
 
 def test_embedded_bytes_that_are_no_picture_are_found(tmp_path):
@@ -117,12 +120,6 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(ConfigError, match="no such file"):
         audit_file(tmp_path / "a.json")
-
-
-def test_an_answer_counts_only_as_whole_words():
-    assert contains_answer("Which art is it?", "ART")
-    assert not contains_answer("Which party is it?", "art")
-    assert not contains_answer("Is it a?", "a")
 
 
 def test_the_report_renders_with_examples(tmp_path):
