@@ -13,6 +13,24 @@ class ManifestPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class BenchmarkEntry(ManifestPart):
+    """A benchmark that questions were kept apart from."""
+
+    name: str
+    layouts: tuple[str, ...]
+    digest: str
+    """Of its files and what was said of them."""
+    questions: int
+    unread: int
+    """Rows without a question."""
+    pictures: int
+    """Compared."""
+    pictures_missing: int
+    """Named by a question and not found, or not readable: not compared."""
+    hits: dict[str, int] = {}
+    """Questions refused for it, by kind; one may count under several."""
+
+
 class Usage(ManifestPart):
     """Use of models and tools: requests, tokens, time, money."""
 

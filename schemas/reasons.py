@@ -55,7 +55,12 @@ TrajectoryReason = Literal[
     "path-not-covered", "repetition", "contaminated", "unknown-image", "unseen-claim", "too-long", "poor-process",
     "process-unscored", "incoherent", "implausible", "unverified",
 ]  # fmt: skip
+BenchmarkReason = Literal[
+    "benchmark-question", "benchmark-words", "benchmark-near", "benchmark-fact", "benchmark-entity",
+    "benchmark-picture",
+]  # fmt: skip
 SelectionReason = Literal[
+    BenchmarkReason,
     "duplicate-question", "duplicate-path", "duplicate-picture", "anchor-over-used", "answer-over-used",
     "skeleton-over-used", "search-free-over-share", "search-required-over-share", "shared-across-splits",
     "rounds-over-share", "in-other-release",

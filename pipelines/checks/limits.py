@@ -5,11 +5,13 @@ question with the smallest record id, which is a digest, wins among duplicates a
 does not depend on the order of rows.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import cast
 
 from pipelines.checks.apartness import Apart
+from pipelines.checks.benchmarks import Asked, Benchmarks
 from pipelines.checks.pictures import COPY_DISTANCE, hash_variants
 from pipelines.checks.sets import (
     Signature,
@@ -25,7 +27,7 @@ from pipelines.checks.shares import narrow_bounds, refuse_mix, refuse_rounds
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import GateNotMet
 from pipelines.pictures import PictureStore
-from schemas.base import Rejection
+from schemas.base import Record, Rejection
 
 PASSES = 16
 """Most passes in which the share limits are applied in turn."""
@@ -40,6 +42,8 @@ class Limits:
     settings: ReleasesConfig = field(default_factory=ReleasesConfig)
     apart: Apart = field(default_factory=Apart)
     """What no question may share with other releases."""
+    benchmarks: Benchmarks = field(default_factory=Benchmarks)
+    """What no question may share anything with."""
     rounds: Mapping[int, float] = field(default_factory=dict)
     """Shares by number of rounds of injection; empty is no limit."""
 
@@ -48,7 +52,19 @@ class Limits:
         """All of it, as part of a stage's fingerprint."""
         own = self.settings
         caps = [own.max_per_answer, own.max_per_anchor, own.max_answer_share, own.max_skeleton_share, *own.search_free]
-        return [caps, sorted(self.rounds.items()), own.rounds_tolerance, own.exam, self.apart.digest]
+        return [
+            caps,
+            sorted(self.rounds.items()),
+            own.rounds_tolerance,
+            own.exam,
+            self.apart.digest,
+            self.benchmarks.digests,
+        ]
+
+
+def refuse_benchmarked(rows: Iterable[Record], limits: Limits, store: PictureStore | None) -> dict[str, Rejection]:
+    """Return the rejections of questions that overlap with a benchmark; without a store no pictures are compared."""
+    return limits.benchmarks.refuse(cast(Iterable[Asked], rows), store.read if store else None)
 
 
 def refuse_across_splits(

@@ -930,6 +930,25 @@ class TrajectoriesConfig(Section):
     )
 
 
+Layout = Literal[
+    "columns", "fvqa", "fvqa-facts", "livevqa", "infoseek", "webqa", "simplevqa", "mm-searchexam", "mmsearch",
+    "browsecomp-vl", "vdr", "opensearch-vl", "vsearcher", "sharegpt", "messages", "alpaca", "verl",
+]  # fmt: skip
+
+
+class BenchmarkConfig(Section):
+    """Files of a benchmark; one ``[[releases.benchmarks]]`` each. Questions that overlap with it are refused."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="its name, as card and report give it")
+    path: tuple[str, ...] = Field(min_length=1, description="its files: Parquet, JSON or JSON lines")
+    layout: Layout | Literal[""] = Field("", description="empty: recognised from the rows of each file")
+    columns: dict[str, str] = Field(
+        {}, description="where question, answer, answer_aliases, image and entity are in a table of another kind"
+    )
+    images: str = Field("", description="folder of its pictures; empty: only those in its files are compared")
+    entities: str = Field("", description="infoseek: the file ..._withkb.jsonl, which says what each picture shows")
+
+
 class ReleasesConfig(Section):
     """Published datasets."""
 
@@ -966,6 +985,7 @@ class ReleasesConfig(Section):
         description="folders of other releases: a question that shares an entity between picture and answer, the "
         "final fact, the answer or the picture with them is refused",
     )
+    benchmarks: tuple[BenchmarkConfig, ...] = ()
     unknown_licences: bool = Field(
         False, description="publish pages and pictures whose licence is not known, as live tools bring them, marked so"
     )
@@ -997,9 +1017,6 @@ class PromptsConfig(Section):
         description="folder of your own prompts, as NAME/v1.md with the front matter of those shipped; the highest "
         "version of a name takes the place of the shipped prompt. Empty: none",
     )
-
-
-Layout = Literal["columns", "fvqa", "fvqa-facts", "livevqa", "infoseek", "webqa", "simplevqa", "mm-searchexam"]
 
 
 class PoolConfig(Section):

@@ -1,18 +1,21 @@
 """Files of questions that others made, row by row in one shape: published layouts, and any table by its column names.
 
-A layout is a function from a file's row to questions. Each names the page that documents it. Files are hostile input:
-nothing is read without a limit, and no name of a picture leads out of its folder.
+A layout is a function from a file's row to questions. Each names the page that documents it, or says what is not known
+for sure. ``read_questions`` reads any file and recognises its layout from its rows. Files are hostile input: nothing is
+read without a limit, and no name of a picture leads out of its folder.
 """
 
 import base64
 import binascii
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -27,10 +30,17 @@ Raw = Mapping[str, Any]
 PLACEHOLDER = "<image>"
 QUESTION_COLUMNS = ("question", "query", "problem", "instruction", "final_question")
 ANSWER_COLUMNS = ("answer", "answers", "ground_truth", "final_answer", "label", "answer_aliases", "candidate_answers")
-IMAGE_COLUMNS = ("image", "images", "image_path", "image_paths", "image_url", "image_urls", "img", "image_file")
+IMAGE_COLUMNS = (
+    "image", "images", "image_path", "image_paths", "image_url", "image_urls", "img", "img_path", "image_file",
+    "query_image", "image_packed",
+)  # fmt: skip
 MESSAGE_COLUMNS = ("messages", "conversations", "prompt")
-ID_COLUMNS = ("id", "question_id", "data_id", "record_id", "qid", "index")
+ID_COLUMNS = ("id", "question_id", "data_id", "sample_id", "record_id", "qid", "index")
 NESTED_COLUMNS = ("extra_info", "reward_model")
+CATEGORY_COLUMNS = ("category", "subfield", "domain", "topic", "question_type", "ability", "Qcate", "original_category")
+SPLIT_COLUMNS = ("split", "data_split")
+USERS = ("user", "human")
+ASSISTANTS = ("assistant", "gpt", "function_call", "tool_call")
 REMOTE = ("http://", "https://", "data:", "s3://", "hf://")
 ROWS_AT_ONCE = 8
 """Rows of a Parquet file in memory: each may hold pictures."""
@@ -41,6 +51,8 @@ DOCUMENT_BYTES = 1 << 30
 PICTURE_BYTES = 128 << 20
 LONGEST_NAME = 255
 """Of a file; a longer text is base64."""
+SAMPLED_ROWS = 40
+"""Rows that a file's layout is recognised from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +64,68 @@ class NamedPicture:
 
 
 @dataclass(frozen=True, slots=True)
+class Message:
+    """A turn of a conversation. A picture without a name of its own stands in ``text`` as ``<image>``."""
+
+    role: str
+    text: str
+    pictures: tuple[NamedPicture, ...] = ()
+    """Those that the message itself names, as messages of typed content do."""
+
+
+@dataclass(frozen=True, slots=True)
 class ForeignQuestion:
     """A question of somebody else's."""
 
     id: str
     question: str
+    """Without placeholders of pictures."""
     answers: tuple[str, ...]
-    """The answer, then other accepted forms."""
+    """The answer, then other accepted forms; of a conversation without one, what its last turn answers."""
     pictures: tuple[NamedPicture, ...]
     texts: tuple[str, ...] = ()
-    """Its messages, or its question where it has none."""
-    has_messages: bool = False
+    """Its messages, or its question where it has none, as the file has them."""
+    messages: tuple[Message, ...] = ()
+    placeholders: bool = False
+    """Whether its layout wants an ``<image>`` in the texts for each picture; others have none, or as many."""
+    pictureless: bool = False
+    """Whether its layout says that it is asked without a picture, so that it misses none."""
     entity: str = ""
     """What the picture shows, where the file says."""
+    qid: str = ""
+    """Its item in Wikidata, where the file says."""
     language: str = ""
+    split: str = ""
+    category: str = ""
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether the row is a conversation."""
+        return bool(self.messages)
+
+    @property
+    def asked_with(self) -> tuple[NamedPicture, ...]:
+        """The pictures that the question is asked with; the others of a conversation are what tools showed."""
+        if not self.messages:
+            return self.pictures
+        roles = [message.role in USERS for message in self.messages]
+        opening = self.messages[: roles.index(True) + 1 if True in roles else 1]
+        told = sum(message.text.count(PLACEHOLDER) + len(message.pictures) for message in opening)
+        return self.pictures[: told or 1]
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadRow:
+    """A row that holds no question that its layout knows."""
+
+    key: str
+    why: str
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield a file's rows, each with its key: that of an object of rows, else its number.
+
+    Parquet is told by its content, whatever the file's name ends in; JSON lines may be objects over several lines.
 
     Raises:
         ConfigError: if the file is missing, too large, of another format, or cannot be parsed.
@@ -78,16 +134,36 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise ConfigError(f"{path}: is a folder; name a .parquet, .json or .jsonl file in it")
     if not path.is_file():
         raise ConfigError(f"{path}: no such file")
-    reader = READERS.get(path.suffix)
-    if reader is None:
-        raise ConfigError(f"{path}: {path.suffix or 'no suffix'} is not read; give one of {', '.join(READERS)}")
     try:
-        for key, row in reader(path):
+        for key, row in _choose_reader(path)(path):
             if not isinstance(row, dict):
                 raise ConfigError(f"{path}: row {key} is no object")
             yield key, row
     except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not a readable {path.suffix} file: {error}") from error
+
+
+def _choose_reader(path: Path) -> Callable[[Path], Iterator[tuple[str, object]]]:
+    with path.open("rb") as source:
+        start = source.read(SNIFFED)
+    if start.startswith(b"PAR1") or path.suffix in PARQUET_ENDINGS:
+        return _read_parquet
+    first = start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if first == b"[" or (path.suffix == ".json" and not _holds_lines(path)):
+        return _read_document
+    if first == b"{" or path.suffix in LINE_ENDINGS:
+        return _read_lines
+    raise ConfigError(f"{path}: {path.suffix or 'no suffix'} is not read; give Parquet, JSON or JSON lines")
+
+
+def _holds_lines(path: Path) -> bool:
+    """Say whether the first line of a file is a whole object and another follows."""
+    with path.open("rb") as lines:
+        first, second = lines.readline(LINE_BYTES), lines.readline(SNIFFED)
+    try:
+        return bool(second.strip()) and isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _read_parquet(path: Path) -> Iterator[tuple[str, object]]:
@@ -102,14 +178,46 @@ def _read_parquet(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def _read_lines(path: Path) -> Iterator[tuple[str, object]]:
+    """Yield the objects of a file of lines; one may go on over the next lines, as some of BrowseComp-VL's do."""
+    text, number = "", 0
     with path.open("rb") as lines:
-        number = 0
-        while line := lines.readline(LINE_BYTES + 1):
-            if len(line) > LINE_BYTES:
-                raise ConfigError(f"{path}: line {number + 1} has more than {LINE_BYTES >> 20} MiB")
-            if line.strip():
-                yield str(number), json.loads(line)
-            number += 1
+        while more := _take_lines(lines, path, len(text)):
+            rows, text = _split_objects(text + more, f"row {number}")
+            for row in rows:
+                yield str(number), row
+                number += 1
+    if text:
+        raise ValueError(f"row {number} has no end")
+
+
+def _take_lines(lines: BinaryIO, path: Path, pending: int) -> str:
+    """Return the next line, and so many more that a pending object is tried again when it is twice as long."""
+    taken = list[bytes]()
+    while (length := sum(map(len, taken))) <= pending and (line := lines.readline(LINE_BYTES + 1)):
+        if length + pending + len(line) > LINE_BYTES:
+            raise ConfigError(f"{path}: a line or an object has more than {LINE_BYTES >> 20} MiB")
+        taken.append(line)
+    return b"".join(taken).decode("utf-8-sig")
+
+
+def _split_objects(text: str, place: str) -> tuple[list[object], str]:
+    """Return the values that a text begins with, and the rest, whose value has no end yet."""
+    rows = list[object]()
+    rest = text.lstrip()
+    while rest:
+        try:
+            row, end = LENIENT.raw_decode(rest)
+        except json.JSONDecodeError as error:
+            if error.msg.startswith("Unterminated string") or error.pos >= len(rest.rstrip()):
+                break
+            raise ValueError(f"{place}: {error}") from error
+        rows.append(row)
+        rest = rest[end:].lstrip()
+    return rows, rest
+
+
+LENIENT = json.JSONDecoder(strict=False)
+"""Lets a string hold line breaks."""
 
 
 def _read_document(path: Path) -> Iterator[tuple[str, object]]:
@@ -118,55 +226,113 @@ def _read_document(path: Path) -> Iterator[tuple[str, object]]:
     document = json.loads(path.read_bytes())
     if isinstance(document, dict):
         lists = [value for value in document.values() if isinstance(value, list)]
-        if len(lists) == 1:
-            document = lists[0]
-        elif document and all(isinstance(value, dict) for value in document.values()):
+        if document and all(isinstance(value, dict) for value in document.values()):
             yield from document.items()
             return
+        if len(lists) == 1:
+            document = lists[0]
     if not isinstance(document, list):
         raise ConfigError(f"{path}: give a list of rows, or an object with one list, or with rows alone, in it")
     yield from ((str(number), row) for number, row in enumerate(document))
 
 
-READERS: Mapping[str, Callable[[Path], Iterator[tuple[str, object]]]] = {
-    ".parquet": _read_parquet,
-    ".pq": _read_parquet,
-    ".jsonl": _read_lines,
-    ".ndjson": _read_lines,
-    ".json": _read_document,
-}
+SNIFFED = 4096
+PARQUET_ENDINGS = (".parquet", ".pq")
+LINE_ENDINGS = (".jsonl", ".ndjson")
 
 
 def read_by_columns(key: str, row: Raw) -> ForeignQuestion | None:
     """Return a row's question by the usual names of columns; None if it has neither a question nor messages."""
     flat = dict(row)
     for name in NESTED_COLUMNS:
-        inner = row.get(name)
-        flat = (inner if isinstance(inner, dict) else {}) | flat
-    messages = tuple(text for name in MESSAGE_COLUMNS for text in _list_contents(flat.get(name)))
+        flat = {**_read_nested(row, name), **flat}
+    column = next((name for name in MESSAGE_COLUMNS if _list_messages(flat.get(name))), "")
+    messages = _list_messages(flat.get(column)) if column else ()
     if not messages and not any(name in flat for name in QUESTION_COLUMNS):
         return None
-    asked = [flat[name] for name in QUESTION_COLUMNS if isinstance(flat.get(name), str)]
-    question = asked[0] if asked else messages[0].replace(PLACEHOLDER, "").strip() if messages else ""
-    return ForeignQuestion(
-        id=next((str(flat[name]) for name in ID_COLUMNS if flat.get(name) is not None), key),
-        question=question,
-        answers=tuple(text for name in ANSWER_COLUMNS for text in _list_texts(flat.get(name))),
-        pictures=tuple(picture for name in IMAGE_COLUMNS for picture in _list_pictures(flat.get(name))),
-        texts=messages or (question,),
-        has_messages=bool(messages),
+    asked = next((flat[name] for name in QUESTION_COLUMNS if isinstance(flat.get(name), str)), "")
+    pictures = chain.from_iterable(_list_pictures(flat.get(name)) for name in IMAGE_COLUMNS)
+    return replace(
+        _ask(key, asked, [flat.get(name) for name in ANSWER_COLUMNS], (), flat),
+        question=asked.replace(PLACEHOLDER, "").strip() or _find_question(messages),
+        answers=tuple(text for name in ANSWER_COLUMNS for text in _list_texts(flat.get(name))) or _find_final(messages),
+        pictures=_join_pictures(pictures, messages),
+        texts=tuple(message.text for message in messages) or (asked,),
+        messages=messages,
+        # A prompt alone may leave its pictures to the loader, as MMSearch-R1's does.
+        placeholders=column in MESSAGE_COLUMNS[:2] and not any(message.pictures for message in messages),
     )
 
 
-def _list_contents(value: object) -> Iterator[str]:
-    """Yield the texts of messages; what an assistant or a system says is no question, but comes in order."""
-    if isinstance(value, list):
-        for message in value:
-            content = message.get("content", message.get("value")) if isinstance(message, dict) else None
-            if isinstance(content, str):
-                yield content
-    elif isinstance(value, str):
-        yield value
+def _list_messages(value: object) -> tuple[Message, ...]:
+    """Return the messages of a conversation: of roles and contents, or of LLaMA-Factory's ``from`` and ``value``."""
+    if isinstance(value, str) and value.strip():
+        return (Message("user", value),)
+    if not isinstance(value, list):
+        return ()
+    turns = [each for each in value if isinstance(each, dict)]
+    return tuple(
+        Message(
+            str(turn.get("role") or turn.get("from") or "user"),
+            *_read_content(turn.get("value") if turn.get("content") is None else turn.get("content")),
+        )
+        for turn in turns
+    )
+
+
+def _read_content(content: object) -> tuple[str, tuple[NamedPicture, ...]]:
+    """Return a message's text and the pictures in it.
+
+    Content is text, or a list of typed parts as in OpenAI's chat (``image_url``) and responses (``input_image``), TRL
+    and Qwen (``image``), and LLaMA-Factory's next layout (``value``). A part that says only that a picture is there
+    is ``<image>`` in the text. https://platform.openai.com/docs/api-reference/chat/create
+    """
+    if isinstance(content, str):
+        return content, ()
+    texts, pictures = list[str](), list[NamedPicture]()
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, dict):
+            kind = str(part.get("type") or "")
+            if "image" in kind or (not kind and ("image" in part or "image_url" in part)):
+                named = [part[name] for name in PART_SOURCES if part.get(name)]
+                pictures.extend(_list_pictures(named[:1]))
+                texts += [] if named else [PLACEHOLDER]
+            else:
+                texts.extend(str(part[name]) for name in ("text", "value") if isinstance(part.get(name), str))
+    return "\n".join(texts), tuple(pictures)
+
+
+PART_SOURCES = ("image_url", "image", "bytes", "url", "path", "value")
+
+
+def _find_question(messages: Sequence[Message]) -> str:
+    """Return what the first user asks, without placeholders and the labels that OpenSearch-VL puts before it."""
+    asked = next((message.text for message in messages if message.role in USERS), "")
+    asked = asked or next((message.text for message in messages if message.role != "system"), "")
+    return LABELS.sub("", asked.replace(PLACEHOLDER, "")).strip()
+
+
+LABELS = re.compile(r"^(?:\s*image_id:\s*\S+)*\s*(?:question:\s*)?", re.IGNORECASE)
+THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>|<reason>.*?</reason>", re.DOTALL)
+FINAL = re.compile(r"<answer>(.*?)</answer>|<response>(.*?)</response>|\\boxed\{([^{}]+)\}", re.DOTALL)
+
+
+def _find_final(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return what the last turn answers, if it is an assistant's: what its tags hold, else all but the thought."""
+    if not messages or messages[-1].role not in ASSISTANTS:
+        return ()
+    text = messages[-1].text
+    tagged = [next(filter(None, found), "").strip() for found in FINAL.findall(text)]
+    said = tagged[-1] if tagged else THOUGHT.sub("", text).strip()
+    return (said,) if said else ()
+
+
+def _join_pictures(named: Iterable[NamedPicture], messages: Sequence[Message]) -> tuple[NamedPicture, ...]:
+    """Return the pictures of a row's column, and of its messages: the column may repeat the first of these."""
+    inside = [picture for message in messages for picture in message.pictures]
+    return (*(picture for picture in named if picture not in inside), *inside)
 
 
 def _list_texts(value: object) -> Iterator[str]:
@@ -191,44 +357,104 @@ def _list_written(value: str) -> Iterator[str]:
 
 
 def _list_pictures(value: object) -> Iterator[NamedPicture]:
+    """Yield pictures: bytes, also as a list of numbers or base64, names, addresses, and objects with any of these."""
     if isinstance(value, list | tuple):
+        if content := _join_numbers(value):
+            yield NamedPicture(content=content)
+            return
         for inner in value:
             yield from _list_pictures(inner) if inner is not None else (NamedPicture(),)
     elif isinstance(value, bytes):
         yield NamedPicture(content=value)
     elif isinstance(value, dict):
-        content, name = value.get("bytes"), value.get("path") or value.get("image") or value.get("url")
-        yield NamedPicture(
-            name.strip() if isinstance(name, str) else "", content if isinstance(content, bytes) else b""
-        )
+        yield _read_picture(value)
+    elif isinstance(value, str) and value.lstrip().startswith("[{"):
+        yield from _list_packed(value)
     elif value is not None:
-        yield NamedPicture(value.strip() if isinstance(value, str) else "")
+        yield _name_picture(value.strip() if isinstance(value, str) else "")
 
 
-def _ask(key: str, question: object, answers: object, pictures: object) -> ForeignQuestion:
-    asked = question.replace(PLACEHOLDER, "").strip() if isinstance(question, str) else ""
-    return ForeignQuestion(key, asked, tuple(_list_texts(answers)), tuple(_list_pictures(pictures)), (asked,))
+def _name_picture(name: str) -> NamedPicture:
+    head, comma, encoded = name.partition(",")
+    if comma and head.startswith("data:") and head.endswith(";base64"):
+        return NamedPicture(content=_decode(encoded))
+    content = _decode(name) if len(name) > LONGEST_NAME and not name.startswith(REMOTE) else b""
+    return NamedPicture(content=content) if content else NamedPicture(name)
+
+
+def _read_picture(value: Raw) -> NamedPicture:
+    content, data = value.get("bytes"), value.get("data")
+    name = next((value[each] for each in ("path", "image", "url", "filename") if isinstance(value.get(each), str)), "")
+    if isinstance(content, list | tuple):
+        content = _join_numbers(content)
+    elif isinstance(data, str):
+        content = _decode(data)
+    elif value and all(str(each).isdecimal() for each in value):
+        # Bytes that a table made a struct of: {"0": 137, "1": 80, ...}.
+        content = _join_numbers([value[each] for each in sorted(value, key=int)])
+    if isinstance(content, bytes) and content:
+        return NamedPicture(name.strip(), content)
+    return _name_picture(name.strip())
+
+
+def _join_numbers(values: Sequence[object]) -> bytes:
+    """Return the bytes that a list of numbers writes out; none if it is no such list."""
+    numbers = [each for each in values if isinstance(each, int) and not isinstance(each, bool) and 0 <= each <= BYTE]
+    return bytes(numbers) if numbers and len(numbers) == len(values) else b""
+
+
+BYTE = 255
+
+
+def _list_packed(value: str) -> Iterator[NamedPicture]:
+    """Yield the pictures of Vision-DeepResearch's ``image_packed``: file names and base64, a list written as JSON."""
+    try:
+        packed = json.loads(value)
+    except (ValueError, RecursionError):
+        packed = []
+    yield from (_read_picture(each) for each in packed if isinstance(each, dict))
+
+
+def _ask(key: str, question: object, answers: object, pictures: object, row: Raw | None = None) -> ForeignQuestion:
+    """Return a question with what usual columns say of it; ``key`` is its id where ``row`` has none."""
+    row = row or {}
+    asked = question if isinstance(question, str) else ""
+    named = next((str(row[name]) for name in ID_COLUMNS if isinstance(row.get(name), str | int)), key)
+    return ForeignQuestion(
+        named,
+        asked.replace(PLACEHOLDER, "").strip(),
+        tuple(_list_texts(answers)),
+        tuple(_list_pictures(pictures)),
+        (asked,),
+        language=_read_text(row, "language"),
+        split=next(filter(None, (_read_text(row, name) for name in SPLIT_COLUMNS)), ""),
+        category=next(filter(None, (_read_text(row, name) for name in CATEGORY_COLUMNS)), ""),
+    )
+
+
+def _read_nested(row: Raw, name: str) -> Raw:
+    inner = row.get(name)
+    return inner if isinstance(inner, dict) else {}
 
 
 def _read_text(row: Raw, name: str) -> str:
     value = row.get(name)
-    return str(value) if isinstance(value, str | int) else ""
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
 def read_fvqa(key: str, row: Raw) -> Iterator[ForeignQuestion]:
-    """FVQA of MMSearch-R1, its Parquet files, and SenseNova-MARS's JSON lines of the same columns.
+    """FVQA of MMSearch-R1, its Parquet files and ``.pq``, and SenseNova-MARS's JSON lines of the same columns.
 
     ``prompt`` is a list of messages of which the user's is the question, ``images`` hold bytes or paths,
-    ``reward_model`` has ``ground_truth`` and ``candidate_answers``, a list written as JSON.
+    ``reward_model`` has ``ground_truth`` and ``candidate_answers``, a list written as JSON. The prompt has no
+    ``<image>``: the loader puts it there. ``image_urls`` are null in what was published.
     https://huggingface.co/datasets/lmms-lab/FVQA and the loader of https://github.com/EvolvingLMMs-Lab/multimodal-search-r1
     """
-    prompt, reward = row.get("prompt"), row.get("reward_model")
-    messages = prompt if isinstance(prompt, list) else [{"content": prompt}]
-    users = (each for each in messages if isinstance(each, dict) and each.get("role", "user") == "user")
-    reward = reward if isinstance(reward, dict) else {}
+    asked = next((each for each in _list_messages(row.get("prompt")) if each.role in USERS), None)
+    reward = _read_nested(row, "reward_model")
     answers = [reward.get("ground_truth"), reward.get("candidate_answers")]
-    name = _read_text(row, "data_id") or key
-    yield _ask(name, next(users, {}).get("content"), answers, row.get("images"))
+    names = {"id": row.get("data_id"), "category": row.get("category"), "split": row.get("split")}
+    yield _ask(key, asked.text if asked else "", answers, row.get("images"), names)
 
 
 def read_fvqa_facts(key: str, row: Raw) -> Iterator[ForeignQuestion]:
@@ -244,43 +470,49 @@ def read_livevqa(key: str, row: Raw) -> Iterator[ForeignQuestion]:
     """LiveVQA, ``benchmark.json``: a picture of the news with a question of each of two levels.
 
     ``level1_qa`` and ``level2_qa`` have ``question``, ``Ground_Truth_List`` and maybe an ``img_path`` of their own;
-    ``Ground_Truth`` is the letter of an option and no answer.
+    ``Ground_Truth`` is the letter of an option and no answer. A row of LiveVQA-new is one such question, with ``level``
+    and ``topic``: known from readers of it, not from its page.
     https://github.com/fumingyang2004/LIVEVQA (liveVQA_benchmarks/README.md and unified_benchmark.py)
     """
     name = _read_text(row, "id") or key
-    for level in ("level1_qa", "level2_qa"):
-        asked = row.get(level)
-        if isinstance(asked, dict):
+    levels = {f"{name}/{level}": row[level] for level in LEVELS if isinstance(row.get(level), dict)}
+    for mark, asked in (levels or {name: row}).items():
+        if "question" in asked:
             picture = asked.get("img_path") or row.get("img_path")
-            yield _ask(f"{name}/{level}", asked.get("question"), asked.get("Ground_Truth_List"), picture)
+            said = _ask(mark, asked["question"], asked.get("Ground_Truth_List"), picture)
+            topic = _read_text(asked, "question_type") or _read_text(asked, "topic") or _read_text(row, "source")
+            yield replace(said, category=topic)
+
+
+LEVELS = ("level1_qa", "level2_qa")
 
 
 def read_infoseek(key: str, row: Raw) -> Iterator[ForeignQuestion]:
     """InfoSeek, JSON lines: ``data_id``, ``image_id``, ``question``, ``answer`` and ``answer_eval``.
 
-    A range in ``answer_eval`` is no answer's form. The entity is in the file ``*_withkb.jsonl``.
+    A range in ``answer_eval`` is no answer's form. The entity is in the file ``*_withkb.jsonl``, or in the rows of one
+    that was joined with it, as ``entity_text`` and ``entity_id``.
     https://github.com/open-vision-language/infoseek and https://github.com/edchengg/infoseek_eval
     """
-    answers = [row.get("answer"), row.get("answer_eval")]
-    yield _ask(_read_text(row, "data_id") or key, row.get("question"), answers, row.get("image_id"))
+    asked = _ask(key, row.get("question"), [row.get("answer"), row.get("answer_eval")], row.get("image_id"), row)
+    yield replace(asked, entity=_read_text(row, "entity_text"), qid=_read_text(row, "entity_id"))
 
 
 def read_webqa(key: str, row: Raw) -> Iterator[ForeignQuestion]:
     """WebQA, ``WebQA_train_val.json``: an object of questions by id, ``Q`` with answers ``A`` in whole sentences.
 
-    ``img_posFacts`` are the pictures that answer it, each with ``image_id`` and ``title``. Pictures are lines of
-    ``imgs.tsv`` (id, base64), found by ``imgs.lineidx``.
+    ``img_posFacts`` are the pictures that answer it, each with ``image_id`` and ``title``; a question that texts answer
+    has none. Pictures are lines of ``imgs.tsv`` (id, base64), found by ``imgs.lineidx``.
     https://github.com/WebQnA/WebQA (demo/Take_a_look_WebQA.ipynb)
     """
     facts = row.get("img_posFacts")
     shown = [each for each in facts if isinstance(each, dict)] if isinstance(facts, list) else []
     answers = [text.strip('" ') for text in _list_texts(row.get("A"))]
-    pictures = [_read_text(each, "image_id") for each in shown]
-    yield _ask(key, _unquote(row.get("Q")), answers, pictures)
-
-
-def _unquote(text: object) -> object:
-    return text.strip('" ') if isinstance(text, str) else text
+    asked = row.get("Q")
+    question = asked.strip('" ') if isinstance(asked, str) else asked
+    names = {"id": row.get("Guid"), "split": row.get("split"), "Qcate": row.get("Qcate")}
+    read = _ask(key, question, answers, [_read_text(each, "image_id") for each in shown], names)
+    yield replace(read, pictureless=not shown and bool(row.get("txt_posFacts")))
 
 
 def read_simplevqa(key: str, row: Raw) -> Iterator[ForeignQuestion]:
@@ -289,11 +521,8 @@ def read_simplevqa(key: str, row: Raw) -> Iterator[ForeignQuestion]:
     The picture is a feature of the Hub, or base64 in the JSON form. The atomic fact names what the picture shows.
     https://huggingface.co/datasets/m-a-p/SimpleVQA
     """
-    picture = row.get("image")
-    if isinstance(picture, str) and len(picture) > LONGEST_NAME:
-        picture = _decode(picture)
-    asked = _ask(_read_text(row, "data_id") or key, row.get("question"), row.get("answer"), picture)
-    yield replace(asked, entity=_read_text(row, "atomic_fact"), language=_read_text(row, "language"))
+    asked = _ask(key, row.get("question"), row.get("answer"), row.get("image"), row)
+    yield replace(asked, entity=_read_text(row, "atomic_fact"))
 
 
 def _decode(text: str) -> bytes:
@@ -313,10 +542,95 @@ def read_exam(key: str, row: Raw) -> Iterator[ForeignQuestion]:
     yield _ask(key, row.get("question"), row.get("answer"), row.get("image_path"))
 
 
+def read_mmsearch(key: str, row: Raw) -> Iterator[ForeignQuestion]:
+    """MMSearch, split ``end2end``: ``sample_id``, ``query``, ``query_image``, ``gt_answer`` and others of its forms.
+
+    Those are ``alternative_gt_answers``. A query without a picture is one of text; ``image_search_result`` is a
+    screenshot, not the question's picture. ``area`` is news or knowledge, ``subfield`` the topic.
+    https://github.com/CaraJ7/MMSearch (eval_end2end.py)
+    """
+    answers = [row.get("gt_answer"), row.get("alternative_gt_answers")]
+    asked = _ask(key, row.get("query"), answers, row.get("query_image"), row)
+    yield replace(asked, pictureless="query_image" in row and not row["query_image"])
+
+
+def read_browsecomp(key: str, row: Raw) -> Iterator[ForeignQuestion]:
+    """BrowseComp-VL of WebWatcher, ``bc_vl_level1.jsonl``: ``question``, ``image_path``, ``answers`` and ``domain``.
+
+    An object may go on over several lines. Known from readers of the file, which lies at
+    https://github.com/Alibaba-NLP/DeepResearch (WebAgent/WebWatcher/benchmark).
+    """
+    yield _ask(key, row.get("question"), [row.get("answers"), row.get("answer")], row.get("image_path"), row)
+
+
+def read_vdr(key: str, row: Raw) -> Iterator[ForeignQuestion]:
+    """VDR-Bench: ``id``, ``question``, ``answer`` and ``image`` as bytes; the id's second part is the category.
+
+    Vision-DeepResearch packs this and other benchmarks with ``image_packed``, a list of file names and base64 that is
+    written as JSON. Known from readers of the files, not from their page.
+    https://github.com/Osilly/Vision-DeepResearch (rllm/eval/unpack_parquet.py)
+    """
+    pictures = row.get("image_packed") or row.get("images") or row.get("image")
+    asked = _ask(key, row.get("question"), [row.get("answer"), row.get("answers")], pictures, row)
+    parts = asked.id.split("_")
+    yield replace(asked, category=asked.category or (parts[1] if len(parts) > 1 else ""))
+
+
+def read_conversation(key: str, row: Raw) -> Iterator[ForeignQuestion]:
+    """A conversation: LLaMA-Factory's sharegpt, OpenSearch-VL's and VSearcher's for SFT, messages of typed content.
+
+    ``conversations`` of ``from`` and ``value``, or ``messages`` of ``role`` and ``content``; ``images`` in the order of
+    the placeholders. OpenSearch-VL writes calls as text in the turns of ``gpt`` and ends with ``<response>``. Raw
+    trajectories of VSearcher have ``question``, ``image_url`` and ``answer`` beside ``messages`` with typed content.
+    https://github.com/hiyouga/LLaMA-Factory (data/README.md), https://github.com/shawn0728/OpenSearch-VL
+    (SFT/data/dataset_info.json) and https://github.com/Ruiyang-061X/VSearcher (rejection_sampling_finetuning)
+    """
+    found = read_by_columns(key, row)
+    if found is not None and found.messages:
+        yield found
+
+
+def read_alpaca(key: str, row: Raw) -> Iterator[ForeignQuestion]:
+    """LLaMA-Factory's alpaca: ``instruction``, ``input``, ``output``, maybe ``images``, ``system`` and ``history``.
+
+    Placeholders stand in the instruction or the input. https://github.com/hiyouga/LLaMA-Factory (data/README.md)
+    """
+    parts = [row[name] for name in ("instruction", "input") if isinstance(row.get(name), str) and row[name]]
+    history = row.get("history") if isinstance(row.get("history"), list) else []
+    past = [tuple(_list_texts(turn)) for turn in history or ()]
+    asked = _ask(key, "\n".join(parts), row.get("output"), row.get("images"), row)
+    turns = [*chain.from_iterable(past), asked.texts[0], *asked.answers]
+    yield replace(asked, texts=tuple(turns), placeholders=True)
+
+
+def read_verl(key: str, row: Raw) -> Iterator[ForeignQuestion]:
+    """Rows of verl for RL: ``prompt`` (messages), ``images``, ``reward_model`` and ``extra_info``.
+
+    The question is ``extra_info.question`` where it is given, since a prompt may hold instructions too. verl wants an
+    ``<image>`` in the prompt for each picture.
+    https://verl.readthedocs.io/en/latest/preparation/prepare_data.html
+    """
+    extra, reward = (_read_nested(row, name) for name in NESTED_COLUMNS)
+    messages = _list_messages(row.get("prompt"))
+    answers = [reward.get("ground_truth"), reward.get("candidate_answers"), extra.get("answer")]
+    pictures = _join_pictures(_list_pictures(row.get("images")), messages)
+    asked = _ask(key, extra.get("question"), answers, (), {**extra, **row})
+    yield replace(
+        asked,
+        question=asked.question or _find_question(messages),
+        answers=tuple(dict.fromkeys(asked.answers)),
+        pictures=pictures,
+        texts=tuple(message.text for message in messages) or asked.texts,
+        messages=messages,
+        placeholders=not any(message.pictures for message in messages),
+    )
+
+
 def read_usual(key: str, row: Raw) -> Iterator[ForeignQuestion]:
     """Any table with usual names of columns, or with names that the configuration maps to usual ones."""
-    found = read_by_columns(key, row) or _ask(key, "", (), ())
-    yield replace(found, entity=_read_text(row, "entity"), language=_read_text(row, "language"))
+    found = read_by_columns(key, row)
+    if found is not None:
+        yield replace(found, entity=_read_text(row, "entity"), qid=_read_text(row, "entity_qid"))
 
 
 Layout = Callable[[str, Raw], Iterator[ForeignQuestion]]
@@ -329,7 +643,103 @@ LAYOUTS: Mapping[str, Layout] = {
     "webqa": read_webqa,
     "simplevqa": read_simplevqa,
     "mm-searchexam": read_exam,
+    "mmsearch": read_mmsearch,
+    "browsecomp-vl": read_browsecomp,
+    "vdr": read_vdr,
+    "opensearch-vl": read_conversation,
+    "vsearcher": read_conversation,
+    "sharegpt": read_conversation,
+    "messages": read_conversation,
+    "alpaca": read_alpaca,
+    "verl": read_verl,
 }
+
+
+def _has(*names: str) -> Callable[[Raw], bool]:
+    return lambda row: all(name in row for name in names)
+
+
+def _is_fvqa(row: Raw) -> bool:
+    told = "candidate_answers" in _read_nested(row, "reward_model") and "extra_info" not in row
+    searched = "image_search_title_list" in row
+    return "prompt" in row and (told or searched or "mmsearch_r1" in _read_text(row, "data_source"))
+
+
+def _is_trajectory(row: Raw) -> bool:
+    return "messages" in row and ("termination" in row or "prediction" in row)
+
+
+def _is_searched(row: Raw) -> bool:
+    """Say whether a row is a conversation of OpenSearch-VL: calls and the final answer are text in gpt's turns."""
+    turns = _list_messages(row.get("conversations"))
+    return any(turn.role == "gpt" and ("<tool_call>" in turn.text or "<response>" in turn.text) for turn in turns)
+
+
+def _is_packed(row: Raw) -> bool:
+    return "question" in row and ("image_packed" in row or isinstance(row.get("image"), bytes))
+
+
+RECOGNISED: Mapping[str, Callable[[Raw], bool]] = {
+    "livevqa": lambda row: any(isinstance(row.get(level), dict) for level in LEVELS) or "Ground_Truth_List" in row,
+    "webqa": lambda row: "Q" in row and ("img_posFacts" in row or "txt_posFacts" in row),
+    "fvqa-facts": _has("img_file", "question"),
+    "infoseek": _has("image_id", "data_id", "question"),
+    "simplevqa": lambda row: "question" in row and ("atomic_fact" in row or "atomic_question" in row),
+    "mmsearch": _has("query", "gt_answer"),
+    "browsecomp-vl": _has("question", "image_path", "answers"),
+    "mm-searchexam": lambda row: set(row) == {"question", "image_path", "answer"},
+    "fvqa": _is_fvqa,
+    "verl": _has("prompt", "reward_model"),
+    "vsearcher": _is_trajectory,
+    "opensearch-vl": _is_searched,
+    "sharegpt": _has("conversations"),
+    "messages": _has("messages"),
+    "alpaca": _has("instruction", "output"),
+    "vdr": _is_packed,
+}
+"""How a row of each layout is told, in the order in which they are asked."""
+
+
+def recognise_layout(rows: Sequence[Raw]) -> str:
+    """Return the layout of more than half of some rows of a file; ``columns`` if it is none that is known."""
+    for layout, holds in RECOGNISED.items():
+        if 2 * sum(map(holds, rows)) > len(rows):
+            return layout
+    return "columns"
+
+
+def read_layout(path: Path) -> str:
+    """Return the layout that a file's first rows have.
+
+    Raises:
+        ConfigError: if it cannot be read.
+    """
+    return recognise_layout([row for _, row in islice(read_rows(path), SAMPLED_ROWS)])
+
+
+def read_questions(
+    path: Path, layout: str = "", columns: Mapping[str, str] | None = None
+) -> Iterator[ForeignQuestion | UnreadRow]:
+    """Yield the questions of a file, and of each row without one why.
+
+    Args:
+        path: Parquet, JSON or JSON lines.
+        layout: one of ``LAYOUTS``; empty: recognised from the rows.
+        columns: where usual columns are in a table of another kind; see ``map_columns``.
+
+    Raises:
+        ConfigError: if the file cannot be read.
+    """
+    read = LAYOUTS["columns" if columns else layout or read_layout(path)]
+    for key, row in read_rows(path):
+        found = list(read(key, map_columns(row, columns) if columns else row))
+        yield from found
+        if not found:
+            shown = ", ".join(sorted(map(str, row))[:COLUMNS_SHOWN])
+            yield UnreadRow(key, f"has neither a question nor messages; its columns are {shown}")
+
+
+COLUMNS_SHOWN = 20
 
 
 def map_columns(row: Raw, columns: Mapping[str, str]) -> Raw:

@@ -370,6 +370,7 @@ def _make_tables(facts: CardFacts) -> dict[str, str]:
     names = (
         "splits",
         "overlap",
+        "benchmarks",
         "hops",
         "answer types",
         "funnel",

@@ -12,7 +12,7 @@ from pipelines.errors import ConfigError, GateNotMet
 from pipelines.ids import digest_file, digest_value
 from pipelines.release.rows import list_files
 from schemas.datasets import Dataset
-from schemas.manifest import FileEntry, InputEntry, ManifestPart, ModelEntry
+from schemas.manifest import BenchmarkEntry, FileEntry, InputEntry, ManifestPart, ModelEntry
 
 
 class FunnelRow(ManifestPart):
@@ -58,6 +58,8 @@ class ReleaseOrigin(ManifestPart):
     """Prompt label to the sha256 of its file."""
     articles: ArticleRights | None = Field(None, exclude_if=lambda rights: rights is None)
     """Set where the corpus is made of articles of the news; None for a wiki."""
+    benchmarks: tuple[BenchmarkEntry, ...] = Field((), exclude_if=lambda entries: not entries)
+    """Those that questions were kept apart from."""
 
 
 SERVED = "openai@"

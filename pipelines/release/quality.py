@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import get_args
 
 from pipelines.agent.agreement import bound_mean, wilson_interval
+from pipelines.checks.benchmarks import describe_benchmarks
 from pipelines.checks.sets import (
     Signature,
     count_duplicates,
@@ -362,6 +363,7 @@ def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], contex
         **_describe_origin(context),
         "splits": {name: _describe_split(facts.splits[name]) for name in sorted(facts.splits)},
         "overlap": {name: len(found) for name, found in list_shared_values(signatures).items()},
+        "benchmarks": describe_benchmarks(context.benchmarks),
         "hops": count_values(question.hops for question in own),
         "answer types": count_values(question.answer_type for question in own),
         "domains": count_values(question.domain for question in own),
@@ -394,7 +396,8 @@ def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], contex
     if facts.trajectories.turns:
         quality |= _measure_trajectories(facts.trajectories)
     swapped = any(question.swapped for question in own)
-    skipped = {"picture ablation"} if swapped else set()
+    skipped = {"picture ablation"} if swapped else set[str]()
+    skipped |= {"benchmark contamination"} if context.benchmarks else set()
     return quality | {"not measured": {name: why for name, why in NOT_MEASURED.items() if name not in skipped}}
 
 

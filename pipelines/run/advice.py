@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
 from pipelines.config.loading import is_asked, reaches
 from pipelines.config.settings import EnhancementsConfig, RunConfig
@@ -18,6 +19,7 @@ from pipelines.run.languages import SCRIPTED, Lack
 from pipelines.run.progress import Reporter
 from pipelines.run.runner import StageReport
 from pipelines.stages.mixtures import list_unmet
+from schemas.reasons import BenchmarkReason
 
 TOY_WIKI = "https://toywiki.example/"
 """How the addresses of a generated world's pages begin."""
@@ -39,6 +41,7 @@ _LIMITS = {
     "search-required-over-share": "releases.search_free",
     "rounds-over-share": "releases.rounds_tolerance, injections.weights",
     "in-other-release": "releases.apart_from",
+    **dict.fromkeys(get_args(BenchmarkReason), "releases.benchmarks"),
 }
 GOVERNING: Mapping[str, Mapping[str, str]] = {
     "seeds": {

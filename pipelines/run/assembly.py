@@ -30,6 +30,7 @@ from pipelines.agent.scenes import SceneMaker
 from pipelines.agent.tools import ToolBox
 from pipelines.checks.agreement import check_alternative
 from pipelines.checks.apartness import Apart
+from pipelines.checks.benchmarks import Benchmarks
 from pipelines.checks.endings import list_endings
 from pipelines.checks.examination import PathDemands, digest_word_lists
 from pipelines.checks.limits import Limits
@@ -682,7 +683,12 @@ class Assembly:
         mixed = self.config.method == "injection" and releases.rounds_tolerance < 1.0
         total = sum(injections.weights)
         shares = {number: weight / total for number, weight in zip(injections.rounds, injections.weights, strict=True)}
-        return Limits(releases, self.apart, shares if mixed else {})
+        return Limits(releases, self.apart, self.benchmarks, shares if mixed else {})
+
+    @cached_property
+    def benchmarks(self) -> Benchmarks:
+        """What no question may overlap with."""
+        return Benchmarks(self.config.releases.benchmarks, partial(digest_input, workspace=self.workspace))
 
     @cached_property
     def apart(self) -> Apart:

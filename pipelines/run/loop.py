@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pipelines.checks.benchmarks import check_benchmarks
 from pipelines.checks.shares import list_short_rounds
 from pipelines.config.loading import explain_missing
 from pipelines.config.settings import RunConfig
@@ -212,6 +213,7 @@ def _check_request(request: RunRequest) -> None:
     check_judges(config)
     check_prompts(config.prompts.dir)
     check_files(config.pools)
+    check_benchmarks(config.releases.benchmarks)
     if config.method == "concepts" and config.concepts.list:
         read_list(Path(config.concepts.list))
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import cast, get_args
 
 from pipelines.agent.dialects import SYNTH, render_system
+from pipelines.checks.benchmarks import count_hits
 from pipelines.corpus.store import Corpus
 from pipelines.errors import Damaged
 from pipelines.ids import digest_file, digest_value
@@ -20,10 +21,11 @@ from pipelines.release.manifest import (
 from pipelines.release.publish import publish_releases
 from pipelines.run.assembly import Assembly
 from pipelines.run.runner import PlannedStage, StageReport
-from pipelines.run.shards import read_parts
+from pipelines.run.shards import read_parts, read_rejections
 from pipelines.run.workspace import Workspace, read_names, write_names
 from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Trajectory
-from schemas.manifest import InputEntry, Manifest, ModelEntry, Usage
+from schemas.manifest import BenchmarkEntry, InputEntry, Manifest, ModelEntry, Usage
+from schemas.reasons import BenchmarkReason
 
 
 def report_corpus(corpus: Corpus, built: bool, seconds: float) -> StageReport:
@@ -51,7 +53,7 @@ def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> tuple[li
     """
     by_name = {plan.name: plan for plan in planned}
     manifests = [manifest for plan in planned if (manifest := plan.folder.read_manifest()) is not None]
-    context = _describe_origin(assembly, manifests)
+    context = _describe_origin(assembly, manifests, planned)
     receipt = by_name["releases"].folder.path / "published.json"
     mark = digest_value([context.model_dump(), digest_prose()])
     published = _read_receipt(assembly.workspace, receipt, mark)
@@ -97,7 +99,21 @@ def _find_rights(assembly: Assembly) -> ArticleRights | None:
     return ArticleRights(licence=licence, licence_url=url, live=assembly.config.tools.family == "live")
 
 
-def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> ReleaseContext:
+def _count_hits(assembly: Assembly, planned: Sequence[PlannedStage]) -> tuple[BenchmarkEntry, ...]:
+    """Return the benchmarks with the questions that were refused for each."""
+    if not assembly.benchmarks.settings:
+        return ()
+    hits = count_hits(
+        refused for plan in planned for refused in read_rejections(plan.folder, get_args(BenchmarkReason))
+    )
+    return tuple(
+        entry.model_copy(update={"hits": dict(hits.get(entry.name, {}))}) for entry in assembly.benchmarks.entries
+    )
+
+
+def _describe_origin(
+    assembly: Assembly, manifests: Sequence[Manifest], planned: Sequence[PlannedStage]
+) -> ReleaseContext:
     corpus, agent = assembly.corpus, assembly.make_agent()
     funnel: list[StageReport | Manifest] = [report_corpus(corpus, False, 0.0), *manifests]
     lineage = [InputEntry(name=manifest.stage, key=manifest.key, digest=manifest.digest) for manifest in manifests]
@@ -130,6 +146,7 @@ def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> Relea
         # Native calls are written down as text in a released row, so its system message must describe them.
         system=render_system(SYNTH, agent.tools.describe(), agent.settings.max_calls) if agent.dialect.native else "",
         settings=assembly.config.releases,
+        benchmarks=_count_hits(assembly, planned),
     )
 
 

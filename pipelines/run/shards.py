@@ -100,6 +100,23 @@ def read_parts(folder: StageFolder, model: type[RecordT]) -> Iterator[RecordT]:
         yield from read_rows(path, model)
 
 
+def read_rejections(folder: StageFolder, reasons: Collection[str]) -> Iterator[Rejection]:
+    """Yield the refused rows of a sealed stage that some reasons were given for; other shards are not opened.
+
+    Raises:
+        Damaged: if a file is damaged.
+    """
+    manifest = folder.read_manifest()
+    for sidecar in manifest.shards if manifest is not None else ():
+        if sidecar.rejected.keys() & set(reasons):
+            path = folder.rejected(sidecar.shard)
+            try:
+                rows = pq.read_table(path).to_pylist()
+            except (pa.ArrowException, OSError) as error:
+                raise Damaged(path, f"cannot be read ({error})", REMEDY) from error
+            yield from (Rejection.model_validate(row, strict=False) for row in rows if row["reason"] in reasons)
+
+
 def list_parts(folder: StageFolder) -> Iterator[Path]:
     """Yield the parts of a sealed stage in shard order, each held against its sha256 first.
 

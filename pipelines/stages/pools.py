@@ -14,12 +14,11 @@ from pipelines.agent.observations import ImageStore
 from pipelines.checks.leakage import check_answer
 from pipelines.config.settings import PoolConfig, SplitRule
 from pipelines.corpus.layouts import (
-    LAYOUTS,
     ForeignQuestion,
     PictureFolder,
-    map_columns,
+    UnreadRow,
     read_entities,
-    read_rows,
+    read_questions,
 )
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.graph.answers import count_tokens, is_no_answer, type_reference
@@ -86,14 +85,11 @@ class OpenPool:
         """What each question's picture shows, by the question's id, where a file says."""
         return read_entities(Path(self.settings.entities)) if self.settings.entities else {}
 
-    def read(self) -> Iterator[tuple[str, ForeignQuestion]]:
-        """Yield its questions, each with an id that no other candidate of the run has."""
-        layout, number = LAYOUTS[self.settings.layout], 0
-        for key, row in read_rows(Path(self.settings.path)):
-            mapped = map_columns(row, self.settings.columns) if self.settings.columns else row
-            for question in layout(key, mapped):
-                yield f"pool:{self.settings.name}:{number}", question
-                number += 1
+    def read(self) -> Iterator[tuple[str, ForeignQuestion | UnreadRow]]:
+        """Yield its questions and the rows without one, each with an id that no other candidate of the run has."""
+        own = self.settings
+        for number, asked in enumerate(read_questions(Path(own.path), own.layout, own.columns)):
+            yield f"pool:{own.name}:{number}", asked
 
 
 @dataclass(frozen=True)
@@ -107,7 +103,7 @@ class Pools:
     digest: Callable[[Path], str]
     """Of the contents of a file, or of all files of a folder with their names."""
     name: str = "pools"
-    version: int = 1
+    version: int = 2
     output: ClassVar[type[Record]] = Grounding
     _seen: dict[str, str] = field(default_factory=dict)
 
@@ -152,7 +148,9 @@ class Pools:
                 except Refused as refused:
                     yield Rejection(record_id=candidate, reason=refused.reason, detail=refused.detail)
 
-    def _take(self, pool: OpenPool, candidate: str, asked: ForeignQuestion) -> Grounding:
+    def _take(self, pool: OpenPool, candidate: str, asked: ForeignQuestion | UnreadRow) -> Grounding:
+        if isinstance(asked, UnreadRow):
+            raise Refused("no-question", asked.why)
         settings, text = pool.settings, " ".join(asked.question.split())
         entity = (asked.entity or pool.entities.get(asked.id, "")).strip()
         answer = self._read_answer(text, asked)
@@ -209,11 +207,12 @@ class Pools:
         return split
 
     def _store_picture(self, pool: OpenPool, asked: ForeignQuestion) -> Picture:
-        if not asked.pictures:
+        pictures = asked.asked_with
+        if not pictures:
             raise Refused("no-picture", "none is named")
-        if len(asked.pictures) > 1:
-            raise Refused("several-pictures", f"{len(asked.pictures)} pictures")
-        (named,) = asked.pictures
+        if len(pictures) > 1:
+            raise Refused("several-pictures", f"{len(pictures)} pictures")
+        (named,) = pictures
         data = named.content or (pool.pictures.read(named) if pool.pictures else None)
         if not data:
             raise Refused("no-picture", f"{named.name!r} is not among the pool's pictures")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pipelines.checks.limits import Limits, refuse_across_splits, refuse_over_limits
+from pipelines.checks.limits import Limits, refuse_across_splits, refuse_benchmarked, refuse_over_limits
 from pipelines.checks.sets import HeldOut, Signature, make_signature, refuse_told
 from pipelines.errors import ConfigError, ConservationError
 from pipelines.ids import digest_value, make_record_id
@@ -56,7 +56,9 @@ class Releases:
         signatures = sorted((make_signature(row, exam) for row in inputs[0]), key=lambda each: each.record_id)
         known = {signature.record_id for signature in signatures}
         trajectories, told = collect_trajectories(inputs[1], known, HeldOut.of(signatures))
-        refused = refuse_across_splits(signatures, self.limits, self.pictures)
+        refused = refuse_benchmarked(inputs[0], self.limits, self.pictures)
+        kept = [each for each in signatures if each.record_id not in refused]
+        refused |= refuse_across_splits(kept, self.limits, self.pictures)
         refused |= refuse_told((each for each in signatures if each.record_id not in refused), told)
         kept = [each for each in signatures if each.record_id not in refused]
         refused |= refuse_over_limits(kept, trajectories.keys(), self.limits)

@@ -12,7 +12,7 @@ from typing import ClassVar, cast, get_args
 
 from pipelines.agent.observations import credit_picture
 from pipelines.agent.pictures import DEGRADING_VERSION, degrade_picture
-from pipelines.checks.limits import Limits, refuse_across_splits, refuse_over_limits
+from pipelines.checks.limits import Limits, refuse_across_splits, refuse_benchmarked, refuse_over_limits
 from pipelines.checks.sets import Signature, make_signature
 from pipelines.config.settings import EnhancementsConfig
 from pipelines.errors import ConservationError, GateNotMet
@@ -74,7 +74,9 @@ class Selections:
             if ways := tuple(offer.trial.degradation for offer in cast(Enhancement, row).offers):
                 offered[row.record_id] = ways
         signatures.sort(key=lambda signature: signature.record_id)
-        refused = refuse_across_splits(signatures, self.limits, self.pictures)
+        refused = refuse_benchmarked(inputs[0], self.limits, self.pictures)
+        kept = [each for each in signatures if each.record_id not in refused]
+        refused |= refuse_across_splits(kept, self.limits, self.pictures)
         kept = [each for each in signatures if each.record_id not in refused]
         # Before it is asked, every question may be solved.
         refused |= refuse_over_limits(kept, {each.record_id for each in kept}, self.limits)

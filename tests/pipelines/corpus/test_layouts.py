@@ -14,11 +14,15 @@ from pipelines.corpus.layouts import (
     LAYOUTS,
     NamedPicture,
     PictureFolder,
+    UnreadRow,
     map_columns,
     read_entities,
+    read_layout,
+    read_questions,
     read_rows,
 )
 from pipelines.errors import ConfigError
+from tests.published import WRITERS, Published, publish
 
 PNG = b"\x89PNG\r\n\x1a\n bytes that only a reader of pictures looks at"
 
@@ -189,7 +193,7 @@ def test_a_file_cut_short_gives_no_half_of_its_rows_in_silence(tmp_path):
 def test_a_line_or_document_without_end_is_not_read_into_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(layouts, "LINE_BYTES", 1 << 20)
     monkeypatch.setattr(layouts, "DOCUMENT_BYTES", 1 << 20)
-    for name, match in (("long.jsonl", "line 1 has more than 1 MiB"), ("large.json", "give its rows as lines")):
+    for name, match in (("long.jsonl", "more than 1 MiB"), ("large.json", "give its rows as lines")):
         with (tmp_path / name).open("wb") as file:
             file.truncate(1 << 33)
         with pytest.raises(ConfigError, match=match):
@@ -242,3 +246,114 @@ def test_a_name_that_is_no_file_of_the_folder_opens_none(tmp_path, name):
     (tmp_path / "secret.png").write_bytes(PNG)
     (tmp_path / "in").mkdir()
     assert PictureFolder(tmp_path / "in").read(NamedPicture(name)) is None
+
+
+ASKED = tuple(
+    Published(str(30000000 + n), f"Who designed tower {n} that the picture shows?", f"Ada Vask {n}", f"A. Vask {n}",
+              f"Kelm Tower {n}", PNG * 9 + bytes([n]))
+    for n in range(3)
+)  # fmt: skip
+UNALIASED = {"fvqa-facts", "webqa", "simplevqa", "mm-searchexam", "vdr", "opensearch-vl", "vsearcher", "sharegpt",
+             "messages", "alpaca", "verl"}  # fmt: skip
+NAMED = {"infoseek", "simplevqa", "columns"}
+MARKED = {"opensearch-vl", "sharegpt", "alpaca", "verl"}
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_each_layout_is_recognised_from_its_rows_and_read_whole(tmp_path, kind):
+    path, folder = publish(tmp_path, kind, ASKED)
+    pictures = PictureFolder(folder)
+    assert read_layout(path) == WRITERS[kind][0]
+    read = list(read_questions(path))
+    for question, asked in zip(read, ASKED, strict=True):
+        assert question.question == asked.question
+        assert question.answers[0] == asked.answer
+        assert (asked.alias in question.answers) == (kind not in UNALIASED)
+        assert question.entity == (asked.entity if kind in NAMED else "")
+        (shown,) = question.asked_with
+        assert kind == "vsearcher" or pictures.read(shown) == asked.picture
+        assert question.placeholders == (kind in MARKED)
+        marks = sum(text.count("<image>") for text in question.texts)
+        assert marks == (len(question.pictures) if kind in MARKED else 0)
+
+
+def test_a_conversation_tells_what_its_question_shows_from_what_tools_show(tmp_path):
+    path, _ = publish(tmp_path, "opensearch-vl", ASKED)
+    question = next(read_questions(path))
+    assert (len(question.pictures), question.asked_with) == (2, question.pictures[:1])
+    assert [message.role for message in question.messages] == ["human", "gpt", "observation", "gpt"]
+    assert question.has_messages
+
+
+def test_split_and_category_are_kept_where_a_row_says_them(tmp_path):
+    said = {}
+    for kind in ("webqa", "infoseek", "mmsearch", "verl", "vdr", "livevqa"):
+        path, _ = publish(tmp_path / kind, kind, ASKED[:1])
+        (question,) = read_questions(path)
+        said[kind] = (question.split, question.category)
+    assert said == {"webqa": ("val", "Others"), "infoseek": ("val", ""), "mmsearch": ("", "arts"),
+                    "verl": ("test", "vqa"), "vdr": ("", "arts"), "livevqa": ("", "person")}  # fmt: skip
+
+
+def test_a_question_of_text_misses_no_picture(tmp_path):
+    search = {"sample_id": "a", "query": "Who?", "query_image": None, "gt_answer": "Ada"}
+    (found,) = read_questions(write_lines(tmp_path / "a.jsonl", search))
+    assert (found.pictures, found.pictureless) == ((), True)
+    web = {"Q": "Who?", "A": ["Ada"], "img_posFacts": [], "txt_posFacts": [{"title": "t"}]}
+    (told,) = read_questions(write_lines(tmp_path / "b.jsonl", web))
+    assert (told.pictures, told.pictureless) == ((), True)
+
+
+TYPED = {
+    "responses": [{"type": "input_text", "text": "Who?"}, {"type": "input_image", "image_url": "1.png"}],
+    "qwen": [{"image": "1.png"}, {"text": "Who?"}],
+    "qwen of today": [{"type": "image", "image": "1.png", "text": None}, {"type": "text", "text": "Who?"}],
+    "next LLaMA-Factory": [{"type": "image", "value": "1.png"}, {"type": "text", "value": "Who?"}],
+}
+
+
+@pytest.mark.parametrize("kind", TYPED)
+def test_typed_content_is_text_and_pictures_in_any_of_its_spellings(tmp_path, kind):
+    (question,) = read_questions(
+        write_lines(tmp_path / "a.jsonl", {"messages": [{"role": "user", "content": TYPED[kind]}]})
+    )
+    assert (question.question, question.pictures) == ("Who?", (NamedPicture("1.png"),))
+    assert not question.answers
+
+
+def test_a_part_that_only_says_that_a_picture_is_there_stands_for_one_of_the_column(tmp_path):
+    row = {"messages": [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "Who?"}]},
+                        {"role": "assistant", "content": [{"type": "text", "text": "<think>x</think>\\boxed{Ada}"}]}],
+           "images": [{"bytes": PNG, "path": None}]}  # fmt: skip
+    path = tmp_path / "trl.parquet"
+    pq.write_table(pa.Table.from_pylist([row]), path)
+    (question,) = read_questions(path)
+    assert (question.question, question.answers, question.placeholders) == ("Who?", ("Ada",), True)
+    assert question.texts[0].count("<image>") == len(question.pictures) == 1
+
+
+def test_bytes_are_bytes_in_any_of_their_spellings(tmp_path):
+    as_struct = {"question": "Who?", "answer": "Ada", "image": {str(n): byte for n, byte in enumerate(PNG)}}
+    as_list = {"question": "Who?", "answer": "Ada", "image": list(PNG)}
+    for question in read_questions(write_lines(tmp_path / "a.jsonl", as_struct, as_list)):
+        assert question.pictures == (NamedPicture(content=PNG),)
+
+
+def test_a_row_without_a_question_says_why_and_others_are_read(tmp_path):
+    path = write_lines(tmp_path / "a.jsonl", {"question": "Who?", "answer": "Ada"}, {"caption": "A tower", "url": "u"})
+    read, unread = read_questions(path)
+    assert (read.question, unread) == (
+        "Who?", UnreadRow("1", "has neither a question nor messages; its columns are caption, url"))  # fmt: skip
+
+
+def test_objects_over_several_lines_and_strings_with_line_breaks_are_rows(tmp_path):
+    rows = [{"question": f"Who\nis {n}?", "answer": "Ada"} for n in range(50)]
+    path = tmp_path / "spread.jsonl"
+    path.write_text("\n".join(json.dumps(row, indent=2).replace("\\n", "\n") for row in rows))
+    assert [row for _, row in read_rows(path)] == rows
+    path.write_text(json.dumps(rows[0]) + "\n" + '{"question": "cut')
+    with pytest.raises(ConfigError, match=r"spread\.jsonl.*row 1 has no end"):
+        list(read_rows(path))
+    path.write_text('{"question": "cut\n' + json.dumps(rows[0]))
+    with pytest.raises(ConfigError, match=r"spread\.jsonl.*row 0"):
+        list(read_rows(path))

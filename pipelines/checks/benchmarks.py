@@ -1,0 +1,445 @@
+"""Decontamination: which questions share words, facts or pictures with benchmarks (research/quality.md C1).
+
+Rules of words are those of the literature. Runs of 8 words that cover half of a benchmark's question are Tülu 3's
+(arXiv 2411.15124, section 3.2), a run of 13 is GPT-3's longest (arXiv 2005.14165, appendix C); near texts are those of
+:mod:`pipelines.checks.near`. Two questions of one template are not one question: what is shared must hold half of the
+benchmark's uncommon words, or the answer must be the same. An answer alone is no hit; with the entity it is.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.checks.copies import PictureIndex, describe_picture
+from pipelines.checks.near import TextIndex
+from pipelines.checks.sets import NEAR, Pictured, list_entities
+from pipelines.config.settings import BenchmarkConfig
+from pipelines.corpus.layouts import (
+    ForeignQuestion,
+    PictureFolder,
+    UnreadRow,
+    read_entities,
+    read_layout,
+    read_questions,
+)
+from pipelines.errors import ConfigError, RecordFailed
+from pipelines.graph.answers import type_reference
+from pipelines.ids import digest_value
+from pipelines.names import UNSPACED, fold_name, is_common_word, list_writings
+from schemas.base import Rejection
+from schemas.datasets import Picture, Scene
+from schemas.manifest import BenchmarkEntry
+from schemas.proofs import Answer
+from schemas.reasons import BenchmarkReason
+
+RUN: Final = 8
+"""Words of a run that is looked for."""
+LONG_RUN: Final = 13
+"""Words of a run that is a hit by itself."""
+COVERED: Final = 0.5
+"""Share of a benchmark's question, and of its uncommon words, that shared runs must hold."""
+TEMPLATED: Final = 3
+"""Questions of one benchmark from which on a run, or a whole text, is its template and says nothing."""
+SENTENCE: Final = 40
+"""Words of the longest answer whose phrases are taken for answers: WebQA's are sentences, those of reports too many."""
+PHRASE: Final = 4
+AT_ONCE: Final = 1024
+"""Questions that are compared at once."""
+LISTED: Final = 5
+"""Hits that a rejection names."""
+WELL_KNOWN: Final[Mapping[str, str]] = {
+    "MMSearch": "mmsearch", "BrowseComp-VL": "browsecomp-vl", "SimpleVQA": "simplevqa", "InfoSeek": "infoseek",
+    "FVQA-test": "fvqa", "LiveVQA": "livevqa", "VDR-Bench": "vdr", "MM-SearchExam": "mm-searchexam",
+}  # fmt: skip
+"""Benchmarks that systems of this kind report, and the layouts of their files."""
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_HIT = re.compile(r"(?:^|; )(\S+) [^;]*: (benchmark-[a-z]+)(?=;|$)")
+Digests = NDArray[np.uint64]
+
+
+class Asked(Pictured, Protocol):
+    """A question of ours, released or to be."""
+
+    @property
+    def text(self) -> str:
+        """As asked."""
+
+    @property
+    def answer(self) -> Answer:
+        """Typed."""
+
+    @property
+    def scene(self) -> Scene | None:
+        """The other pictures that it is asked with, if it is a scene."""
+
+
+class Overlap(NamedTuple):
+    """What a question shares with a row of a benchmark."""
+
+    record_id: str
+    benchmark: str
+    row: str
+    kind: BenchmarkReason
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkQuestion:
+    """A benchmark's question as it is compared."""
+
+    benchmark: str
+    row: str
+    words: tuple[str, ...]
+    answers: frozenset[str]
+    entity: str
+    """Folded; empty where the file does not say."""
+
+    def names(self, names: Iterable[str]) -> bool:
+        """Say whether it is about one of these names: it gives it as the entity, or its text holds it."""
+        text = f" {' '.join(self.words)} "
+        return any(name == self.entity or (not is_common_word(name) and f" {name} " in text) for name in names)
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    """Return folded words; a letter of a script without spaces is one."""
+    return tuple(UNSPACED.sub(lambda found: f" {' '.join(found.group())} ", fold_name(text)).split())
+
+
+@lru_cache(maxsize=1 << 16)
+def _digest_word(word: str) -> int:
+    return int(digest_value(word)[:16], 16)
+
+
+def _digest_runs(words: Sequence[str]) -> Digests:
+    """Return a digest of each run of eight words, in order."""
+    digests = np.array([_digest_word(word) for word in words], dtype=np.uint64)
+    runs = np.zeros(max(0, len(words) - RUN + 1), dtype=np.uint64)
+    for place in range(RUN):
+        runs = runs * _MULTIPLIER + digests[place : place + len(runs)]
+    return runs
+
+
+def _list_answers(forms: Iterable[str]) -> Iterator[str]:
+    """Yield folded answers, and the phrases of an answer that is a sentence."""
+    for form in forms:
+        words = fold_name(form).split()
+        yield " ".join(words)
+        if PHRASE < len(words) <= SENTENCE:
+            for size in range(1, PHRASE + 1):
+                yield from (" ".join(words[start : start + size]) for start in range(len(words) - size + 1))
+
+
+def _hold(name: str, asked: ForeignQuestion, entity: str) -> BenchmarkQuestion:
+    forms = [form for form in asked.answers if form.strip()]
+    typed = type_reference(asked.question, forms[0], forms[1:]) if forms else None
+    known = {typed.key, *map(fold_name, typed.aliases)} if typed else set[str]()
+    answers = frozenset(filter(None, known.union(_list_answers(forms))))
+    return BenchmarkQuestion(name, asked.id.replace(";", ","), split_words(asked.question), answers, fold_name(entity))
+
+
+class Runs:
+    """Runs of words by the benchmark questions that hold them; about 24 bytes a word."""
+
+    def __init__(self, held: Mapping[int, BenchmarkQuestion]) -> None:
+        """Leave out runs that several questions of one benchmark share.
+
+        Args:
+            held: questions by the number that they are found by, each text of a benchmark once.
+        """
+        found = [_digest_runs(each.words) for each in held.values()]
+        named = {name: number for number, name in enumerate(dict.fromkeys(each.benchmark for each in held.values()))}
+        sizes = [len(each) for each in found]
+        digests = np.concatenate([*found, np.empty(0, np.uint64)])
+        owners = np.repeat(np.array(list(held), dtype=np.int64), sizes)
+        benchmarks = np.repeat(np.array([named[each.benchmark] for each in held.values()], dtype=np.int64), sizes)
+        places = np.concatenate([*map(np.arange, sizes), np.empty(0, np.int64)])
+        order = np.lexsort((places, owners, benchmarks, digests))
+        digests, owners, benchmarks, places = (each[order] for each in (digests, owners, benchmarks, places))
+        new = np.ones(len(digests), dtype=bool)
+        new[1:] = (digests[1:] != digests[:-1]) | (benchmarks[1:] != benchmarks[:-1])
+        group = np.cumsum(new) - 1
+        kept = np.bincount(group)[group] < TEMPLATED if len(group) else new
+        self._digests, self._owners, self._places = digests[kept], owners[kept], places[kept]
+
+    def find(self, words: Sequence[str]) -> Mapping[int, set[int]]:
+        """Return the questions that share runs with a text, each with the places of its words in them."""
+        runs = np.unique(_digest_runs(words))
+        first, last = (np.searchsorted(self._digests, runs, side) for side in ("left", "right"))
+        found: defaultdict[int, set[int]] = defaultdict(set)
+        for start, end in zip(first.tolist(), last.tolist(), strict=True):
+            for owner, place in zip(self._owners[start:end].tolist(), self._places[start:end].tolist(), strict=True):
+                found[owner].update(range(place, place + RUN))
+        return found
+
+
+class BenchmarkIndex:
+    """The questions of benchmarks, found by what a question of ours shares with them."""
+
+    def __init__(self, held: Sequence[BenchmarkQuestion], pictures: PictureIndex) -> None:
+        """Take questions, and their pictures, whose marks are the questions' places."""
+        self._held = held
+        self._pictures = pictures
+        self._alike: defaultdict[tuple[str, ...], defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        self._by_answer: defaultdict[str, list[int]] = defaultdict(list)
+        for place, each in enumerate(held):
+            self._alike[each.words][each.benchmark].append(place)
+            for answer in each.answers:
+                self._by_answer[answer].append(place)
+        # A text that a benchmark asks of many pictures is its template: with whom it is shared says nothing.
+        told = {places[0]: held[places[0]] for each in self._alike.values() for places in each.values()
+                if len(places) < TEMPLATED}  # fmt: skip
+        self._runs = Runs(told)
+        self._near = TextIndex(NEAR)
+        self._near.add((str(place), " ".join(each.words)) for place, each in told.items())
+
+    def find(self, rows: Sequence[Asked], read: Callable[[Picture], bytes] | None) -> Iterator[Overlap]:
+        """Yield what questions share with benchmarks, question by question.
+
+        Args:
+            rows: of ours.
+            read: returns the bytes of a picture; None compares none.
+        """
+        words = [split_words(row.text) for row in rows]
+        for row, own, near in zip(rows, words, self._near.find([" ".join(each) for each in words]), strict=True):
+            answers = {row.answer.key, *map(fold_name, (row.answer.surface, *row.answer.aliases))}
+            found = dict[tuple[int, BenchmarkReason], None]()
+            found |= dict.fromkeys(self._find_words(own, answers, [int(each.mark) for each in near]))
+            found |= dict.fromkeys(self._find_facts(row, answers))
+            if read is not None:
+                found |= dict.fromkeys(self._find_pictures(row, read))
+            for place, kind in found:
+                yield Overlap(row.record_id, self._held[place].benchmark, self._held[place].row, kind)
+
+    def _find_words(
+        self, own: tuple[str, ...], answers: set[str], near: Sequence[int]
+    ) -> Iterator[tuple[int, BenchmarkReason]]:
+        same = [place for places in self._alike.get(own, {}).values() if len(places) < TEMPLATED for place in places]
+        for place in same:
+            if self._tells(place, set(own), answers):
+                yield place, "benchmark-question"
+        for place, places in self._runs.find(own).items():
+            words = self._held[place].words
+            covered = len(places) >= COVERED * len(words) and self._tells(place, {words[n] for n in places}, answers)
+            if covered or any(_count_rare(words[start:end]) > 1 for start, end in _list_long(places)):
+                yield place, "benchmark-words"
+        yield from ((place, "benchmark-near") for place in near if self._tells(place, set(own), answers))
+
+    def _tells(self, place: int, shared: set[str], answers: set[str]) -> bool:
+        """Say whether shared words are more than a template: half of the uncommon ones, or the answer is the same."""
+        held = self._held[place]
+        rare = {word for word in held.words if not is_common_word(word)}
+        return (bool(rare) and len(rare & shared) >= COVERED * len(rare)) or not answers.isdisjoint(held.answers)
+
+    def _find_facts(self, row: Asked, answers: set[str]) -> Iterator[tuple[int, BenchmarkReason]]:
+        """Yield questions with the same answer about the answer's node, whose fact is the final one, or the anchor."""
+        entities = list_entities(row)
+        if not entities:
+            return
+        last, first = _list_names(entities[-1]), _list_names(entities[0])
+        for place in sorted({place for answer in answers for place in self._by_answer.get(answer, ())}):
+            if self._held[place].names(last):
+                yield place, "benchmark-fact"
+            elif self._held[place].names(first):
+                yield place, "benchmark-entity"
+
+    def _find_pictures(self, row: Asked, read: Callable[[Picture], bytes]) -> Iterator[tuple[int, BenchmarkReason]]:
+        shown = [row.original or row.picture, *(part.picture for part in (row.scene.parts if row.scene else ()))]
+        for picture in filter(None, shown):
+            for mark in self._pictures.find(describe_picture(read(picture))):
+                yield int(mark), "benchmark-picture"
+
+
+def _list_names(title: str) -> set[str]:
+    return {fold_name(name) for name in list_writings(title)} - {""}
+
+
+def _count_rare(words: Iterable[str]) -> int:
+    return len({word for word in words if not is_common_word(word)})
+
+
+def _list_long(places: set[int]) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each stretch of places that is a long run."""
+    ordered = sorted(places)
+    ends = [place for place in ordered if place + 1 not in places]
+    begins = [place for place in ordered if place - 1 not in places]
+    yield from ((begin, end + 1) for begin, end in zip(begins, ends, strict=True) if end + 1 - begin >= LONG_RUN)
+
+
+@dataclass(frozen=True)
+class Benchmarks:
+    """Benchmarks that questions are kept apart from. Nothing is read before it is needed."""
+
+    settings: tuple[BenchmarkConfig, ...] = ()
+    digest_file: Callable[[Path], str] = str
+    """Of the contents of a file, or of all files of a folder with their names."""
+    _entries: list[BenchmarkEntry] = field(default_factory=list)
+
+    @cached_property
+    def digests(self) -> tuple[str, ...]:
+        """Digest of each benchmark: what is said of it, and its files."""
+        return tuple(map(self._digest, self.settings))
+
+    def _digest(self, own: BenchmarkConfig) -> str:
+        files = [*own.path, *filter(None, (own.images, own.entities))]
+        return digest_value(
+            [own.layout, sorted(own.columns.items()), *(self.digest_file(Path(each)) for each in files)]
+        )
+
+    @cached_property
+    def index(self) -> BenchmarkIndex:
+        """All their questions.
+
+        Raises:
+            ConfigError: if a file cannot be read, or holds no question.
+        """
+        held, pictures = list[BenchmarkQuestion](), PictureIndex()
+        self._entries.clear()
+        for own, digest in zip(self.settings, self.digests, strict=True):
+            self._entries.append(_read_benchmark(own, digest, held, pictures))
+        return BenchmarkIndex(held, pictures)
+
+    @property
+    def entries(self) -> tuple[BenchmarkEntry, ...]:
+        """What was read of each, without hits."""
+        return tuple(self._entries) if self.settings and self.index else ()
+
+    def refuse(self, rows: Iterable[Asked], read: Callable[[Picture], bytes] | None) -> dict[str, Rejection]:
+        """Return the rejections of questions that share something with a benchmark, by the first thing that was found.
+
+        Args:
+            rows: the questions.
+            read: returns the bytes of a picture; None compares none.
+        """
+        found: defaultdict[str, list[Overlap]] = defaultdict(list)
+        for overlap in find_overlaps(rows, self, read):
+            found[overlap.record_id].append(overlap)
+        return {record_id: _refuse(record_id, overlaps) for record_id, overlaps in found.items()}
+
+
+def find_overlaps(
+    rows: Iterable[Asked], benchmarks: Benchmarks, read: Callable[[Picture], bytes] | None
+) -> Iterator[Overlap]:
+    """Yield what questions share with benchmarks: rows of a stage or of a release's proofs, in their order.
+
+    Args:
+        rows: the questions.
+        benchmarks: opened files; see :func:`open_benchmarks`.
+        read: returns the bytes of a picture; None compares none.
+
+    Raises:
+        ConfigError: if a file cannot be read.
+    """
+    asked = iter(rows if benchmarks.settings else ())
+    while batch := list(islice(asked, AT_ONCE)):
+        yield from benchmarks.index.find(batch, read)
+
+
+def _refuse(record_id: str, overlaps: Sequence[Overlap]) -> Rejection:
+    told = [f"{each.benchmark} {each.row}: {each.kind}" for each in overlaps[:LISTED]]
+    kinds = tuple(dict.fromkeys(each.kind for each in overlaps))
+    return Rejection(record_id=record_id, reason=kinds[0], detail="; ".join(told), codes=kinds)
+
+
+def count_hits(rejections: Iterable[Rejection]) -> Mapping[str, Mapping[str, int]]:
+    """Return, by benchmark and kind, how many questions were refused for it; of refusals by a benchmark alone."""
+    hits: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for rejection in rejections:
+        for name, kind in dict.fromkeys(_HIT.findall(rejection.detail)):
+            hits[name][kind] += 1
+    return {name: dict(sorted(kinds.items())) for name, kinds in hits.items()}
+
+
+def check_benchmarks(benchmarks: Sequence[BenchmarkConfig]) -> None:
+    """Look whether the files of benchmarks are there and hold questions, before anything is paid.
+
+    Raises:
+        ConfigError: naming the benchmark and what is wrong with which file.
+    """
+    names = [own.name for own in benchmarks]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ConfigError(f"configuration: releases.benchmarks: {', '.join(twice)} twice; give each its own name")
+    for own in benchmarks:
+        for named in filter(None, (*own.path, own.images, own.entities)):
+            if not Path(named).exists():
+                raise ConfigError(f"configuration: releases.benchmarks {own.name}: {named}: no such file")
+        for path in own.path:
+            rows = read_questions(Path(path), own.layout, own.columns)
+            if not any(isinstance(row, ForeignQuestion) and row.question for row in rows):
+                raise ConfigError(
+                    f"configuration: releases.benchmarks {own.name}: {path} has no question; set its layout or columns"
+                )
+
+
+def _read_benchmark(
+    own: BenchmarkConfig, digest: str, held: list[BenchmarkQuestion], pictures: PictureIndex
+) -> BenchmarkEntry:
+    """Add a benchmark's questions and pictures, and return what was read of it."""
+    folder = PictureFolder(Path(own.images)) if own.images else None
+    entities = read_entities(Path(own.entities)) if own.entities else {}
+    counts: Counter[str] = Counter()
+    layouts = {own.layout or ("columns" if own.columns else read_layout(Path(path))): None for path in own.path}
+    for path in own.path:
+        for asked in read_questions(Path(path), own.layout, own.columns):
+            if isinstance(asked, UnreadRow) or not asked.question:
+                counts["unread"] += 1
+                continue
+            counts["questions"] += 1
+            for picture in asked.asked_with:
+                data = picture.content or (folder.read(picture) if folder else None)
+                counts["pictures" if _add_picture(pictures, len(held), data) else "missing"] += 1
+            held.append(_hold(own.name, asked, asked.entity or entities.get(asked.id, "")))
+    return BenchmarkEntry(
+        name=own.name,
+        layouts=tuple(layouts),
+        digest=digest,
+        questions=counts["questions"],
+        unread=counts["unread"],
+        pictures=counts["pictures"],
+        pictures_missing=counts["missing"],
+    )
+
+
+def _add_picture(pictures: PictureIndex, place: int, data: bytes | None) -> bool:
+    """Add a picture of the question at a place, and say whether it could be read."""
+    try:
+        description = describe_picture(data) if data else None
+    except RecordFailed:
+        description = None
+    if description is not None:
+        pictures.add(str(place), description)
+    return description is not None
+
+
+def list_unchecked(entries: Sequence[BenchmarkEntry]) -> list[str]:
+    """Return the well-known benchmarks that no configured file is of, by its layout or its name."""
+    layouts = {layout for entry in entries for layout in entry.layouts}
+    names = " ".join(_squeeze(entry.name) for entry in entries)
+    return [name for name, layout in WELL_KNOWN.items() if layout not in layouts and _squeeze(name) not in names]
+
+
+def _squeeze(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.casefold())
+
+
+def describe_benchmarks(entries: Sequence[BenchmarkEntry]) -> dict[str, dict[str, str | int]]:
+    """Return what questions were kept apart from, and what was not looked at, for card and report."""
+    table: dict[str, dict[str, str | int]] = {}
+    for entry in entries:
+        told = {"refused": sum(entry.hits.values()), **{kind: entry.hits[kind] for kind in sorted(entry.hits)}}
+        table[entry.name] = {
+            "layout": " and ".join(entry.layouts),
+            "questions": entry.questions,
+            "rows not read": entry.unread,
+            "pictures": entry.pictures,
+            "pictures missing": entry.pictures_missing,
+            "digest": entry.digest,
+            **told,
+        }
+    return table | {f"not checked: {name}": {"why": "no file of it is configured"} for name in list_unchecked(entries)}
