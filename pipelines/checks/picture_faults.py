@@ -12,6 +12,8 @@ from pipelines.pictures import find_extension, open_pixels, read_header
 
 LEAST_SIDE = 48
 """Pixels of the shorter side; less is an icon or a thumbnail of one."""
+LEAST_SPREAD = 20
+"""Levels (of 255) of the standard deviation of a channel, below which a picture without edges shows nothing."""
 _ENDINGS = {"jpg": "jpg", "jpeg": "jpg", "jpe": "jpg", "jfif": "jpg", "png": "png", "gif": "gif", "webp": "webp"}
 _OTHERS = frozenset("svg bmp tif tiff avif heic ico pdf html htm txt json".split())
 
@@ -34,12 +36,13 @@ def find_picture_faults(data: bytes, names: Sequence[str]) -> Iterator[Fault]:
         yield Fault("lying-extension", told)
     if min(header.width, header.height) < LEAST_SIDE:
         yield Fault("tiny-image", f"{header.width}x{header.height}")
-    elif measure_plainness(pixels).edges < MIN_EDGES:
-        yield Fault("blank-image", "there is next to nothing to see")
-    else:
+    elif (telling := find_telling_word(names)) or measure_plainness(pixels).edges >= MIN_EDGES:
         simple = check_simple(data, names)
-        if not simple.passed:
+        if telling or not simple.passed:
             yield Fault("simple-image", simple.detail)
+    elif pixels.std(axis=(0, 1)).max() < LEAST_SPREAD:
+        # Without an edge a picture may still be one, out of focus.
+        yield Fault("blank-image", "there is next to nothing to see")
 
 
 def find_name_faults(name: str) -> Iterator[Fault]:

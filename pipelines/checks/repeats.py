@@ -188,9 +188,12 @@ class Repeats:
             values += [("overlap-entity", digest(entity)), ("overlap-fact", digest(entity, answer))]
         if is_rare(answer) and self._answers[row.file, known.answer] <= FEW:
             values.append(("overlap-answer", known.answer))
+        shared: set[str] = set()
         for name, value in values:
             other = self._see(name, -1, value)
-            if other is not None and other.place.file != row.file:
+            # A question that is shared is so with its answer.
+            if other is not None and other.place.file != row.file and not (name == "overlap-answer" and shared):
+                shared.add(name)
                 yield Repeat(name, known.place, other.place)
 
     def _see(self, name: str, file: int, value: int) -> _Known | None:
