@@ -43,7 +43,7 @@ def find_dialogue_faults(question: ForeignQuestion) -> Iterator[Fault]:
     for turn in turns:
         yield from _find_turn_faults(turn)
     said = say_last(turns)
-    if said and _differs(question, said):
+    if said and question.answers and _differs(question, said):
         yield Fault("other-final-answer", f"{said[-SHOWN:]!r} does not say {question.answers[0][:SHOWN]!r}")
 
 

@@ -30,12 +30,14 @@ LONGEST_ASKED = 120
 """Words of a question; a longer text is a prompt, with instructions that hold questions of their own."""
 MOST_ANSWER_WORDS = 40
 """Of a sentence; an answer of more is an essay."""
+SHORT = 8
+"""Words up to which what a conversation ends with is an answer alone; a longer text says what was asked again."""
 SMALL = 12
 """Numbers that a question holds for other reasons, as in ``one of the two``."""
 _LETTER = re.compile(r"[^\W_]")
 _REFUSAL = re.compile(
-    r"(?:sorry|apolog\w+|unfortunately)\b.*|(?:i|we) (?:can ?not|can['’]?t|could ?n['’o]t|am (?:not|unable|sorry)"
-    r"|['’]m (?:not|unable|sorry|afraid)|do ?n['’o]t|was ?n['’o]t|have no|do not)\b.*|as an? (?:ai|language model)\b.*"
+    r"(?:sorry|apolog\w+|unfortunately)\b.*|as an? (?:ai|language model)\b.*|(?:i|we)(?: am|['’]m|['’]re) (?:not|unable"
+    r"|sorry|afraid)\b.*|(?:i|we) (?:can ?not|can['’]?t|could ?n['’o]t|do ?n['’o]t|was ?n['’o]t|have no|do not)\b.*"
     r"|(?:it is |it['’]s )?(?:not|im)possible to (?:determine|tell|say|answer|identify)\b.*"
     r"|.*\b(?:cannot|can not|can['’]t|could not) be (?:determined|answered|identified|verified|found|inferred)\b.*"
     r"|(?:there is )?(?:no|not enough|insufficient)"
@@ -152,7 +154,7 @@ def find_answer_faults(question: str, answers: Sequence[str], said: bool = False
         yield Fault("answer-too-long", first[:SHOWN])
     if _fold(first) == _fold(question) and _fold(first):
         yield Fault("answer-is-question", first[:SHOWN])
-    elif not said and (found := find_answer_leak(question, forms)):
+    elif not (said and len(first.split()) > SHORT) and (found := find_answer_leak(question, forms)):
         yield Fault("answer-in-question", found)
 
 

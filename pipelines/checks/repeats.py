@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pipelines.checks.copies import PictureIndex, describe_picture
-from pipelines.checks.foreign import type_foreign
+from pipelines.checks.foreign import SHORT, type_foreign
 from pipelines.checks.near import TextIndex
 from pipelines.errors import RecordFailed
 from pipelines.names import fold_name, is_common_word
@@ -40,27 +40,25 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRow:
-    """A row as far as it can be repeated."""
-
-    file: int
-    number: int
-    id: str
-    question: str
-    answers: tuple[str, ...]
-    entity: str
-    pictures: tuple[Shown, ...]
-    texts: tuple[str, ...]
-    """Of a conversation, whose question may be answered more than once; else empty."""
-
-
-@dataclass(frozen=True, slots=True)
 class Place:
     """Where a row is."""
 
     file: int
     number: int
     id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRow:
+    """A row as far as it can be repeated."""
+
+    place: Place
+    question: str
+    answers: tuple[str, ...]
+    entity: str
+    pictures: tuple[Shown, ...]
+    texts: tuple[str, ...]
+    """Of a conversation, whose question may be answered more than once; else empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ class Repeats:
         likes = [self._find_like(picture) for picture in told]
         answer = type_foreign(row.answers[0]).key if row.answers else ""
         known = _Known(
-            Place(row.file, row.number, row.id),
+            row.place,
             digest(fold_name(row.question)),
             digest(answer) if answer else 0,
             digest(likes[0]) if likes else 0,
@@ -112,7 +110,7 @@ class Repeats:
         )
         number = len(self.rows)
         self.rows.append(known)
-        self._answers[row.file, known.answer] += 1
+        self._answers[row.place.file, known.answer] += 1
         found = [*self._find_own(row, known), *self._find_shown(row, known, [*zip(told, likes, strict=True)])]
         found += self._find_overlaps(row, known, answer, likes)
         if row.question.strip():
@@ -159,18 +157,27 @@ class Repeats:
 
     def _find_own(self, row: AskedRow, known: _Known) -> Iterator[Repeat]:
         """Yield what a row repeats of its own file but for its pictures."""
-        whole = digest(fold_name(row.question), *(picture.mark for picture in row.pictures), *row.texts)
-        for name, value in (("duplicate-id", digest(row.id)), ("duplicate-question", whole)):
-            other = self._see(name, row.file, value)
-            if other is not None and not (name == "duplicate-question" and not row.question.strip()):
-                contrary = name == "duplicate-question" and other.answer != known.answer
-                yield Repeat("contradiction" if contrary else name, known.place, other.place)
+        first = self._see("duplicate-id", row.place.file, digest(row.place.id))
+        if first is not None:
+            yield Repeat("duplicate-id", known.place, first.place)
+        if not row.question.strip():
+            return
+        marks = [picture.mark for picture in row.pictures]
+        # Two conversations about one question may take two ways, to one answer.
+        same = self._see("duplicate-question", row.place.file, digest(fold_name(row.question), *marks, *row.texts))
+        asked = None
+        if row.answers and len(row.answers[0].split()) <= SHORT:
+            asked = self._see("contradiction", row.place.file, digest(fold_name(row.question), *marks))
+        if asked is not None and asked.answer != known.answer:
+            yield Repeat("contradiction", known.place, asked.place)
+        elif same is not None:
+            yield Repeat("duplicate-question", known.place, same.place)
 
     def _find_shown(self, row: AskedRow, known: _Known, pictures: Sequence[tuple[Shown, str]]) -> Iterator[Repeat]:
         """Yield the pictures of a row that other rows have, with another question, or as copies."""
         for picture, like in pictures:
-            own = self._see("picture", row.file, digest(picture.mark))
-            near = self._see("like", row.file, digest(like))
+            own = self._see("picture", row.place.file, digest(picture.mark))
+            near = self._see("like", row.place.file, digest(like))
             if own is not None and own.text != known.text and not _is_one_row(own.place, known.place):
                 yield Repeat("duplicate-image", known.place, own.place)
             elif own is None and near is not None and not _is_one_row(near.place, known.place):
@@ -186,13 +193,13 @@ class Repeats:
             values.append(("overlap-question", digest(str(known.text), str(known.answer))))
         if entity:
             values += [("overlap-entity", digest(entity)), ("overlap-fact", digest(entity, answer))]
-        if is_rare(answer) and self._answers[row.file, known.answer] <= FEW:
+        if is_rare(answer) and self._answers[row.place.file, known.answer] <= FEW:
             values.append(("overlap-answer", known.answer))
         shared: set[str] = set()
         for name, value in values:
             other = self._see(name, -1, value)
             # A question that is shared is so with its answer.
-            if other is not None and other.place.file != row.file and not (name == "overlap-answer" and shared):
+            if other is not None and other.place.file != row.place.file and not (name == "overlap-answer" and shared):
                 shared.add(name)
                 yield Repeat(name, known.place, other.place)
 

@@ -329,10 +329,9 @@ class FileAudit:
             self.answers.add(answer, place)
         self.templates.add(make_skeleton(question.question), place)
         self.unchecked["no-entity"] += not question.entity
-        row = AskedRow(
-            file=place.file, number=place.number, id=place.id, question=question.question, answers=question.answers,
-            entity=question.entity or question.qid, pictures=shown, texts=question.texts if question.has_messages else (),
-        )  # fmt: skip
+        texts = question.texts if question.has_messages else ()
+        entity = question.entity or question.qid
+        row = AskedRow(place, question.question, question.answers, entity, shown, texts)
         for repeat in self.repeats.find(row):
             self.note_repeat(repeat)
 

@@ -15,7 +15,8 @@ from PIL import Image, ImageOps
 from pipelines.toy.pictures import SIMPLE
 from tests.published import Published
 
-Rows = list[Published]
+Change = Callable[[Published, Sequence[Published]], Published]
+"""Returns a row with a defect; it is given the row and the clean rows of the file."""
 TOLD = """
 Who designed the bridge shown in this image?|Mira Tolland|M. Tolland|Kelm Bridge
 In which year was the church in the picture completed?|1874|the year 1874|Orn Church
@@ -57,36 +58,35 @@ def encode(picture: Image.Image, form: str = "PNG") -> bytes:
 
 
 @cache
-def make_clean() -> Rows:
+def make_clean() -> tuple[Published, ...]:
     """Questions without a defect, each with a picture of its own."""
     told = [line.split("|") for line in TOLD.strip().splitlines()]
-    return [Published(str(30000000 + number), *words, encode(paint(number))) for number, words in enumerate(told)]
+    return tuple(Published(str(30000000 + at), *words, encode(paint(at))) for at, words in enumerate(told))
 
 
 @dataclass(frozen=True)
 class Plant:
-    """A defect: how rows get it, and the names under which it may be found."""
+    """A defect of a row: how a row gets it, and the names under which it may be found."""
 
     name: str
-    put: Callable[[Rows], Rows]
+    put: Change
     found: tuple[str, ...]
-    row: int = 5
-    """Place of the row that has it."""
 
 
-def change(row: int = 5, **changes: object) -> Callable[[Rows], Rows]:
-    return lambda rows: [replace(each, **changes) if place == row else each for place, each in enumerate(rows)]
+def change(**changes: object) -> Change:
+    return lambda row, _: replace(row, **changes)
 
 
-def repaint(make: Callable[[bytes], bytes]) -> Callable[[Rows], Rows]:
-    return lambda rows: change(picture=make(rows[5].picture))(rows)
+def repaint(make: Callable[[bytes], bytes]) -> Change:
+    return lambda row, _: replace(row, picture=make(row.picture))
 
 
-def copy_of(turn: Callable[[Image.Image], Image.Image], row: int = 2) -> Callable[[Rows], Rows]:
-    def put(rows: Rows) -> Rows:
-        return change(picture=encode(turn(Image.open(io.BytesIO(rows[row].picture)))))(rows)
+def copy_of(at: int, turn: Callable[[Image.Image], Image.Image]) -> Change:
+    return lambda row, rows: replace(row, picture=encode(turn(Image.open(io.BytesIO(rows[at].picture)))))
 
-    return put
+
+def repeat(at: int, **changes: object) -> Change:
+    return lambda row, rows: replace(rows[at], id=row.id, **changes)
 
 
 def cut(picture: Image.Image) -> Image.Image:
@@ -94,22 +94,12 @@ def cut(picture: Image.Image) -> Image.Image:
     return picture.crop((round(width * 0.03), round(height * 0.03), round(width * 0.97), round(height * 0.97)))
 
 
-def repeat(**changes: object) -> Callable[[Rows], Rows]:
-    def put(rows: Rows) -> Rows:
-        return [*rows[:5], replace(rows[2], id=rows[5].id, **changes), *rows[6:]]
-
-    return put
-
-
-def spread(rows: Sequence[int], **changes: object) -> Callable[[Rows], Rows]:
-    return lambda given: [replace(each, **changes) if at in rows else each for at, each in enumerate(given)]
-
-
 def draw(name: str) -> bytes:
     picture, _ = SIMPLE[name]((640, 480), Random(name))
     return encode(picture)
 
 
+NEARLY = "Who painted the portrait depicted in the image, and for no one in his life?"
 PLANTS = (
     Plant("a picture cut off in its middle", repaint(lambda data: data[: len(data) // 2]), ("unreadable-image",)),
     Plant("a web page in place of a picture", repaint(lambda _: b"<!doctype html><p>404"), ("unreadable-image",)),
@@ -119,9 +109,9 @@ PLANTS = (
         Plant(f"a drawing: {name}", repaint(lambda _, name=name: draw(name)), ("simple-image",))
         for name in sorted(SIMPLE)[:3]
     ),
-    Plant("a crop of another row's picture", copy_of(cut), ("like-image",)),
-    Plant("a mirrored picture", copy_of(ImageOps.mirror), ("like-image",)),
-    Plant("another row's picture", copy_of(lambda picture: picture), ("duplicate-image", "like-image")),
+    Plant("a crop of another row's picture", copy_of(0, cut), ("like-image",)),
+    Plant("a mirrored picture", copy_of(1, ImageOps.mirror), ("like-image",)),
+    Plant("another row's picture", copy_of(2, lambda picture: picture), ("duplicate-image", "like-image")),
     Plant("no question", change(question=""), ("missing-question",)),
     Plant("a question of general knowledge", change(question="What is the capital of France?"), ("no-reference",)),
     Plant("two questions", change(question="Who is in this picture? When did she die?"), ("several-questions",)),
@@ -149,11 +139,8 @@ PLANTS = (
           ("answer-in-question",)),
     Plant("Cyrillic", change(question="Что видно в Москве на фото?", answer="Москва", alias="x"),
           ("answer-in-question",)),
-    Plant("a row twice", repeat(), ("duplicate-question",)),
-    Plant("another answer", repeat(answer="Ogrim", alias="x"), ("contradiction", "duplicate-question")),
-    Plant("nearly a row twice", repeat(question="Which river flows past the castle that is pictured here now?"),
+    Plant("a row twice", repeat(3), ("duplicate-question",)),
+    Plant("another answer", repeat(4, answer="Ogrim", alias="x"), ("contradiction", "duplicate-question")),
+    Plant("nearly a row twice", repeat(5, question=NEARLY),
           ("near-duplicate-question", "duplicate-image")),
-    Plant("one answer too often", spread(range(0, 24, 2), answer="Bexley", alias="x"), ("answer-too-often",), 2),
-    Plant("one wording too often", spread(range(12), question="What is the name of the thing in this image?"),
-          ("template-too-often",), 2),
 )  # fmt: skip
