@@ -10,8 +10,9 @@ from typing import Literal
 
 from pipelines.checks.descriptors import find_references
 
-Pointing = Literal["plain", "implied", "none", "unknown"]
-"""``plain``: it says so. ``implied``: its words may mean what is seen. ``unknown``: in a language that is not known."""
+Pointing = Literal["plain", "meant", "implied", "none", "unknown"]
+"""``plain``: it says so. ``meant``: a pronoun can mean nothing else. ``implied``: a definite noun may mean what is seen.
+``unknown``: in a language that is not known."""
 
 _PICTURE = re.compile(
     r"\b(?:the|this|that|these|those|both|an?|in|on|from|each|given|your|two|which)"
@@ -53,8 +54,9 @@ def judge_pointing(text: str) -> Pointing:
         return "unknown"
     if _NAME.search(text):
         return "none"
-    implied = _PRONOUN.search(text) or (_DEFINITE.search(text) and not _SUPERLATIVE.search(text))
-    return "implied" if implied else "none"
+    if _PRONOUN.search(text):
+        return "meant"
+    return "implied" if _DEFINITE.search(text) and not _SUPERLATIVE.search(text) else "none"
 
 
 def _points_by_this(text: str) -> bool:

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.agent.agreement import wilson_interval
-from pipelines.agent.dialogues import find_dialogue_faults, is_conversation
+from pipelines.agent.dialogues import find_dialogue_faults, is_conversation, say_last
 from pipelines.checks.foreign import Fault, find_answer_faults, find_question_faults, type_foreign
 from pipelines.checks.leakage import LeakIndex, build_leak_index
 from pipelines.checks.picture_faults import find_name_faults, find_picture_faults
@@ -46,7 +46,7 @@ MOST_ANSWER, MOST_TEMPLATE = 0.1, 0.3
 """Shares of a file that one answer or one template may surely have: the lower ends of their 95% intervals."""
 LEAST_ANSWERS, LEAST_TEMPLATES = 5, 8
 """Rows from which they count."""
-POINTING, IMPLYING = 0.5, 0.8
+POINTING, IMPLYING = 0.5, 0.9
 """Shares of a file's questions that point to their picture from which one that does not, or only implies it, is a
 defect; in other files questions name what they ask about, as WebQA's do."""
 DEFECTS: Final[dict[str, str]] = {
@@ -313,10 +313,13 @@ class FileAudit:
         self.note(repeat.row, Fault(repeat.name, repeat.detail), repeat.other)
 
     def _read_question(self, place: Place, question: ForeignQuestion) -> None:
-        said = is_conversation(question) and len(question.answers) == 1
+        talk = is_conversation(question)
+        ends = not talk or bool(say_last(question.messages))
         faults = itertools.chain(
             find_question_faults(question.question),
-            find_answer_faults(question.question, question.answers, said),
+            find_answer_faults(question.question, question.answers, talk and len(question.answers) == 1)
+            if ends
+            else (),
             find_dialogue_faults(question),
             self._find_listed(question),
         )
