@@ -11,8 +11,8 @@ from typing import Literal
 from pipelines.checks.descriptors import find_references
 
 Pointing = Literal["plain", "meant", "implied", "none", "unknown"]
-"""``plain``: it says so. ``meant``: a pronoun can mean nothing else. ``implied``: a definite noun may mean what is seen.
-``unknown``: in a language that is not known."""
+"""``plain``: it says so. ``meant``: a pronoun can mean nothing else. ``implied``: a definite noun may mean what is
+seen. ``unknown``: in a language that is not known."""
 
 _PICTURE = re.compile(
     r"\b(?:the|this|that|these|those|both|an?|in|on|from|each|given|your|two|which)"
