@@ -1,7 +1,7 @@
 """``synth audit FILE ...``: find the defects of anybody's visual QA files, and what the files share.
 
 Every check is one that needs no corpus. A file is read once, row by row; in memory stay the indexes of
-:mod:`pipelines.checks.repeats`, and of each defect the first rows.
+:mod:`pipelines.checks.overlaps`, and of each defect the first rows.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from pipelines.checks.foreign import Fault, find_answer_faults, find_question_fa
 from pipelines.checks.leakage import LeakIndex, build_leak_index
 from pipelines.checks.picture_faults import find_name_faults, find_picture_faults
 from pipelines.checks.pointing import judge_pointing
-from pipelines.checks.repeats import AskedRow, Place, Repeat, Repeats, Shown, digest, make_skeleton
+from pipelines.checks.overlaps import AskedRow, Place, Repeat, Repeats, Shown, digest, make_skeleton
 from pipelines.corpus.layouts import (
     REMOTE,
     ForeignQuestion,

@@ -58,7 +58,7 @@ class DefectSection:
     rows: int
     share: float
     """Percent of the file."""
-    file: str
+    file: Path
     cards: tuple[FindingCard, ...]
 
 
@@ -84,7 +84,7 @@ def _make_section(defect: Defect, rows: int, cards: Mapping[Key, RowCard]) -> De
         for finding in defect.findings
     )
     return DefectSection(
-        defect.name, DEFECTS[defect.name], defect.rows, 100 * defect.rows / rows, str(defect.file), tuple(found)
+        defect.name, DEFECTS[defect.name], defect.rows, 100 * defect.rows / rows, defect.file, tuple(found)
     )
 
 
