@@ -5,9 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from anyascii import anyascii
+
 from pipelines.checks.descriptors import find_slot
 from pipelines.checks.encodings import find_encoding_fault
-from pipelines.checks.leakage import check_answer, split_words
+from pipelines.checks.leakage import check_answer, check_file_names, split_words
+from pipelines.checks.legibility import LETTERS_AN_ERROR, count_edits
 from pipelines.graph.answers import type_answer
 from pipelines.names import compile_phrase, fold_name, is_common_word
 from schemas.proofs import Answer
@@ -178,16 +181,16 @@ def is_refusal(answer: str) -> bool:
 def find_answer_leak(question: str, answers: Sequence[str]) -> str:
     """Return the words of a question that tell its answer, empty if there are none.
 
-    Looked for is each form as :func:`pipelines.checks.leakage.check_answer` does, and inflected. Of a question that
-    offers its answers to choose from (``red or blue``, ``A. red B. blue``) nothing is told, nor of a small number that
-    stands there as ``one`` or ``first``.
+    Looked for is each form as :func:`pipelines.checks.leakage.check_answer` does, inflected, and in another script. Of
+    a question that offers its answers to choose from (``red or blue``, ``A. red B. blue``) nothing is told, nor of a
+    small number that stands there as ``one`` or ``first``.
     """
     if _LINES.search(question):
         return ""
     for form in answers:
         if len(form) < 2 and not form.isdigit():
             continue
-        found = _find_typed(question, form) or _find_inflected(question, form)
+        found = _find_typed(question, form) or _find_inflected(question, form) or _find_romanised(question, form)
         if found and not _is_choice(question, found):
             return found
     return ""
@@ -238,6 +241,35 @@ def _is_inflected(word: str, form: str) -> bool:
     shared = next((place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
                   min(len(one), len(other)))  # fmt: skip
     return shared >= max(4, len(other) - (1 if latin else 2)) and len(one) - shared <= 3
+
+
+def _find_romanised(question: str, form: str) -> str:
+    """Return the words of a question that spell an answer in another script; a letter in five may differ."""
+    foreign = [word for word in _HELD.findall(question) if _is_foreign(word)]
+    if _is_foreign(form) != bool(foreign):
+        form, place = fold_name(anyascii(form)).replace(" ", ""), foreign or _HELD.findall(question)
+        for word in place:
+            spelled = fold_name(anyascii(word)).replace(" ", "")
+            apart = len(form) // LETTERS_AN_ERROR if foreign else 0
+            if len(form) > 3 and (count_edits(form, spelled, apart) <= apart or (len(form) > 5 and form in spelled)):
+                return str(word)
+    return ""
+
+
+def _is_foreign(text: str) -> bool:
+    """Say whether a text has letters of another script than Latin."""
+    return any(not _LATIN.fullmatch(word) for word in _HELD.findall(text))
+
+
+def find_named_answer(name: str, answers: Sequence[str]) -> str:
+    """Return how the name or address of a picture tells an answer that is no number, empty if it does not."""
+    for form in answers[:MOST_FORMS]:
+        answer = type_foreign(form)
+        if answer.type in ("name", "string") and len(form) > 3:
+            result = check_file_names((name,), (), answer)
+            if result.outcome == "FAIL":
+                return result.detail
+    return ""
 
 
 def _is_choice(question: str, found: str) -> bool:

@@ -20,6 +20,8 @@ SIMILARITY = 0.8
 """Jaccard similarity of word triples from which two questions are near duplicates."""
 SPECIFIC_WORDS = 12
 """Words from which a question is one of a kind, even if it names nothing."""
+BEGINNING, END = 5, 3
+"""Words of a question that make its template: those between them may be anything."""
 FEW = 3
 """Rows that may share an answer before it is a class that many things belong to."""
 RARE_LETTERS = 7
@@ -217,8 +219,9 @@ def digest(*parts: str) -> int:
 
 
 def make_skeleton(question: str) -> str:
-    """Return a question without its names, quotations and numbers, for counting templates."""
-    return fold_name(_SLOTS.sub(" _ ", question))
+    """Return a question's beginning and end without names, quotations and numbers: what stands between is a slot."""
+    words = fold_name(_SLOTS.sub(" _ ", question)).split()
+    return " ".join(words if len(words) <= BEGINNING + END else (*words[:BEGINNING], "_", *words[-END:]))
 
 
 def is_specific(question: str) -> bool:

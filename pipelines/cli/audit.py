@@ -18,12 +18,13 @@ from rich.text import Text
 
 from pipelines.agent.agreement import wilson_interval
 from pipelines.agent.dialogues import find_dialogue_faults, is_conversation, say_last
-from pipelines.checks.foreign import Fault, find_answer_faults, find_question_faults, type_foreign
+from pipelines.checks.foreign import Fault, find_answer_faults, find_named_answer, find_question_faults, type_foreign
 from pipelines.checks.leakage import LeakIndex, build_leak_index
+from pipelines.checks.overlaps import AskedRow, Place, Repeat, Repeats, Shown, digest, make_skeleton
 from pipelines.checks.picture_faults import find_name_faults, find_picture_faults
 from pipelines.checks.pointing import judge_pointing
-from pipelines.checks.overlaps import AskedRow, Place, Repeat, Repeats, Shown, digest, make_skeleton
 from pipelines.corpus.layouts import (
+    PICTURE_BYTES,
     REMOTE,
     ForeignQuestion,
     NamedPicture,
@@ -42,10 +43,9 @@ FINDINGS = 12
 """Rows of a defect that are kept with what was found, for the page."""
 EXAMPLES = 5
 """Ids of them that the table shows."""
-MOST_ANSWER, MOST_TEMPLATE = 0.1, 0.3
-"""Shares of a file that one answer or one template may surely have: the lower ends of their 95% intervals."""
-LEAST_ANSWERS, LEAST_TEMPLATES = 5, 8
-"""Rows from which they count."""
+MOST, SURELY, LEAST = 0.1, 0.05, 8
+"""Share of a file that one answer or one template may have; the share that it surely has, by the lower end of its 95%
+interval, and the rows from which it counts."""
 POINTING, IMPLYING = 0.5, 0.9
 """Shares of a file's questions that point to their picture from which one that does not, or only implies it, is a
 defect; in other files questions name what they ask about, as WebQA's do."""
@@ -69,6 +69,7 @@ DEFECTS: Final[dict[str, str]] = {
     "tiny-image": "a picture of fewer than 48 pixels on its shorter side",
     "blank-image": "a picture with next to nothing to see",
     "simple-image": "an icon, a flag, a map, a coat of arms, a card of text or a drawing",
+    "answer-in-image-name": "the name or address of the picture says an answer",
     "duplicate-id": "same id as an earlier row",
     "duplicate-question": "same question, pictures and messages as an earlier row",
     "contradiction": "same question and pictures as an earlier row, another answer",
@@ -76,7 +77,7 @@ DEFECTS: Final[dict[str, str]] = {
     "duplicate-image": "a picture that an earlier row with another question has",
     "like-image": "a copy of an earlier row's picture: cropped, mirrored or saved again",
     "answer-too-often": "an answer that more than a tenth of the rows have",
-    "template-too-often": "a wording that, names aside, nearly a third of the rows have",
+    "template-too-often": "a wording that more than a tenth of the rows have, but for names and its middle",
     "prompt-example": "it is about an entity of the list that was given",
     "placeholder-mismatch": "the number of <image> in the text is not the number of pictures",
     "control-token": "a control token or another medium's placeholder in the text",
@@ -261,10 +262,11 @@ class Tally:
         self.total += 1
         self.rows[digest(value)].add(Finding(place, value))
 
-    def list_frequent(self, share: float, least: int) -> Iterator[Noted]:
-        """Yield the rows of each value that surely has more than a share of them."""
+    def list_frequent(self) -> Iterator[Noted]:
+        """Yield the rows of each value that too many have."""
         for noted in self.rows.values():
-            if noted.count >= least and wilson_interval(noted.count, self.total)[0] > share:
+            share, surely = noted.count / self.total, wilson_interval(noted.count, self.total)[0]
+            if noted.count >= LEAST and share > MOST and surely > SURELY:
                 yield noted
 
 
@@ -354,7 +356,9 @@ class FileAudit:
             else:
                 self.note(place, Fault("missing-image", "none is named"))
         for picture in question.pictures:
-            data = self._open(place, picture)
+            if told := find_named_answer(picture.name, question.answers):
+                self.note(place, Fault("answer-in-image-name", told))
+            data, found = self._open(place, picture)
             if data is None:
                 for fault in find_name_faults(picture.name):
                     self.note(place, fault)
@@ -362,7 +366,7 @@ class FileAudit:
             else:
                 self.opened += 1
                 mark = hashlib.sha256(data).hexdigest()
-                faults = list(find_picture_faults(data, (picture.name,) if picture.name else ()))
+                faults = list(find_picture_faults(data, tuple(filter(None, dict.fromkeys((picture.name, found))))))
                 for fault in faults:
                     self.note(place, fault)
                 if {fault.name for fault in faults} & {"blank-image", "unreadable-image", "tiny-image"}:
@@ -370,16 +374,16 @@ class FileAudit:
             if mark and picture in asked:
                 yield Shown(mark, data or b"")
 
-    def _open(self, place: Place, picture: NamedPicture) -> bytes | None:
-        """Return a picture's bytes; None for one that is not there, or cannot be looked for."""
+    def _open(self, place: Place, picture: NamedPicture) -> tuple[bytes | None, str]:
+        """Return a picture's bytes and its file's name; None for one that is not there, or cannot be looked for."""
         if picture.content:
-            return picture.content
+            return picture.content, ""
         if not picture.name:
             self.note(place, Fault("missing-image", "a picture without a name"))
-            return None
-        data = open_named(picture.name, self.path.parent, self.options.images)
-        if data is not None:
-            return data
+            return None, ""
+        found = open_named(picture.name, self.path.parent, self.options.images)
+        if found[0] is not None:
+            return found
         if picture.name.startswith(REMOTE):
             self.unchecked["address"] += 1
         elif self.options.images is None and not PurePosixPath(picture.name).suffix:
@@ -388,7 +392,7 @@ class FileAudit:
             self.note(place, Fault("absent", picture.name))
         else:
             self.note(place, Fault("missing-image", picture.name))
-        return None
+        return found
 
     def _judge_pointing(self, place: Place, question: ForeignQuestion) -> None:
         if question.pictureless or not question.question.strip():
@@ -414,11 +418,8 @@ class FileAudit:
                 self.noted["no-reference"].merge(implied)
         else:
             self.unchecked["not-pointing"] += none.count
-        for name, tally, share, least in (
-            ("answer-too-often", self.answers, MOST_ANSWER, LEAST_ANSWERS),
-            ("template-too-often", self.templates, MOST_TEMPLATE, LEAST_TEMPLATES),
-        ):
-            for noted in tally.list_frequent(share, least):
+        for name, tally in (("answer-too-often", self.answers), ("template-too-often", self.templates)):
+            for noted in tally.list_frequent():
                 self.noted[name].merge(noted)
             tally.rows.clear()
 
@@ -438,23 +439,28 @@ class FileAudit:
         yield from (Unchecked(name, self.path, self.unchecked[name]) for name in UNCHECKED if self.unchecked[name])
 
 
-def open_named(name: str, beside: Path, images: Path | None) -> bytes | None:
-    """Return the bytes of a picture by its name; None where there is none of it.
+def open_named(name: str, beside: Path, images: Path | None) -> tuple[bytes | None, str]:
+    """Return the bytes of a picture by its name, and the name of its file; None where there is none of it.
 
     Without a folder of pictures only files below the audited file's own folder are opened, by their whole names.
     """
     if images is not None:
         folder = open_folder(images)
-        return folder.read(NamedPicture(name)) or folder.read(NamedPicture(PurePosixPath(name).name))
+        for written in (name, PurePosixPath(name).name):
+            data = folder.read(NamedPicture(written))
+            if data is not None:
+                found = None if images.suffix == ".tsv" else folder.find(written)
+                return data, found.name if found else ""
+        return None, ""
     place = PurePosixPath(name.removeprefix("file://"))
     if name.startswith(REMOTE) or place.is_absolute() or ".." in place.parts or "\0" in name:
-        return None
+        return None, ""
     try:
         with (beside / place).open("rb") as source:
-            return source.read(128 << 20)
+            return source.read(PICTURE_BYTES), place.name
     except OSError:
         # No such file, a folder, or a name that no file can have: the caller says that it is missing.
-        return None
+        return None, ""
 
 
 @lru_cache(maxsize=1)

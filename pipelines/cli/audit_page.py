@@ -116,7 +116,7 @@ def _make_card(question: ForeignQuestion, beside: Path, images: Path | None) -> 
 
 def _list_thumbnails(pictures: Iterable[NamedPicture], beside: Path, images: Path | None) -> Iterator[str]:
     for picture in pictures:
-        data = picture.content or open_named(picture.name, beside, images)
+        data = picture.content or open_named(picture.name, beside, images)[0]
         if data:
             try:
                 small = open_pixels(data, max_side=SIDE)
