@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from pipelines.agent.transcript import TOKEN, read_strict_object
 from pipelines.checks.encodings import find_encoding_fault
-from pipelines.checks.foreign import SHOWN, Fault, find_answer_leak, find_gap
+from pipelines.checks.foreign import SHORT, SHOWN, Fault, find_answer_leak, find_gap, type_foreign
 from pipelines.corpus.layouts import PLACEHOLDER, ForeignQuestion, Message
+from pipelines.names import fold_name
 
 _KINDS = {
     "user": "user human",
@@ -26,6 +27,7 @@ _AFTER = {
 }
 """What may follow a turn of each kind; a model's reply may be two turns, its thought and its call."""
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
+_NAME = re.compile(r'"name"\s*:\s*"([^"]{1,80})"')
 _PAIRED = ("think", "tool_call", "tool_response", "answer", "response")
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _INSIDE = re.compile(r"<(tool_call|tool_response|information)>.*?</\1>", re.DOTALL)
@@ -57,6 +59,29 @@ def say_last(turns: Sequence[Message]) -> str:
     if not turns or _KIND_OF.get(turns[-1].role) != "assistant":
         return ""
     return _INSIDE.sub("", _THOUGHT.sub("", turns[-1].text)).strip()
+
+
+def list_tools(question: ForeignQuestion) -> tuple[str, ...]:
+    """Return the names of the tools that a conversation calls, each once."""
+    calls = [call for turn in question.messages for call in _CALL.findall(turn.text)]
+    calls += [turn.text for turn in question.messages if _KIND_OF.get(turn.role) == "call"]
+    return tuple(dict.fromkeys(name for call in calls for name in _NAME.findall(call)))
+
+
+def is_supported(question: ForeignQuestion) -> bool | None:
+    """Say whether what tools returned tells a conversation's answer; None where nothing can be told.
+
+    Only names count: numbers are computed, and what a picture shows no page needs to say.
+    """
+    seen = [turn.text for turn in question.messages if _is_observation(turn)]
+    name = type_foreign(question.answers[0]) if question.answers else None
+    if not seen or name is None or name.type != "name" or len(name.surface.split()) > SHORT:
+        return None
+    return any(fold_name(form) in fold_name(" ".join(seen)) for form in question.answers)
+
+
+def _is_observation(turn: Message) -> bool:
+    return _KIND_OF.get(turn.role) == "observation" or "<tool_response>" in turn.text
 
 
 def _find_media_faults(question: ForeignQuestion) -> Iterator[Fault]:

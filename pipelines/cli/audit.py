@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.agent.agreement import wilson_interval
-from pipelines.agent.dialogues import find_dialogue_faults, is_conversation, say_last
+from pipelines.agent.dialogues import find_dialogue_faults, is_conversation, is_supported, list_tools, say_last
 from pipelines.checks.foreign import Fault, find_answer_faults, find_named_answer, find_question_faults, type_foreign
 from pipelines.checks.leakage import LeakIndex, build_leak_index
 from pipelines.checks.overlaps import AskedRow, Place, Repeat, Repeats, Shown, digest, make_skeleton
@@ -46,6 +46,8 @@ EXAMPLES = 5
 MOST, SURELY, LEAST = 0.1, 0.05, 8
 """Share of a file that one answer or one template may have; the share that it surely has, by the lower end of its 95%
 interval, and the rows from which it counts."""
+LEAST_CALLED = 20
+"""Tools that conversations call, each counted once a conversation, from which one that is called once is a slip."""
 POINTING, IMPLYING = 0.5, 0.9
 """Shares of a file's questions that point to their picture from which one that does not, or only implies it, is a
 defect; in other files questions name what they ask about, as WebQA's do."""
@@ -87,6 +89,8 @@ DEFECTS: Final[dict[str, str]] = {
     "bad-tool-call": "a tool call that is no JSON object with a name and arguments",
     "unpaired-tag": "a tag that is opened and not closed, or closed and not opened",
     "other-final-answer": "the conversation ends with another answer than the row's",
+    "unsupported-answer": "a conversation's answer is a name that no tool returned, as others' are",
+    "unknown-tool": "a tool that no other conversation of the file calls",
     "overlap-question": "a question of an earlier file, or nearly one, with its picture or its answer",
     "overlap-picture": "a picture of an earlier file, or a copy of one",
     "overlap-entity": "an entity of an earlier file",
@@ -254,20 +258,36 @@ class Noted:
 class Tally:
     """How often each value of a file occurs, with the first rows of each."""
 
-    rows: defaultdict[int, Noted] = field(default_factory=lambda: defaultdict(Noted))
+    rows: defaultdict[int, list[Place]] = field(default_factory=lambda: defaultdict(list))
+    more: Counter[int] = field(default_factory=Counter)
+    """Rows beyond those that are kept."""
     total: int = 0
 
     def add(self, value: str, place: Place) -> None:
         """Count a value of a row."""
         self.total += 1
-        self.rows[digest(value)].add(Finding(place, value))
+        key = digest(value)
+        if len(self.rows[key]) < IDS_KEPT:
+            self.rows[key].append(place)
+        else:
+            self.more[key] += 1
 
     def list_frequent(self) -> Iterator[Noted]:
         """Yield the rows of each value that too many have."""
-        for noted in self.rows.values():
-            share, surely = noted.count / self.total, wilson_interval(noted.count, self.total)[0]
-            if noted.count >= LEAST and share > MOST and surely > SURELY:
-                yield noted
+        for key, places in self.rows.items():
+            count = len(places) + self.more[key] if key in self.more else len(places)
+            share, surely = count / self.total, wilson_interval(count, self.total)[0]
+            if count >= LEAST and share > MOST and surely > SURELY:
+                yield self._note(key, count)
+
+    def list_single(self) -> Iterator[Noted]:
+        """Yield the row of each value that occurs once."""
+        yield from (self._note(key, 1) for key, places in self.rows.items() if len(places) == 1)
+
+    def _note(self, key: int, count: int) -> Noted:
+        places = self.rows[key]
+        findings = [Finding(place, f"{count} of {self.total}") for place in places[:FINDINGS]]
+        return Noted(count, places[-1].number, findings, [place.id for place in places])
 
 
 @dataclass(slots=True)
@@ -287,6 +307,9 @@ class FileAudit:
     pointing: Counter[str] = field(default_factory=Counter)
     answers: Tally = field(default_factory=Tally)
     templates: Tally = field(default_factory=Tally)
+    tools: Tally = field(default_factory=Tally)
+    supported: int = 0
+    """Conversations whose answer is a name that a tool returned."""
 
     def read(self) -> None:
         """Read the file and note what each row shows."""
@@ -327,6 +350,8 @@ class FileAudit:
         )
         for fault in faults:
             self.note(place, fault)
+        if talk:
+            self._read_talk(place, question)
         shown = tuple(self._look(place, question))
         self._judge_pointing(place, question)
         answer = type_foreign(question.answers[0]).key if question.answers else ""
@@ -339,6 +364,15 @@ class FileAudit:
         row = AskedRow(place, question.question, question.answers, entity, shown, texts)
         for repeat in self.repeats.find(row):
             self.note_repeat(repeat)
+
+    def _read_talk(self, place: Place, question: ForeignQuestion) -> None:
+        """Note what of a conversation only the whole file can judge."""
+        for tool in list_tools(question):
+            self.tools.add(tool, place)
+        supported = is_supported(question)
+        self.supported += supported is True
+        if supported is False:
+            self.note(place, Fault("unsupported", question.answers[0]))
 
     def _find_listed(self, question: ForeignQuestion) -> Iterator[Fault]:
         if self.options.names:
@@ -422,6 +456,15 @@ class FileAudit:
             for noted in tally.list_frequent():
                 self.noted[name].merge(noted)
             tally.rows.clear()
+        self._settle_talks()
+
+    def _settle_talks(self) -> None:
+        unsupported = self.noted.pop("unsupported", Noted())
+        if unsupported.count <= MOST * (self.supported + unsupported.count):
+            self.noted["unsupported-answer"].merge(unsupported)
+        for noted in self.tools.list_single() if self.tools.total >= LEAST_CALLED else ():
+            self.noted["unknown-tool"].merge(noted)
+        self.tools.rows.clear()
 
     def describe(self) -> AuditedFile:
         """Return what the file is."""
