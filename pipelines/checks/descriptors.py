@@ -373,6 +373,7 @@ _NAMED_KIND = re.compile(r"[,(] ?(?:an?|one of the) ([\w'’ -]{1,60}?)(?=[,?.)]
 _APPOSITION = re.compile(r"[,(] ?(?:a|an|the|one of the) ((?:[\w'’-]+ ?){1,6})")
 _HEAD_END = re.compile(r" (?:of|in|for|from|at|on|by|and|or|with|near) |,")
 _QUOTED = re.compile(r"“[^“”]*”")
+_SLOT = re.compile(r"\[[a-z_ ]+\]|\{\w*\}|<\w+>|__+")
 _SPECIES_OF = re.compile(r"^(?:species|genus|breed|kind|type) of ")
 
 _ANY = frozenset("thing subject entity object sight".split())
@@ -488,9 +489,9 @@ def find_incoherence(text: str) -> str:
         return "no question mark at the end"
     # A quoted sentence is a page's, with a gap in it or not.
     own = _QUOTED.sub("“”", text)
-    slot = re.search(r"\[[a-z_ ]+\]|\{\w*\}|<\w+>|__+", own)
+    slot = find_slot(own)
     if slot:
-        return f"the place {slot[0]!r} was not filled"
+        return f"the place {slot!r} was not filled"
     if not _is_balanced(own):
         return "a bracket without its pair"
     # Names such as Bora Bora repeat a word, and so does "the place that that river"; articles never do.
@@ -499,6 +500,12 @@ def find_incoherence(text: str) -> str:
         return f"{doubled[0]!r}"
     stray = re.search(r" [,;?]|,,|\(\s*\)|\? *\?", own)
     return f"{stray[0]!r}" if stray else ""
+
+
+def find_slot(text: str) -> str:
+    """Return a place of a template that was not filled, empty if there is none."""
+    slot = _SLOT.search(text)
+    return slot[0] if slot else ""
 
 
 def _is_balanced(text: str) -> bool:

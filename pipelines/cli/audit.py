@@ -1,121 +1,180 @@
-"""``synth audit FILE``: find defects of any visual QA file (Parquet, JSON, JSON lines), whatever its column names."""
+"""``synth audit FILE ...``: find the defects of anybody's visual QA files, and what the files share.
+
+Every check is one that needs no corpus. A file is read once, row by row; in memory stay the indexes of
+:mod:`pipelines.checks.overlaps`, and of each defect the first rows.
+"""
 
 import hashlib
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Final
 
 from rich.table import Table
 from rich.text import Text
 
-from pipelines.agent.transcript import TOKEN
+from pipelines.agent.agreement import wilson_interval
+from pipelines.agent.dialogues import find_dialogue_faults, is_conversation, is_supported, list_tools, say_last
+from pipelines.checks.foreign import Fault, find_answer_faults, find_named_answer, find_question_faults, type_foreign
+from pipelines.checks.leakage import LeakIndex, build_leak_index
+from pipelines.checks.overlaps import AskedRow, Place, Repeat, Repeats, Shown, digest, make_skeleton
+from pipelines.checks.picture_faults import find_name_faults, find_picture_faults
+from pipelines.checks.pointing import judge_pointing
 from pipelines.corpus.layouts import (
-    MESSAGE_COLUMNS,
-    PLACEHOLDER,
-    QUESTION_COLUMNS,
+    PICTURE_BYTES,
     REMOTE,
+    ForeignQuestion,
     NamedPicture,
-    read_by_columns,
-    read_rows,
+    PictureFolder,
+    UnreadRow,
+    read_layout,
+    read_questions,
 )
-from pipelines.errors import ConfigError, RecordFailed
-from pipelines.names import compile_phrase
-from pipelines.pictures import probe_picture
+from pipelines.errors import ConfigError
 
-
-@dataclass(frozen=True, slots=True)
-class SampleImage:
-    """A picture of a row. ``mark`` tells pictures apart: sha256 of embedded bytes, else path or address."""
-
-    mark: str
-    missing: bool = False
-    unreadable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A row as far as an audit needs it."""
-
-    id: str
-    question: str
-    answers: tuple[str, ...]
-    images: tuple[SampleImage, ...]
-    texts: tuple[str, ...]
-    """Texts searched for placeholders: the messages, or the question without messages."""
-    has_messages: bool
-
-
-def make_sample(row: Mapping[str, Any], key: str, path: Path) -> Sample:
-    """Return a row as a sample; ``key`` is its id when it has none.
-
-    Raises:
-        ConfigError: if there is neither a question column nor messages.
-    """
-    read = read_by_columns(key, row)
-    if read is None:
-        known = ", ".join(QUESTION_COLUMNS + MESSAGE_COLUMNS)
-        raise ConfigError(f"audit {path}: row {key} has no question; its columns are {sorted(row)}, known are {known}")
-    images = tuple(_look_at(picture, path.parent) for picture in read.pictures)
-    return Sample(read.id, read.question, read.answers, images, read.texts, read.has_messages)
-
-
-def _look_at(picture: NamedPicture, folder: Path) -> SampleImage:
-    return _open_bytes(picture.content) if picture.content else _find_file(picture.name, folder)
-
-
-def _find_file(name: str, folder: Path) -> SampleImage:
-    if not name.strip():
-        return SampleImage("", missing=True)
-    if name.startswith(REMOTE):
-        return SampleImage(name)
-    return SampleImage(name, missing=not (folder / name.removeprefix("file://")).is_file())
-
-
-def _open_bytes(content: bytes) -> SampleImage:
-    mark = hashlib.sha256(content).hexdigest()
-    try:
-        probe_picture(content)
-    except RecordFailed:
-        return SampleImage(mark, unreadable=True)
-    return SampleImage(mark)
-
-
+IDS_KEPT = 1000
+"""Ids of a defect's rows that a report names."""
+MAPPED = ("question", "answer", "answers", "image", "images", "messages", "id", "entity", "language")
+"""Usual columns that a user may say the place of."""
+FINDINGS = 12
+"""Rows of a defect that are kept with what was found, for the page."""
 EXAMPLES = 5
-SHORTEST_ANSWER = 2
+"""Ids of them that the table shows."""
+MOST, SURELY, LEAST = 0.1, 0.05, 8
+"""Share of a file that one answer or one template may have; the share that it surely has, by the lower end of its 95%
+interval, and the rows from which it counts."""
+LEAST_CALLED = 20
+"""Tools that conversations call, each counted once a conversation, from which one that is called once is a slip."""
+POINTING, IMPLYING = 0.5, 0.9
+"""Shares of a file's questions that point to their picture from which one that does not, or only implies it, is a
+defect; in other files questions name what they ask about, as WebQA's do."""
 DEFECTS: Final[dict[str, str]] = {
-    "missing-question": "no question text",
+    "missing-question": "no question text, or a row that holds no question",
+    "question-no-text": "the question is a path, an address or an object",
+    "question-cut-off": "the question ends in the middle",
+    "several-questions": "more than one question in one",
+    "no-reference": "the question does not point to its picture, as others of the file do",
     "missing-answer": "no answer",
+    "no-real-answer": "the answer is a refusal, or stands where one should be put",
+    "answer-no-text": "the answer is a path, an address or an object",
+    "answer-too-long": "the answer is longer than a sentence",
+    "answer-is-question": "the answer is the question",
+    "answer-in-question": "the question says an answer, in whatever writing",
+    "unfilled-template": "a slot of a template was not filled",
+    "encoding": "text in the wrong encoding, escapes, markup, characters that are none",
     "missing-image": "no picture: none named, or a local file that is not there",
-    "unreadable-image": "embedded bytes that are no whole JPEG, PNG, GIF or WebP picture",
-    "answer-in-question": "the question says an answer, as whole words",
+    "unreadable-image": "no whole JPEG, PNG, GIF or WebP picture",
+    "lying-extension": "the picture's name says another format than the file is",
+    "tiny-image": "a picture of fewer than 48 pixels on its shorter side",
+    "blank-image": "a picture with next to nothing to see",
+    "simple-image": "an icon, a flag, a map, a coat of arms, a card of text or a drawing",
+    "answer-in-image-name": "the name or address of the picture says an answer",
+    "duplicate-id": "same id as an earlier row",
     "duplicate-question": "same question, pictures and messages as an earlier row",
+    "contradiction": "same question and pictures as an earlier row, another answer",
+    "near-duplicate-question": "nearly the question of another row, with its picture or its rare answer",
     "duplicate-image": "a picture that an earlier row with another question has",
+    "like-image": "a copy of an earlier row's picture: cropped, mirrored or saved again",
+    "answer-too-often": "an answer that more than a tenth of the rows have",
+    "template-too-often": "a wording that more than a tenth of the rows have, but for names and its middle",
+    "prompt-example": "it is about an entity of the list that was given",
     "placeholder-mismatch": "the number of <image> in the text is not the number of pictures",
     "control-token": "a control token or another medium's placeholder in the text",
-    "duplicate-id": "same id as an earlier row",
+    "roles-out-of-order": "turns in an order, or of a role, that trainers refuse",
+    "missing-answer-turn": "a conversation that does not end with an answer",
+    "empty-turn": "a turn without text",
+    "bad-tool-call": "a tool call that is no JSON object with a name and arguments",
+    "unpaired-tag": "a tag that is opened and not closed, or closed and not opened",
+    "other-final-answer": "the conversation ends with another answer than the row's",
+    "unsupported-answer": "a conversation's answer is a name that no tool returned, as others' are",
+    "unknown-tool": "a tool that no other conversation of the file calls",
+    "overlap-question": "a question of an earlier file, or nearly one, with its picture or its answer",
+    "overlap-picture": "a picture of an earlier file, or a copy of one",
+    "overlap-entity": "an entity of an earlier file",
+    "overlap-fact": "an entity and an answer that stand together in an earlier file",
+    "overlap-answer": "a rare answer of an earlier file",
+}
+UNCHECKED: Final[dict[str, str]] = {
+    "address": "pictures that are addresses: none is fetched",
+    "no-folder": "pictures named by an id, without a folder to look in: give --images",
+    "absent": "pictures none of which lies beside the file: give --images",
+    "no-entity": "questions whose entity the file does not say: not compared by entity and fact",
+    "language": "questions in a language whose words for a picture are not known",
+    "not-pointing": "questions that do not point to a picture, as most of the file: told by what they name",
+    "picture-less": "questions that are asked without a picture, by their layout",
 }
 
 
 @dataclass(frozen=True, slots=True)
+class AuditOptions:
+    """What an audit is told beside the files."""
+
+    images: Path | None = None
+    """Folder of the pictures, or WebQA's ``imgs.tsv``; None: they lie beside the file."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Usual names of columns with those of the files."""
+    names: tuple[str, ...] = ()
+    """Entities that no question may be about, such as the examples of a prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One row with a defect."""
+
+    row: Place
+    detail: str
+    other: Place | None = None
+    """The row that it repeats."""
+
+
+@dataclass(frozen=True, slots=True)
 class Defect:
-    """One kind of defect: how many rows have it, and the ids of the first of them."""
+    """One kind of defect in one file."""
 
     name: str
+    file: Path
     rows: int
     examples: tuple[str, ...]
+    """Ids of the first rows that have it."""
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unchecked:
+    """What could not be checked in one file, and how often."""
+
+    name: str
+    file: Path
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedFile:
+    """One file."""
+
+    path: Path
+    layout: str
+    rows: int
+    """Questions: a row may hold several."""
+    images: int
+    """Distinct pictures by content, name or address."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """What an audit found in a file."""
+    """What an audit found."""
 
-    path: Path
-    rows: int
-    images: int
-    """Distinct pictures by content, path or address."""
+    files: tuple[AuditedFile, ...]
     defects: tuple[Defect, ...]
+    unchecked: tuple[Unchecked, ...]
+
+    @property
+    def rows(self) -> int:
+        """Questions of all files."""
+        return sum(file.rows for file in self.files)
 
     @property
     def passed(self) -> bool:
@@ -123,97 +182,355 @@ class AuditReport:
         return self.rows > 0 and not self.defects
 
 
-def audit_file(path: Path) -> AuditReport:
-    """Read a file once and count its defects.
+def read_options(images: Path | None, columns: Iterable[str], names: Path | None) -> AuditOptions:
+    """Return the options of a command line.
 
     Raises:
-        ConfigError: if the file is missing, of another format, or has no question column.
+        ConfigError: if a folder or a list is not there, or a column is not named as ``question=column``.
     """
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    counts: Counter[str] = Counter()
-    memory = Memory()
-    rows = 0
-    for key, row in read_rows(path):
-        sample = make_sample(row, key, path)
-        rows += 1
-        for name in dict.fromkeys((*find_defects(sample), *memory.find_repeats(sample))):
-            counts[name] += 1
-            if len(found[name]) < EXAMPLES:
-                found[name].append(sample.id)
-    if not rows:
-        raise ConfigError(f"audit {path}: the file has no rows")
-    defects = tuple(Defect(name, counts[name], tuple(found[name])) for name in DEFECTS if counts[name])
-    return AuditReport(path, rows, len(memory.images), defects)
+    if images is not None and not images.exists():
+        raise ConfigError(f"audit --images {images}: no such folder")
+    pairs = [column.partition("=") for column in columns]
+    for name, equals, place in pairs:
+        if not (equals and place and name in MAPPED):
+            raise ConfigError(
+                f"audit --map {name}{equals}{place}: give one of {', '.join(MAPPED)}, then = and a column"
+            )
+    try:
+        listed = names.read_text("utf-8").splitlines() if names is not None else []
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"audit --names {names}: cannot be read: {error}") from error
+    return AuditOptions(
+        images, {name: place for name, _, place in pairs}, tuple(line.strip() for line in listed if line.strip())
+    )
 
 
-def find_defects(sample: Sample) -> Iterator[str]:
-    """Yield the defects that one row shows by itself."""
-    if not sample.question.strip():
-        yield "missing-question"
-    if not any(answer.strip() for answer in sample.answers):
-        yield "missing-answer"
-    if not sample.images or any(image.missing for image in sample.images):
-        yield "missing-image"
-    if any(image.unreadable for image in sample.images):
-        yield "unreadable-image"
-    if any(contains_answer(sample.question, answer) for answer in sample.answers):
-        yield "answer-in-question"
-    placeholders = sum(text.count(PLACEHOLDER) for text in sample.texts)
-    if (placeholders or sample.has_messages) and placeholders != len(sample.images):
-        yield "placeholder-mismatch"
-    if any(TOKEN.search(text.replace(PLACEHOLDER, "")) for text in sample.texts):
-        yield "control-token"
+def audit_files(paths: Iterable[Path], options: AuditOptions | None = None) -> AuditReport:
+    """Read files once, in order, and count their defects and what they share with those before them.
 
-
-def contains_answer(question: str, answer: str) -> bool:
-    """Say whether a question holds an answer as whole words, case aside; one-letter answers are not looked for."""
-    folded = answer.casefold().strip()
-    if len(folded) < SHORTEST_ANSWER:
-        return False
-    return compile_phrase(folded).search(question.casefold()) is not None
+    Raises:
+        ConfigError: if a file is missing, cannot be read, or holds no question.
+    """
+    options = options or AuditOptions()
+    repeats = Repeats()
+    audits = []
+    for number, path in enumerate(paths):
+        audit = FileAudit(number, path, options, repeats)
+        audit.read()
+        audits.append(audit)
+    for repeat in repeats.find_near():
+        audits[repeat.row.file].note_repeat(repeat)
+    return AuditReport(
+        tuple(audit.describe() for audit in audits),
+        tuple(defect for audit in audits for defect in audit.list_defects()),
+        tuple(unchecked for audit in audits for unchecked in audit.list_unchecked()),
+    )
 
 
 @dataclass(slots=True)
-class Memory:
-    """What earlier rows had: ids, questions with their pictures, and each picture's first question."""
+class Noted:
+    """The rows of one defect: how many, and the first of them."""
 
-    ids: set[str] = field(default_factory=set)
-    questions: set[str] = field(default_factory=set)
-    images: dict[str, str] = field(default_factory=dict)
+    count: int = 0
+    last: int = -1
+    findings: list[Finding] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
 
-    def find_repeats(self, sample: Sample) -> Iterator[str]:
-        """Yield what a row repeats, and remember it.
+    def add(self, finding: Finding) -> None:
+        """Count a row, once however often it is named in a row."""
+        if finding.row.number == self.last:
+            return
+        self.last = finding.row.number
+        self.count += 1
+        if len(self.ids) < IDS_KEPT:
+            self.ids.append(finding.row.id)
+        if len(self.findings) < FINDINGS:
+            self.findings.append(finding)
 
-        Two conversations about one question are no duplicates of each other; of a conversation's pictures only the
-        first is the question's own, the others are what tools showed.
-        """
-        text = " ".join(sample.question.casefold().split())
-        marks = [image.mark for image in sample.images if image.mark]
-        question = _digest([text, *marks, *(sample.texts if sample.has_messages else ())])
-        told = marks[:1] if sample.has_messages else marks
-        if sample.id in self.ids:
-            yield "duplicate-id"
-        if text and question in self.questions:
-            yield "duplicate-question"
-        elif any(self.images.get(mark, text) != text for mark in told):
-            yield "duplicate-image"
-        self.ids.add(sample.id)
-        self.questions.add(question)
-        for mark in marks:
-            self.images.setdefault(mark, text)
+    def merge(self, other: "Noted") -> None:
+        """Take over the rows of another."""
+        self.count += other.count
+        self.ids = [*self.ids, *other.ids][:IDS_KEPT]
+        self.findings = [*self.findings, *other.findings][:FINDINGS]
 
 
-def _digest(parts: Iterable[str]) -> str:
-    return hashlib.sha256("\x00".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+@dataclass(slots=True)
+class Tally:
+    """How often each value of a file occurs, with the first rows of each."""
+
+    rows: defaultdict[int, list[Place]] = field(default_factory=lambda: defaultdict(list))
+    more: Counter[int] = field(default_factory=Counter)
+    """Rows beyond those that are kept."""
+    total: int = 0
+
+    def add(self, value: str, place: Place) -> None:
+        """Count a value of a row."""
+        self.total += 1
+        key = digest(value)
+        if len(self.rows[key]) < IDS_KEPT:
+            self.rows[key].append(place)
+        else:
+            self.more[key] += 1
+
+    def list_frequent(self) -> Iterator[Noted]:
+        """Yield the rows of each value that too many have."""
+        for key, places in self.rows.items():
+            count = len(places) + self.more[key] if key in self.more else len(places)
+            share, surely = count / self.total, wilson_interval(count, self.total)[0]
+            if count >= LEAST and share > MOST and surely > SURELY:
+                yield self._note(key, count)
+
+    def list_single(self) -> Iterator[Noted]:
+        """Yield the row of each value that occurs once."""
+        yield from (self._note(key, 1) for key, places in self.rows.items() if len(places) == 1)
+
+    def _note(self, key: int, count: int) -> Noted:
+        places = self.rows[key]
+        findings = [Finding(place, f"{count} of {self.total}") for place in places[:FINDINGS]]
+        return Noted(count, places[-1].number, findings, [place.id for place in places])
+
+
+@dataclass(slots=True)
+class FileAudit:
+    """One file being audited."""
+
+    number: int
+    path: Path
+    options: AuditOptions
+    repeats: Repeats
+    layout: str = ""
+    rows: int = 0
+    opened: int = 0
+    """Pictures that were found."""
+    noted: defaultdict[str, Noted] = field(default_factory=lambda: defaultdict(Noted))
+    unchecked: Counter[str] = field(default_factory=Counter)
+    pointing: Counter[str] = field(default_factory=Counter)
+    answers: Tally = field(default_factory=Tally)
+    templates: Tally = field(default_factory=Tally)
+    tools: Tally = field(default_factory=Tally)
+    supported: int = 0
+    """Conversations whose answer is a name that a tool returned."""
+
+    def read(self) -> None:
+        """Read the file and note what each row shows."""
+        columns = dict(self.options.columns)
+        self.layout = "columns" if columns else read_layout(self.path)
+        unread = ""
+        for number, question in enumerate(read_questions(self.path, self.layout, columns or None)):
+            if isinstance(question, UnreadRow):
+                unread = unread or question.why
+                self.note(Place(self.number, number, question.key), Fault("missing-question", question.why))
+                continue
+            self.rows += 1
+            self._read_question(Place(self.number, number, question.id), question)
+        if not self.rows:
+            raise ConfigError(
+                f"audit {self.path}: {f'no row has a question: {unread}' if unread else 'it has no rows'}"
+            )
+        self._settle()
+
+    def note(self, place: Place, fault: Fault, other: Place | None = None) -> None:
+        """Note a defect of a row."""
+        self.noted[fault.name].add(Finding(place, fault.detail, other))
+
+    def note_repeat(self, repeat: Repeat) -> None:
+        """Note that a row repeats another."""
+        self.note(repeat.row, Fault(repeat.name, repeat.detail), repeat.other)
+
+    def _read_question(self, place: Place, question: ForeignQuestion) -> None:
+        talk = is_conversation(question)
+        ends = not talk or bool(say_last(question.messages))
+        faults = itertools.chain(
+            find_question_faults(question.question),
+            find_answer_faults(question.question, question.answers, talk and len(question.answers) == 1)
+            if ends
+            else (),
+            find_dialogue_faults(question),
+            self._find_listed(question),
+        )
+        for fault in faults:
+            self.note(place, fault)
+        if talk:
+            self._read_talk(place, question)
+        shown = tuple(self._look(place, question))
+        self._judge_pointing(place, question)
+        answer = type_foreign(question.answers[0]).key if question.answers else ""
+        if answer:
+            self.answers.add(answer, place)
+        self.templates.add(make_skeleton(question.question), place)
+        self.unchecked["no-entity"] += not question.entity
+        texts = question.texts if question.has_messages else ()
+        entity = question.entity or question.qid
+        row = AskedRow(place, question.question, question.answers, entity, shown, texts)
+        for repeat in self.repeats.find(row):
+            self.note_repeat(repeat)
+
+    def _read_talk(self, place: Place, question: ForeignQuestion) -> None:
+        """Note what of a conversation only the whole file can judge."""
+        for tool in list_tools(question):
+            self.tools.add(tool, place)
+        supported = is_supported(question)
+        self.supported += supported is True
+        if supported is False:
+            self.note(place, Fault("unsupported", question.answers[0]))
+
+    def _find_listed(self, question: ForeignQuestion) -> Iterator[Fault]:
+        if self.options.names:
+            for text in (question.entity, question.question, *question.answers):
+                for leak in index_names(self.options.names).find(text):
+                    if leak.kind != "partial":
+                        yield Fault("prompt-example", leak.name)
+
+    def _look(self, place: Place, question: ForeignQuestion) -> Iterator[Shown]:
+        """Open a row's pictures, note what is wrong with them, and yield those that the question is asked with."""
+        asked = question.asked_with
+        if not question.pictures:
+            if question.pictureless:
+                self.unchecked["picture-less"] += 1
+            else:
+                self.note(place, Fault("missing-image", "none is named"))
+        for picture in question.pictures:
+            if told := find_named_answer(picture.name, question.answers):
+                self.note(place, Fault("answer-in-image-name", told))
+            data, found = self._open(place, picture)
+            if data is None:
+                for fault in find_name_faults(picture.name):
+                    self.note(place, fault)
+                mark = picture.name
+            else:
+                self.opened += 1
+                mark = hashlib.sha256(data).hexdigest()
+                faults = list(find_picture_faults(data, tuple(filter(None, dict.fromkeys((picture.name, found))))))
+                for fault in faults:
+                    self.note(place, fault)
+                if {fault.name for fault in faults} & {"blank-image", "unreadable-image", "tiny-image"}:
+                    data = b""
+            if mark and picture in asked:
+                yield Shown(mark, data or b"")
+
+    def _open(self, place: Place, picture: NamedPicture) -> tuple[bytes | None, str]:
+        """Return a picture's bytes and its file's name; None for one that is not there, or cannot be looked for."""
+        if picture.content:
+            return picture.content, ""
+        if not picture.name:
+            self.note(place, Fault("missing-image", "a picture without a name"))
+            return None, ""
+        found = open_named(picture.name, self.path.parent, self.options.images)
+        if found[0] is not None:
+            return found
+        if picture.name.startswith(REMOTE):
+            self.unchecked["address"] += 1
+        elif self.options.images is None and not PurePosixPath(picture.name).suffix:
+            self.unchecked["no-folder"] += 1
+        elif self.options.images is None:
+            self.note(place, Fault("absent", picture.name))
+        else:
+            self.note(place, Fault("missing-image", picture.name))
+        return found
+
+    def _judge_pointing(self, place: Place, question: ForeignQuestion) -> None:
+        if question.pictureless or not question.question.strip():
+            return
+        points = judge_pointing(question.question)
+        self.pointing[points] += 1
+        if points in ("none", "implied"):
+            self.note(place, Fault(f"pointing-{points}", question.question[:200]))
+
+    def _settle(self) -> None:
+        """Decide what only the whole file can tell."""
+        absent = self.noted.pop("absent", Noted())
+        if self.opened and absent.count:
+            self.noted["missing-image"].merge(absent)
+        elif absent.count:
+            self.unchecked["absent"] += absent.count
+        self.unchecked["language"] += self.pointing["unknown"]
+        known = self.pointing.total() - self.pointing["unknown"]
+        none, implied = (self.noted.pop(f"pointing-{name}", Noted()) for name in ("none", "implied"))
+        if known and (known - none.count) / known >= POINTING:
+            self.noted["no-reference"].merge(none)
+            if self.pointing["plain"] / known >= IMPLYING:
+                self.noted["no-reference"].merge(implied)
+        else:
+            self.unchecked["not-pointing"] += none.count
+        for name, tally in (("answer-too-often", self.answers), ("template-too-often", self.templates)):
+            for noted in tally.list_frequent():
+                self.noted[name].merge(noted)
+            tally.rows.clear()
+        self._settle_talks()
+
+    def _settle_talks(self) -> None:
+        unsupported = self.noted.pop("unsupported", Noted())
+        if unsupported.count <= MOST * (self.supported + unsupported.count):
+            self.noted["unsupported-answer"].merge(unsupported)
+        for noted in self.tools.list_single() if self.tools.total >= LEAST_CALLED else ():
+            self.noted["unknown-tool"].merge(noted)
+        self.tools.rows.clear()
+
+    def describe(self) -> AuditedFile:
+        """Return what the file is."""
+        return AuditedFile(self.path, self.layout, self.rows, self.repeats.count_pictures(self.number))
+
+    def list_defects(self) -> Iterator[Defect]:
+        """Yield the file's defects in the order of the list."""
+        for name in DEFECTS:
+            noted = self.noted.get(name)
+            if noted and noted.count:
+                yield Defect(name, self.path, noted.count, tuple(noted.ids), tuple(noted.findings))
+
+    def list_unchecked(self) -> Iterator[Unchecked]:
+        """Yield what could not be checked."""
+        yield from (Unchecked(name, self.path, self.unchecked[name]) for name in UNCHECKED if self.unchecked[name])
+
+
+def open_named(name: str, beside: Path, images: Path | None) -> tuple[bytes | None, str]:
+    """Return the bytes of a picture by its name, and the name of its file; None where there is none of it.
+
+    Without a folder of pictures only files below the audited file's own folder are opened, by their whole names.
+    """
+    if images is not None:
+        folder = open_folder(images)
+        for written in (name, PurePosixPath(name).name):
+            data = folder.read(NamedPicture(written))
+            if data is not None:
+                found = None if images.suffix == ".tsv" else folder.find(written)
+                return data, found.name if found else ""
+        return None, ""
+    place = PurePosixPath(name.removeprefix("file://"))
+    if name.startswith(REMOTE) or place.is_absolute() or ".." in place.parts or "\0" in name:
+        return None, ""
+    try:
+        with (beside / place).open("rb") as source:
+            return source.read(PICTURE_BYTES), place.name
+    except OSError:
+        # No such file, a folder, or a name that no file can have: the caller says that it is missing.
+        return None, ""
+
+
+@lru_cache(maxsize=1)
+def open_folder(images: Path) -> PictureFolder:
+    """Return a folder of pictures; cached, as it lists its files once."""
+    return PictureFolder(images)
+
+
+@lru_cache(maxsize=1)
+def index_names(names: tuple[str, ...]) -> LeakIndex:
+    """Return an index of listed entities."""
+    return build_leak_index([(name,) for name in names])
 
 
 def render_audit(report: AuditReport) -> Table:
-    """Return the defects as a table, with counts, shares and the first ids."""
-    title = Text(f"{report.path}: {report.rows} rows, {report.images} distinct pictures")
-    table = Table("defect", "rows", "share", "what it is", "first ids", title=title)
+    """Return the defects as a table, with counts, shares and the first ids, then what could not be checked."""
+    title = "; ".join(
+        f"{each.path}: {each.rows} rows of {each.layout}, {each.images} pictures" for each in report.files
+    )
+    table = Table("file", "defect", "rows", "share", "what it is", "first ids", title=Text(title))
+    rows = {each.path: each.rows for each in report.files}
     for defect in report.defects:
-        share = f"{100 * defect.rows / report.rows:.1f}%"
-        table.add_row(defect.name, str(defect.rows), share, DEFECTS[defect.name], Text(", ".join(defect.examples)))
+        share = f"{100 * defect.rows / rows[defect.file]:.1f}%"
+        ids = Text(", ".join(defect.examples[:EXAMPLES]))
+        table.add_row(Text(defect.file.name), defect.name, str(defect.rows), share, DEFECTS[defect.name], ids)
     if not report.defects:
-        table.add_row("none", "0", "0.0%", "", "")
+        table.add_row("", "none", "0", "0.0%", "", "")
+    for each in report.unchecked:
+        table.add_row(Text(each.file.name), "not checked", str(each.count), "", UNCHECKED[each.name], "")
     return table

@@ -117,16 +117,33 @@ def diff_command(
 
 
 @app.command("audit")
-def audit_command(
-    file: Annotated[Path, typer.Argument(help="Any VQA file: .parquet, .json or .jsonl.")],
+def audit_command(  # noqa: PLR0913 - one argument for each option
+    files: Annotated[list[Path], typer.Argument(help="VQA files of any layout: .parquet, .pq, .json or .jsonl.")],
+    images: Annotated[
+        Path | None, typer.Option("--images", help="Folder of their pictures, or WebQA's imgs.tsv.")
+    ] = None,
+    map_: Annotated[
+        list[str] | None, typer.Option("--map", help="Name a column: question=some.column; may be repeated.")
+    ] = None,
+    names: Annotated[
+        Path | None, typer.Option("--names", help="Entities, one a line, that no question may be about.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write a page with the pictures of what is found.")
+    ] = None,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Look for known defects in anybody's VQA file; exit 1 when there are some."""
-    from pipelines.cli.audit import audit_file, render_audit
+    """Look for defects in anybody's VQA files and for what they share; exit 1 when there are some."""
+    from pipelines.cli.audit import audit_files, read_options, render_audit
 
-    audit = audit_file(file)
-    emit_json(to_json(audit)) if as_json else emit_table(render_audit(audit))
+    options = read_options(images, map_ or [], names)
+    audit = audit_files(files, options)
+    if html is not None:
+        from pipelines.cli.audit_page import write_audit_page
+
+        write_audit_page(audit, options, html)
+    emit_json(to_json(audit) | {"rows": audit.rows}) if as_json else emit_table(render_audit(audit))
     if audit.defects:
         raise typer.Exit(1)
 

@@ -1,0 +1,285 @@
+"""Faults of a question that somebody else made, told from its words and those of its answers alone."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from anyascii import anyascii
+
+from pipelines.checks.descriptors import find_slot
+from pipelines.checks.encodings import find_encoding_fault
+from pipelines.checks.leakage import check_answer, check_file_names, split_words
+from pipelines.checks.legibility import LETTERS_AN_ERROR, count_edits
+from pipelines.graph.answers import type_answer
+from pipelines.names import compile_phrase, fold_name, is_common_word
+from schemas.proofs import Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a row, by its name in the audit's list."""
+
+    name: str
+    detail: str = ""
+    """What exactly was found, for a reader."""
+
+
+SHOWN = 80
+"""Characters of a text that a detail quotes."""
+MOST_FORMS = 40
+"""Answers of a row that are looked at: some files list hundreds."""
+LONGEST_ASKED = 120
+"""Words of a question; a longer text is a prompt, with instructions that hold questions of their own."""
+MOST_ANSWER_WORDS = 40
+"""Of a sentence; an answer of more is an essay."""
+SHORT = 8
+"""Words up to which what a conversation ends with is an answer alone; a longer text says what was asked again."""
+SMALL = 12
+"""Numbers that a question holds for other reasons, as in ``one of the two``."""
+_LETTER = re.compile(r"[^\W_]")
+_REFUSAL = re.compile(
+    r"(?:sorry|apolog\w+|unfortunately)\b.*|as an? (?:ai|language model)\b.*|(?:i|we)(?: am|['’]m|['’]re) (?:not|unable"
+    r"|sorry|afraid)\b.*|(?:i|we) (?:can ?not|can['’]?t|could ?n['’o]t|do ?n['’o]t|was ?n['’o]t|have no|do not)\b.*"
+    r"|(?:it is |it['’]s )?(?:not|im)possible to (?:determine|tell|say|answer|identify)\b.*"
+    r"|.*\b(?:cannot|can not|can['’]t|could not) be (?:determined|answered|identified|verified|found|inferred)\b.*"
+    r"|(?:there is )?(?:no|not enough|insufficient)"
+    r" (?:answer|information|data|context|evidence|idea|image|result|match)\b.*"
+    r"|the (?:image|picture|question|context|text|article)s? (?:does|do|did) not\b.*"
+    r"|(?:the )?(?:answer|information) is (?:not|un)\b ?\w*.*"
+    r"|(?:answer |value )?(?:unknown|unkown|uncertain|undefined"
+    r"|unanswerable|unavailable|undetermined|unidentified)"
+    r"(?: (?:to|at|from|in|as|for|by|person|artist|author|location|place|date|year|answer)\b.*)?"
+    r"|not (?:available|applicable|known|found|sure"
+    r"|specified|mentioned|provided|given|stated|answerable|clear|visible)\b.*"
+    r"|n/?a|n\.a\.?|none|null|nil|nan|todo|tbd|tba|tbc|fixme|xxx+|placeholder|dummy|lorem ipsum.*"
+    r"|(?:your |insert )(?:an? |the )?(?:answer|response|text)(?: here)?|(?:answer|text)(?: goes)? here"
+    r"|(?:final )?answer ?[:\d]*|[-–—_.?…*/\\#\s]+|\[\]|\{\}|\(\)|\[(?:none|null|'')\]"
+    r"|(?:http )?error\b.*|exception\b.*"
+    r"|unbekannt|keine (?:antwort|angabe)|weiß (?:ich )?nicht.*|inconnue?|je ne (?:sais|peux) pas.*|desconocid[oa]"
+    r"|no (?:sé|se sabe|disponible)|sconosciut[oa]|desconhecid[oa]|onbekend|неизвестно|не знаю|не указано|无法.*|無法.*"
+    r"|不知道|未知|不详|抱歉.*|对不起.*|没有答案|不明|わかりません|알 수 없.*|غير معروف",
+    re.IGNORECASE | re.DOTALL,
+)
+_PATH = re.compile(
+    r"(?:https?|file|ftp|s3|hf|gs)://\S+|www\.\S+|data:\w+/\S+|(?:[\w.~-]*/)+[\w.-]+\.\w{2,5}|[A-Za-z]:\\\S+"
+    r"|/(?:[\w.-]+/)+[\w.-]*|[\w./~-]+\.(?:jpe?g|png|gif|webp|svg|tiff?|bmp|pdf|html?|json|txt|parquet)",
+    re.IGNORECASE,
+)
+_OBJECT = re.compile(r"\s*(?:\{.*[:'\"].*\}|\[\s*[\{\"'].*\])\s*", re.DOTALL)
+_SENTENCES = re.compile(r"(?<=[^\W\d_]{2})[.!?]\s+(?=[A-Z\u00c0-\u00de“\"])|[。！？](?=.)|\n\s*\n")
+_QUOTED = re.compile(r"“[^“”]*”|\"[^\"]*\"|«[^«»]*»|‘[^‘’]*’|「[^「」]*」|《[^《》]*》")
+_END = re.compile(r"\?(?!\w)|[？؟]")
+_ASKING = r"(?:who|whom|whose|what|when|where|why|how|which|wer|was|wann|wo|warum|wie|qui|quand|où|quién|cuándo|dónde)"
+_AUX = r"(?:is|was|are|were|does|did|do|has|have|had|can|will|would)\b"
+_AND_ALSO = re.compile(
+    rf"[^?]*?(?:^|\W){_ASKING}\b[^?]*?,? (?:and|und|et|y|as well as) (?:also )?"
+    rf"(?:(?:in|on|at|by|from|for|of|to|with) )?"
+    rf"(?:(?:what|how|why|whose) (?:\w+ ){{0,3}}?{_AUX}|(?:when|where) {_AUX}"
+    rf"|which (?!he |she |it |they |later |also )(?:\w+ ){{1,3}}?{_AUX} (?!\w+ed\b)"
+    r"|who (?:is|was|are|were) (?:the|its|his|her|their|it|he|she|they|this)\b|who (?:built|wrote|designed|painted|made"
+    r"|founded|invented|discovered|directed|owns?|composed)\b (?:it|them|this)"
+    r"|(?:wer|wann|warum|quand|pourquoi|quién|cuándo|dónde)\b)",
+    re.IGNORECASE,
+)
+_CUT = re.compile(
+    r"(?:\b(?:the|an?|and|or|which|whose|that|is|was|of the|in the|than)|[,(\[{«“:;]|[^\W\d_]-|…|\.\.\.)\s*$",
+    re.IGNORECASE,
+)
+_LINES = re.compile(r"(?:^|\n|\s)\(?[A-D][.):]\s")
+_HELD = re.compile(r"[^\W\d_]+")
+_LATIN = re.compile("[a-zA-Z\u00c0-\u024f]+")
+_UNPREFIXED = re.compile("[\u0590-\u06ff\u0900-\u0dff]+")
+"""Scripts whose words take articles, prepositions and endings without a space."""
+_PERCENT = re.compile(
+    r"%\(\w+\)s|%s\b|\$\{\w+\}|\{\{[^{}]*\}\}|\{[\w .]+\}|\[[A-Z][A-Z_ ]+\]|<[A-Z_]{2,}>|\bXXX+\b|\b_{3,}\b"
+)
+
+
+def find_question_faults(question: str) -> Iterator[Fault]:
+    """Yield what is wrong with a question by itself."""
+    if not _LETTER.search(question):
+        yield Fault("missing-question", repr(question[:SHOWN]))
+        return
+    if _PATH.fullmatch(question.strip()) or _OBJECT.fullmatch(question):
+        yield Fault("question-no-text", question[:SHOWN])
+    elif _REFUSAL.fullmatch(question.strip(" .!")) and len(question) < SHOWN:
+        yield Fault("missing-question", question[:SHOWN])
+    if gap := find_gap(question):
+        yield Fault("unfilled-template", gap)
+    if broken := find_encoding_fault(question):
+        yield Fault("encoding", broken)
+    if len(question.split()) <= LONGEST_ASKED:
+        if second := find_second_question(question):
+            yield Fault("several-questions", second)
+        if (cut := _CUT.search(question)) and not _END.search(question[-3:]):
+            yield Fault("question-cut-off", f"it ends in {cut[0]!r}")
+
+
+def find_gap(text: str) -> str:
+    """Return a slot of a template that nobody filled, empty if there is none."""
+    found = _PERCENT.search(text)
+    return found[0] if found else find_slot(text)
+
+
+def find_second_question(question: str) -> str:
+    """Return the words in which a text asks a second question, empty if it asks one.
+
+    Clauses that tell of something (``the city where he was born and which lies in France``) ask nothing.
+    """
+    plain = _QUOTED.sub("“”", question)
+    marks = [found for found in _END.finditer(plain) if _LETTER.search(plain[found.end() :])]
+    after = plain[marks[0].end() :].strip() if marks else ""
+    if after and _END.search(after) and not _LINES.search(after):
+        return after[:SHOWN]
+    if _LINES.search(plain):
+        return ""
+    also = _AND_ALSO.match(plain)
+    return also[0][-SHOWN:] if also else ""
+
+
+def find_answer_faults(question: str, answers: Sequence[str], said: bool = False) -> Iterator[Fault]:
+    """Yield what is wrong with the answers to a question.
+
+    Args:
+        question: as asked.
+        answers: the answer, then other accepted forms.
+        said: whether the answer is what a conversation ends with, which may take more than one sentence.
+    """
+    forms = tuple(dict.fromkeys(answer.strip() for answer in answers[:MOST_FORMS]))
+    if not any(forms):
+        yield Fault("missing-answer", "an empty list" if not answers else repr(answers[0][:SHOWN]))
+        return
+    for form in filter(None, forms):
+        yield from _find_form_faults(form)
+    first = next(filter(None, forms))
+    if not said and (len(_SENTENCES.split(first)) > 1 or len(first.split()) > MOST_ANSWER_WORDS):
+        yield Fault("answer-too-long", first[:SHOWN])
+    if _fold(first) == _fold(question) and _fold(first):
+        yield Fault("answer-is-question", first[:SHOWN])
+    elif not (said and len(first.split()) > SHORT) and (found := find_answer_leak(question, forms)):
+        yield Fault("answer-in-question", found)
+
+
+def _find_form_faults(form: str) -> Iterator[Fault]:
+    bare = form.strip(" .!\"'“”")
+    if is_refusal(bare):
+        yield Fault("no-real-answer", form[:SHOWN])
+    elif _PATH.fullmatch(form) or _OBJECT.fullmatch(form):
+        yield Fault("answer-no-text", form[:SHOWN])
+    if gap := find_gap(form):
+        yield Fault("unfilled-template", gap)
+    elif broken := find_encoding_fault(form):
+        yield Fault("encoding", broken)
+
+
+def is_refusal(answer: str) -> bool:
+    """Say whether an answer says that there is none, or stands where one should be put."""
+    return not answer or _REFUSAL.fullmatch(answer) is not None
+
+
+def find_answer_leak(question: str, answers: Sequence[str]) -> str:
+    """Return the words of a question that tell its answer, empty if there are none.
+
+    Looked for is each form as :func:`pipelines.checks.leakage.check_answer` does, inflected, and in another script. Of
+    a question that offers its answers to choose from (``red or blue``, ``A. red B. blue``) nothing is told, nor of a
+    small number that stands there as ``one`` or ``first``.
+    """
+    if _LINES.search(question):
+        return ""
+    for form in answers:
+        if len(form) < 2 and not form.isdigit():
+            continue
+        found = _find_typed(question, form) or _find_inflected(question, form) or _find_romanised(question, form)
+        if found and not _is_choice(question, found):
+            return found
+    return ""
+
+
+@lru_cache(maxsize=4096)
+def type_foreign(form: str) -> Answer:
+    """Return an answer that nothing proves, typed by its look alone."""
+    typed = type_answer(form, "", "")
+    return typed or Answer(
+        type="string", value=form, precision="", unit="", surface=form, aliases=(), key=fold_name(form)
+    )
+
+
+def _find_typed(question: str, form: str) -> str:
+    answer = type_foreign(form)
+    if answer.type == "number" and answer.value.isdigit() and int(answer.value) <= SMALL:
+        # "One" stands for a thing more often than for a number.
+        counted = (answer.value,) if answer.value == "1" else (answer.value, _SPELLED[int(answer.value)])
+        return next((each for each in counted if compile_phrase(each).search(question.casefold())), "")
+    result = check_answer(question, answer)
+    return result.detail.rpartition(" as ")[2].strip("'\"") if result.outcome == "FAIL" else ""
+
+
+_SPELLED = tuple("zero one two three four five six seven eight nine ten eleven twelve".split())
+
+
+def _find_inflected(question: str, form: str) -> str:
+    """Return the words of a question that are those of an answer with other endings.
+
+    Of Latin letters only names count, with one letter of the ending exchanged at most: ``Warszawie`` for ``Warszawa``.
+    """
+    wanted = [word for word in _HELD.findall(form) if len(word) > 3]
+    if not wanted:
+        return ""
+    asked = _HELD.findall(question)
+    matched = [next((word for word in asked if _is_inflected(word, each)), "") for each in wanted]
+    return " ".join(matched) if all(matched) else ""
+
+
+def _is_inflected(word: str, form: str) -> bool:
+    latin = _LATIN.fullmatch(form) is not None
+    if latin and (len(form) < 6 or not (form[0].isupper() and word[0].isupper()) or is_common_word(fold_name(form))):
+        return False
+    one, other = word.casefold(), form.casefold()
+    if _UNPREFIXED.fullmatch(form):
+        return other in one
+    shared = next((place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
+                  min(len(one), len(other)))  # fmt: skip
+    return shared >= max(4, len(other) - (1 if latin else 2)) and len(one) - shared <= 3
+
+
+def _find_romanised(question: str, form: str) -> str:
+    """Return the words of a question that spell an answer in another script; a letter in five may differ."""
+    foreign = [word for word in _HELD.findall(question) if _is_foreign(word)]
+    if _is_foreign(form) != bool(foreign):
+        form, place = fold_name(anyascii(form)).replace(" ", ""), foreign or _HELD.findall(question)
+        for word in place:
+            spelled = fold_name(anyascii(word)).replace(" ", "")
+            apart = len(form) // LETTERS_AN_ERROR if foreign else 0
+            if len(form) > 3 and (count_edits(form, spelled, apart) <= apart or (len(form) > 5 and form in spelled)):
+                return str(word)
+    return ""
+
+
+def _is_foreign(text: str) -> bool:
+    """Say whether a text has letters of another script than Latin."""
+    return any(not _LATIN.fullmatch(word) for word in _HELD.findall(text))
+
+
+def find_named_answer(name: str, answers: Sequence[str]) -> str:
+    """Return how the name or address of a picture tells an answer that is no number, empty if it does not."""
+    for form in answers[:MOST_FORMS]:
+        answer = type_foreign(form)
+        if answer.type in ("name", "string") and len(form) > 3:
+            result = check_file_names((name,), (), answer)
+            if result.outcome == "FAIL":
+                return result.detail
+    return ""
+
+
+def _is_choice(question: str, found: str) -> bool:
+    """Say whether the answer is one of two or more that the question gives to choose from."""
+    words = " ".join(split_words(question))
+    told = re.escape(" ".join(split_words(found)))
+    either = r"(?:or|oder|ou|или|还是|或)"
+    near = rf"{told}(?: \w+){{0,3}} {either} |(?: |^){either}(?: \w+){{0,3}} {told}(?: |$)|{told}还是|还是{told}"
+    return re.search(near, f" {words} ") is not None
+
+
+def _fold(text: str) -> str:
+    return " ".join(split_words(text))
