@@ -34,6 +34,8 @@ FEW: Final = 4096
 """Pairs up to which all are compared: buckets would cost more."""
 AT_ONCE: Final = 2048
 """Texts whose shingles are permuted at once: what they take stays in the processor's cache."""
+HELD: Final = 1 << 16
+"""Texts whose MinHashes are held at once; of the others their buckets alone."""
 ROUNDING: Final = 1e-9
 _WORD = re.compile(r"\w+")
 _LETTER = UNSPACED.pattern.removesuffix("+")
@@ -202,12 +204,13 @@ class Sketches:
     def buckets(self) -> Words:
         """Return the bucket of each set in each band: bands x sets."""
         bands, rows = choose_bands(self.similarity)
-        minhashes = make_minhashes(self.shingled, bands * rows)
         buckets = np.empty((bands, len(self)), dtype=np.uint64)
-        for band in range(bands):
-            buckets[band] = band
-            for column in range(band * rows, (band + 1) * rows):
-                buckets[band] = _mix(buckets[band], minhashes[column].astype(np.uint64))
+        buckets[:] = np.arange(bands, dtype=np.uint64)[:, np.newaxis]
+        for first in range(0, len(self), HELD):
+            part = slice(first, first + HELD)
+            minhashes = make_minhashes(self.shingled[part], bands * rows)
+            for place, column in enumerate(minhashes):
+                buckets[place // rows, part] = _mix(buckets[place // rows, part], column.astype(np.uint64))
         return buckets
 
     @cached_property
