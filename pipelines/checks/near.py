@@ -10,7 +10,7 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Final, NamedTuple
@@ -194,8 +194,8 @@ class Sketches:
     """Of each set, as :func:`digest_set` gives it."""
     similarity: float
     """From which sets are alike, more than 0 and at most 1."""
-    marks: Sequence[Collection[str]] | None = None
-    """Of each set: two without one in common are never compared; None compares all."""
+    marks: Sequence[bytes] | None = None
+    """Digests of each set's marks: two without one in common are never compared; None compares all."""
 
     def __len__(self) -> int:
         return len(self.shingled)
@@ -219,9 +219,8 @@ class Sketches:
         places = np.arange(len(self))
         if self.marks is None:
             return places, np.zeros(len(self), dtype=np.uint64)
-        digests = [digest_set(each) for each in self.marks]
-        counts = [len(each) // DIGEST for each in digests]
-        return np.repeat(places, counts), np.frombuffer(b"".join(digests), dtype="<u8")
+        counts = [len(each) // DIGEST for each in self.marks]
+        return np.repeat(places, counts), np.frombuffer(b"".join(self.marks), dtype="<u8")
 
     def read(self, place: int) -> set[int]:
         """Return one set."""
