@@ -10,7 +10,7 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Final, NamedTuple
@@ -34,6 +34,8 @@ FEW: Final = 4096
 """Pairs up to which all are compared: buckets would cost more."""
 AT_ONCE: Final = 2048
 """Texts whose shingles are permuted at once: what they take stays in the processor's cache."""
+HELD: Final = 1 << 16
+"""Texts whose MinHashes are held at once; of the others their buckets alone."""
 ROUNDING: Final = 1e-9
 _WORD = re.compile(r"\w+")
 _LETTER = UNSPACED.pattern.removesuffix("+")
@@ -192,8 +194,8 @@ class Sketches:
     """Of each set, as :func:`digest_set` gives it."""
     similarity: float
     """From which sets are alike, more than 0 and at most 1."""
-    marks: Sequence[Collection[str]] | None = None
-    """Of each set: two without one in common are never compared; None compares all."""
+    marks: Sequence[bytes] | None = None
+    """Digests of each set's marks: two without one in common are never compared; None compares all."""
 
     def __len__(self) -> int:
         return len(self.shingled)
@@ -202,12 +204,13 @@ class Sketches:
     def buckets(self) -> Words:
         """Return the bucket of each set in each band: bands x sets."""
         bands, rows = choose_bands(self.similarity)
-        minhashes = make_minhashes(self.shingled, bands * rows)
         buckets = np.empty((bands, len(self)), dtype=np.uint64)
-        for band in range(bands):
-            buckets[band] = band
-            for column in range(band * rows, (band + 1) * rows):
-                buckets[band] = _mix(buckets[band], minhashes[column].astype(np.uint64))
+        buckets[:] = np.arange(bands, dtype=np.uint64)[:, np.newaxis]
+        for first in range(0, len(self), HELD):
+            part = slice(first, first + HELD)
+            minhashes = make_minhashes(self.shingled[part], bands * rows)
+            for place, column in enumerate(minhashes):
+                buckets[place // rows, part] = _mix(buckets[place // rows, part], column.astype(np.uint64))
         return buckets
 
     @cached_property
@@ -216,9 +219,8 @@ class Sketches:
         places = np.arange(len(self))
         if self.marks is None:
             return places, np.zeros(len(self), dtype=np.uint64)
-        digests = [digest_set(each) for each in self.marks]
-        counts = [len(each) // DIGEST for each in digests]
-        return np.repeat(places, counts), np.frombuffer(b"".join(digests), dtype="<u8")
+        counts = [len(each) // DIGEST for each in self.marks]
+        return np.repeat(places, counts), np.frombuffer(b"".join(self.marks), dtype="<u8")
 
     def read(self, place: int) -> set[int]:
         """Return one set."""

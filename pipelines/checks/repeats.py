@@ -80,11 +80,11 @@ def _find_words(
     asked: Sequence[Signature], known: Sequence[Signature], similarity: float, across: bool
 ) -> Iterator[Found]:
     """Yield questions near in words that have more than words in common."""
-    links = [_list_links(each, across) for each in asked]
+    links = [digest_set(_list_links(each, across)) for each in asked]
     ours = Sketches([each.shingles for each in asked], similarity, links)
     theirs = ours
     if known is not asked:
-        other_links = [_list_links(each, across) for each in known]
+        other_links = [digest_set(_list_links(each, across)) for each in known]
         theirs = Sketches([each.shingles for each in known], similarity, other_links)
     for one, other, found in find_alike(ours, theirs):
         if link := _find_link(asked[one], known[other], across):

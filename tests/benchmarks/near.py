@@ -32,7 +32,7 @@ SEARCHES = {0.8: 100_000, 0.6: 100_000}
 ASKED = 5_000
 """Questions whose near ones are counted exactly, among all."""
 ONE_BY_ONE = 5_000
-SIZES = (50_000, 100_000, 200_000)
+SIZES = (20_000, 40_000, 80_000)
 MILLION = 1_000_000
 LEAST_FOUND = 0.99
 LEAST_FASTER = 5.0
