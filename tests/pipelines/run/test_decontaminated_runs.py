@@ -19,6 +19,7 @@ def run(demo, folder, benchmark):
     return run_recipe(config, folder, "", ())
 
 
+@pytest.mark.slow
 def test_what_overlaps_with_a_benchmark_reaches_no_teacher_and_no_release(demo, tmp_path):
     asked = demo.rows("selections", Enhancement)
     copied = next(row for row in asked if row.split == "sft")
