@@ -286,8 +286,15 @@ class BenchmarkIndex:
         shown = [row.original or row.picture, *(part.picture for part in (row.scene.parts if row.scene else ()))]
         for picture in filter(None, shown):
             data = read(picture)
-            for mark in self._pictures.find(describe_picture(data)) if data else ():
-                yield int(mark), "benchmark-picture"
+            yield from ((place, "benchmark-picture") for place in (self._find_copies(data) if data else ()))
+
+    def _find_copies(self, data: bytes) -> list[int]:
+        return sorted(map(int, self._pictures.find(describe_picture(data))))
+
+    def find_shown(self, record_id: str, data: bytes) -> Iterator[Overlap]:
+        """Yield the benchmark questions whose picture is that of a question of ours, by its bytes."""
+        for place in self._find_copies(data):
+            yield Overlap(record_id, self._held[place].benchmark, self._held[place].row, "benchmark-picture")
 
 
 def _list_names(title: str) -> set[str]:
