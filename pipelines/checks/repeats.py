@@ -9,7 +9,7 @@ whose path is mostly that of another is the same to a model that learns to searc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from pipelines.checks.near import digest_set, find_alike, sketch_sets
+from pipelines.checks.near import Sketches, digest_set, find_alike
 from pipelines.checks.sets import RANKS, Signature
 from pipelines.config.settings import ReleasesConfig
 from schemas.base import Rejection
@@ -81,12 +81,12 @@ def _find_words(
 ) -> Iterator[Found]:
     """Yield questions near in words that have more than words in common."""
     links = [_list_links(each, across) for each in asked]
-    ours = sketch_sets([each.shingles for each in asked], similarity, links)
+    ours = Sketches([each.shingles for each in asked], similarity, links)
     theirs = ours
     if known is not asked:
         other_links = [_list_links(each, across) for each in known]
-        theirs = sketch_sets([each.shingles for each in known], similarity, other_links)
-    for one, other, found in find_alike(ours, theirs, similarity):
+        theirs = Sketches([each.shingles for each in known], similarity, other_links)
+    for one, other, found in find_alike(ours, theirs):
         if link := _find_link(asked[one], known[other], across):
             yield one, other, f"{found:.2f} of the words and the same {link}"
 
@@ -112,12 +112,12 @@ def _find_paths(asked: Sequence[Signature], known: Sequence[Signature], similari
     """Yield questions whose facts are mostly the same, the one asked for among them."""
     ours = [place for place, each in enumerate(asked) if each.hops and each.final]
     theirs = [place for place, each in enumerate(known) if each.hops and each.final]
-    sketches = sketch_sets([digest_set(_list_facts(asked[place])) for place in ours], similarity)
+    sketches = Sketches([digest_set(_list_facts(asked[place])) for place in ours], similarity)
     if known is not asked:
-        others = sketch_sets([digest_set(_list_facts(known[place])) for place in theirs], similarity)
+        others = Sketches([digest_set(_list_facts(known[place])) for place in theirs], similarity)
     else:
         others = sketches
-    for one, other, found in find_alike(sketches, others, similarity):
+    for one, other, found in find_alike(sketches, others):
         yield ours[one], theirs[other], f"{found:.2f} of the facts of its path"
 
 

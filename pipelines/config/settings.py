@@ -959,22 +959,22 @@ class ReleasesConfig(Section):
     )
     near_text: float = Field(
         0.8,
-        gt=0.0,
+        ge=0.1,
         le=1.0,
         description="similarity of words (Jaccard, runs of three) from which a question repeats another of its split, "
         "where both share a fact or the picture; without a proof: the answer",
     )
     near_text_across: float = Field(
-        0.6, gt=0.0, le=1.0, description="the same for questions of two splits; there a shared entity is enough"
+        0.6, ge=0.1, le=1.0, description="the same for questions of two splits; there a shared entity is enough"
     )
     near_path: float = Field(
         0.6,
-        gt=0.0,
+        ge=0.1,
         le=1.0,
         description="similarity of paths (Jaccard of their facts, the one asked for included) from which a question "
         "repeats another of its split, whatever its words",
     )
-    near_path_across: float = Field(0.3, gt=0.0, le=1.0, description="the same for questions of two splits")
+    near_path_across: float = Field(0.3, ge=0.1, le=1.0, description="the same for questions of two splits")
     max_per_fact: int = Field(2, ge=1, description="questions of a split asking for one final fact")
     max_per_anchor: int = Field(3, ge=1, description="questions of a split sharing an anchor")
     max_per_answer: int = Field(5, ge=1, description="questions of a split sharing an answer or an answer node")

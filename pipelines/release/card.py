@@ -371,6 +371,7 @@ def _make_tables(facts: CardFacts) -> dict[str, str]:
         "splits",
         "overlap",
         "benchmarks",
+        "near duplicates",
         "hops",
         "answer types",
         "funnel",

@@ -327,7 +327,7 @@ def measure_wording(questions: Sequence[QuestionFacts]) -> Table:
 
 
 def measure_near(signatures: Sequence[Signature]) -> Table:
-    """Return how many rows nearly repeat another, by the thresholds that releases have unless told otherwise."""
+    """Return how many questions nearly repeat another, by the thresholds that releases have unless told otherwise."""
     counts = count_near(signatures, USUAL)
     return {name: {"rows": rows, "share": share(rows, len(signatures))} for name, rows in counts.items()}
 
@@ -359,12 +359,13 @@ NOT_MEASURED = {
 }
 
 
-def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], context: ReleaseContext) -> Quality:
+def measure_quality(facts: ReleaseFacts, signatures: Sequence[Signature], context: ReleaseContext) -> Quality:
     """Return the report's sections.
 
     Args:
         facts: what was read of the release's rows.
-        signatures: of every question of the run, other splits' included: overlap is measured over them all.
+        signatures: of every question of the run, other splits' included: overlap and near duplicates are measured over
+            them all.
         context: where the rows come from.
     """
     own, pictures = list(facts.questions.values()), facts.pictures.values()
@@ -386,7 +387,7 @@ def measure_quality(facts: ReleaseFacts, signatures: Iterable[Signature], contex
         "wording": measure_wording(own),
         "entity reuse": measure_reuse(own),
         "duplicates": {**dict.fromkeys(DUPLICATES, 0), **count_duplicates(question.signature for question in own)},
-        "near duplicates": measure_near([question.signature for question in own]),
+        "near duplicates": measure_near(signatures),
         "difficulty": measure_difficulty(own),
         "standing": measure_standing(own),
         "pools": measure_pools(own),

@@ -218,11 +218,12 @@ def test_a_report_counts_what_is_there(material, context):
     questions, _, entries = material
     by_id = {question.record_id: question for question in questions}
     examples = [Example(each, by_id[each.parent_id], None) for each in entries if each.dataset == "vqa"]
-    report = quality.measure_quality(ReleaseFacts.of(examples), map(make_signature, questions), context)
+    report = quality.measure_quality(ReleaseFacts.of(examples), tuple(map(make_signature, questions)), context)
     assert report["hops"] == {"2": {"rows": 7, "share": 1.0}}
     assert (report["splits"]["train"]["rows"], report["proof counts"]["answers"]["capped"]) == (6, 7)
     assert not any(report["overlap"].values())
     assert report["duplicates"] == dict.fromkeys(quality.DUPLICATES, 0)
+    assert report["near duplicates"]["words 0.8 alike, one split"] == {"rows": 0, "share": 0.0}
     assert "picture ablation" in report["not measured"]
 
 
@@ -230,7 +231,9 @@ def test_answers_that_splits_share_are_refused(tmp_path, context):
     first = make_question(1, make_picture(tmp_path, 1), "sft")
     second = make_question(2, make_picture(tmp_path, 2), "rl", answer=first.answer)
     with pytest.raises(GateNotMet, match="answer key"):
-        quality.check_quality(quality.measure_quality(ReleaseFacts(), map(make_signature, [first, second]), context))
+        quality.check_quality(
+            quality.measure_quality(ReleaseFacts(), tuple(map(make_signature, [first, second])), context)
+        )
 
 
 def test_a_pipe_in_a_value_cannot_add_a_column():
