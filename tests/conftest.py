@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -171,3 +172,12 @@ def postgres() -> Iterator["Postgres"]:
 
     with start_postgres("fsync=off") as server:
         yield server
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    default = Path(__file__).parents[2] / "shared" / "data"
+    path = Path(os.environ.get("SYNTH_SHARED_DATA", default))
+    if not path.is_dir():
+        pytest.skip("no shared data here")
+    return path

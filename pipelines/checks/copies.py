@@ -1,9 +1,9 @@
-"""Which pictures are copies of one another, cut, mirrored, framed, turned or saved again: the one way to tell.
+"""Which pictures are copies of one another: cut, mirrored, framed, turned or saved again.
 
-A picture is described by a small grey thumbnail of what lies inside its even edges. Candidates are those whose low
-frequencies agree, seen through windows of two sizes and turned two ways: any two windows together cover the crops and
-turns between. A candidate is a copy when its thumbnail, registered by an affine map, agrees in its details too:
-drawings of one kind agree in the low frequencies alone. All that decides is symmetric, and exact or of 64 bits.
+A picture is described by a small grey thumbnail of what lies inside its frame. Candidates agree in their low
+frequencies, seen through windows of two sizes that are turned two ways: one picture's window with one of the other's
+makes up for a crop or a turn. A candidate is a copy when an affine map lays one thumbnail on the other so that their
+details agree too; drawings of one kind agree in the low frequencies alone.
 """
 
 import math
@@ -18,31 +18,42 @@ from pipelines.pictures import open_pixels
 
 SIDE: Final = 40
 """Pixels of a thumbnail's side."""
-DECODED = 256
+DECODED = 128
 """Longest side that a picture is opened at, pixels."""
 CALM, STRAY = 16, 0.02
-"""Levels that pixels of an even edge are from its median, but for so large a share of them."""
+"""Levels that pixels of a frame differ from its colour, but for so large a share of a row or column."""
 LEAST_INNER = 8
-"""Pixels of a side inside even edges below which they are no edges but the picture."""
+"""Pixels of a side inside a frame below which it is no frame but the picture."""
 ZOOMS, TURNS = (1.0, 0.88), (-2.5, 2.5)
 """Sizes of the windows as shares of a side, and their turns in degrees."""
 FREQUENCIES = 8
-"""Of each direction; a frequency is weighted by the root of itself, for low ones are strong in all pictures."""
+"""Of each direction; a frequency is weighted by its root, for the lowest are strong in all pictures."""
 FLOOR = 2.0
 """Grey levels that noise and compression make: less than that is nothing to compare."""
 NEAR = 0.75
 """Cosine of low frequencies from which pictures are candidates."""
 STEPS = 8
-"""Of the registration."""
+"""Of a registration, at each of which the thumbnails may agree."""
 LEAST_OVERLAP = 0.5
-"""Share of the thumbnail that lies on the other."""
+"""Share of a thumbnail that the other must cover."""
 ALIKE, DETAIL = 0.85, 0.75
 """Correlation of two registered thumbnails from which they show one picture: of their grey, and of their details."""
+MARGIN = 1
+"""Pixels at a thumbnail's edge that are not compared: what lies outside is mixed into them."""
 AROUND = 3
 """Pixels around one whose mean is taken off for its detail."""
-BLOCK = 16_384
+BLOCK = 4_096
 """Pictures whose candidates are sought at once."""
 _SCALE: Final = 127
+_CENTRES = (np.arange(SIDE) + 0.5) * 2 / SIDE - 1
+_Y, _X = np.meshgrid(_CENTRES, _CENTRES, indexing="ij")
+"""Places of a thumbnail's pixels: -1 and 1 are its edges."""
+_WAVES = np.cos(np.pi * np.outer(np.arange(FREQUENCIES), np.arange(SIDE) + 0.5) / SIDE) * math.sqrt(2 / SIDE)
+_WEIGHTS = np.sqrt(np.hypot(*np.indices((FREQUENCIES, FREQUENCIES))))
+_MIRRORED = np.tile(np.where(np.arange(FREQUENCIES) % 2, -1, 1), FREQUENCIES).astype(np.int8)
+"""What mirroring does to the frequencies of a window."""
+_MIRROR = np.diag([-1.0, 1.0, 1.0])
+_VECTORS = (len(ZOOMS) * len(TURNS), FREQUENCIES**2)
 _Floats = NDArray[np.float64]
 
 
@@ -51,7 +62,7 @@ class PictureDescription:
     """What pictures are compared by."""
 
     thumbnail: bytes
-    """Grey levels of what lies inside the even edges, scaled to a square of :data:`SIDE` pixels, row by row."""
+    """Grey levels of what lies inside a frame, scaled to a square of :data:`SIDE` pixels, row by row."""
     ratio: float
     """Width of that over its height."""
 
@@ -67,8 +78,8 @@ def describe_picture(data: bytes) -> PictureDescription:
     Raises:
         RecordFailed: if it cannot be decoded, see :func:`pipelines.pictures.open_pixels`.
     """
-    picture = open_pixels(data, max_side=DECODED).convert("L")
-    inner = picture.crop(_find_inner(np.asarray(picture)))
+    picture = open_pixels(data, max_side=DECODED)
+    inner = picture.crop(_find_inner(np.asarray(picture))).convert("L")
     thumbnail = inner.resize((SIDE, SIDE), Image.Resampling.BILINEAR)
     return PictureDescription(thumbnail.tobytes(), inner.width / inner.height)
 
@@ -114,28 +125,17 @@ class PictureIndex:
         return tuple(sorted(found))
 
 
-def _find_inner(levels: NDArray[np.uint8]) -> tuple[int, int, int, int]:
-    """Return the box inside a frame of one grey: left, top, right, bottom; the whole where there is none."""
-    height, width = levels.shape
-    ground = np.median(np.concatenate([levels[0], levels[-1], levels[:, 0], levels[:, -1]]))
-    drawn = np.abs(levels - ground) > CALM
+def _find_inner(colours: NDArray[np.uint8]) -> tuple[int, int, int, int]:
+    """Return the box inside a frame of one colour: left, top, right, bottom; the whole where there is none."""
+    height, width, _ = colours.shape
+    ground = np.median(np.concatenate([colours[0], colours[-1], colours[:, 0], colours[:, -1]]), axis=0)
+    drawn = (np.abs(colours.astype(np.int16) - ground.astype(np.int16)) > CALM).any(axis=2)
     rows, columns = (np.flatnonzero(drawn.mean(axis=axis) > STRAY) for axis in (1, 0))
     if min(len(rows), len(columns)) == 0:
         return 0, 0, width, height
     left, top, right, bottom = int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
     framed = min(left, top, width - right, height - bottom) > 0 and min(right - left, bottom - top) >= LEAST_INNER
     return (left, top, right, bottom) if framed else (0, 0, width, height)
-
-
-_CENTRES = (np.arange(SIDE) + 0.5) * 2 / SIDE - 1
-_Y, _X = np.meshgrid(_CENTRES, _CENTRES, indexing="ij")
-"""Places of a thumbnail's pixels: -1 and 1 are its edges."""
-_WAVES = np.cos(np.pi * np.outer(np.arange(FREQUENCIES), np.arange(SIDE) + 0.5) / SIDE) * math.sqrt(2 / SIDE)
-_WEIGHTS = np.sqrt(np.hypot(*np.indices((FREQUENCIES, FREQUENCIES))))
-_MIRRORED = np.tile(np.where(np.arange(FREQUENCIES) % 2, -1, 1), FREQUENCIES).astype(np.int8)
-"""What mirroring does to the frequencies of a window."""
-_MIRROR = np.diag([-1.0, 1.0, 1.0])
-_VECTORS = (len(ZOOMS) * len(TURNS), FREQUENCIES**2)
 
 
 def _list_windows(ratio: float) -> list[_Floats]:
@@ -168,7 +168,7 @@ def _warp(grey: _Floats, window: _Floats) -> tuple[_Floats, NDArray[np.bool_]]:
     flat, place = grey.ravel(), top * SIDE + left
     upper = flat[place] * (1 - across) + flat[place + 1] * across
     lower = flat[place + SIDE] * (1 - across) + flat[place + SIDE + 1] * across
-    return upper * (1 - down) + lower * down, (np.abs(x) <= 1) & (np.abs(y) <= 1)
+    return upper * (1 - down) + lower * down, np.maximum(np.abs(x), np.abs(y)) <= 1 - MARGIN * 2 / SIDE
 
 
 def _match(first: PictureDescription, second: PictureDescription) -> bool:
@@ -183,11 +183,12 @@ def _match(first: PictureDescription, second: PictureDescription) -> bool:
         seen, inside = _warp(moved, window)
         if inside.mean() < LEAST_OVERLAP:
             return False
+        if _correlate(seen, fixed, inside) >= ALIKE:
+            details = _take_mean(seen, inside), _take_mean(fixed, inside)
+            if _correlate(*details, inside) >= DETAIL:
+                return True
         window = window @ _find_step(_normalise(seen, inside), _normalise(fixed, inside), inside)
-    seen, inside = _warp(moved, window)
-    if inside.mean() < LEAST_OVERLAP or _correlate(seen, fixed, inside) < ALIKE:
-        return False
-    return _correlate(_take_mean(seen, inside), _take_mean(fixed, inside), inside) >= DETAIL
+    return False
 
 
 def _find_start(first: PictureDescription, second: PictureDescription) -> _Floats:
@@ -203,13 +204,14 @@ def _find_start(first: PictureDescription, second: PictureDescription) -> _Float
 def _find_step(seen: _Floats, fixed: _Floats, inside: NDArray[np.bool_]) -> _Floats:
     """Return the next step of a registration: Gauss and Newton's, in which what differs much counts little."""
     missing = fixed - seen
-    weights = inside / (1 + (missing * 2) ** 2)
+    weights = inside / (1 + (missing * 2) ** 2) ** 2
     down, across = np.gradient(seen, 2 / SIDE)
     slopes = np.stack([across * _X, across * _Y, across, down * _X, down * _Y, down]).reshape(6, -1)
     weighted = slopes * weights.ravel()
     damped = np.einsum("ik,jk->ij", weighted, slopes) + np.eye(6) * (SIDE**2 / 1000)
     step = np.linalg.solve(damped, np.einsum("ik,k->i", weighted, missing.ravel()))
-    return np.eye(3) + np.vstack([step.reshape(2, 3), np.zeros(3)])
+    nudge: _Floats = np.eye(3) + np.vstack([step.reshape(2, 3), np.zeros(3)])
+    return nudge
 
 
 def _normalise(grey: _Floats, inside: NDArray[np.bool_]) -> _Floats:
@@ -219,17 +221,17 @@ def _normalise(grey: _Floats, inside: NDArray[np.bool_]) -> _Floats:
 
 
 def _correlate(first: _Floats, second: _Floats, inside: NDArray[np.bool_]) -> float:
-    """Return the correlation where both are; of two even ones 1.0."""
+    """Return the correlation where both are; of an even one 0.0: nothing in it says what it shows."""
     one, other = (each[inside] - each[inside].mean() for each in (first, second))
-    noise = FLOOR**2
-    shared = float((one * other).mean()) + noise
-    return shared / math.sqrt((float((one * one).mean()) + noise) * (float((other * other).mean()) + noise))
+    spread = (float((one * one).mean()) + FLOOR**2) * (float((other * other).mean()) + FLOOR**2)
+    return float((one * other).mean()) / math.sqrt(spread)
 
 
 def _take_mean(grey: _Floats, inside: NDArray[np.bool_]) -> _Floats:
     """Return what is left of a thumbnail without the mean around each pixel."""
     total, count = (_sum_around(each) for each in (grey * inside, inside.astype(np.float64)))
-    return grey - total / np.maximum(count, 1)
+    details: _Floats = grey - total / np.maximum(count, 1)
+    return details
 
 
 def _sum_around(values: _Floats) -> _Floats:

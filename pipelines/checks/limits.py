@@ -12,7 +12,7 @@ from typing import cast
 
 from pipelines.checks.apartness import Apart
 from pipelines.checks.benchmarks import Asked, Benchmarks
-from pipelines.checks.pictures import COPY_DISTANCE, hash_variants
+from pipelines.checks.copies import describe_picture
 from pipelines.checks.repeats import refuse_near, refuse_near_across
 from pipelines.checks.sets import (
     Signature,
@@ -67,12 +67,12 @@ def refuse_benchmarked(rows: Iterable[Record], limits: Limits, store: PictureSto
 def refuse_across_splits(
     signatures: Sequence[Signature], limits: Limits, store: PictureStore | None
 ) -> dict[str, Rejection]:
-    """Return the rejections of what is in another release, or nearly in two splits, and of pictures like one held out.
+    """Return the rejections of what is in another release, or nearly in two splits, and of copies of pictures.
 
     Args:
         signatures: of all questions, by record id.
         limits: what other releases hold.
-        store: opened for pictures that are cropped or mirrored copies; None compares the recorded hashes alone.
+        store: opened for copies of pictures; None compares the recorded hashes alone.
     """
     refused = limits.apart.refuse(signatures)
     refused |= refuse_shared([each for each in signatures if each.record_id not in refused])
@@ -80,7 +80,7 @@ def refuse_across_splits(
     if store is None:
         return refused
     kept = [each for each in signatures if each.record_id not in refused]
-    return refused | refuse_like_pictures(kept, lambda sha256: hash_variants(store.load(sha256)[0]), COPY_DISTANCE)
+    return refused | refuse_like_pictures(kept, lambda sha256: describe_picture(store.load(sha256)[0]))
 
 
 def refuse_over_limits(

@@ -18,7 +18,6 @@ from urllib.parse import unquote
 import imagehash
 import numpy as np
 from numpy.typing import NDArray
-from PIL import ImageOps
 from PIL.Image import Image
 
 from pipelines.checks.verdicts import PASSED, CheckResult
@@ -427,25 +426,6 @@ def check_parts(data: bytes, title: str, find: FindCopies) -> CheckResult:
                 shown = f"{copy.file} of {', '.join(copy.titles[:3])}"
                 return CheckResult("FAIL", "picture-ambiguous", f"its {name} is {shown}")
     return PASSED
-
-
-CUTS = (0.0, 0.03, 0.06, 0.1)
-"""Shares cut off each side of a picture: a copy that was cropped by up to as much is found."""
-
-
-def hash_variants(data: bytes) -> tuple[int, ...]:
-    """Return the perceptual hashes (64 bits) of a picture and its mirror image, whole and with their edges cut off.
-
-    Raises:
-        RecordFailed: if the picture cannot be decoded.
-    """
-    whole = open_thumbnail(data)
-    found = []
-    for cut in CUTS:
-        width, height = round(whole.width * cut), round(whole.height * cut)
-        part = whole.crop((width, height, whole.width - width, whole.height - height))
-        found += [str(imagehash.phash(part)), str(imagehash.phash(ImageOps.mirror(part)))]
-    return tuple(int(each, 16) for each in found)
 
 
 def hash_parts(picture: Image) -> tuple[tuple[str, str], ...]:

@@ -12,8 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-import numpy as np
-
+from pipelines.checks.copies import PictureDescription, PictureIndex
 from pipelines.checks.near import shingle_text
 from pipelines.errors import ConfigError
 from pipelines.graph.facts import stem_key
@@ -603,29 +602,33 @@ def refuse_shared(signatures: Iterable[Signature]) -> dict[str, Rejection]:
 
 
 def refuse_like_pictures(
-    signatures: Sequence[Signature], look: Callable[[str], Sequence[int]], distance: int
+    signatures: Iterable[Signature], look: Callable[[str], PictureDescription]
 ) -> dict[str, Rejection]:
-    """Refuse questions that train on a picture like one of evaluation: the same, cropped or mirrored.
+    """Refuse questions whose picture is a copy of another's, cut, mirrored, framed or turned.
+
+    A copy is in no other split (``shared-across-splits``), and inside a split it shows one anchor
+    (``duplicate-picture``). The question that is kept is that for evaluation, else for imitation, else the first. The
+    other pictures of a scene are passed over: they are not stored.
 
     Args:
         signatures: of questions; those without a picture are passed over.
-        look: returns the perceptual hashes of the variants of a picture by its sha256.
-        distance: most bits that hashes of like pictures differ in.
+        look: describes a picture by its sha256.
     """
-    held_out = {each.sha256: each for each in signatures if each.split == "eval" and each.sha256}
-    hashes = [(value, owner) for owner in held_out.values() for value in look(owner.sha256)]
-    known = np.array([value for value, _ in hashes], dtype=np.uint64)
+    index, kept = PictureIndex(), dict[str, Signature]()
     refused: dict[str, Rejection] = {}
-    for signature in signatures if len(known) else ():
-        if signature.split == "eval" or not signature.phash:
-            continue
-        apart = np.bitwise_count(known ^ np.uint64(int(signature.phash, 16)))
-        nearest = int(apart.argmin())
-        if apart[nearest] <= distance:
-            detail = (
-                f"its picture looks like that of {hashes[nearest][1].record_id} in eval, {apart[nearest]} bits apart"
-            )
+    pictured = [each for each in signatures if each.sha256]
+    for signature in sorted(pictured, key=lambda each: (RANKS[each.split], each.record_id)):
+        own = look(signature.sha256)
+        likes = [kept[mark] for mark in index.find(own)]
+        if other := next((each for each in likes if each.split != signature.split), None):
+            detail = f"its picture is a copy of that of {other.record_id} in {other.split}"
             _refuse(refused, signature, "shared-across-splits", detail)
+        elif other := next((each for each in likes if each.anchor != signature.anchor), None):
+            detail = f"its picture is a copy of that of {other.record_id}, another anchor"
+            _refuse(refused, signature, "duplicate-picture", detail)
+        else:
+            kept[signature.record_id] = signature
+            index.add(signature.record_id, own)
     return refused
 
 

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 from tests.benchmarks import (
     batches,
+    copies,
     corpus,
     demo,
     difficulty,
@@ -52,6 +53,7 @@ SECTIONS: Mapping[str, Callable[[Path], list[Measured]]] = {
     "difficulty": difficulty.measure,
     "encoding": encoding.measure,
     "grounding": grounding.measure,
+    "copies": copies.measure,
     "fetching": fetching.measure,
     "rollouts": rollouts.measure,
     "near": near.measure,
@@ -76,6 +78,7 @@ TITLES = {
     "difficulty": "What the difficulty filter leaves, and what an early stop saves",
     "encoding": "The encoder of pictures beside the bare model",
     "grounding": "Which picture is taken for an anchor",
+    "copies": "Which pictures are copies of one another",
     "fetching": "Fetching pictures from Commons",
     "rollouts": "500 rollouts in flight",
     "near": "Near duplicates among many questions",

@@ -1,6 +1,5 @@
 import bz2
 import gzip
-import os
 from collections.abc import Callable
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
@@ -82,12 +81,3 @@ def write_sql(tmp_path) -> Callable[..., Path]:
         return path
 
     return write
-
-
-@pytest.fixture
-def shared_data() -> Path:
-    default = Path(__file__).parents[4] / "shared" / "data"
-    path = Path(os.environ.get("SYNTH_SHARED_DATA", default))
-    if not path.is_dir():
-        pytest.skip("no shared data here")
-    return path

@@ -1,12 +1,9 @@
-import io
 from collections import Counter
 from dataclasses import replace
-from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image, ImageDraw, ImageOps
 
 from pipelines.checks.limits import Limits
 from pipelines.checks.sets import list_shared_values, make_signature
@@ -16,6 +13,7 @@ from pipelines.pictures import PictureSource, PictureStore
 from pipelines.run.stage import DatasetStage
 from pipelines.stages.releases import Releases
 from schemas.base import Rejection
+from tests.copying import WAYS, draw, save
 from tests.pipelines.release.builders import make_picture, make_question, make_trajectory, run_stage
 
 
@@ -268,51 +266,38 @@ def test_a_hop_that_is_held_out_is_in_no_question_that_trains(pictures, first, s
     assert found == ({other.record_id: "shared-across-splits"} if refused else {})
 
 
-def draw(seed) -> Image.Image:
-    """Return a picture of shapes: rectangles and ellipses of drawn colours and places."""
-    rng, picture = Random(seed), Image.new("RGB", (640, 480), (seed * 37 % 256, 90, 140))
-    pen = ImageDraw.Draw(picture)
-    for number in range(14):
-        left, top = rng.randrange(560), rng.randrange(400)
-        corners = (left, top, left + rng.randrange(40, 300), top + rng.randrange(40, 240))
-        colour = tuple(rng.randrange(256) for _ in range(3))
-        (pen.rectangle if number % 2 else pen.ellipse)(corners, fill=colour)
-    return picture
+def store(folder, data):
+    source = PictureSource("a.jpg", "A", "CC BY 4.0", "https://example.org/l", "https://example.org/a.jpg")
+    return PictureStore(folder).add_bytes(data, source)
 
 
-def store(folder, picture):
-    found = io.BytesIO()
-    picture.save(found, "PNG")
-    source = PictureSource("a.png", "A", "CC BY 4.0", "https://example.org/l", "https://example.org/a.png")
-    return PictureStore(folder).add_bytes(found.getvalue(), source)
+def refuse_copies(folder, *questions):
+    settings = ReleasesConfig(max_skeleton_share=1.0, max_per_answer=99)
+    return rejections(Releases(Limits(settings), PictureStore(folder))([questions, []]))
 
 
-COPIES = {
-    "3 % cropped": lambda whole: whole.crop((19, 14, 621, 466)),
-    "mirrored": ImageOps.mirror,
-    "mirrored and cropped": lambda whole: ImageOps.mirror(whole).crop((19, 14, 621, 466)),
-    "smaller": lambda whole: whole.resize((320, 240)),
-}
+COPIES = ("crop 3 % at each side", "mirror", "mirror, white frame of 5 %", "rotation 5 degrees, black corners")
 
 
-@pytest.mark.parametrize("copy", COPIES)
-def test_a_copy_of_a_picture_that_is_held_out_trains_nobody(tmp_path, copy):
-    found = 0
-    for seed in range(20):
-        whole = draw(seed)
-        held_out = make_question(2 * seed, store(tmp_path, whole), "eval")
-        trained = make_question(2 * seed + 1, store(tmp_path, COPIES[copy](whole)), "sft")
-        rows = Releases(Limits(ReleasesConfig(max_skeleton_share=1.0)), PictureStore(tmp_path))(
-            [[held_out, trained], []]
-        )
-        found += rejections(rows) == {trained.record_id: "shared-across-splits"}
-    assert found >= 19
+@pytest.mark.parametrize(("first", "second"), [("eval", "sft"), ("eval", "rl"), ("sft", "rl")])
+@pytest.mark.parametrize("way", COPIES)
+def test_a_copy_of_a_picture_is_in_one_split(tmp_path, way, first, second):
+    kept = make_question(1, store(tmp_path, save(draw(1))), first)
+    copied = make_question(2, store(tmp_path, WAYS[way](draw(1))), second)
+    assert refuse_copies(tmp_path, copied, kept) == {copied.record_id: "shared-across-splits"}
+
+
+def test_a_copy_of_a_picture_shows_one_anchor(tmp_path):
+    first, second = (make_question(n, store(tmp_path, way(draw(1)))) for n, way in enumerate((save, WAYS["mirror"])))
+    nodes = (first.proof.nodes[0], *second.proof.nodes[1:])
+    same = second.model_copy(update={"proof": second.proof.model_copy(update={"nodes": nodes})})
+    assert refuse_copies(tmp_path, first, second) == {second.record_id: "duplicate-picture"}
+    assert refuse_copies(tmp_path, first, same) == {}
 
 
 def test_different_pictures_are_no_copies(tmp_path):
-    rows = [make_question(n, store(tmp_path, draw(n)), "eval" if n % 2 else "sft") for n in range(40)]
-    stage = Releases(Limits(ReleasesConfig(max_skeleton_share=1.0, max_per_answer=99)), PictureStore(tmp_path))
-    assert rejections(stage([rows, []])) == {}
+    rows = [make_question(n, store(tmp_path, save(draw(n))), "eval" if n % 2 else "sft") for n in range(40)]
+    assert refuse_copies(tmp_path, *rows) == {}
 
 
 @pytest.mark.parametrize(("told", "refused"), [("{title} was founded in {answer}.", 1), ("{title} is a town.", 0)])
