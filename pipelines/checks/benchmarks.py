@@ -11,7 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
@@ -286,8 +286,15 @@ class BenchmarkIndex:
         shown = [row.original or row.picture, *(part.picture for part in (row.scene.parts if row.scene else ()))]
         for picture in filter(None, shown):
             data = read(picture)
-            for mark in self._pictures.find(describe_picture(data)) if data else ():
-                yield int(mark), "benchmark-picture"
+            yield from ((place, "benchmark-picture") for place in (self._find_copies(data) if data else ()))
+
+    def _find_copies(self, data: bytes) -> list[int]:
+        return sorted(map(int, self._pictures.find(describe_picture(data))))
+
+    def find_shown(self, record_id: str, data: bytes) -> Iterator[Overlap]:
+        """Yield the benchmark questions whose picture is that of a question of ours, by its bytes."""
+        for place in self._find_copies(data):
+            yield Overlap(record_id, self._held[place].benchmark, self._held[place].row, "benchmark-picture")
 
 
 def _list_names(title: str) -> set[str]:
@@ -309,7 +316,6 @@ class Benchmarks:
     """Of the contents of a file, or of all files of a folder with their names."""
     notes: Path | None = None
     """Folder where it is noted what was read, so that a run that makes nothing need not read it again."""
-    _entries: list[BenchmarkEntry] = field(default_factory=list)
 
     @cached_property
     def digests(self) -> tuple[str, ...]:
@@ -323,26 +329,33 @@ class Benchmarks:
         )
 
     @cached_property
+    def _opened(self) -> tuple[BenchmarkIndex, tuple[BenchmarkEntry, ...]]:
+        held, pictures = list[BenchmarkQuestion](), PictureIndex()
+        entries = [
+            _read_benchmark(own, digest, held, pictures)
+            for own, digest in zip(self.settings, self.digests, strict=True)
+        ]
+        return BenchmarkIndex(held, pictures), tuple(entries)
+
+    @property
     def index(self) -> BenchmarkIndex:
         """All their questions.
 
         Raises:
-            ConfigError: if a file cannot be read, or holds no question.
+            ConfigError: if a file cannot be read.
         """
-        held, pictures = list[BenchmarkQuestion](), PictureIndex()
-        self._entries.clear()
-        for own, digest in zip(self.settings, self.digests, strict=True):
-            self._entries.append(_read_benchmark(own, digest, held, pictures))
-        return BenchmarkIndex(held, pictures)
+        return self._opened[0]
 
     @property
     def entries(self) -> tuple[BenchmarkEntry, ...]:
         """What was read of each, without hits."""
+        if not self.settings:
+            return ()
         note = self.notes / f"benchmarks-{digest_value(self.digests)[:16]}.json" if self.notes else None
         if note is not None and note.is_file():
             with suppress(ValidationError):
                 return _ENTRIES.validate_json(note.read_bytes())
-        entries = tuple(self._entries) if self.settings and self.index else ()
+        entries = self._opened[1]
         if note is not None:
             note.parent.mkdir(parents=True, exist_ok=True)
             write_text(note, _ENTRIES.dump_json(entries).decode())

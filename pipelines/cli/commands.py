@@ -23,6 +23,7 @@ from pipelines.config.loading import (
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, ServiceError, SynthError
+from pipelines.ids import digest_file
 from pipelines.release.manifest import read_release_manifest
 from pipelines.run.assembly import SOURCES, list_sources, make_evaluator, make_page_reader
 from pipelines.run.executors import make_executor
@@ -201,18 +202,26 @@ class ReadingChoice:
 def compare_releases(
     reports: "Sequence[VerifyReport]", release: Path | None, root: Path, apart_from: Sequence[Path]
 ) -> "list[VerifyReport]":
-    """Return reports of releases with what each shares with others as its problems.
+    """Return reports of releases with what each shares with others, or with files of benchmarks, as its problems.
 
     Raises:
-        ConfigError: if one of the others is no release.
+        ConfigError: if one of the others is neither a release nor a file of questions.
     """
-    from pipelines.release.making import find_overlaps, read_apart
+    from pipelines.checks.benchmarks import Benchmarks, probe_benchmarks
+    from pipelines.config.settings import BenchmarkConfig
+    from pipelines.release.making import find_benchmarked, find_overlaps, read_apart
     from pipelines.release.verify import Problem
 
     folders = [release] if release else list_last_releases(Workspace(root.resolve()))
-    apart, compared = read_apart(apart_from), []
+    files = [path for path in apart_from if path.is_file()]
+    named = [f"{number}-{re.sub(r'[^A-Za-z0-9.]+', '-', path.name)[-48:]}" for number, path in enumerate(files, 1)]
+    benchmarks = tuple(BenchmarkConfig(name=name, path=(str(path),)) for name, path in zip(named, files, strict=True))
+    probe_benchmarks(benchmarks)
+    opened = Benchmarks(benchmarks, digest_file)
+    apart, compared = read_apart(path for path in apart_from if path not in files), []
     for report, folder in zip(reports, folders, strict=True):
         shared = [Problem(row, f"shared: {what} is in another release") for row, what in find_overlaps(folder, apart)]
+        shared += [Problem(row, f"shared: {what}") for row, what in find_benchmarked(folder, opened)]
         rows = len({problem.where for problem in shared})
         problems = (*report.problems, *shared)
         compared.append(replace(report, problems=problems, verified=max(0, report.verified - rows)))

@@ -35,7 +35,7 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
     read: Annotated[str, typer.Option("--read", help="Let this role's model read the questions again.")] = "",
     sample: Annotated[int, typer.Option("--sample", min=0, help="With --read: questions a release; 0 for all.")] = 0,
     apart_from: Annotated[
-        list[Path] | None, typer.Option("--apart-from", help="A release that must share nothing; may be repeated.")
+        list[Path] | None, typer.Option("--apart-from", help="Release or benchmark file to share nothing with; repeat.")
     ] = None,
     root: Annotated[
         str, typer.Option("--root", help="sha256 that the manifest must have, as run and push print it.")

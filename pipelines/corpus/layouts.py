@@ -796,13 +796,17 @@ class PictureFolder:
 
     @cached_property
     def _by_stem(self) -> dict[str, Path]:
-        """Files below the folder by their names without extension; of two alike the first in order."""
+        """Files below the folder by their names without extension, and numbers without zeros before them too.
+
+        Of two alike the first in order is found.
+        """
         found: dict[str, Path] = {}
         for folder, folders, files in os.walk(self.root):
             folders.sort()
             for name in sorted(files):
                 found.setdefault(Path(name).stem, Path(folder, name))
-        return found
+        numbered = {stem.lstrip("0") or "0": path for stem, path in found.items() if stem.isdecimal()}
+        return numbered | found
 
     def _read_line(self, name: str) -> bytes | None:
         if not name.isdecimal():

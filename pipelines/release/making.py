@@ -3,11 +3,14 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pipelines.agent.scenes import TOOL
 from pipelines.checks.apartness import Apart, Held
+from pipelines.checks.benchmarks import Benchmarks, Overlap
+from pipelines.checks.benchmarks import find_overlaps as find_benchmark_overlaps
 from pipelines.corpus.articles import show_text
 from pipelines.errors import ConfigError, ConservationError, CorruptInput
 from pipelines.pictures import PictureStore
@@ -302,6 +305,27 @@ def find_overlaps(folder: Path, apart: Apart) -> Iterator[tuple[str, str]]:
     for row in read_proofs(folder):
         own = Apart.of([_hold(row)])
         yield from ((row.record_id, shared) for shared in apart.find_shared(own))
+
+
+def find_benchmarked(folder: Path, benchmarks: Benchmarks) -> Iterator[tuple[str, str]]:
+    """Yield the questions of a release that overlap with files of benchmarks, and how; a question may come again.
+
+    Of a row's pictures the first is compared, as it is embedded: what the question shows.
+    """
+    for overlap in chain(
+        find_benchmark_overlaps(read_proofs(folder), benchmarks, None), _find_shown(folder, benchmarks)
+    ):
+        yield overlap.record_id, f"{overlap.kind} of {overlap.benchmark} {overlap.row}"
+
+
+def _find_shown(folder: Path, benchmarks: Benchmarks) -> Iterator[Overlap]:
+    shown: set[str] = set()
+    for path in sorted((folder / "data").glob("*.parquet")) if benchmarks.settings else ():
+        for row in read_values(path):
+            image = next(iter(row.get("images") or [row.get("image")]), None)
+            if image and image["path"] not in shown:
+                shown.add(image["path"])
+                yield from benchmarks.index.find_shown(row["id"], image["bytes"])
 
 
 def _hold(row: ProofRow) -> Held:

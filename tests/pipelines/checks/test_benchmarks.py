@@ -247,7 +247,7 @@ def test_what_was_read_is_noted_and_read_again_only_where_the_note_is_damaged_or
     first = Benchmarks(own, digest, tmp_path / "notes").entries
     (note,) = (tmp_path / "notes").iterdir()
     read = Benchmarks(own, digest, tmp_path / "notes")
-    assert (read.entries, "index" in vars(read)) == (first, False)
+    assert (read.entries, "_opened" in vars(read)) == (first, False)
     note.write_text("[{")
     assert Benchmarks(own, digest, tmp_path / "notes").entries == first
     path.write_text(path.read_text().splitlines()[0])

@@ -131,6 +131,13 @@ def test_webqa_takes_its_pictures_from_lines_of_a_table(tmp_path):
     table = PictureFolder(tmp_path / "imgs.tsv")
     assert table.read(first.pictures[0]) == PNG + b"\x01"
     assert [table.read(NamedPicture(name)) for name in ("30000009", "x", "20000001")] == [None] * 3
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "0042.png").write_bytes(PNG)
+    assert [PictureFolder(tmp_path / "files").read(NamedPicture(name)) for name in ("42", "0042", "2")] == [
+        PNG,
+        PNG,
+        None,
+    ]
 
 
 def test_simplevqa_says_its_language_and_what_is_shown(tmp_path):

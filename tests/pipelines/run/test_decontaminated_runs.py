@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from pipelines.cli.commands import run_recipe, verify_releases
+from pipelines.cli.commands import compare_releases, run_recipe, verify_releases
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
 from pipelines.run.progress import SilentReporter
@@ -19,6 +19,7 @@ def run(demo, folder, benchmark):
     return run_recipe(config, folder, "", ())
 
 
+@pytest.mark.slow
 def test_what_overlaps_with_a_benchmark_reaches_no_teacher_and_no_release(demo, tmp_path):
     asked = demo.rows("selections", Enhancement)
     copied = next(row for row in asked if row.split == "sft")
@@ -48,8 +49,13 @@ def test_what_overlaps_with_a_benchmark_reaches_no_teacher_and_no_release(demo, 
             assert "not checked: LiveVQA" in text
             assert entry["digest"] in text
             assert str(tmp_path) not in text
-    for report in verify_releases(None, None, None, tmp_path / "ws", SilentReporter()):
+    reports = verify_releases(None, None, None, tmp_path / "ws", SilentReporter())
+    for report in compare_releases(reports, None, tmp_path / "ws", [benchmark]):
         assert report.passed, report.problems
+    before = verify_releases(None, None, None, demo.root, SilentReporter())
+    shared = [p for report in compare_releases(before, None, demo.root, [benchmark]) for p in report.problems]
+    assert {problem.where for problem in shared} >= {copied.record_id}
+    assert any("benchmark-question of " in problem.what and "end2end.jsonl m1" in problem.what for problem in shared)
     again = run(demo, tmp_path / "ws", benchmark).as_dict()
     assert not any(stage["ran"] for stage in again["stages"])
     benchmark.write_text(json.dumps(rows[0]) + "\n")
