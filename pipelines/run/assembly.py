@@ -739,8 +739,9 @@ class Assembly:
         limits = self.answer_limits.model_copy(update={"answers": self.config.groundings.min_answers})
         hub = self.hub_in_degree if self.config.rewrites.forbid_shortcuts else None
         demands = PathDemands(limits, self.config.questions.max_answer_tokens, hub)
-        most, used = (self.config.releases.max_per_answer, self.quotas.used) if self.quotas else (0, ())
-        return Paths(self.graph, self.config.seed, self.ground, demands, self._make_guide(), most, used)
+        releases, used = self.config.releases, self.quotas.used if self.quotas else ()
+        kept = (releases.max_per_answer, releases.max_answer_share)
+        return Paths(self.graph, self.config.seed, self.ground, demands, self._make_guide(), kept, used)
 
     def _make_guide(self) -> Guide | None:
         """Return what guides walks; None where they are drawn by chance."""
