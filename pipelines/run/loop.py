@@ -115,7 +115,7 @@ class RunDocument:
             "releases": [
                 {"dataset": r.dataset, "version": r.version, "path": str(r.path), "rows": r.rows} for r in self.releases
             ],
-            "targets": [asdict(row) for row in self.targets],
+            **({"targets": [asdict(row) for row in self.targets]} if self.targets else {}),
             "warnings": [*self.mended, *self.warnings],
         }
 
