@@ -49,7 +49,7 @@ class Quotas:
     rows: Mapping[Stratum, int] = field(default_factory=dict)
     """Most rows of dataset sft."""
     used: tuple[Mapping[tuple[str, str], int], ...] = ()
-    """For each round how many questions of those before it share an answer or the entity that has it, by split."""
+    """For each round how many questions of those before it share an answer, its entity or its relation, by split."""
 
     @property
     def decides(self) -> list[object]:

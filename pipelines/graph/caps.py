@@ -61,36 +61,43 @@ class Tally:
 class Ration:
     """How often the paths of a shard may ask for what a release limits: the shard's part of what earlier rounds left.
 
-    Parts are not whole numbers: a draw decides which shards of a round may ask once more, so that together they ask
-    about as often as the limit says, and no shard waits for another.
+    Of an answer, and of an entity asked about, a draw decides which shards of a round may ask once more where parts are
+    not whole: together they ask about as often as the limit says, and no shard waits for another. An answer of a
+    relation, which is rarely kept more than once, each shard may ask for once.
     """
 
     most: int
     """Questions of a split that a release keeps with one answer, or about one entity."""
+    share: float
+    """Largest share of one answer among those that ask for its relation; each is kept once in any case."""
     used: Mapping[tuple[str, str], int]
-    """Those of the rounds before, by split and what :meth:`name` says."""
+    """Questions of the rounds before, by split and what :func:`list_marks` says."""
     parts: Mapping[str, float]
     """The shard's part of its round, by split."""
     identity: str
     """Of the shard."""
     seen: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    @staticmethod
-    def name(key: str, page_id: int | None) -> tuple[str, ...]:
-        """Return what a question is counted by: its answer's key, and the page that has it."""
-        return (f"answer {key}",) if page_id is None else (f"answer {key}", f"page {page_id}")
-
-    def allows(self, split: str, names: Sequence[str]) -> bool:
+    def allows(self, split: str, marks: Sequence[str]) -> bool:
         """Say whether one more path may ask for it."""
-        return all(self.seen[split, name] < self._count_allowed(split, name) for name in names)
+        answer, page, relation, guess = ((split, mark) for mark in marks)
+        rationed = all(self.seen[mark] < self._count_allowed(mark) for mark in (answer, page))
+        often = max(floor(self.share * self.used.get(relation, 0)), 1) - self.used.get(guess, 0)
+        return rationed and (self.share >= 1.0 or self.seen[guess] < often)
 
-    def add(self, split: str, names: Sequence[str]) -> None:
+    def add(self, split: str, marks: Sequence[str]) -> None:
         """Count a path."""
-        self.seen.update((split, name) for name in names)
+        self.seen.update((split, mark) for mark in marks)
 
-    def _count_allowed(self, split: str, name: str) -> int:
-        left = max(self.most - self.used.get((split, name), 0), 0)
-        return floor(left * self.parts[split] + draw_unit("ration", self.identity, split, name))
+    def _count_allowed(self, mark: tuple[str, str]) -> int:
+        left = max(self.most - self.used.get(mark, 0), 0)
+        return floor(left * self.parts[mark[0]] + draw_unit("ration", self.identity, *mark))
+
+
+def list_marks(answer: str, page_id: int, relation: str) -> tuple[str, str, str, str]:
+    """Return what a question is counted by: its answer, the page that has it, the relation asked for, and both."""
+    stem = stem_key(relation)
+    return f"answer {answer}", f"page {page_id}", f"relation {stem}", f"guess {stem} {answer}"
 
 
 def _list_keys(asked: Attribute | Path) -> dict[str, str]:

@@ -750,8 +750,9 @@ class Assembly:
         hub = self.hub_in_degree if self.config.rewrites.forbid_shortcuts else None
         shares = {split: bound_gold(self.config.releases, split) for split in get_args(Split)}
         demands = PathDemands(limits, self.config.questions.max_answer_tokens, hub, shares)
-        most, used = (self.config.releases.max_per_answer, self.quotas.used) if self.quotas else (0, ())
-        return Paths(self.graph, self.config.seed, self.ground, demands, self._make_guide(), most, used)
+        releases, used = self.config.releases, self.quotas.used if self.quotas else ()
+        kept = (releases.max_per_answer, releases.max_answer_share)
+        return Paths(self.graph, self.config.seed, self.ground, demands, self._make_guide(), kept, used)
 
     def _make_guide(self) -> Guide | None:
         """Return what guides walks; None where they are drawn by chance."""

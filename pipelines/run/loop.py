@@ -117,7 +117,7 @@ class RunDocument:
                 {"dataset": r.dataset, "version": r.version, "path": str(r.path), "rows": r.rows, "root": r.root}
                 for r in self.releases
             ],
-            "targets": [asdict(row) for row in self.targets],
+            **({"targets": [asdict(row) for row in self.targets]} if self.targets else {}),
             "warnings": [*self.mended, *self.warnings],
         }
 

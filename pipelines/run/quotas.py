@@ -16,7 +16,7 @@ from pipelines.checks.quotas import Aim, Draw, Quotas, Stratum, find_aim, place_
 from pipelines.config.settings import Dimension, RunConfig, TargetConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
-from pipelines.graph.caps import Ration
+from pipelines.graph.caps import list_marks
 from pipelines.run.costs import read_spent
 from pipelines.run.runner import PlannedStage
 from pipelines.run.shards import list_parts, read_parts
@@ -77,7 +77,7 @@ class RoundCounts:
     kept: Counter[Stratum]
     """Questions that selections keep."""
     answers: Counter[tuple[str, str]]
-    """How many questions there are with an answer, and about the entity that has it, by split."""
+    """How many questions there are by split and what :func:`list_marks` says."""
     spent: Usage
     """Of all stages up to selections."""
 
@@ -94,8 +94,9 @@ def count_round(planned: Sequence[PlannedStage], quotas: Quotas) -> RoundCounts:
     manifests = [manifest for plan in used if (manifest := plan.folder.read_manifest())]
     answers = Counter[tuple[str, str]]()
     for row in read_parts(by_name["enhancements"].folder, Enhancement):
-        pages = [node.page_id for node in row.proof.nodes]
-        answers.update((row.split, key) for key in Ration.name(row.answer.key, pages[-1] if pages else None))
+        if row.proof.nodes:
+            marks = list_marks(row.answer.key, row.proof.nodes[-1].page_id, row.proof.answer_relation)
+            answers.update((row.split, mark) for mark in marks)
     kept = Counter(place_question(row, quotas.by) for row in read_parts(by_name["selections"].folder, Enhancement))
     return RoundCounts(
         Counter(read_aims(by_name["seeds"], quotas).values()),

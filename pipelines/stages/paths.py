@@ -11,7 +11,7 @@ from pipelines.checks.examination import PathDemands
 from pipelines.config.settings import PathsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.graph.balance import Balance
-from pipelines.graph.caps import Ration, Tally
+from pipelines.graph.caps import Ration, Tally, list_marks
 from pipelines.graph.facts import Attribute
 from pipelines.graph.proofs import cite_answer, cite_fact, cite_sentence, make_node
 from pipelines.graph.prose import Clause, make_clause, mask_names
@@ -53,8 +53,8 @@ class Paths:
     (appendix D.1). None leaves these rejections to later stages."""
     guide: Guide | None = None
     """Chooses the steps and marks the paths; None draws walks by chance."""
-    most: int = 0
-    """Questions of a split that a release keeps with one answer, where seeds are drawn in rounds; 0: no limit."""
+    kept: tuple[int, float] = (0, 1.0)
+    """What a release keeps of an answer, ``most`` and ``share`` of :class:`Ration`, where seeds are drawn in rounds."""
     used: tuple[Mapping[tuple[str, str], int], ...] = ()
     """For each round what those before have used of that, see :class:`Ration`."""
     name: str = "paths"
@@ -78,7 +78,7 @@ class Paths:
         later = self.ground.later.digest if self.ground.later else ""
         lists = read_lists() if self.settings.salience else ""
         guided = [self.guide.identity] if self.guide else []
-        used = [self.most, [sorted(counts.items()) for counts in self.used]] if self.used else []
+        used = [self.kept, [sorted(counts.items()) for counts in self.used]] if self.used else []
         return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), later, lists, *guided, *used])
 
     def prompts(self) -> dict[str, str]:
@@ -118,7 +118,7 @@ class Paths:
             return None
         own = Counter(record.split for record in records)
         parts: dict[str, float] = {record.split: own[record.split] / record.drawn for record in records}
-        return Ration(self.most, self.used[records[0].round - 1], parts, records[0].record_id)
+        return Ration(*self.kept, self.used[records[0].round - 1], parts, records[0].record_id)
 
     async def __call__(self, record: Seed) -> Sequence[Path] | Rejection:
         """Return distinct paths of a seed, or the rejection if there is none."""
@@ -158,7 +158,7 @@ class Paths:
                     taken = next(each for each in asked if each.fact.key == path.answer_relation)
                     shard.tally.add(taken)
                     if shard.ration:
-                        shard.ration.add(record.split, self._name_answer(taken))
+                        shard.ration.add(record.split, self._list_marks(taken))
                     break
         if not paths:
             return Rejection(record_id=record.record_id, reason="no-walk", detail=self._explain(refused))
@@ -239,10 +239,11 @@ class Paths:
     def _is_rationed(self, attribute: Attribute, record: Seed, shard: _Shard) -> bool:
         """Say whether a shard has asked for its part of what a release may keep of an answer, or of its entity."""
         ration = shard.ration
-        return ration is not None and not ration.allows(record.split, self._name_answer(attribute))
+        return ration is not None and not ration.allows(record.split, self._list_marks(attribute))
 
-    def _name_answer(self, attribute: Attribute) -> tuple[str, ...]:
-        return Ration.name(attribute.answer.key, self.graph.corpus.page(attribute.fact.node).page_id)
+    def _list_marks(self, attribute: Attribute) -> tuple[str, ...]:
+        page_id = self.graph.corpus.page(attribute.fact.node).page_id
+        return list_marks(attribute.answer.key, page_id, attribute.fact.key)
 
     def _judge_answer(self, attribute: Attribute) -> str:
         """Return the code that refuses an attribute, empty for none; walks often end at the same articles."""

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,11 +23,13 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.run.assembly import Assembly
 from pipelines.run.loop import RunDocument
+from pipelines.run.quotas import Drawing, RoundCounts
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace
 from schemas.base import Rejection
 from schemas.datasets import Enhancement, ReleaseEntry, Seed
 from schemas.datasets import Path as WalkedPath
+from schemas.manifest import Usage
 from tests.chaos.driving import ROOT, digest_outputs, make_environment, make_run, read_ledger
 from tests.conftest import SETTINGS
 
@@ -254,3 +256,37 @@ def test_a_run_killed_in_its_second_round_ends_with_the_same_bytes_and_pays_noth
     ledger = read_ledger(root)
     assert ledger.replies == read_ledger(filled.root).replies
     assert {key for key, count in ledger.asks.items() if count > 1} <= killed.in_flight
+
+
+def decide(kept: int, drawn: int, *settings: str, spent: Usage | None = None):
+    """Return what a second round draws where the first drew so many seeds and kept so many questions, and why not."""
+    config = make_config(
+        read_recipe("demo"), ["corpus.world=nowhere", "targets.rl={each=20}", "seeds.limit=0", *settings]
+    )
+    drawing, aim = Drawing(config, {("rl",): 20}), Aim("rl")
+    quotas = replace(drawing.begin(), draws=((Draw(aim, drawn),),))
+    counts = RoundCounts(Counter({aim: drawn}), Counter({("rl",): kept}), Counter(), spent or Usage())
+    following = drawing.draw_more(quotas, counts)
+    return following and following.draws[1][0].seeds, drawing.closed.get(("rl",), "")
+
+
+SPENT = Usage(calls=900, cached_calls=100, cost=4.0)
+
+
+@pytest.mark.parametrize(
+    ("kept", "drawn", "settings", "more", "why"),
+    [
+        (20, 60, (), None, ""),
+        (10, 60, (), 66, ""),
+        (1, 60, (), 180, ""),
+        (0, 60, (), 60, ""),
+        (0, 60, ("targets.give_up=60",), None, "none of 60 seeds led to a row"),
+        (10, 60, ("targets.rounds=1",), None, "targets.rounds is reached"),
+        (10, 60, ("targets.requests=1500",), 30, ""),
+        (10, 60, ("targets.requests=1000",), None, "the budget or seeds.limit ends after 60 seeds"),
+        (10, 60, ("budget.money=5",), 15, ""),
+        (10, 60, ("seeds.limit=64",), 4, ""),
+    ],
+)
+def test_a_round_draws_what_the_rounds_before_say_it_takes_within_the_budget(kept, drawn, settings, more, why):
+    assert decide(kept, drawn, *settings, spent=SPENT) == (more, why)
