@@ -215,18 +215,20 @@ def find_changes(folder: Path, manifest: ReleaseManifest, most: int = 0) -> list
     return problems
 
 
-def find_strange(folder: Path, own: Collection[str]) -> list[str]:
+def find_strange(folder: Path, own: Collection[str], linked: bool = False) -> list[str]:
     """Return what lies in a release folder and is not a plain file of its own, or a folder of such: links, pipes, more.
 
     Args:
         folder: of the release; it may be a link itself.
         own: names of its files; the signature beside the manifest is none of them and may be there.
+        linked: whether a link to a file is that file.
     """
     problems, folders = [], {parent.as_posix() for name in own for parent in Path(name).parents}
     for path in sorted(folder.rglob("*")):
-        name, mode = path.relative_to(folder).as_posix(), path.lstat().st_mode
+        follow = linked and path.is_file()
+        name, mode = path.relative_to(folder).as_posix(), path.stat(follow_symlinks=follow).st_mode
         if stat.S_ISLNK(mode):
-            problems.append(f"{name} is a link to {path.readlink()}")
+            problems.append(f"{name} is a link to {path.readlink()} (cp -rL makes files of links)")
         elif stat.S_ISDIR(mode):
             problems += [] if name in folders else [f"folder {name} is not in the manifest"]
         elif not stat.S_ISREG(mode):
@@ -236,8 +238,12 @@ def find_strange(folder: Path, own: Collection[str]) -> list[str]:
     return problems
 
 
-def check_release_files(folder: Path) -> ReleaseManifest:
+def check_release_files(folder: Path, linked: bool = False) -> ReleaseManifest:
     """Hash every file of a release again and return its manifest.
+
+    Args:
+        folder: of the release.
+        linked: whether files may be links to files, as in the cache of a Hub's client.
 
     Raises:
         ConfigError: if there is no readable manifest.
@@ -245,7 +251,7 @@ def check_release_files(folder: Path) -> ReleaseManifest:
     """
     manifest = read_release_manifest(folder)
     problems = find_changes(folder, manifest)
-    problems += find_strange(folder, {MANIFEST, *(entry.name for entry in manifest.files)})
+    problems += find_strange(folder, {MANIFEST, *(entry.name for entry in manifest.files)}, linked)
     if problems:
         raise GateNotMet(f"release {folder}: {'; '.join(problems)}")
     return manifest

@@ -128,7 +128,7 @@ def test_run_json_has_the_keys_of_the_design(document: Any) -> None:
     assert document["warnings"] == []
     assert all(set(stage) >= STAGE_KEYS for stage in document["stages"])
     assert {release["dataset"] for release in document["releases"]} == {"sft", "rl", "vqa"}
-    assert all(set(release) == {"dataset", "version", "path", "rows"} for release in document["releases"])
+    assert all(set(release) == {"dataset", "version", "path", "rows", "root"} for release in document["releases"])
 
 
 def test_a_second_run_does_nothing_and_says_so(own: Path, capsys: Capture) -> None:

@@ -114,7 +114,7 @@ def read_release(release: Path, dataset: Dataset, model: type[RowT]) -> Iterator
         CorruptInput: if the release is of another dataset, or a row is not of this version.
         GateNotMet: if a file differs from the manifest.
     """
-    manifest = check_release_files(release)
+    manifest = check_release_files(release, linked=True)
     if manifest.dataset != dataset:
         raise CorruptInput(f"release {release}: its dataset is {manifest.dataset}; rows are read from {dataset}")
     for path in sorted((release / "data").glob("*.parquet")):

@@ -1,11 +1,16 @@
-"""Verifying a release: every row's answer is derived again from the corpus and the proof alone, with no model.
+"""Verifying a release: everything that corpus, proofs and settings decide is derived again and compared, with no model.
 
-A release is checked in three ways: its files against the manifest, each row against its proof and the corpus, and the
-rows against each other. The later checks do not trust the manifest, so a release that was changed and resealed fails.
+Its files are held against the manifest, the manifest against corpus and settings, each row against its proof and the
+corpus, the rows against each other, and what is written about the rows against the rows. But for the digests nothing
+of the manifest is trusted that can be derived, so a release that was changed and sealed anew fails.
 
 Each row is made again from its proof row by the functions that publishing uses, and every column is compared. A
-transcript is checked by the rules it was accepted by: form, tools, question, answer and where the answer was seen. Its
-length, and the pages that a search by picture finds, cannot be checked.
+transcript is checked by the rules it was accepted by, and the calls of local tools are made again. What cannot be
+derived is named in the report: the words of thoughts, attempts, what live tools and models said, the author's word on
+earlier stages. Against a consistent forgery of these only the root helps: the manifest's sha256, told in another way.
+
+A derivation from proof rows alone is added in ``ReleaseCheck._check_manifest`` of :mod:`.release`; what a report says
+that no row tells, in ``CLAIMED`` of :mod:`.documents`.
 """
 
 from pipelines.release.verify.claims import describe_claim, describe_origin

@@ -197,5 +197,5 @@ class ReleaseCheck:
         outside = sum(row.origin is not None for row in self.proofs.values())
         if outside:
             yield f"splits of {outside} questions from outside: their pools decide"
-        yield "funnel, models, stage keys and commit: they are the author's word"
+        yield "funnel, models, stage keys, commit and sizes in memory: they are the author's word"
         yield f"entries of quality.json: {', '.join(CLAIMED)}"

@@ -11,7 +11,9 @@ from pipelines.config.settings import ReleasesConfig, TrajectoriesConfig
 from pipelines.errors import GateNotMet
 from pipelines.graph.answers import type_reference
 from pipelines.graph.proofs import NO_PROOF, make_question_id
+from pipelines.ids import make_record_id
 from pipelines.release.making import read_proofs
+from pipelines.release.manifest import ReleaseOrigin, read_release_manifest
 from pipelines.release.publish import publish_releases
 from pipelines.release.verify import verify_release
 from pipelines.stages.releases import Releases
@@ -36,9 +38,26 @@ def send_out(question: Enhancement, origin: Origin = ORIGIN) -> Enhancement:
     return question.model_copy(update=changes)
 
 
-def follow_out(trajectory: Trajectory, question: Enhancement) -> Trajectory:
+def follow_out(trajectory: Trajectory, question: Enhancement, manifest) -> Trajectory:
     """Return a trajectory as it would be of the question from outside."""
+    teacher = next(model for model in manifest.models if model.role == "teacher")
+    attempt = [question.record_id, trajectory.attempt, teacher.revision, manifest.prompts[trajectory.prompt]]
+    found = {
+        name
+        for step in trajectory.steps
+        if step.tool == "image_search" and step.observation
+        for name in step.observation.images
+    }
     changes = {
+        "record_id": make_record_id("rollout", attempt),
+        "images": tuple(
+            image
+            if image.id in found
+            else image.model_copy(
+                update={"picture": image.picture.model_copy(update={"licence": question.picture.licence})}
+            )
+            for image in trajectory.images
+        ),
         "parent_id": question.record_id, "path": (), "bridges": (), "reference": question.answer,
         "supports": tuple(support for support in trajectory.supports if support.what == "answer"),
         "left_out": ("memory-jump", "path-not-covered"),
@@ -48,6 +67,7 @@ def follow_out(trajectory: Trajectory, question: Enhancement) -> Trajectory:
 
 def publish(demo, root, corpus, origin=ORIGIN, **settings):
     """Publish the demo's released questions, the first of each split and every third after it as from outside."""
+    manifest = read_release_manifest(demo.release("sft"))
     trajectories = demo.rows("trajectories", Trajectory)
     kept = {entry.parent_id for entry in demo.rows("releases", ReleaseEntry)}
     questions, transcripts, numbers = [], [], Counter()
@@ -56,15 +76,13 @@ def publish(demo, root, corpus, origin=ORIGIN, **settings):
         numbers[question.split] += question.trial is None
         if numbers[question.split] % 3 == 1 and question.trial is None:
             question = send_out(question, origin.model_copy(update={"row": str(number)}))
-            own = [follow_out(each, question) for each in own]
+            own = [follow_out(each, question, manifest) for each in own]
         questions.append(question)
         transcripts += own
     (root / "images").symlink_to(demo.root / "images")
     entries = list(Releases(Limits(ReleasesConfig(max_skeleton_share=1.0)))([questions, transcripts]))
     tools = read_rows(demo.release("sft"), "data")[0]["tools"]
-    context = make_context(
-        tools=tools, corpus=corpus.digest, snapshot=corpus.snapshot, base_url=corpus.manifest.base_url
-    )
+    context = make_context(tools=tools, **{name: getattr(manifest, name) for name in ReleaseOrigin.model_fields})
     given = context.model_copy(update={"settings": ReleasesConfig(**settings)})
     made = [entry for entry in entries if isinstance(entry, ReleaseEntry)]
     return {each.dataset: each.path for each in publish_releases(root, questions, transcripts, made, given)}
@@ -176,7 +194,7 @@ def test_a_question_of_unknown_licence_is_not_released_unless_it_may_be(demo, de
     nobody = ORIGIN.model_copy(update={"licence": "unknown"})
     for name in ("closed", "open"):
         (tmp_path / name).mkdir()
-    with pytest.raises(GateNotMet, match="of the pool elsewhere has no licence"):
+    with pytest.raises(GateNotMet, match="has no licence"):
         publish(demo, tmp_path / "closed", demo_corpus, nobody)
     folder = publish(demo, tmp_path / "open", demo_corpus, nobody, unknown_licences=True)["vqa"]
     assert any("\tunknown\t" in line for line in (folder / "ATTRIBUTION.tsv").read_text().splitlines())
