@@ -34,6 +34,8 @@ class Row:
     mark: str = ""
     """Id; empty: made of the place in the file."""
     placeholder: str = "<image>"
+    second: str = ""
+    """Answer to the second question, where a layout has two a row; empty: one of its own."""
     edits: list[Callable[[Turns], Turns]] = field(default_factory=list)
     """Changes of the conversation, made after it was written."""
 
@@ -92,7 +94,7 @@ def write_livevqa(path: Path, rows: Sequence[Row]) -> None:
         written.append({
             "id": mark_livevqa(place, row), "img_path": row.name,
             "level1_qa": describe(row, row.question, row.answer, others),
-            "level2_qa": describe(row, second, answer, others),
+            "level2_qa": describe(row, second, row.second or answer, others),
             "source": "CNN World", "time": f"2025-04-{1 + row.number % 28:02d}T12:18:35.397Z",
         })  # fmt: skip
     write_json(path, written)
