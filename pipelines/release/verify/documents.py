@@ -22,7 +22,7 @@ from pipelines.release.making import Example
 from pipelines.release.manifest import ReleaseManifest
 from pipelines.release.publish import ATTRIBUTION, REWARDS
 from pipelines.release.quality import Quality, measure_quality
-from pipelines.release.reviewed import REVIEWS, read_reviews, select_reviews
+from pipelines.release.reviewed import REVIEWS, read_reviews, render_reviews, select_reviews
 from pipelines.release.rows import ReleaseRow, RlRow, shorten
 from pipelines.release.verify.reports import Problem
 
@@ -114,6 +114,8 @@ def find_document_problems(folder: Path, survey: Survey) -> Iterator[Problem]:
         yield Problem("quality.json", f"documents: they cannot be made again: {error}")
         return
     yield from (problem for name in DOCUMENTS for problem in _compare(folder, name, documents[name]))
+    if (folder / REVIEWS).exists():
+        yield from _compare(folder, REVIEWS, render_reviews(survey.facts.reviews))
 
 
 def take_claims(derived: Quality, claimed: Any) -> Quality:  # noqa: ANN401 - a JSON value

@@ -20,6 +20,7 @@ from pipelines.release.card import find_cards, read_prose
 from pipelines.release.documents import DOCUMENTS
 from pipelines.release.manifest import MANIFEST, ReleaseManifest, digest_content, name_version
 from pipelines.release.publish import ATTRIBUTION, REWARDS
+from pipelines.release.reviewed import REVIEWS
 from pipelines.release.rows import ProofRow, shorten
 from pipelines.release.verify.reports import Problem
 from schemas.manifest import FileEntry
@@ -100,7 +101,7 @@ def _find_file_problems(folder: Path, manifest: ReleaseManifest) -> Iterator[Pro
     shards = Counter[tuple[str, str]]()
     for entry in manifest.files:
         shard = SHARD.fullmatch(entry.name)
-        if shard is None and entry.name not in known:
+        if shard is None and entry.name not in (*known, REVIEWS):
             yield Problem(entry.name, "files: no release has such a file")
         if shard is not None:
             shards[entry.name.partition("-")[0], shard["of"]] += 1
