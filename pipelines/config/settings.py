@@ -1061,7 +1061,7 @@ class ReleasesConfig(Section):
     max_per_anchor: int = Field(3, ge=1, description="questions of a split sharing an anchor")
     max_per_answer: int = Field(5, ge=1, description="questions of a split sharing an answer or an answer node")
     max_answer_share: float = Field(
-        1.0,
+        0.1,
         gt=0.0,
         le=1.0,
         description="largest share of one answer among a dataset's questions that ask for its relation, which is what "
