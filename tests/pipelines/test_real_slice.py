@@ -93,7 +93,8 @@ def test_every_proof_of_the_slice_holds(opened: Slice, rewritten: dict[str, Any]
 def test_without_pictures_every_row_is_refused_for_that(workspace: Path, rewritten: dict[str, Any]) -> None:
     stages = run_slice(workspace, code=1)
     assert stages["groundings"]["rejected"] == {"no-picture": rewritten["rewrites"]["rows_out"]}
-    assert stages["groundings"]["rows_out"] == stages["rollouts"]["rows_in"] == 0
+    assert stages["groundings"]["rows_out"] == 0
+    assert "rollouts" not in stages
     assert not stages["rewrites"]["ran"]
 
 
