@@ -192,9 +192,10 @@ def _read_lines(path: Path) -> Iterator[tuple[str, object]]:
 
 def _take_lines(lines: BinaryIO, path: Path, pending: int) -> str:
     """Return the next line, and so many more that a pending object is tried again when it is twice as long."""
-    taken = list[bytes]()
-    while (length := sum(map(len, taken))) <= pending and (line := lines.readline(LINE_BYTES + 1)):
-        if length + pending + len(line) > LINE_BYTES:
+    taken, length = list[bytes](), 0
+    while length <= pending and (line := lines.readline(LINE_BYTES + 1)):
+        length += len(line)
+        if length + pending > LINE_BYTES:
             raise ConfigError(f"{path}: a line or an object has more than {LINE_BYTES >> 20} MiB")
         taken.append(line)
     return b"".join(taken).decode("utf-8-sig")
@@ -203,17 +204,25 @@ def _take_lines(lines: BinaryIO, path: Path, pending: int) -> str:
 def _split_objects(text: str, place: str) -> tuple[list[object], str]:
     """Return the values that a text begins with, and the rest, whose value has no end yet."""
     rows = list[object]()
-    rest = text.lstrip()
-    while rest:
+    start, end = _skip_blanks(text, 0), len(text.rstrip())
+    while start < end:
         try:
-            row, end = LENIENT.raw_decode(rest)
+            row, after = LENIENT.raw_decode(text, start)
         except json.JSONDecodeError as error:
-            if error.msg.startswith("Unterminated string") or error.pos >= len(rest.rstrip()):
+            if error.msg.startswith("Unterminated string") or error.pos >= end:
                 break
             raise ValueError(f"{place}: {error}") from error
         rows.append(row)
-        rest = rest[end:].lstrip()
-    return rows, rest
+        start = _skip_blanks(text, after)
+    return rows, text[start:]
+
+
+def _skip_blanks(text: str, start: int) -> int:
+    found = BLANKS.match(text, start)
+    return found.end() if found else start
+
+
+BLANKS = re.compile(r"\s*")
 
 
 LENIENT = json.JSONDecoder(strict=False)
@@ -770,22 +779,41 @@ class PictureFolder:
     root: Path
     _offsets: list[int] = field(default_factory=list)
 
+    def probe(self) -> None:
+        """Look whether pictures can lie there, before anything is paid.
+
+        Raises:
+            ConfigError: if it is neither a folder nor a table, or the table's offsets cannot be read.
+        """
+        if self._is_table:
+            self._list_offsets()
+        elif not self.root.is_dir():
+            raise ConfigError(f"{self.root}: give a folder of pictures, or a table (.tsv) with its .lineidx")
+
+    @property
+    def _is_table(self) -> bool:
+        return self.root.suffix == ".tsv" and not self.root.is_dir()
+
     def read(self, picture: NamedPicture) -> bytes | None:
-        """Return a picture's bytes; None where there is none of that name."""
+        """Return a picture's bytes; None where there is none of that name.
+
+        Raises:
+            ConfigError: if a file or a table is there and cannot be read.
+        """
         if picture.content or not picture.name:
             return picture.content or None
-        if self.root.suffix == ".tsv":
-            return self._read_line(picture.name)
-        path = self.find(picture.name)
-        if path is None:
-            return None
-        with path.open("rb") as source:
-            return source.read(PICTURE_BYTES + 1)
+        try:
+            if self._is_table:
+                return self._read_line(picture.name)
+            path = self.find(picture.name)
+            return _read_bounded(path) if path else None
+        except OSError as error:
+            raise ConfigError(f"{self.root}: {picture.name!r} cannot be read: {error}") from error
 
     def find(self, name: str) -> Path | None:
         """Return the file of a name, an address or an id; None where there is none inside the folder."""
         if name.startswith(REMOTE):
-            name = PurePosixPath(unquote(urlsplit(name).path)).name
+            name = _name_remote(name)
         place = PurePosixPath(name.removeprefix("file://"))
         if place.is_absolute() or ".." in place.parts or "\0" in name:
             return None
@@ -809,7 +837,7 @@ class PictureFolder:
         return numbered | found
 
     def _read_line(self, name: str) -> bytes | None:
-        if not name.isdecimal():
+        if not name.isdecimal() or len(name) > LONGEST_ID:
             return None
         offsets = self._list_offsets()
         number = int(name) % IDS_FROM
@@ -824,11 +852,33 @@ class PictureFolder:
         if not self._offsets:
             path = self.root.with_suffix(".lineidx")
             try:
-                self._offsets.extend(map(int, path.read_text("ascii").split()))
+                size = self.root.stat().st_size
+                written = _read_bounded(path)
+                offsets = [int(each) for each in written.decode("ascii").split()]
             except (OSError, ValueError) as error:
                 raise ConfigError(f"{path}: the offsets of {self.root.name} cannot be read: {error}") from error
+            if len(written) > PICTURE_BYTES:
+                raise ConfigError(f"{path}: has more than {PICTURE_BYTES >> 20} MiB")
+            if wrong := [each for each in offsets if not 0 <= each < size]:
+                raise ConfigError(f"{path}: {self.root.name} has {size} bytes, and none at {wrong[0]}")
+            self._offsets.extend(offsets)
         return self._offsets
 
 
+def _read_bounded(path: Path) -> bytes:
+    with path.open("rb") as source:
+        return source.read(PICTURE_BYTES + 1)
+
+
+def _name_remote(address: str) -> str:
+    """Return the last part of an address's path; none of what is no address."""
+    try:
+        return PurePosixPath(unquote(urlsplit(address).path)).name
+    except ValueError:
+        return ""
+
+
+LONGEST_ID = 20
+"""Digits."""
 IDS_FROM = 10_000_000
 """WebQA counts its pictures up from a multiple of it: the rest is the line."""

@@ -140,6 +140,30 @@ def test_webqa_takes_its_pictures_from_lines_of_a_table(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("offsets", ["-5", "28", "9" * 30, "9" * 5000, "x"])
+def test_offsets_that_lead_out_of_a_table_are_refused_before_it_is_read(tmp_path, offsets):
+    (tmp_path / "imgs.tsv").write_text("10000000\tYWJj\n")
+    (tmp_path / "imgs.lineidx").write_text(f"{offsets}\n")
+    table = PictureFolder(tmp_path / "imgs.tsv")
+    for look in (table.probe, lambda: table.read(NamedPicture("10000000"))):
+        with pytest.raises(ConfigError, match=r"imgs\.lineidx"):
+            look()
+
+
+def test_an_id_longer_than_any_is_in_no_table(tmp_path):
+    (tmp_path / "imgs.tsv").write_text("10000000\tYWJj\n")
+    (tmp_path / "imgs.lineidx").write_text("0\n")
+    table = PictureFolder(tmp_path / "imgs.tsv")
+    assert [table.read(NamedPicture(name)) for name in ("10000000", "1" * 5000)] == [b"abc", None]
+
+
+def test_a_file_of_the_folder_that_cannot_be_opened_is_named(tmp_path):
+    (tmp_path / "a.png").mkdir()
+    (tmp_path / "a.png" / "b.png").symlink_to(tmp_path / "a.png" / "b.png")
+    with pytest.raises(ConfigError, match=r"b\.png"):
+        PictureFolder(tmp_path / "a.png").read(NamedPicture("b"))
+
+
 def test_simplevqa_says_its_language_and_what_is_shown(tmp_path):
     row = {"data_id": 5, "image": {"bytes": PNG, "path": "5.png"}, "language": "EN", "question": "Who built it?",
            "answer": "Ada Vask", "atomic_question": "What is it?", "atomic_fact": "Kelm Bridge"}  # fmt: skip
@@ -243,6 +267,8 @@ def test_values_of_any_type_make_questions_of_texts_or_none(layout, row):
         "https://x.example/..",
         "..",
         "a\0b",
+        "http://[::1",
+        "\ud800.png",
         "n" * 256 + ".png",
         "a/" * 3000 + "b",
         ".",
