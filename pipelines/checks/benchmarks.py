@@ -10,7 +10,7 @@ meet by title: proofs hold no other name, so a benchmark that writes an alias sh
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -118,10 +118,6 @@ class BenchmarkQuestion:
     def words(self) -> tuple[str, ...]:
         """Folded."""
         return tuple(self.text.split())
-
-    def is_about(self, names: Collection[str], spelled: Collection[str]) -> bool:
-        """Say whether its entity is one of some folded names, or its text holds one, given with spaces around it."""
-        return self.entity in names or any(name in self.text for name in spelled)
 
 
 def _list_specific(text: str) -> Iterator[str]:
@@ -279,12 +275,20 @@ class BenchmarkIndex:
         entities = list_entities(row)
         if not entities:
             return
-        last, first = _spell_names(entities[-1]), _spell_names(entities[0])
-        for place in sorted({place for answer in answers for place in self._by_answer.get(answer, ())}):
-            if self._held[place].is_about(*last):
-                yield place, "benchmark-fact"
-            elif self._held[place].is_about(*first):
-                yield place, "benchmark-entity"
+        same = sorted({place for answer in answers for place in self._by_answer.get(answer, ())})
+        last, first = (self._list_about(same, entities[place]) for place in (-1, 0))
+        yield from ((place, "benchmark-fact") for place in sorted(last))
+        yield from ((place, "benchmark-entity") for place in sorted(first - last))
+
+    def _list_about(self, places: Sequence[int], title: str) -> set[int]:
+        """Return those of some questions that give a title as their entity or hold it in their text."""
+        names = {fold_name(name) for name in list_writings(title)} - {""}
+        found = {place for place in places if self._held[place].entity in names}
+        for name in names:
+            if not is_common_word(name):
+                spelled = f" {name} "
+                found.update([place for place in places if spelled in self._held[place].text])
+        return found
 
     def _find_pictures(self, row: OwnQuestion, read: ReadPicture) -> Iterator[tuple[int, BenchmarkReason]]:
         shown = [row.original or row.picture, *(part.picture for part in (row.scene.parts if row.scene else ()))]
@@ -299,12 +303,6 @@ class BenchmarkIndex:
         """Yield the benchmark questions whose picture is that of a question of ours, by its bytes."""
         for place in self._find_copies(data):
             yield Overlap(record_id, self._held[place].benchmark, self._held[place].row, "benchmark-picture")
-
-
-def _spell_names(title: str) -> tuple[set[str], list[str]]:
-    """Return the folded writings of a title, and those that tell something in a text, with spaces around."""
-    names = {fold_name(name) for name in list_writings(title)} - {""}
-    return names, [f" {name} " for name in sorted(names) if not is_common_word(name)]
 
 
 def _is_long(places: set[int]) -> bool:
