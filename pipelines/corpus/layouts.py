@@ -130,17 +130,28 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     Raises:
         ConfigError: if the file is missing, too large, of another format, or cannot be parsed.
     """
+    for key, row in _read_any(path):
+        if isinstance(row, UnreadRow):
+            raise ConfigError(f"{path}: {row.why}")
+        yield key, row
+
+
+def _read_any(path: Path) -> Iterator[tuple[str, dict[str, Any] | UnreadRow]]:
+    """Yield a file's rows as :func:`read_rows` does, and why of each that is no object."""
     if path.is_dir():
         raise ConfigError(f"{path}: is a folder; name a .parquet, .json or .jsonl file in it")
     if not path.is_file():
         raise ConfigError(f"{path}: no such file")
     try:
         for key, row in _choose_reader(path)(path):
-            if not isinstance(row, dict):
-                raise ConfigError(f"{path}: row {key} is no object")
-            yield key, row
+            yield key, row if isinstance(row, dict | UnreadRow) else UnreadRow(key, f"row {key} is no object")
     except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: not a readable {path.suffix} file: {error}") from error
+        raise ConfigError(f"{path}: not a readable {path.suffix} file: {_explain(error)}") from error
+
+
+def _explain(error: Exception) -> str:
+    """Return what an error says, without Python's own remedy against long numbers."""
+    return error.msg if isinstance(error, json.JSONDecodeError) else str(error).partition("; use sys.")[0]
 
 
 def _choose_reader(path: Path) -> Callable[[Path], Iterator[tuple[str, object]]]:
@@ -179,15 +190,16 @@ def _read_parquet(path: Path) -> Iterator[tuple[str, object]]:
 
 def _read_lines(path: Path) -> Iterator[tuple[str, object]]:
     """Yield the objects of a file of lines; one may go on over the next lines, as some of BrowseComp-VL's do."""
-    text, number = "", 0
+    text, number, line = "", 0, 1
     with path.open("rb") as lines:
-        while more := _take_lines(lines, path, len(text)):
-            rows, text = _split_objects(text + more, f"row {number}")
+        while (more := _take_lines(lines, path, len(text))) or text:
+            text += more
+            rows, rest = _split_objects(text, number, line, last=not more)
+            line += text[: len(text) - len(rest)].count("\n")
+            text = rest
             for row in rows:
                 yield str(number), row
                 number += 1
-    if text:
-        raise ValueError(f"row {number} has no end")
 
 
 def _take_lines(lines: BinaryIO, path: Path, pending: int) -> str:
@@ -201,19 +213,30 @@ def _take_lines(lines: BinaryIO, path: Path, pending: int) -> str:
     return b"".join(taken).decode("utf-8-sig")
 
 
-def _split_objects(text: str, place: str) -> tuple[list[object], str]:
-    """Return the values that a text begins with, and the rest, whose value has no end yet."""
+def _split_objects(text: str, number: int, line: int, last: bool) -> tuple[list[object], str]:
+    """Return the values that a text begins with, and the rest, whose value has no end yet.
+
+    What cannot be parsed is one row up to the next line that may begin another.
+    """
     rows = list[object]()
     start, end = _skip_blanks(text, 0), len(text.rstrip())
+    line += text.count("\n", 0, start)
     while start < end:
         try:
             row, after = LENIENT.raw_decode(text, start)
-        except json.JSONDecodeError as error:
-            if error.msg.startswith("Unterminated string") or error.pos >= end:
+        except (ValueError, RecursionError) as error:
+            position = error.pos if isinstance(error, json.JSONDecodeError) else -1
+            open_ended = position >= end or "Unterminated string" in str(error)
+            if open_ended and not last:
                 break
-            raise ValueError(f"{place}: {error}") from error
+            key = str(number + len(rows))
+            row = UnreadRow(key, f"line {line}: row {key} {'has no end' if open_ended else _explain(error)}")
+            following = NEXT_ROW.search(text, start)
+            after = following.end() if following else len(text)
         rows.append(row)
-        start = _skip_blanks(text, after)
+        after = _skip_blanks(text, after)
+        line += text.count("\n", start, after)
+        start = after
     return rows, text[start:]
 
 
@@ -223,8 +246,7 @@ def _skip_blanks(text: str, start: int) -> int:
 
 
 BLANKS = re.compile(r"\s*")
-
-
+NEXT_ROW = re.compile(r"\n(?=[^\s}])")
 LENIENT = json.JSONDecoder(strict=False)
 """Lets a string hold line breaks."""
 
@@ -723,7 +745,7 @@ def read_layout(path: Path) -> str:
     Raises:
         ConfigError: if it cannot be read.
     """
-    return recognise_layout([row for _, row in islice(read_rows(path), SAMPLED_ROWS)])
+    return recognise_layout([row for _, row in islice(_read_any(path), SAMPLED_ROWS) if isinstance(row, dict)])
 
 
 def read_questions(
@@ -740,12 +762,20 @@ def read_questions(
         ConfigError: if the file cannot be read.
     """
     read = LAYOUTS["columns" if columns else layout or read_layout(path)]
-    for key, row in read_rows(path):
+    unread, read_any = "", False
+    for key, row in _read_any(path):
+        if isinstance(row, UnreadRow):
+            unread = unread or row.why
+            yield row
+            continue
+        read_any = True
         found = list(read(key, map_columns(row, columns) if columns else row))
         yield from found
         if not found:
             shown = ", ".join(sorted(map(str, row))[:COLUMNS_SHOWN])
             yield UnreadRow(key, f"has neither a question nor messages; its columns are {shown}")
+    if unread and not read_any:
+        raise ConfigError(f"{path}: none of its rows can be read; {unread}")
 
 
 COLUMNS_SHOWN = 20
