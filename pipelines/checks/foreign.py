@@ -9,7 +9,7 @@ from anyascii import anyascii
 
 from pipelines.checks.descriptors import find_slot
 from pipelines.checks.encodings import find_encoding_fault
-from pipelines.checks.leakage import check_answer, check_file_names, split_words
+from pipelines.checks.leakage import check_answer, check_file_names, split_bare_words
 from pipelines.checks.legibility import LETTERS_AN_ERROR, count_edits
 from pipelines.graph.answers import type_answer
 from pipelines.names import compile_phrase, fold_name, is_common_word
@@ -274,12 +274,12 @@ def find_named_answer(name: str, answers: Sequence[str]) -> str:
 
 def _is_choice(question: str, found: str) -> bool:
     """Say whether the answer is one of two or more that the question gives to choose from."""
-    words = " ".join(split_words(question))
-    told = re.escape(" ".join(split_words(found)))
+    words = " ".join(split_bare_words(question))
+    told = re.escape(" ".join(split_bare_words(found)))
     either = r"(?:or|oder|ou|или|还是|或)"
     near = rf"{told}(?: \w+){{0,3}} {either} |(?: |^){either}(?: \w+){{0,3}} {told}(?: |$)|{told}还是|还是{told}"
     return re.search(near, f" {words} ") is not None
 
 
 def _fold(text: str) -> str:
-    return " ".join(split_words(text))
+    return " ".join(split_bare_words(text))

@@ -11,7 +11,7 @@ from functools import partial
 from typing import cast
 
 from pipelines.checks.apartness import Apart
-from pipelines.checks.benchmarks import Asked, Benchmarks
+from pipelines.checks.benchmarks import Benchmarks, OwnQuestion
 from pipelines.checks.copies import describe_picture
 from pipelines.checks.guesses import refuse_gold
 from pipelines.checks.quotas import Quotas, Stratum, refuse_surplus
@@ -67,7 +67,7 @@ class Limits:
 
 def refuse_benchmarked(rows: Iterable[Record], limits: Limits, store: PictureStore | None) -> dict[str, Rejection]:
     """Return the rejections of questions that overlap with a benchmark; without a store no pictures are compared."""
-    return limits.benchmarks.refuse(cast(Iterable[Asked], rows), store.read if store else None)
+    return limits.benchmarks.refuse(cast(Iterable[OwnQuestion], rows), store.read if store else None)
 
 
 def refuse_across_splits(

@@ -20,7 +20,7 @@ from pipelines.graph.odds import read_gold_share
 from pipelines.graph.titles import asks_name
 from pipelines.graph.values import parse_spelled
 from pipelines.ids import digest_value
-from pipelines.names import fold_name
+from pipelines.names import fold_name, split_words
 from schemas.base import Record, Rejection
 from schemas.datasets import Dataset, Enhancement, Origin, Picture, SearchNeed, Split
 from schemas.proofs import Proof, Trace
@@ -161,11 +161,6 @@ def find_quota(counts: Sequence[int], share: float) -> int:
         else:
             high = middle - 1
     return low
-
-
-def split_words(text: str) -> list[str]:
-    """Return a text's words, case dropped."""
-    return _WORD.findall(text.casefold())
 
 
 def list_grams(words: Sequence[str], size: int) -> list[Gram]:

@@ -1,4 +1,5 @@
 import json
+import os
 import re
 
 import pyarrow as pa
@@ -258,6 +259,36 @@ def test_no_name_of_a_picture_leads_out_of_the_files_folder(tmp_path):
     for name in ("../secret.png", str(tmp_path / "secret.png"), f"file://{tmp_path}/secret.png"):
         report = audit_file(write_lines(inside, row(image=name)))
         assert [each.name for each in report.unchecked] == ["absent", "no-entity"]
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_picture_that_is_no_file_or_has_a_name_that_none_can_have_is_not_there(tmp_path, folder):
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "folder.png").mkdir()
+    names = "pipe.png", "folder.png", "\ud800.jpg", "a\0.jpg", "b" * 5000 + ".jpg"
+    asked = "Who built it?", "When was it built?", "Where does it stand?", "How high is it?", "Which style has it?"
+    rows = [row(id=str(at), question=asked[at], image=name) for at, name in enumerate(names)]
+    report = audit_files([write_lines(tmp_path, *rows)], AuditOptions(tmp_path if folder else None))
+    found = {each.name: each.rows for each in report.defects} | {each.name: each.count for each in report.unchecked}
+    assert found["missing-image" if folder else "absent"] == len(names)
+
+
+def test_one_line_that_cannot_be_read_is_a_defect_of_its_row(tmp_path):
+    path = write_lines(tmp_path, row())
+    path.write_text(path.read_text() + '{"question": "Who?", "answer": ' + "9" * 5000 + "}\n")
+    report = audit_file(path)
+    assert report.files[0].rows == 1
+    (defect,) = report.defects
+    assert (defect.name, defect.examples) == ("missing-question", ("1",))
+    assert defect.findings[0].detail.startswith("line 2: ")
+
+
+def test_the_table_steers_no_terminal(tmp_path):
+    console = Console(width=160, color_system=None)
+    with console.capture() as capture:
+        console.print(render_audit(audit_file(write_lines(tmp_path, row(id="\x1b[31mred\x9b\u202e", question=" ")))))
+    assert not set(capture.get()) & set("\x1b\x9b\u202e")
+    assert "\ufffd[31mred" in capture.get()
 
 
 def test_listed_entities_are_found_in_questions_and_answers(tmp_path):
