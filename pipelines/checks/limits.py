@@ -157,7 +157,7 @@ def refuse_over_targets(
     for _ in range(PASSES):
         left = [each for each in signatures if each.record_id not in refused]
         surplus = refuse_surplus(left, strata, quotas.questions)
-        kept = sorted((e for e in left if e.record_id not in surplus), key=lambda each: each.record_id)
+        kept = [each for each in left if each.record_id not in surplus]
         over = _refuse_shares(kept, {each.record_id for each in kept}, limits)
         refused |= over
         if not over:

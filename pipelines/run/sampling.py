@@ -20,7 +20,7 @@ from pipelines.release.reviewed import (
     Numbers,
     Review,
     measure_reviews,
-    name_stratum,
+    name_group,
     read_reviews,
     render_reviews,
 )
@@ -85,7 +85,7 @@ def export_sample(workspace: Workspace, release: Path | None, size: int, seed: i
     """
     if release is not None:
         check_release_files(release)
-    strata = {row.record_id: _name_stratum(row) for row in _read_questions(workspace, release)}
+    strata = {row.record_id: _name_group(row) for row in _read_questions(workspace, release)}
     if not strata:
         raise ConfigError("review export: there are no questions; let `synth run` come to its selections first")
     drawn = draw_sample(strata, size, seed)
@@ -115,9 +115,9 @@ def _read_questions(workspace: Workspace, release: Path | None) -> Iterator[Ques
         yield from read_parts(workspace.stage("selections", key), Enhancement)
 
 
-def _name_stratum(row: Question) -> str:
+def _name_group(row: Question) -> str:
     cells = row.cells if isinstance(row, Enhancement) else row.difficulty
-    return name_stratum(row.hops_named, row.domain, cells)
+    return name_group(row.hops_named, row.domain, cells)
 
 
 def _describe(row: Question, places: Mapping[str, Path]) -> dict[str, str]:
