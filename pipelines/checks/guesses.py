@@ -13,6 +13,11 @@ def bound_gold(settings: ReleasesConfig, split: Split) -> float:
     return settings.max_gold_share if split == "eval" else settings.max_gold_share_trained
 
 
+def bound_answers(settings: ReleasesConfig) -> float:
+    """Return the largest share of one answer: its own, or that of a gate which would end the run after all is paid."""
+    return min(settings.max_answer_share, settings.gates.one_answer, settings.gates.commonest)
+
+
 def refuse_gold(signatures: Iterable[Signature], settings: ReleasesConfig) -> dict[str, Rejection]:
     """Refuse questions whose gold share is over the bound of their split (``guessed-without-picture``).
 

@@ -13,7 +13,7 @@ from typing import cast
 from pipelines.checks.apartness import Apart
 from pipelines.checks.benchmarks import Benchmarks, OwnQuestion
 from pipelines.checks.copies import describe_picture
-from pipelines.checks.guesses import refuse_gold
+from pipelines.checks.guesses import bound_answers, refuse_gold
 from pipelines.checks.quotas import Quotas, Stratum, refuse_surplus
 from pipelines.checks.repeats import refuse_near, refuse_near_across
 from pipelines.checks.sets import (
@@ -57,7 +57,7 @@ class Limits:
     def decides(self) -> list[object]:
         """All of it, as part of a stage's fingerprint."""
         own = self.settings
-        caps = [own.max_per_answer, own.max_per_anchor, own.max_answer_share, own.max_skeleton_share, *own.search_free]
+        caps = [own.max_per_answer, own.max_per_anchor, bound_answers(own), own.max_skeleton_share, *own.search_free]
         caps += [own.max_gold_share, own.max_gold_share_trained]
         near = [own.near_text, own.near_text_across, own.near_path, own.near_path_across, own.max_per_fact]
         others: list[object] = [self.apart.digest, self.benchmarks.digests]
@@ -174,8 +174,8 @@ def _list_shares(limits: Limits, solved: Collection[str], number: int) -> dict[s
         f"releases.max_skeleton_share {own.max_skeleton_share:g}": partial(
             refuse_skeletons, solved=solved, share=own.max_skeleton_share
         ),
-        f"releases.max_answer_share {own.max_answer_share:g}": partial(
-            refuse_guessed, solved=solved, share=own.max_answer_share
+        f"releases.max_answer_share {bound_answers(own):g}": partial(
+            refuse_guessed, solved=solved, share=bound_answers(own)
         ),
         f"releases.rounds_tolerance {own.rounds_tolerance:g}": partial(
             refuse_rounds, shares=limits.rounds, tolerance=own.rounds_tolerance

@@ -23,7 +23,7 @@ from pipelines.ids import digest_value
 from pipelines.names import fold_name, split_words
 from schemas.base import Record, Rejection
 from schemas.datasets import Dataset, Enhancement, Origin, Picture, SearchNeed, Split
-from schemas.proofs import Proof, Trace
+from schemas.proofs import Answer, Proof, Trace
 from schemas.reasons import ReleaseReason
 
 TYPE_SLOT: Final = "TYPE"
@@ -227,6 +227,8 @@ def _penalise_brevity(length: int, lengths: Counter[int]) -> float:
 NO_NODE = -1
 """In place of the page id of an answer node that there is not."""
 EXAMPLES = 3
+FEW = 5
+"""Questions of a relation up to which its answers say little: those of its kind are guessed by."""
 SHOWN_DIGITS = 8
 NAME_DIGITS = 12
 RANKS: Final[Mapping[Split, int]] = {"eval": 0, "sft": 1, "rl": 2}
@@ -280,6 +282,8 @@ class Signature:
     """Entities that rounds of injection have hidden."""
     gold_share: float | None = None
     """Its answer's share of those that its words allow without the picture; None where that cannot be counted."""
+    kind: str = ""
+    """Domain and answer type, as :func:`name_kind` gives them."""
 
 
 class Sourced(Protocol):
@@ -411,6 +415,7 @@ def make_signature(row: Record, exam: bool = False) -> Signature:
         final=" ".join(name_final(row)),
         rounds=row.proof.rounds,
         gold_share=read_gold_share(row.proof),
+        kind=name_kind(row.domain, row.answer),
         parts=tuple(part.picture.sha256 for part in row.scene.parts) if row.scene else (),
     )
 
@@ -499,32 +504,59 @@ def refuse_skeletons(signatures: Sequence[Signature], solved: Collection[str], s
     return refused
 
 
-def refuse_guessed(signatures: Sequence[Signature], solved: Collection[str], share: float) -> dict[str, Rejection]:
-    """Refuse questions whose answer has its share of those that ask for the same relation in a dataset (research: S7).
+def name_kind(domain: str, answer: Answer) -> str:
+    """Return what is guessed by where the relation that is asked for says little: domain and answer type."""
+    return f"{domain}, {answer.type}"
 
-    So guessing the commonest answer of what is asked for is right in no more than that share. A relation of fewer than
-    ``1 / share`` questions keeps each answer once.
+
+def group_guessed(asked: Sequence[tuple[str, str]]) -> list[str]:
+    """Return what each of some questions is guessed by, from its relation and kind: of a rare relation the kind."""
+    asking = Counter(relation for relation, _ in asked)
+    return [f"attribute {relation}" if relation and asking[relation] > FEW else kind for relation, kind in asked]
+
+
+def refuse_guessed(signatures: Sequence[Signature], solved: Collection[str], share: float) -> dict[str, Rejection]:
+    """Refuse questions whose answer has its share of those that a guesser knows by the same (research: S7).
+
+    That is the relation that is asked for, and of a rare one, or of a question that nothing proves, domain and answer
+    type too. So guessing the commonest answer is right in no more than that share of a dataset, and of its questions
+    for training or evaluation. Of fewer than ``1 / share`` questions each answer is kept once.
 
     Args:
         signatures: of the rows kept so far; earlier ones come first.
         solved: ids of questions with a trajectory: those of the sft dataset.
         share: largest share of one answer; 1.0 is no limit.
     """
-    if share >= 1.0:
-        return {}
-    asking = [signature for signature in signatures if signature.asked]
-    # A split for evaluation is guessed by itself, whatever the questions for training beside it.
-    within = {each.record_id: ("eval",) if each.split == "eval" else () for each in asking}
-    wordings = [
-        Wording(each.answer_key, tuple(f"{name}: {each.asked}" for name in names + within[each.record_id]))
-        for each, names in ((each, _list_datasets(each, solved)) for each in asking)
-    ]
     refused: dict[str, Rejection] = {}
-    for signature, where in zip(asking, find_over_used(wordings, share), strict=True):
-        if where:
-            detail = f"answer {signature.answer_key} has its {share:.1%} of {where} already"
-            _refuse(refused, signature, "answer-over-used", detail)
+    kept, over = list(signatures) if share < 1.0 else [], True
+    # What is refused of a relation may leave it rare.
+    while over:
+        groups = _list_guessed(kept, solved)
+        wordings = [Wording(each.answer_key, groups[each.record_id]) for each in kept]
+        where = find_over_used(wordings, share)
+        over = any(where)
+        for signature, group in zip(kept, where, strict=True):
+            if group:
+                detail = f"answer {signature.answer_key} has its {share:.1%} of {group} already"
+                _refuse(refused, signature, "answer-over-used", detail)
+        kept = [each for each, group in zip(kept, where, strict=True) if not group]
     return refused
+
+
+def _list_guessed(signatures: Sequence[Signature], solved: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Return, by record id, the groups that a question is guessed in: of each dataset, and of its part of one."""
+    scopes: defaultdict[str, list[Signature]] = defaultdict(list)
+    for each in signatures:
+        part = "eval" if each.split == "eval" else "training"
+        # A split is guessed by itself, whatever the questions beside it.
+        for scope in (*_list_datasets(each, solved), f"{each.dataset} {part}"):
+            scopes[scope].append(each)
+    found: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for scope, own in scopes.items():
+        for each, group in zip(own, group_guessed([(each.asked, each.kind) for each in own]), strict=True):
+            relation = [f"attribute {each.asked}"] if each.asked else []
+            found[each.record_id] |= dict.fromkeys(f"{scope}: {name}" for name in (*relation, group))
+    return {record_id: tuple(groups) for record_id, groups in found.items()}
 
 
 def _list_datasets(signature: Signature, solved: Collection[str]) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipelines.graph.facts import Nodes
-from pipelines.graph.proofs import make_query
 from pipelines.graph.query import (
     MAX_ANCHORS,
     MENTIONS,
@@ -20,7 +19,7 @@ from pipelines.graph.query import (
     join_sides,
     list_anchors,
 )
-from schemas.proofs import Answer, Count, Proof
+from schemas.proofs import Count, Proof
 
 SAMPLED = 1_000
 """Entities of the anchor's type that are tried; of more, so many are drawn. A share of a quarter is then right within
@@ -70,10 +69,10 @@ def count_odds(ground: Indexes, query: Query, anchor_type: str, gold: str, least
         sampled: entities that are tried in any case.
     """
     admitted = join_sides(ground, query)
-    nodes = _mix(list_anchors(ground, query, anchor_type, admitted))
+    nodes = list_anchors(ground, query, anchor_type, admitted)
     found: Counter[str] = Counter()
     tried = 0
-    for node in nodes[:MAX_ANCHORS].tolist():
+    for node in draw_anchors(nodes).tolist():
         if tried >= sampled and len(found) >= least:
             break
         tried += 1
@@ -82,23 +81,12 @@ def count_odds(ground: Indexes, query: Query, anchor_type: str, gold: str, least
     return Odds(found.total(), len(found), found[gold], tried < len(nodes))
 
 
-def _mix(nodes: Nodes) -> Nodes:
-    """Return nodes in an order of their own: the first of an ascending list are the oldest pages."""
-    return nodes[np.argsort(nodes * _SPREAD, kind="stable")]
-
-
-def derive_odds(ground: Indexes, proof: Proof, answer: Answer) -> Odds | None:
-    """Count again, from the corpus, what a proof says of its gold share; None where it cannot be counted.
-
-    Raises:
-        LookupError: a node is not in the corpus.
-    """
-    if not proof.nodes or not proof.thresholds.answers:
-        return None
-    query = make_query(ground.corpus, proof)
-    if not is_countable(query):
-        return None
-    return count_odds(ground, query, proof.nodes[0].type, answer.key, proof.thresholds.answers)
+def draw_anchors(nodes: Nodes, most: int = MAX_ANCHORS) -> Nodes:
+    """Return at most so many of distinct nodes, mixed: the first of an ascending list are the oldest pages."""
+    # The multiplier is odd, so no two nodes have one key: the smallest keys, sorted, are the start of the whole order.
+    keys = nodes * _SPREAD
+    chosen = np.argpartition(keys, most)[:most] if most < len(nodes) else np.arange(len(nodes))
+    return nodes[chosen[np.argsort(keys[chosen])]]
 
 
 def read_gold_share(proof: Proof) -> float | None:

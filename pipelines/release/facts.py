@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pipelines.checks.sets import Signature, delexicalise, make_signature
 from pipelines.graph.proofs import NO_PROOF
-from pipelines.release.guessing import Asked, read_asked
+from pipelines.release.guessing import Guessed, read_asked
 from pipelines.release.making import Example
 from pipelines.release.reviewed import Review
 from schemas.datasets import Cell, Depiction, Enhancement, Picture, Trajectory, Trial
@@ -98,7 +98,7 @@ class QuestionFacts:
     alternatives: bool
     swapped: bool
     left_out: tuple[str, ...]
-    asked: Asked
+    asked: Guessed
     knowledge: str = ""
 
 

@@ -15,18 +15,23 @@ from typing import Final, Literal, Protocol
 
 from pipelines.agent.agreement import Interval, bound_mean
 from pipelines.checks.guesses import bound_gold
-from pipelines.checks.sets import Pictured, name_anchor, name_answer_node, read_relation
+from pipelines.checks.sets import (
+    Pictured,
+    group_guessed,
+    name_anchor,
+    name_answer_node,
+    name_kind,
+    read_relation,
+)
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import GateNotMet
 from pipelines.graph.facts import stem_key
 from pipelines.graph.odds import read_gold_share
-from pipelines.release.wording import Worded, WordingScores, read_size, score_wording
+from pipelines.release.wording import QuestionWords, WordingScores, read_size, score_wording
 from schemas.proofs import Answer
 
 DIGITS = 4
 OVERALL = "all attributes"
-FEW = 5
-"""Questions of an attribute up to which its answers say little: those of its domain and type are guessed by."""
 TEST, TRAIN = "test", "train"
 Verdict = Literal["met", "met where measured", "not met", "too few to judge", "not measured"]
 Row = Mapping[str, str | int | float]
@@ -54,7 +59,7 @@ class Described(Pictured, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Guessed:
     """What guessers are measured by: one question of a release."""
 
     split: str
@@ -65,18 +70,21 @@ class Asked:
     """Its key."""
     kind: str
     """Domain and answer type."""
-    words: Worded
+    words: QuestionWords
     gold_share: float | None
 
 
-def read_asked(row: Described) -> Asked:
+def read_asked(row: Described) -> Guessed:
     """Return what guessers are measured by, from a question or from its row of a release's proofs."""
     key = read_relation(row)
     relation = stem_key(key) or key
-    words = Worded(row.text, relation, row.answer.key, read_size(row.answer), (name_anchor(row), name_answer_node(row)))
+    words = QuestionWords(
+        row.text, relation, row.answer.key, read_size(row.answer), (name_anchor(row), name_answer_node(row))
+    )
     split = TEST if row.split in ("eval", TEST) else TRAIN
-    kind = f"{row.domain}, {row.answer.type}"
-    return Asked(split, relation, row.answer.key, kind, words, read_gold_share(row.proof))
+    return Guessed(
+        split, relation, row.answer.key, name_kind(row.domain, row.answer), words, read_gold_share(row.proof)
+    )
 
 
 def count_right(answers: Counter[str]) -> float:
@@ -129,7 +137,7 @@ def _describe(interval: Interval) -> dict[str, float]:
     return {name: round(value, DIGITS) for name, value in parts.items()}
 
 
-def measure_guessability(rows: Sequence[Asked], settings: ReleasesConfig) -> dict[str, Row]:
+def measure_guessability(rows: Sequence[Guessed], settings: ReleasesConfig) -> dict[str, Row]:
     """Return what each guesser scores, over all questions and in each split, with its gate and the verdict.
 
     A share is judged from ``gates.least_rows`` questions on. The gold share is judged row by row, whatever the number.
@@ -154,20 +162,18 @@ def _judge(value: float, questions: int, most: float, least: int) -> Verdict:
     return "met" if value <= most else NOT_MET
 
 
-def _judge_commonest(rows: Sequence[Asked], settings: ReleasesConfig) -> Row:
+def _judge_commonest(rows: Sequence[Guessed], settings: ReleasesConfig) -> Row:
     """Judge the share that is right by the commonest answer of an attribute, of few questions of domain and type."""
-    asking = Counter(row.relation for row in rows)
-    groups: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    for row in rows:
-        known = row.relation and asking[row.relation] > FEW
-        groups["attribute" if known else "kind", row.relation if known else row.kind][row.answer] += 1
+    groups: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for row, group in zip(rows, group_guessed([(row.relation, row.kind) for row in rows]), strict=True):
+        groups[group][row.answer] += 1
     right, most = sum(map(count_right, groups.values()), 0.0), settings.gates.commonest
     interval = bound_mean(right, len(rows), 1.0)
     verdict = _judge(interval.middle, len(rows), most, settings.gates.least_rows)
     return {"questions": len(rows), **_describe(interval), "most": most, "verdict": verdict}
 
 
-def _judge_gold(rows: Sequence[Asked], settings: ReleasesConfig) -> Row:
+def _judge_gold(rows: Sequence[Guessed], settings: ReleasesConfig) -> Row:
     """Judge the gold shares of a split: no one may be over its bound; what was not counted is said."""
     most = bound_gold(settings, "eval" if rows[0].split == TEST else "sft")
     shares = [row.gold_share for row in rows if row.gold_share is not None]
@@ -182,6 +188,9 @@ def _judge_wording(scores: WordingScores, own: Sequence[int], settings: Releases
     """Judge what a classifier of the words gets right, and beyond the commonest size of its attribute."""
     gates = settings.gates
     told = [scores.right[place] for place in own if place in scores.right]
+    if not scores.right and len(own) >= gates.least_rows:
+        nothing: Row = {"questions": 0, **_describe(bound_mean(0.0, 0, 1.0)), "verdict": "not measured"}
+        return {"words alone": {**nothing, "most": gates.wording}, "size by the words": {**nothing, "most": gates.size}}
     right = bound_mean(sum(told), len(told), 1.0)
     verdict = _judge(right.low, len(told), gates.wording, gates.least_rows)
     answers: Row = {"questions": len(told), **_describe(right), "most": gates.wording, "verdict": verdict}
@@ -207,8 +216,11 @@ def _measure_lift(pairs: Sequence[tuple[bool, bool]]) -> Interval:
     return Interval(max(min(middle - half, lift), -1.0), lift, min(max(middle + half, lift), 1.0))
 
 
-def _judge_variety(rows: Sequence[Asked], most: float, least: int) -> Row:
-    """Judge the largest share of one answer among the questions of an attribute that is asked for often enough."""
+def _judge_variety(rows: Sequence[Guessed], most: float, least: int) -> Row:
+    """Judge the largest share of one answer among the questions of an attribute that is asked for often enough.
+
+    What is answered once is never guessed, whatever its share.
+    """
     groups: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         if row.relation:
@@ -220,7 +232,7 @@ def _judge_variety(rows: Sequence[Asked], most: float, least: int) -> Row:
     answers = judged[worst]
     answer, times = min(answers.items(), key=lambda pair: (-pair[1], pair[0]))
     share = times / answers.total()
-    verdict = _judge(share, answers.total(), most, least)
+    verdict = _judge(share if times > 1 else 0.0, answers.total(), most, least)
     detail = f"{times} of {answers.total()} {worst} are {answer}"
     return {"questions": answers.total(), "share": round(share, DIGITS), "most": most, "verdict": verdict, "of": detail}
 

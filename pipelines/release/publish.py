@@ -35,7 +35,7 @@ from pipelines.release.manifest import (
     name_version,
     read_release_manifest,
 )
-from pipelines.release.quality import check_quality, measure_quality
+from pipelines.release.quality import Quality, check_quality, measure_quality
 from pipelines.release.reviewed import REVIEWS, render_reviews, select_reviews
 from pipelines.release.rows import (
     ROW_TYPES,
@@ -74,9 +74,10 @@ class ReleaseDraft:
 
 @dataclass(slots=True)
 class Survey:
-    """What one pass over a dataset's rows finds out: facts for the report, credits, and sizes for the shards."""
+    """What one pass over a dataset's rows finds out: its report, facts, credits, and sizes for the shards."""
 
     facts: ReleaseFacts = field(default_factory=ReleaseFacts)
+    quality: Quality = field(default_factory=dict)
     credits: set[Credit] = field(default_factory=set)
     weights: dict[str, list[int]] = field(default_factory=dict)
     """Bytes of each row, by split."""
@@ -89,7 +90,7 @@ def publish_releases(
     entries: Iterable[ReleaseEntry],
     context: ReleaseContext,
 ) -> list[PublishedRelease]:
-    """Publish each dataset that has rows, under a version named by its content.
+    """Publish each dataset that has rows, under a version named by its content; none if one breaks a gate.
 
     Rows are read once and wait on disk. Publishing the same content again gives the same version and writes nothing,
     unless that was damaged. A crash leaves only a temporary folder, which readers ignore and the next publish removes.
@@ -101,22 +102,23 @@ def publish_releases(
             exists has other content.
         Unavailable: if the disk is full.
     """
-    home, published = workspace_root / "releases", []
+    home = workspace_root / "releases"
     try:
         home.mkdir(parents=True, exist_ok=True)
         with spill_material(questions, trajectories, entries, home) as material:
-            for dataset in DATASETS:
-                if dataset in material.examples:
-                    own, prose = material.examples[dataset], read_prose(dataset, find_cards())
-                    draft = ReleaseDraft(workspace_root, dataset, own, material.signatures, context, prose)
-                    published.append(publish_dataset(draft))
+            drafts = [
+                ReleaseDraft(workspace_root, each, material.examples[each], material.signatures, context, prose)
+                for each, prose in (
+                    (each, read_prose(each, find_cards())) for each in DATASETS if each in material.examples
+                )
+            ]
+            surveys = [_survey_rows(draft) for draft in drafts]
+            return [_publish_dataset(draft, survey) for draft, survey in zip(drafts, surveys, strict=True)]
     except OSError as error:
         raise explain_os_error(error, "releases") from error
-    return published
 
 
-def publish_dataset(draft: ReleaseDraft) -> PublishedRelease:
-    """Publish one dataset; see :func:`publish_releases`."""
+def _publish_dataset(draft: ReleaseDraft, survey: Survey) -> PublishedRelease:
     home = draft.root / "releases" / draft.dataset
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -124,7 +126,7 @@ def publish_dataset(draft: ReleaseDraft) -> PublishedRelease:
         staging = make_temp_path(home / "release")
         staging.mkdir()
         try:
-            version = _fill_folder(draft, staging, home)
+            version = _fill_folder(draft, survey, staging, home)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
     except OSError as error:
@@ -132,9 +134,8 @@ def publish_dataset(draft: ReleaseDraft) -> PublishedRelease:
     return PublishedRelease(draft.dataset, version, home / version, len(draft.examples))
 
 
-def _fill_folder(draft: ReleaseDraft, staging: Path, home: Path) -> str:
+def _fill_folder(draft: ReleaseDraft, survey: Survey, staging: Path, home: Path) -> str:
     """Write the release into ``staging`` and move it home, unless its version is already there."""
-    survey = _survey_rows(draft)
     files, splits = _write_data(draft, staging, survey)
     files += _write_proofs(draft, staging)
     credits_path = staging / ATTRIBUTION
@@ -154,7 +155,7 @@ def _fill_folder(draft: ReleaseDraft, staging: Path, home: Path) -> str:
     if (home / version).exists() and _is_published(home / version, content):
         return version
     manifest = make_release_manifest(draft.dataset, content, splits, tuple(files), draft.context)
-    _write_documents(draft, staging, survey.facts, manifest)
+    _write_documents(draft, staging, survey.quality, manifest)
     with replacing_damaged(home / version):
         _seal(staging, home / version)
     return version
@@ -172,6 +173,7 @@ def _is_published(folder: Path, content: str) -> bool:
 
 
 def _survey_rows(draft: ReleaseDraft) -> Survey:
+    """Read a dataset's rows once, and hold their report to its gates."""
     survey, store, context = Survey(), PictureStore(draft.root / "images"), draft.context
     origin = (context.base_url, context.corpus, context.settings.unknown_licences, context.articles)
     for example in draft.examples:
@@ -179,6 +181,8 @@ def _survey_rows(draft: ReleaseDraft) -> Survey:
         survey.credits.update(list_credits(example, *origin))
         survey.weights.setdefault(example.entry.split, []).append(_weigh(store, example))
     survey.facts.reviews = select_reviews(context.reviews, survey.facts.questions)
+    survey.quality = measure_quality(survey.facts, draft.signatures, context, context.settings)
+    check_quality(survey.quality)
     return survey
 
 
@@ -224,10 +228,8 @@ def _make_proof(rows: Examples, index: int) -> ProofRow:
     return make_proof_row(rows[index])
 
 
-def _write_documents(draft: ReleaseDraft, staging: Path, facts: ReleaseFacts, manifest: ReleaseManifest) -> None:
+def _write_documents(draft: ReleaseDraft, staging: Path, quality: Quality, manifest: ReleaseManifest) -> None:
     """Write the report, the card and the Croissant description, then the manifest over them all."""
-    quality = measure_quality(facts, draft.signatures, draft.context, draft.context.settings)
-    check_quality(quality)
     shown = draft.examples.find_first()
     row = RowMaker(draft.root, draft.context.tools, draft.context.system).make_row([shown], 0)
     documents = render_documents(manifest, quality, draft.prose, shown, row)

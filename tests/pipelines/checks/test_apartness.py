@@ -7,7 +7,7 @@ import pytest
 from pipelines.checks.apartness import Apart, Held
 from pipelines.checks.limits import Limits, refuse_across_splits, refuse_over_limits
 from pipelines.checks.sets import list_shared_values, make_signature
-from pipelines.config.settings import ReleasesConfig
+from pipelines.config.settings import GuessingGates, ReleasesConfig
 from pipelines.graph.proofs import NO_PROOF
 from schemas.datasets import Origin, Scene, ScenePart
 from schemas.proofs import Trace, TraceLink
@@ -76,7 +76,8 @@ def test_guessing_the_commonest_answer_of_what_news_ask_for_is_limited():
     rows += [make_news(n, f"A {n}", f"B {n}", "mayor") for n in range(14, 16)]
     signatures = [make_signature(row) for row in rows]
     assert {each.asked for each in signatures} == {"mayor"}
-    limits = Limits(ReleasesConfig(max_skeleton_share=1.0, max_answer_share=0.5, max_per_answer=9))
+    gates = GuessingGates(commonest=0.5)
+    limits = Limits(ReleasesConfig(max_skeleton_share=1.0, max_answer_share=0.5, max_per_answer=9, gates=gates))
     refused = refuse_over_limits(signatures, (), limits)
     assert {each.reason for each in refused.values()} == {"answer-over-used"}
     assert len(refused) == 2

@@ -120,6 +120,18 @@ def test_a_picture_without_licence_stops_the_release(tmp_path, context):
         publish_releases(tmp_path, [question], [], run_stage([question], []), context)
 
 
+def test_a_gate_that_one_dataset_breaks_leaves_nothing_of_the_others(tmp_path, material, context):
+    """Seven questions of vqa are judged, and no fewer, so that sft and rl come before it and meet theirs."""
+    questions, trajectories, entries = material
+    same = {question.split: question.answer for question in questions}
+    questions = [question.model_copy(update={"answer": same[question.split]}) for question in questions]
+    gates = {"least_rows": 8, "least_asking": 7, "one_answer": 0.2}
+    strict = context.model_copy(update={"settings": ReleasesConfig.model_validate({"gates": gates})})
+    with pytest.raises(GateNotMet, match=r"one answer of an attribute: 0\.\d+ of 7 questions"):
+        publish_releases(tmp_path, questions, trajectories, entries, strict)
+    assert not list((tmp_path / "releases").rglob("manifest.json"))
+
+
 def test_what_an_interrupted_publish_left_is_cleaned(tmp_path, material, context):
     left = tmp_path / "releases" / "sft" / ".tmp-release-0badf00d"
     left.mkdir(parents=True)

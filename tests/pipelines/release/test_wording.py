@@ -1,5 +1,6 @@
 """What the words of questions tell of their answers, on planted releases and on clean ones."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -8,8 +9,8 @@ from hypothesis import strategies as st
 
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import GateNotMet
-from pipelines.release.guessing import Asked, check_guessability, measure_guessability
-from pipelines.release.wording import Worded, draw_folds, read_size
+from pipelines.release.guessing import Guessed, check_guessability, measure_guessability
+from pipelines.release.wording import QuestionWords, draw_folds, read_size
 from schemas.proofs import Answer
 
 COLOURS = {"violet": "hue", "red": "shade", "blue": "tint", "green": "tone"}
@@ -28,10 +29,10 @@ def make_release(rng, told, count=120):
         aside = " ".join(f"w{rng.randrange(60)}" for _ in range(12))
         text = f"What {word} has the {aside} of the thing in the image?"
         key = f"date:{number}" if dated else f"text:{answer}"
-        words = Worded(
+        words = QuestionWords(
             text, "opened" if dated else "colour", key, answer if dated else "", (f"a{number}", f"b{number}")
         )
-        rows.append(Asked("train", words.relation, key, "Thing, string", words, None))
+        rows.append(Guessed("train", words.relation, key, "Thing, string", words, None))
     return rows
 
 
@@ -61,22 +62,48 @@ def test_words_that_tell_nothing_are_let_pass(seed):
 
 def test_what_one_entity_has_told_does_not_count():
     """Every answer is asked for twice, of one answer node and in the same words: the other folds know neither."""
-    rows = [
-        Asked("train", "name", f"text:{n // 2}", "Thing, name",
-              Worded(f"Who made the q{n // 2} thing?", "name", f"text:{n // 2}", "", (f"a{n}", f"node{n // 2}")), None)
-        for n in range(80)
-    ]  # fmt: skip
+    rows = []
+    for number in range(80):
+        half = number // 2
+        text = f"Who made the q{half} thing?"
+        words = QuestionWords(text, "name", f"text:{half}", "", (f"a{number}", f"node{half}"))
+        rows.append(Guessed("train", "name", words.answer, "Thing, name", words, None))
     assert measure_guessability(rows, PLENTY)["words alone"]["share"] == 0.0
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.sampled_from(["", *"stuvwxyz"])), max_size=40))
-def test_no_two_folds_share_an_entity(groups):
+def test_no_two_folds_share_an_answer_node_or_else_no_anchor_and_none_has_more_than_half(groups):
     folds = draw_folds(groups)
-    where = {}
-    for names, fold in zip(groups, folds, strict=True):
-        for name in filter(None, names):
-            assert where.setdefault(name, fold) == fold
-    assert len(folds) == len(groups)
+    assert len(folds) in (0, len(groups))
+    assert all(2 * folds.count(fold) <= len(groups) for fold in folds)
+    crossed = []
+    for place in range(2):
+        pairs = {(names[place], fold) for names, fold in zip(groups, folds, strict=False) if names[place]}
+        crossed.append(len(pairs) > len({name for name, _ in pairs}))
+    assert not all(crossed)
+
+
+def make_tangle(anchors, nodes, count=120):
+    """Return questions whose answers a word betrays, of anchors and answer nodes that are used again and again."""
+    rng, rows = Random(1), []
+    for number in range(count):
+        answer = number % 5
+        groups = (f"anchor{rng.randrange(anchors)}", f"node{answer}{rng.randrange(nodes)}")
+        words = QuestionWords(f"What has tell{answer} of the w{number % 7} thing?", "r", f"a{answer}", "", groups)
+        rows.append(Guessed("train", "r", words.answer, "Thing, name", words, None))
+    return rows
+
+
+def test_words_are_measured_where_all_questions_hang_together():
+    row = measure_guessability(make_tangle(anchors=40, nodes=8), PLENTY)["words alone"]
+    assert (row["questions"], row["share"], row["verdict"]) == (120, 1.0, "not met")
+
+
+def test_what_cannot_be_cut_into_folds_is_not_measured_and_never_met():
+    rows = make_tangle(anchors=1, nodes=1)
+    rows = [replace(row, words=replace(row.words, groups=("anchor", "node"))) for row in rows]
+    table = measure_guessability(rows, PLENTY)
+    assert {row["verdict"] for name, row in table.items() if "words" in name} == {"not measured"}
 
 
 @pytest.mark.parametrize(
