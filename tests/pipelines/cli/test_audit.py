@@ -334,3 +334,10 @@ def test_the_command_writes_a_page_and_exits_with_one(tmp_path):
         ("no-real-answer", 1, ["1"])
     ]
     assert "no-real-answer" in (tmp_path / "page.html").read_text()
+
+
+def test_the_document_of_a_file_with_half_a_character_is_json(tmp_path):
+    path = write_lines(tmp_path, row(id="\ud800", question=" "))
+    result = CliRunner().invoke(app, ["audit", str(path), "--json"])
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["defects"][0]["examples"] == ["\ud800"]
