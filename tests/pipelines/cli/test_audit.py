@@ -247,6 +247,18 @@ def test_what_cannot_be_checked_is_counted(tmp_path):
     assert {each.name: each.count for each in report.unchecked} == {"address": 1, "absent": 1, "no-entity": 2}
 
 
+def test_that_no_picture_was_looked_at_is_the_last_line_and_in_the_document(tmp_path):
+    path = write_lines(tmp_path, row(image="a.jpg", question="Whose is it, says 她?", entity=""))
+    done = CliRunner().invoke(app, ["audit", str(path), str(path)])
+    told = [line for line in done.stdout.splitlines() if "not checked" in line]
+    assert "pictures none of which lies beside the file" in told[-1]
+    done = CliRunner().invoke(app, ["audit", str(path), "--json"])
+    assert {"name": "absent", "count": 1} in [
+        {name: each[name] for name in ("name", "count")} for each in json.loads(done.stdout)["unchecked"]
+    ]
+    assert done.exit_code == 0
+
+
 def test_a_local_picture_that_is_not_there_is_missing_where_others_are(tmp_path):
     rows = row(image=paint_file(tmp_path, "1.png", 1)), row(id="2", question="When was this built?", image="2.png")
     assert defects_of(write_lines(tmp_path, *rows)) == {"missing-image": 1}
