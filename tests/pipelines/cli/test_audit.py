@@ -247,6 +247,18 @@ def test_what_cannot_be_checked_is_counted(tmp_path):
     assert {each.name: each.count for each in report.unchecked} == {"address": 1, "absent": 1, "no-entity": 2}
 
 
+def test_that_no_picture_was_looked_at_is_the_last_line_and_in_the_document(tmp_path):
+    path = write_lines(tmp_path, row(image="a.jpg", question="Whose is it, says 她?", entity=""))
+    done = CliRunner().invoke(app, ["audit", str(path), str(path)])
+    told = [line for line in done.stdout.splitlines() if "not checked" in line]
+    assert "pictures none of which lies beside the file" in told[-1]
+    done = CliRunner().invoke(app, ["audit", str(path), "--json"])
+    assert {"name": "absent", "count": 1} in [
+        {name: each[name] for name in ("name", "count")} for each in json.loads(done.stdout)["unchecked"]
+    ]
+    assert done.exit_code == 0
+
+
 def test_a_local_picture_that_is_not_there_is_missing_where_others_are(tmp_path):
     rows = row(image=paint_file(tmp_path, "1.png", 1)), row(id="2", question="When was this built?", image="2.png")
     assert defects_of(write_lines(tmp_path, *rows)) == {"missing-image": 1}
@@ -334,3 +346,10 @@ def test_the_command_writes_a_page_and_exits_with_one(tmp_path):
         ("no-real-answer", 1, ["1"])
     ]
     assert "no-real-answer" in (tmp_path / "page.html").read_text()
+
+
+def test_the_document_of_a_file_with_half_a_character_is_json(tmp_path):
+    path = write_lines(tmp_path, row(id="\ud800", question=" "))
+    result = CliRunner().invoke(app, ["audit", str(path), "--json"])
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["defects"][0]["examples"] == ["\ud800"]
