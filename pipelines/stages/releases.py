@@ -31,7 +31,7 @@ class Releases:
     pictures: PictureStore | None = None
     """Opened for pictures that are cropped or mirrored copies; without it the recorded hashes alone are compared."""
     name: str = "releases"
-    version: int = 8
+    version: int = 9
     inputs: ClassVar[tuple[type[Record], ...]] = (Enhancement, Trajectory)
     output: ClassVar[type[Record]] = ReleaseEntry
 

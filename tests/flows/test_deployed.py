@@ -68,7 +68,7 @@ def test_readme_gives_a_scheduled_run_that_completes(server: Server, tmp_path: P
     artifacts = server.list_artifacts(run)
     assert {"funnel", "gates", "release-sft", "release-rl", "release-vqa"} == set(artifacts)
     funnel = {row["stage"]: row for row in json.loads(artifacts["funnel"])}
-    assert len(funnel) == 11
+    assert len(funnel) == 12
     assert all(row["rows in"] == row["kept"] + row["rejected"] + row["failed"] for row in funnel.values())
     assert {gate["number"] for gate in json.loads(artifacts["gates"])} == {0}
     manifest = json.loads(next(tmp_path.glob("workspace/releases/sft/*/manifest.json")).read_text())
