@@ -21,7 +21,7 @@ Found = tuple[int, int, str]
 
 
 def refuse_near(signatures: Iterable[Signature], settings: ReleasesConfig) -> dict[str, Rejection]:
-    """Refuse questions that nearly repeat one of their split; the smallest record id is kept (``near-duplicate``)."""
+    """Refuse questions that nearly repeat one of their split; the first is kept (``near-duplicate``)."""
     refused: dict[str, Rejection] = {}
     for own in _divide(signatures):
         words = _find_words(own, own, settings.near_text, across=False)
@@ -69,8 +69,8 @@ def count_near(signatures: Sequence[Signature], settings: ReleasesConfig) -> dic
 
 
 def _divide(signatures: Iterable[Signature]) -> list[list[Signature]]:
-    """Return the questions of each split by record id, evaluation first."""
-    ordered = sorted(signatures, key=lambda each: each.record_id)
+    """Return the questions of each split in the order given, evaluation first."""
+    ordered = tuple(signatures)
     return [[each for each in ordered if each.split == split] for split in RANKS]
 
 
