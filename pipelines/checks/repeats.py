@@ -51,7 +51,7 @@ def count_near(signatures: Sequence[Signature], settings: ReleasesConfig) -> dic
     """Return how many questions nearly repeat one before them, by what is measured and the threshold, in words."""
     found: Counter[str] = Counter()
     earlier: list[Signature] = []
-    for own in _divide(signatures):
+    for own in _divide(sorted(signatures, key=lambda each: each.record_id)):
         for name, pairs in {
             f"words {settings.near_text:g} alike, one split": _find_words(own, own, settings.near_text, across=False),
             f"path {settings.near_path:g} alike, one split": _find_paths(own, own, settings.near_path),
