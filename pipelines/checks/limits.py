@@ -1,8 +1,8 @@
 """Which questions a release refuses: duplicates, what splits share, and what is over a limit.
 
 Told of questions alone before the teacher is paid, and once more when it is known which of them have trajectories. The
-question with the smallest record id, which is a digest, wins among duplicates and under every limit, so the outcome
-does not depend on the order of rows.
+question that comes first in the order given wins among duplicates and under every limit; callers order by what does not
+depend on the order of rows.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -73,10 +73,12 @@ def refuse_benchmarked(rows: Iterable[Record], limits: Limits, store: PictureSto
 def refuse_across_splits(
     signatures: Sequence[Signature], limits: Limits, store: PictureStore | None
 ) -> dict[str, Rejection]:
-    """Return the rejections of what is in another release, is guessed, is nearly in two splits, or looks held out.
+    """Return the rejections of what is in another release, needs no picture to be guessed, or is in two splits.
+
+    What nearly repeats a question of another split, or shows a copy of its picture, is in two.
 
     Args:
-        signatures: of all questions, by record id.
+        signatures: of all questions, the first of a split to be kept first.
         limits: what other releases hold, and the largest gold shares.
         store: opened for copies of pictures; None compares the recorded hashes alone.
     """
@@ -95,7 +97,7 @@ def refuse_over_limits(
     """Return the rejections of duplicates and near ones, then of each limit in turn; a limit counts rows kept so far.
 
     Args:
-        signatures: of the questions that may be kept, by record id.
+        signatures: of the questions that may be kept, the first to be kept first.
         solved: ids of those that have, or may have, a trajectory.
         limits: the limits.
 

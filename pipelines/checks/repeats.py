@@ -21,7 +21,7 @@ Found = tuple[int, int, str]
 
 
 def refuse_near(signatures: Iterable[Signature], settings: ReleasesConfig) -> dict[str, Rejection]:
-    """Refuse questions that nearly repeat one of their split; the smallest record id is kept (``near-duplicate``)."""
+    """Refuse questions that nearly repeat one of their split; the first is kept (``near-duplicate``)."""
     refused: dict[str, Rejection] = {}
     for own in _divide(signatures):
         words = _find_words(own, own, settings.near_text, across=False)
@@ -51,7 +51,7 @@ def count_near(signatures: Sequence[Signature], settings: ReleasesConfig) -> dic
     """Return how many questions nearly repeat one before them, by what is measured and the threshold, in words."""
     found: Counter[str] = Counter()
     earlier: list[Signature] = []
-    for own in _divide(signatures):
+    for own in _divide(sorted(signatures, key=lambda each: each.record_id)):
         for name, pairs in {
             f"words {settings.near_text:g} alike, one split": _find_words(own, own, settings.near_text, across=False),
             f"path {settings.near_path:g} alike, one split": _find_paths(own, own, settings.near_path),
@@ -69,8 +69,8 @@ def count_near(signatures: Sequence[Signature], settings: ReleasesConfig) -> dic
 
 
 def _divide(signatures: Iterable[Signature]) -> list[list[Signature]]:
-    """Return the questions of each split by record id, evaluation first."""
-    ordered = sorted(signatures, key=lambda each: each.record_id)
+    """Return the questions of each split in the order given, evaluation first."""
+    ordered = tuple(signatures)
     return [[each for each in ordered if each.split == split] for split in RANKS]
 
 

@@ -620,7 +620,7 @@ def refuse_shared(signatures: Iterable[Signature]) -> dict[str, Rejection]:
     """
     refused: dict[str, Rejection] = {}
     owners: dict[tuple[str, str], Signature] = {}
-    for signature in sorted(signatures, key=lambda each: (RANKS[each.split], each.record_id)):
+    for signature in sorted(signatures, key=lambda each: RANKS[each.split]):
         named = [("anchor", str(signature.anchor)), ("answer node", _name_node(signature))]
         values = [each for each in named if each[1]]
         values += [("answer key", signature.answer_key), *(("hop", hop) for hop in signature.hops)]
@@ -652,7 +652,7 @@ def refuse_like_pictures(
     """
     index, kept = PictureIndex(), dict[str, Signature]()
     refused: dict[str, Rejection] = {}
-    pictured = sorted((e for e in signatures if e.sha256), key=lambda each: (RANKS[each.split], each.record_id))
+    pictured = sorted((each for each in signatures if each.sha256), key=lambda each: RANKS[each.split])
     for start in range(0, len(pictured), SEARCHED):
         batch = pictured[start : start + SEARCHED]
         looks = {sha256: look(sha256) for sha256 in dict.fromkeys(each.sha256 for each in batch) if sha256 not in kept}
