@@ -72,6 +72,11 @@ def fold_name(text: str) -> str:
     return " ".join(words if _SAINT.keys().isdisjoint(words) else [_SAINT.get(word, word) for word in words])
 
 
+def split_words(text: str) -> tuple[str, ...]:
+    """Return folded words; a letter of a script without spaces is one."""
+    return tuple(UNSPACED.sub(lambda found: f" {' '.join(found.group())} ", fold_name(text)).split())
+
+
 def list_writings(title: str) -> tuple[str, ...]:
     """Return how a text may write a title: as it is, or without the bracket that only tells articles apart."""
     return tuple(dict.fromkeys((title, _BRACKET.sub("", title) or title)))

@@ -1,8 +1,10 @@
 """The manifest: what a sealed stage folder holds and where it came from. Existence means complete."""
 
 from collections import Counter
+from pathlib import PurePosixPath
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 SCHEMA_VERSION = 1
 
@@ -66,10 +68,18 @@ class Usage(ManifestPart):
         )
 
 
+def _check_inside(name: str) -> str:
+    """Refuse a name that leads out of the folder, or that systems read differently."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or not path.parts or ".." in path.parts or path.as_posix() != name or {*name} & {*"\\\0"}:
+        raise ValueError(f"{name!r} is no name of a file inside the folder")
+    return name
+
+
 class FileEntry(ManifestPart):
     """One file: name inside the folder, rows, bytes and sha256."""
 
-    name: str
+    name: Annotated[str, AfterValidator(_check_inside)]
     rows: int
     bytes: int
     sha256: str

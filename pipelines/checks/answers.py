@@ -7,7 +7,7 @@ word.
 import re
 from collections.abc import Iterable
 
-from pipelines.checks.leakage import split_words
+from pipelines.checks.leakage import split_bare_words
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.graph.answers import count_tokens, covers_date, type_answer
 from pipelines.graph.prose import MASK, mask_names
@@ -116,8 +116,8 @@ def check_kept(before: str, after: str, hidden: str) -> CheckResult:
     left = mask_names(before, list_writings(hidden))
     words = [found[0] for place in _NOT_FIRST.finditer(left) if (found := _WORD.match(left, place.end()))]
     marked = [word for word in words if word[0].isupper() or word[0].isdigit()]
-    there = set(split_words(after))
-    lost = [word for word in marked if word not in MASK and not there.issuperset(split_words(word))]
+    there = set(split_bare_words(after))
+    lost = [word for word in marked if word not in MASK and not there.issuperset(split_bare_words(word))]
     if lost:
         return CheckResult("FAIL", "descriptor-lost", f"{lost} of {before!r} are not in {after!r}")
     return PASSED

@@ -4,7 +4,8 @@ Rules of words are those of the literature. Runs of 8 words that cover half of a
 2411.15124), a run of 13 is the longest of GPT-3 (arXiv 2005.14165, appendix C); near texts are those of
 :mod:`pipelines.checks.near`. Questions of a path are long, and two of one template are not one question. So runs must
 cover half of the longer question or nearly all of the benchmark's; and the answer must be the same, or what is shared
-must hold half of the benchmark's names and numbers. An answer alone is no hit; with the entity it is.
+must hold half of the benchmark's names and numbers. An answer alone is no hit; with the entity it is. Entities
+meet by title: proofs hold no other name, so a benchmark that writes an alias shares its entity unseen.
 """
 
 import re
@@ -32,12 +33,13 @@ from pipelines.corpus.layouts import (
     read_entities,
     read_layout,
     read_questions,
+    read_rows,
 )
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.files import write_text
 from pipelines.graph.answers import type_reference
 from pipelines.ids import digest_value
-from pipelines.names import UNSPACED, fold_name, is_common_word, list_writings
+from pipelines.names import UNSPACED, fold_name, is_common_word, list_writings, split_words
 from schemas.base import Rejection
 from schemas.datasets import Picture, Scene
 from schemas.manifest import BenchmarkEntry
@@ -61,11 +63,10 @@ SENTENCE: Final = 40
 PHRASE: Final = 4
 AT_ONCE: Final = 1024
 """Questions that are compared at once."""
-WELL_KNOWN: Final[Mapping[str, str]] = {
-    "MMSearch": "mmsearch", "BrowseComp-VL": "browsecomp-vl", "SimpleVQA": "simplevqa", "InfoSeek": "infoseek",
-    "FVQA-test": "fvqa", "LiveVQA": "livevqa", "VDR-Bench": "vdr", "MM-SearchExam": "mm-searchexam",
-}  # fmt: skip
-"""Benchmarks that systems of this kind report, and the layouts of their files."""
+WELL_KNOWN: Final = (
+    "MMSearch", "BrowseComp-VL", "SimpleVQA", "InfoSeek", "FVQA-test", "LiveVQA", "VDR-Bench", "MM-SearchExam",
+)  # fmt: skip
+"""Benchmarks that systems of this kind report."""
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HIT = re.compile(r"(?:^|; )(\S+) [^;]*: (benchmark-[a-z]+)(?=;|$)")
 Digests = NDArray[np.uint64]
@@ -73,7 +74,7 @@ ReadPicture = Callable[[Picture], bytes | None]
 _ENTRIES: Final = TypeAdapter(tuple[BenchmarkEntry, ...])
 
 
-class Asked(Pictured, Protocol):
+class OwnQuestion(Pictured, Protocol):
     """A question of ours, released or to be."""
 
     @property
@@ -104,7 +105,8 @@ class BenchmarkQuestion:
 
     benchmark: str
     row: str
-    words: tuple[str, ...]
+    text: str
+    """Its folded words, a space before and after each."""
     answers: frozenset[str]
     """Folded forms; none where the file does not say."""
     specific: frozenset[str]
@@ -112,15 +114,10 @@ class BenchmarkQuestion:
     entity: str
     """Folded; empty where the file does not say."""
 
-    def names(self, names: Iterable[str]) -> bool:
-        """Say whether it is about one of these names: it gives it as the entity, or its text holds it."""
-        text = f" {' '.join(self.words)} "
-        return any(name == self.entity or (not is_common_word(name) and f" {name} " in text) for name in names)
-
-
-def split_words(text: str) -> tuple[str, ...]:
-    """Return folded words; a letter of a script without spaces is one."""
-    return tuple(UNSPACED.sub(lambda found: f" {' '.join(found.group())} ", fold_name(text)).split())
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Folded."""
+        return tuple(self.text.split())
 
 
 def _list_specific(text: str) -> Iterator[str]:
@@ -166,8 +163,12 @@ def _hold(name: str, asked: ForeignQuestion, entity: str) -> BenchmarkQuestion:
     typed = type_reference(asked.question, forms[0], forms[1:]) if forms else None
     known = {typed.key, *map(fold_name, typed.aliases)} if typed else set[str]()
     answers = frozenset(filter(None, known.union(_list_answers(forms))))
-    words, specific = split_words(asked.question), frozenset(_list_specific(asked.question))
-    return BenchmarkQuestion(name, asked.id.replace(";", ","), words, answers, specific, fold_name(entity))
+    text, specific = _join_words(asked.question), frozenset(_list_specific(asked.question))
+    return BenchmarkQuestion(name, asked.id.replace(";", ","), text, answers, specific, fold_name(entity))
+
+
+def _join_words(text: str) -> str:
+    return f" {' '.join(split_words(text))} "
 
 
 class Runs:
@@ -212,10 +213,10 @@ class BenchmarkIndex:
         """Take questions, and their pictures, whose marks are the questions' places."""
         self._held = held
         self._pictures = pictures
-        self._alike: defaultdict[tuple[str, ...], defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        self._alike: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         self._by_answer: defaultdict[str, list[int]] = defaultdict(list)
         for place, each in enumerate(held):
-            self._alike[each.words][each.benchmark].append(place)
+            self._alike[each.text][each.benchmark].append(place)
             for answer in each.answers:
                 self._by_answer[answer].append(place)
         # A text that a benchmark asks of many pictures is its template: with whom it is shared says nothing.
@@ -223,17 +224,17 @@ class BenchmarkIndex:
                 if len(places) < TEMPLATED}  # fmt: skip
         self._runs = Runs(told)
         self._near = TextIndex(NEAR)
-        self._near.add((str(place), " ".join(each.words)) for place, each in told.items())
+        self._near.add((str(place), each.text) for place, each in told.items())
 
-    def find(self, rows: Sequence[Asked], read: ReadPicture | None) -> Iterator[Overlap]:
+    def find(self, rows: Sequence[OwnQuestion], read: ReadPicture | None) -> Iterator[Overlap]:
         """Yield what questions share with benchmarks, question by question.
 
         Args:
             rows: of ours.
             read: returns the bytes of a picture, None for one that cannot be had; None compares none.
         """
-        words = [split_words(row.text) for row in rows]
-        for row, own, near in zip(rows, words, self._near.find([" ".join(each) for each in words]), strict=True):
+        texts = [_join_words(row.text) for row in rows]
+        for row, own, near in zip(rows, texts, self._near.find(texts), strict=True):
             answers = {row.answer.key, *map(fold_name, (row.answer.surface, *row.answer.aliases))}
             found = dict[tuple[int, BenchmarkReason], None]()
             found |= dict.fromkeys(self._find_words(own, answers, [int(each.mark) for each in near]))
@@ -243,10 +244,9 @@ class BenchmarkIndex:
             for place, kind in found:
                 yield Overlap(row.record_id, self._held[place].benchmark, self._held[place].row, kind)
 
-    def _find_words(
-        self, own: tuple[str, ...], answers: set[str], near: Sequence[int]
-    ) -> Iterator[tuple[int, BenchmarkReason]]:
-        same = [place for places in self._alike.get(own, {}).values() if len(places) < TEMPLATED for place in places]
+    def _find_words(self, text: str, answers: set[str], near: Sequence[int]) -> Iterator[tuple[int, BenchmarkReason]]:
+        own = text.split()
+        same = [place for places in self._alike.get(text, {}).values() if len(places) < TEMPLATED for place in places]
         yield from ((place, "benchmark-question") for place in same if self._is_asked(place, set(own), answers))
         for place, places in self._runs.find(own).items():
             words = self._held[place].words
@@ -270,19 +270,27 @@ class BenchmarkIndex:
         unnamed = not held.specific and bool(rare) and len(rare & shared) >= COVERED * len(rare)
         return unnamed or self._tells(place, shared, answers)
 
-    def _find_facts(self, row: Asked, answers: set[str]) -> Iterator[tuple[int, BenchmarkReason]]:
+    def _find_facts(self, row: OwnQuestion, answers: set[str]) -> Iterator[tuple[int, BenchmarkReason]]:
         """Yield questions with the same answer about the answer's node, whose fact is the final one, or the anchor."""
         entities = list_entities(row)
         if not entities:
             return
-        last, first = _list_names(entities[-1]), _list_names(entities[0])
-        for place in sorted({place for answer in answers for place in self._by_answer.get(answer, ())}):
-            if self._held[place].names(last):
-                yield place, "benchmark-fact"
-            elif self._held[place].names(first):
-                yield place, "benchmark-entity"
+        same = sorted({place for answer in answers for place in self._by_answer.get(answer, ())})
+        last, first = (self._list_about(same, entities[place]) for place in (-1, 0))
+        yield from ((place, "benchmark-fact") for place in sorted(last))
+        yield from ((place, "benchmark-entity") for place in sorted(first - last))
 
-    def _find_pictures(self, row: Asked, read: ReadPicture) -> Iterator[tuple[int, BenchmarkReason]]:
+    def _list_about(self, places: Sequence[int], title: str) -> set[int]:
+        """Return those of some questions that give a title as their entity or hold it in their text."""
+        names = {fold_name(name) for name in list_writings(title)} - {""}
+        found = {place for place in places if self._held[place].entity in names}
+        for name in names:
+            if not is_common_word(name):
+                spelled = f" {name} "
+                found.update([place for place in places if spelled in self._held[place].text])
+        return found
+
+    def _find_pictures(self, row: OwnQuestion, read: ReadPicture) -> Iterator[tuple[int, BenchmarkReason]]:
         shown = [row.original or row.picture, *(part.picture for part in (row.scene.parts if row.scene else ()))]
         for picture in filter(None, shown):
             data = read(picture)
@@ -295,10 +303,6 @@ class BenchmarkIndex:
         """Yield the benchmark questions whose picture is that of a question of ours, by its bytes."""
         for place in self._find_copies(data):
             yield Overlap(record_id, self._held[place].benchmark, self._held[place].row, "benchmark-picture")
-
-
-def _list_names(title: str) -> set[str]:
-    return {fold_name(name) for name in list_writings(title)} - {""}
 
 
 def _is_long(places: set[int]) -> bool:
@@ -319,14 +323,13 @@ class Benchmarks:
 
     @cached_property
     def digests(self) -> tuple[str, ...]:
-        """Digest of each benchmark: what is said of it, and its files."""
+        """Digest of each benchmark: its name, what else is said of it, and its files."""
         return tuple(map(self._digest, self.settings))
 
     def _digest(self, own: BenchmarkConfig) -> str:
-        files = [*own.path, *filter(None, (own.images, own.entities))]
-        return digest_value(
-            [own.layout, sorted(own.columns.items()), *(self.digest_file(Path(each)) for each in files)]
-        )
+        files = [[self.digest_file(Path(each)) for each in paths if each]
+                 for paths in (own.path, (own.images,), (own.entities,))]  # fmt: skip
+        return digest_value([own.name, own.layout, sorted(own.columns.items()), files])
 
     @cached_property
     def _opened(self) -> tuple[BenchmarkIndex, tuple[BenchmarkEntry, ...]]:
@@ -361,7 +364,7 @@ class Benchmarks:
             write_text(note, _ENTRIES.dump_json(entries).decode())
         return entries
 
-    def refuse(self, rows: Iterable[Asked], read: ReadPicture | None) -> dict[str, Rejection]:
+    def refuse(self, rows: Iterable[OwnQuestion], read: ReadPicture | None) -> dict[str, Rejection]:
         """Return the rejections of questions that share something with a benchmark, by the first thing that was found.
 
         Args:
@@ -374,7 +377,7 @@ class Benchmarks:
         return {record_id: _refuse(record_id, overlaps) for record_id, overlaps in found.items()}
 
 
-def find_overlaps(rows: Iterable[Asked], benchmarks: Benchmarks, read: ReadPicture | None) -> Iterator[Overlap]:
+def find_overlaps(rows: Iterable[OwnQuestion], benchmarks: Benchmarks, read: ReadPicture | None) -> Iterator[Overlap]:
     """Yield what questions share with benchmarks: rows of a stage or of a release's proofs, in their order.
 
     Args:
@@ -419,6 +422,10 @@ def probe_benchmarks(benchmarks: Sequence[BenchmarkConfig]) -> None:
         for named in filter(None, (*own.path, own.images, own.entities)):
             if not Path(named).exists():
                 raise ConfigError(f"configuration: releases.benchmarks {own.name}: {named}: no such file")
+        if own.images:
+            PictureFolder(Path(own.images)).probe()
+        if own.entities:
+            next(read_rows(Path(own.entities)), None)
         for path in own.path:
             rows = read_questions(Path(path), own.layout, own.columns)
             if not any(isinstance(row, ForeignQuestion) and row.question for row in rows):
@@ -468,10 +475,12 @@ def _add_picture(pictures: PictureIndex, place: int, data: bytes | None) -> bool
 
 
 def list_unchecked(entries: Sequence[BenchmarkEntry]) -> list[str]:
-    """Return the well-known benchmarks that no configured file is of, by its layout or its name."""
-    layouts = {layout for entry in entries for layout in entry.layouts}
-    names = " ".join(_squeeze(entry.name) for entry in entries)
-    return [name for name, layout in WELL_KNOWN.items() if layout not in layouts and _squeeze(name) not in names]
+    """Return the well-known benchmarks that no configured one is named as, whatever case and marks.
+
+    A layout tells nothing: other files have it too, and FVQA's training rows have that of its test.
+    """
+    names = {_squeeze(entry.name) for entry in entries}
+    return [name for name in WELL_KNOWN if _squeeze(name) not in names]
 
 
 def _squeeze(name: str) -> str:
@@ -492,4 +501,5 @@ def describe_benchmarks(entries: Sequence[BenchmarkEntry]) -> dict[str, dict[str
             "digest": entry.digest,
             **told,
         }
-    return table | {f"not checked: {name}": {"why": "no file of it is configured"} for name in list_unchecked(entries)}
+    why = {"why": "no benchmark of this name is configured"}
+    return table | {f"not checked: {name}": dict(why) for name in list_unchecked(entries)}

@@ -9,7 +9,7 @@ from anyascii import anyascii
 
 from pipelines.checks.descriptors import find_slot
 from pipelines.checks.encodings import find_encoding_fault
-from pipelines.checks.leakage import check_answer, check_file_names, split_words
+from pipelines.checks.leakage import check_answer, check_file_names, split_bare_words
 from pipelines.checks.legibility import LETTERS_AN_ERROR, count_edits
 from pipelines.graph.answers import type_answer
 from pipelines.names import compile_phrase, fold_name, is_common_word
@@ -31,14 +31,19 @@ MOST_FORMS = 40
 """Answers of a row that are looked at: some files list hundreds."""
 LONGEST_ASKED = 120
 """Words of a question; a longer text is a prompt, with instructions that hold questions of their own."""
+LONGEST_READ, LONGEST_PROMPT = 2000, 20_000
+"""Characters of an answer or a question, and of a prompt that may hold its answer, that are looked at: on a longer text
+of a stranger an expression may take hours."""
 MOST_ANSWER_WORDS = 40
 """Of a sentence; an answer of more is an essay."""
+LONGEST_TYPED = 300
+"""Characters of an answer that may be a number, a day or a name."""
 SHORT = 8
 """Words up to which what a conversation ends with is an answer alone; a longer text says what was asked again."""
 SMALL = 12
 """Numbers that a question holds for other reasons, as in ``one of the two``."""
 _LETTER = re.compile(r"[^\W_]")
-_REFUSAL = re.compile(
+_REFUSING = re.compile(
     r"(?:sorry|apolog\w+|unfortunately)\b.*|as an? (?:ai|language model)\b.*|(?:i|we)(?: am|['’]m|['’]re) (?:not|unable"
     r"|sorry|afraid)\b.*|(?:i|we) (?:can ?not|can['’]?t|could ?n['’o]t|do ?n['’o]t|was ?n['’o]t|have no|do not)\b.*"
     r"|(?:it is |it['’]s )?(?:not|im)possible to (?:determine|tell|say|answer|identify)\b.*"
@@ -46,21 +51,29 @@ _REFUSAL = re.compile(
     r"|(?:there is )?(?:no|not enough|insufficient)"
     r" (?:answer|information|data|context|evidence|idea|image|result|match)\b.*"
     r"|the (?:image|picture|question|context|text|article)s? (?:does|do|did) not\b.*"
-    r"|(?:the )?(?:answer|information) is (?:not|un)\b ?\w*.*"
+    r"|(?:the )?(?:answer|information) is (?:not|un)\b ?\w*.*|(?:http )?error\b.*|exception\b.*"
+    r"|null|nil|nan|todo|fixme|placeholder|dummy|lorem ipsum.*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What a title may say too: ``I Can't Stop Loving You``, ``No Match``, ``Sorry``, and Nan, a province of Thailand."""
+_REFUSAL = re.compile(
+    r"(?:no|not enough|insufficient) (?:answer|information|data|context|evidence|image|result)"
+    r"(?: (?:found|available|given|provided))?"
     r"|(?:answer |value )?(?:unknown|unkown|uncertain|undefined"
     r"|unanswerable|unavailable|undetermined|unidentified)"
     r"(?: (?:to|at|from|in|as|for|by|person|artist|author|location|place|date|year|answer)\b.*)?"
     r"|not (?:available|applicable|known|found|sure"
     r"|specified|mentioned|provided|given|stated|answerable|clear|visible)\b.*"
-    r"|n/?a|n\.a\.?|none|null|nil|nan|todo|tbd|tba|tbc|fixme|xxx+|placeholder|dummy|lorem ipsum.*"
+    r"|n/?a|n\.a\.?|none|tbd|tba|tbc|xxx+"
     r"|(?:your |insert )(?:an? |the )?(?:answer|response|text)(?: here)?|(?:answer|text)(?: goes)? here"
     r"|(?:final )?answer ?[:\d]*|[-–—_.?…*/\\#\s]+|\[\]|\{\}|\(\)|\[(?:none|null|'')\]"
-    r"|(?:http )?error\b.*|exception\b.*"
     r"|unbekannt|keine (?:antwort|angabe)|weiß (?:ich )?nicht.*|inconnue?|je ne (?:sais|peux) pas.*|desconocid[oa]"
     r"|no (?:sé|se sabe|disponible)|sconosciut[oa]|desconhecid[oa]|onbekend|неизвестно|не знаю|не указано|无法.*|無法.*"
     r"|不知道|未知|不详|抱歉.*|对不起.*|没有答案|不明|わかりません|알 수 없.*|غير معروف",
     re.IGNORECASE | re.DOTALL,
 )
+_WORD = re.compile(r"[^\W\d_][\w’']*")
+_SMALL_WORDS = frozenset("a an the of to in on at for and or but nor with by from as".split())
 _PATH = re.compile(
     r"(?:https?|file|ftp|s3|hf|gs)://\S+|www\.\S+|data:\w+/\S+|(?:[\w.~-]*/)+[\w.-]+\.\w{2,5}|[A-Za-z]:\\\S+"
     r"|/(?:[\w.-]+/)+[\w.-]*|[\w./~-]+\.(?:jpe?g|png|gif|webp|svg|tiff?|bmp|pdf|html?|json|txt|parquet)",
@@ -101,15 +114,15 @@ def find_question_faults(question: str) -> Iterator[Fault]:
     if not _LETTER.search(question):
         yield Fault("missing-question", repr(question[:SHOWN]))
         return
-    if _PATH.fullmatch(question.strip()) or _OBJECT.fullmatch(question):
+    if _PATH.fullmatch(question[:LONGEST_READ].strip()) or _OBJECT.fullmatch(question[:LONGEST_READ]):
         yield Fault("question-no-text", question[:SHOWN])
-    elif _REFUSAL.fullmatch(question.strip(" .!")) and len(question) < SHOWN:
+    elif len(question) < SHOWN and is_refusal(question.strip(" .!")):
         yield Fault("missing-question", question[:SHOWN])
-    if gap := find_gap(question):
+    if gap := find_gap(question[:LONGEST_PROMPT]):
         yield Fault("unfilled-template", gap)
     if broken := find_encoding_fault(question):
         yield Fault("encoding", broken)
-    if len(question.split()) <= LONGEST_ASKED:
+    if len(question) <= LONGEST_READ and len(question.split()) <= LONGEST_ASKED:
         if second := find_second_question(question):
             yield Fault("several-questions", second)
         if (cut := _CUT.search(question)) and not _END.search(question[-3:]):
@@ -146,7 +159,8 @@ def find_answer_faults(question: str, answers: Sequence[str], said: bool = False
         answers: the answer, then other accepted forms.
         said: whether the answer is what a conversation ends with, which may take more than one sentence.
     """
-    forms = tuple(dict.fromkeys(answer.strip() for answer in answers[:MOST_FORMS]))
+    question = question[:LONGEST_PROMPT]
+    forms = tuple(dict.fromkeys(answer.strip()[:LONGEST_READ] for answer in answers[:MOST_FORMS]))
     if not any(forms):
         yield Fault("missing-answer", "an empty list" if not answers else repr(answers[0][:SHOWN]))
         return
@@ -174,8 +188,22 @@ def _find_form_faults(form: str) -> Iterator[Fault]:
 
 
 def is_refusal(answer: str) -> bool:
-    """Say whether an answer says that there is none, or stands where one should be put."""
-    return not answer or _REFUSAL.fullmatch(answer) is not None
+    """Say whether an answer says that there is none, or stands where one should be put; a title does not.
+
+    A file whose habit is ``Nan`` or ``Sorry`` is told by how often it has that answer.
+    """
+    if not answer or _REFUSAL.fullmatch(answer):
+        return True
+    return not _is_title(answer) and _REFUSING.fullmatch(answer) is not None
+
+
+def _is_title(text: str) -> bool:
+    words = _WORD.findall(text)
+    return not text.isupper() and all(
+        word[0].isupper() and not (word.isupper() and len(word) > 1) and word != "NaN"
+        for word in words
+        if word not in _SMALL_WORDS
+    )
 
 
 def find_answer_leak(question: str, answers: Sequence[str]) -> str:
@@ -188,7 +216,7 @@ def find_answer_leak(question: str, answers: Sequence[str]) -> str:
     if _LINES.search(question):
         return ""
     for form in answers:
-        if len(form) < 2 and not form.isdigit():
+        if (len(form) < 2 and not form.isdigit()) or len(form) > LONGEST_TYPED:
             continue
         found = _find_typed(question, form) or _find_inflected(question, form) or _find_romanised(question, form)
         if found and not _is_choice(question, found):
@@ -199,7 +227,7 @@ def find_answer_leak(question: str, answers: Sequence[str]) -> str:
 @lru_cache(maxsize=4096)
 def type_foreign(form: str) -> Answer:
     """Return an answer that nothing proves, typed by its look alone."""
-    typed = type_answer(form, "", "")
+    typed = type_answer(form, "", "") if len(form) <= LONGEST_TYPED else None
     return typed or Answer(
         type="string", value=form, precision="", unit="", surface=form, aliases=(), key=fold_name(form)
     )
@@ -274,12 +302,12 @@ def find_named_answer(name: str, answers: Sequence[str]) -> str:
 
 def _is_choice(question: str, found: str) -> bool:
     """Say whether the answer is one of two or more that the question gives to choose from."""
-    words = " ".join(split_words(question))
-    told = re.escape(" ".join(split_words(found)))
+    words = " ".join(split_bare_words(question))
+    told = re.escape(" ".join(split_bare_words(found)))
     either = r"(?:or|oder|ou|или|还是|或)"
     near = rf"{told}(?: \w+){{0,3}} {either} |(?: |^){either}(?: \w+){{0,3}} {told}(?: |$)|{told}还是|还是{told}"
     return re.search(near, f" {words} ") is not None
 
 
 def _fold(text: str) -> str:
-    return " ".join(split_words(text))
+    return " ".join(split_bare_words(text))

@@ -62,7 +62,7 @@ _NUMERALS = (
 )
 
 
-def split_words(text: str) -> list[str]:
+def split_bare_words(text: str) -> list[str]:
     """Return the folded words of a text without possessive endings; scripts without spaces stand apart from others."""
     text = strip_invisible(text)
     if not text.isascii():
@@ -109,7 +109,7 @@ def list_readings(text: str, numbered: bool = False) -> tuple[tuple[str, ...], .
     # The small Greek nu looks like v, and its capital like N, by which it is folded.
     texts += [given.replace("ν", "v") for given in texts if "ν" in given]
     texts += [drop_apostrophes(given) for given in texts if _APOSTROPHE.search(given)]
-    readings = [tuple(split_words(given)) for given in dict.fromkeys(texts)]
+    readings = [tuple(split_bare_words(given)) for given in dict.fromkeys(texts)]
     for words in tuple(readings):
         readings.extend(_reread(words))
     if numbered:
@@ -378,7 +378,7 @@ def split_forms(name: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     forms += [spelled for form in forms for spelled in (spell_umlauts(form), drop_apostrophes(form))]
     split: dict[tuple[str, ...], str] = {}
     for form in dict.fromkeys(forms):
-        words = tuple(split_words(form))
+        words = tuple(split_bare_words(form))
         if len(words) > 1 and words[0] == "the":
             form, words = _ARTICLE.sub("", form), words[1:]
         split.setdefault(words, form)
@@ -397,8 +397,8 @@ def _add_parts(index: LeakIndex, node: int, names: Sequence[str], ordinary: Call
         return
     for name in names[1:]:
         # Of another name every word must be rare: Orn Crossing is no person.
-        if _is_personal(name, ordinary) and not any(map(ordinary, split_words(name))):
-            index.add_partials(node, name, split_words(name)[-1:], ordinary)
+        if _is_personal(name, ordinary) and not any(map(ordinary, split_bare_words(name))):
+            index.add_partials(node, name, split_bare_words(name)[-1:], ordinary)
 
 
 def _is_personal(name: str, ordinary: Callable[[str], bool]) -> bool:
@@ -544,7 +544,7 @@ _NUMERAL = re.compile(r"[ivx]{1,6}")
 
 
 def _drop_articles(name: str) -> list[str]:
-    return [word for word in split_words(name) if word != "the"]
+    return [word for word in split_bare_words(name) if word != "the"]
 
 
 def _rules(words: Sequence[str], place: int) -> bool:
@@ -643,7 +643,7 @@ def find_numbers(text: str) -> set[Decimal]:
     numerals.
     """
     text = _plain(text)
-    words = _prepare_words(split_words(text))
+    words = _prepare_words(split_bare_words(text))
     spelled = find_spelled_numbers(words) | find_roman_numbers(text)
     found = find_digits(text) | {Decimal(number) for number in spelled}
     if any(map(str.isdigit, text)):
@@ -701,7 +701,7 @@ def _list_measures(text: str) -> Iterator[Number]:
 
 def _write_digits(text: str) -> str:
     """Return the numbers that a text spells, each in digits with the three words after it, which may be its unit."""
-    words = (*_prepare_words(split_words(text)), "")
+    words = (*_prepare_words(split_bare_words(text)), "")
     shown: list[str] = []
     run: list[str] = []
     for place, word in enumerate(words):
@@ -745,7 +745,7 @@ def _find_date(text: str, date: Date) -> str:
 
 
 def _find_day(text: str, date: Date, year: int) -> str:
-    words = " ".join(split_words(text))
+    words = " ".join(split_bare_words(text))
     month = MONTHS[date.month - 1].lower()
     name = f"{month[:3]}(?:{month[3:]}|t)?" if date.month == 9 else f"{month[:3]}(?:{month[3:]})?"
     for day in (f"0?{date.day}", render_ordinal(date.day), *_DAY_WORDS[date.day - 1]):
@@ -847,7 +847,7 @@ def find_common_tokens(texts: Iterable[str], min_count: int = 1) -> frozenset[st
     Over the type words of a path these are words that a question may use for its nodes; over the titles of a corpus,
     with a higher count, words that a title may share with others (research/quality.md L2).
     """
-    counts = Counter(word for text in texts for word in set(split_words(text)))
+    counts = Counter(word for text in texts for word in set(split_bare_words(text)))
     return frozenset(word for word, count in counts.items() if count >= min_count)
 
 
@@ -974,7 +974,7 @@ def _index_answer(forms: tuple[str, ...], type_: str, common_tokens: frozenset[s
         else:
             index.add_name(0, form, words)
     if type_ == "name":
-        title_words = split_words(strip_qualifier(forms[0]))
+        title_words = split_bare_words(strip_qualifier(forms[0]))
         if len(title_words) > 1:
             index.add_partials(0, forms[0], title_words, lambda word: word in common_tokens or is_common_word(word))
         for initials in list_initials(forms[0]):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, pairwise
 
-from pipelines.checks.leakage import build_leak_index, check_answer, check_demonyms, check_names, split_words
+from pipelines.checks.leakage import build_leak_index, check_answer, check_demonyms, check_names, split_bare_words
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.names import is_common_word
 from schemas.proofs import Answer
@@ -96,8 +96,8 @@ def _check_answers(text: str, answer: Answer, words: frozenset[str]) -> Iterator
 
 
 def _says_number(line: str, answer: Answer) -> bool:
-    written = split_words(line)
-    units = {word for word in split_words(f"{answer.unit} {answer.surface}") if word.isalpha()}
+    written = split_bare_words(line)
+    units = {word for word in split_bare_words(f"{answer.unit} {answer.surface}") if word.isalpha()}
     return len([word for word in written if word not in units]) <= 1 or any(
         check_answer(f"{first} {unit}", answer).outcome == "FAIL" for first, unit in pairwise(written) if unit in units
     )
@@ -171,7 +171,7 @@ def _fold_alike(words: Iterable[str]) -> str:
 
 
 def _make_stream(text: str) -> _Stream:
-    words = tuple(split_words(_STROKES.sub("l", text)))
+    words = tuple(split_bare_words(_STROKES.sub("l", text)))
     folded = [_fold_alike((word,)) for word in words]
     starts = [0]
     for word in folded:

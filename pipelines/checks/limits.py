@@ -11,7 +11,7 @@ from functools import partial
 from typing import cast
 
 from pipelines.checks.apartness import Apart
-from pipelines.checks.benchmarks import Asked, Benchmarks
+from pipelines.checks.benchmarks import Benchmarks, OwnQuestion
 from pipelines.checks.copies import describe_picture
 from pipelines.checks.guesses import bound_answers, refuse_gold
 from pipelines.checks.quotas import Quotas, Stratum, refuse_surplus
@@ -67,7 +67,7 @@ class Limits:
 
 def refuse_benchmarked(rows: Iterable[Record], limits: Limits, store: PictureStore | None) -> dict[str, Rejection]:
     """Return the rejections of questions that overlap with a benchmark; without a store no pictures are compared."""
-    return limits.benchmarks.refuse(cast(Iterable[Asked], rows), store.read if store else None)
+    return limits.benchmarks.refuse(cast(Iterable[OwnQuestion], rows), store.read if store else None)
 
 
 def refuse_across_splits(
@@ -112,6 +112,16 @@ def refuse_over_limits(
     ):
         refused |= refuse(kept)
         kept = [signature for signature in kept if signature.record_id not in refused]
+    return refused | _refuse_shares(kept, solved, limits)
+
+
+def _refuse_shares(kept: Sequence[Signature], solved: Collection[str], limits: Limits) -> dict[str, Rejection]:
+    """Return the rejections of what is over a share.
+
+    Raises:
+        GateNotMet: if the shares that are set cannot all be met.
+    """
+    refused: dict[str, Rejection] = {}
     # Shares are of what is kept: what one of them refuses may leave too much under the other.
     for number in range(PASSES + 1):
         pulling = []
@@ -130,9 +140,10 @@ def refuse_over_limits(
 def refuse_over_targets(
     signatures: Sequence[Signature], strata: Mapping[str, Stratum], limits: Limits
 ) -> dict[str, Rejection]:
-    """Return the rejections of what is beyond target sizes, and of what is over a limit among the rest.
+    """Return the rejections of what is beyond target sizes, and of what is over a share of the rest.
 
-    What a limit refuses of the rest makes room for others of its stratum.
+    What a share refuses of the rest makes room for others of its stratum. Fewer questions repeat one another no more
+    and are over no other limit.
 
     Args:
         signatures: of the questions within all limits, in the order in which they came.
@@ -146,8 +157,8 @@ def refuse_over_targets(
     for _ in range(PASSES):
         left = [each for each in signatures if each.record_id not in refused]
         surplus = refuse_surplus(left, strata, quotas.questions)
-        kept = sorted((e for e in left if e.record_id not in surplus), key=lambda each: each.record_id)
-        over = refuse_over_limits(kept, {each.record_id for each in kept}, limits)
+        kept = [each for each in left if each.record_id not in surplus]
+        over = _refuse_shares(kept, {each.record_id for each in kept}, limits)
         refused |= over
         if not over:
             break

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,17 @@ SHINGLE: Final = 3
 PERMUTATIONS: Final = 400
 """Most permutations: more make longer bands, in which fewer of those meet that are not near."""
 MISSED: Final = 0.002
-"""Largest share of pairs at the threshold that meet in no bucket; of more alike ones fewer are missed."""
+"""Largest share of pairs at the threshold that meet in no bucket; of more alike ones fewer are missed.
+
+Of a bucket with more than :data:`COMPARED` different texts more may be missed, but never those with the same runs.
+"""
 COMPARED: Final = 256
-"""Texts of a bucket, the first, that one text is compared with: hostile input costs no more."""
+"""Different texts of a bucket, the first, that one text is compared with, and the most found of one text that comes
+many times: hostile input costs no more."""
 DIGEST: Final = 8
 """Bytes of a shingle's digest: sets are compared by them, and two of 64 bits alike are the same shingle."""
 FEW: Final = 4096
-"""Pairs up to which all are compared: buckets would cost more."""
+"""Pairs of different texts up to which all are compared: buckets would cost more."""
 AT_ONCE: Final = 2048
 """Texts whose shingles are permuted at once: what they take stays in the processor's cache."""
 HELD: Final = 1 << 16
@@ -135,11 +139,6 @@ def count_repeated(texts: Iterable[str], similarity: float) -> int:
     return shingled.total() - len(shingled) + len(near)
 
 
-def measure_overlap(one: bytes, other: bytes) -> float:
-    """Return the Jaccard similarity of two texts' shingles, as :func:`shingle_text` gives them."""
-    return _overlap(_read_digests(one), _read_digests(other))
-
-
 def make_minhashes(shingled: Sequence[bytes], permutations: int) -> NDArray[np.uint32]:
     """Return datasketch's MinHash (``affine32``, seed 1) of each set, none of them empty: permutations x sets."""
     shingles, bounds = _join_shingles(shingled)
@@ -201,14 +200,22 @@ class Sketches:
         return len(self.shingled)
 
     @cached_property
+    def different(self) -> tuple[list[bytes], Places]:
+        """Return the different sets, each once in order, and of each set its place among them."""
+        numbers: dict[bytes, int] = {}
+        places = [numbers.setdefault(each, len(numbers)) for each in self.shingled]
+        return list(numbers), np.array(places, dtype=np.int64)
+
+    @cached_property
     def buckets(self) -> Words:
-        """Return the bucket of each set in each band: bands x sets."""
+        """Return the bucket of each different set in each band: bands x sets."""
+        shingled, _ = self.different
         bands, rows = choose_bands(self.similarity)
-        buckets = np.empty((bands, len(self)), dtype=np.uint64)
+        buckets = np.empty((bands, len(shingled)), dtype=np.uint64)
         buckets[:] = np.arange(bands, dtype=np.uint64)[:, np.newaxis]
-        for first in range(0, len(self), HELD):
+        for first in range(0, len(shingled), HELD):
             part = slice(first, first + HELD)
-            minhashes = make_minhashes(self.shingled[part], bands * rows)
+            minhashes = make_minhashes(shingled[part], bands * rows)
             for place, column in enumerate(minhashes):
                 buckets[place // rows, part] = _mix(buckets[place // rows, part], column.astype(np.uint64))
         return buckets
@@ -222,32 +229,69 @@ class Sketches:
         counts = [len(each) // DIGEST for each in self.marks]
         return np.repeat(places, counts), np.frombuffer(b"".join(self.marks), dtype="<u8")
 
-    def read(self, place: int) -> set[int]:
-        """Return one set."""
-        return _read_digests(self.shingled[place])
+    @cached_property
+    def keys(self) -> Words:
+        """Return, for each entry, one number of its different set and its mark."""
+        places, marks = self.entries
+        return _mix(self.different[1][places].astype(np.uint64), marks)
 
 
 def find_alike(asked: Sketches, known: Sketches) -> Iterator[tuple[int, int, float]]:
     """Yield the places of two sets that are alike, and their similarity, in order.
 
-    Of one collection with itself each pair comes once, the later set first. Few are compared each with each.
+    Of one collection with itself each pair comes once, the later set first. Different sets are compared once however
+    often they come, few of them each with each. Of more than 256 equal sets with one mark the first 256 are found.
     """
     same = asked is known
-    pairs = [np.empty(0, dtype=np.int64)]
-    (ours, our_marks), (theirs, their_marks) = asked.entries, known.entries
-    for our_keys, their_keys in _list_bands(asked, known):
-        one, other = _meet(_mix(our_keys[ours], our_marks), None if same else _mix(their_keys[theirs], their_marks))
-        one, other = ours[one], theirs[other]
-        kept = one > other if same else np.ones(len(one), dtype=bool)
-        pairs.append(np.unique(one[kept] * len(known) + other[kept]))
-    yield from _compare(np.unique(np.concatenate(pairs)), asked, known)
+    ours, theirs, similarities = _compare(_list_candidates(asked, known), asked, known)
+    if same:
+        apart = ours != theirs
+        ours, theirs = np.concatenate([ours, theirs[apart]]), np.concatenate([theirs, ours[apart]])
+        similarities = np.concatenate([similarities, similarities[apart]])
+    places, marks = asked.entries
+    entry, row = _meet(asked.different[1][places], ours, len(ours))
+    within, other = _meet(_mix(theirs[row].astype(np.uint64), marks[entry]), known.keys, COMPARED)
+    one, other = places[entry[within]], known.entries[0][other]
+    kept = one > other if same else np.ones(len(one), dtype=bool)
+    pairs, first = np.unique(one[kept] * len(known) + other[kept], return_index=True)
+    of = len(known)
+    for pair, similarity in zip(pairs.tolist(), similarities[row[within][kept][first]].tolist(), strict=True):
+        yield *divmod(pair, of), similarity
 
 
-def _list_bands(asked: Sketches, known: Sketches) -> Iterable[tuple[Words, Words]]:
-    """Return the buckets of both in each band; of few sets one bucket of all."""
-    if len(asked) * len(known) <= FEW:
-        return [(np.zeros(len(asked), dtype=np.uint64), np.zeros(len(known), dtype=np.uint64))]
-    return zip(asked.buckets, known.buckets, strict=True)
+def _list_candidates(asked: Sketches, known: Sketches) -> Places:
+    """Return pairs of different sets to compare, each as one number: all of few, else the equal and those that meet."""
+    (shingled, _), (others, _) = asked.different, known.different
+    if len(shingled) * len(others) <= FEW:
+        return _drop_repeated(np.arange(len(shingled) * len(others)), asked, known)
+    known_as = {each: place for place, each in enumerate(others)}
+    equal = [place * len(others) + known_as[each] for place, each in enumerate(shingled) if each in known_as]
+    pairs = _drop_repeated(np.array(equal, dtype=np.int64), asked, known)
+    (ours, our_marks), (theirs, their_marks) = _list_entries(asked), _list_entries(known)
+    for our_buckets, their_buckets in zip(asked.buckets, known.buckets, strict=True):
+        one, other = _meet(_mix(our_buckets[ours], our_marks), _mix(their_buckets[theirs], their_marks), COMPARED)
+        met = ours[one] * len(others) + theirs[other]
+        pairs = np.union1d(pairs, met if asked is not known else met[ours[one] > theirs[other]])
+    return pairs
+
+
+def _drop_repeated(pairs: Places, asked: Sketches, known: Sketches) -> Places:
+    """Return, of one collection with itself, each pair once, and a set with itself if it comes more than once."""
+    if asked is not known:
+        return pairs
+    shingled, numbers = asked.different
+    one, other = np.divmod(pairs, max(len(shingled), 1))
+    repeated = np.bincount(numbers, minlength=len(shingled))[one] > 1
+    kept: Places = pairs[(one > other) | ((one == other) & repeated)]
+    return kept
+
+
+def _list_entries(sketches: Sketches) -> tuple[Places, Words]:
+    """Return each different set once for each mark that it comes with, and the marks."""
+    (places, marks), (_, numbers) = sketches.entries, sketches.different
+    _, first = np.unique(sketches.keys, return_index=True)
+    first.sort()
+    return numbers[places[first]], marks[first]
 
 
 def _join_shingles(shingled: Sequence[bytes]) -> tuple[Words, Places]:
@@ -263,31 +307,33 @@ def _mix(one: Words, other: Words) -> Words:
     return (mixed ^ (mixed >> shift)) * factor
 
 
-def _meet(ours: Words, theirs: Words | None) -> tuple[Places, Places]:
-    """Return the places of those that are in one bucket, of ``theirs``, or our own, the first 256 of each."""
-    our_order = np.argsort(ours, kind="stable")
-    order = our_order if theirs is None else np.argsort(theirs, kind="stable")
+def _meet(ours: NDArray[Any], theirs: NDArray[Any], most: int) -> tuple[Places, Places]:
+    """Return the places of those that have one key, of ``theirs`` the first ``most`` of each."""
+    our_order, order = np.argsort(ours, kind="stable"), np.argsort(theirs, kind="stable")
     # Sorted keys are looked up one beside the other: many times as fast as in any order.
-    ours = ours[our_order]
-    ordered = ours if theirs is None else theirs[order]
-    first = np.searchsorted(ordered, ours, "left")
-    met = np.minimum(np.searchsorted(ordered, ours, "right") - first, COMPARED)
-    some = np.flatnonzero(met > (theirs is None))
-    first, met = first[some], met[some]
-    one = np.repeat(our_order[some], met)
+    ours, theirs = ours[our_order], theirs[order]
+    first = np.searchsorted(theirs, ours, "left")
+    met = np.minimum(np.searchsorted(theirs, ours, "right") - first, most)
+    one = np.repeat(our_order, met)
     within = np.arange(len(one)) - np.repeat(np.cumsum(met) - met, met)
     return one, order[np.repeat(first, met) + within]
 
 
-def _compare(pairs: Places, asked: Sketches, known: Sketches) -> Iterator[tuple[int, int, float]]:
+def _compare(pairs: Places, asked: Sketches, known: Sketches) -> tuple[Places, Places, NDArray[np.float64]]:
+    """Return those pairs of different sets that are alike, and their similarities."""
+    (shingled, _), (others, _) = asked.different, known.different
+    alike, similarities = list[int](), list[float]()
     held, own = -1, set[int]()
     for pair in pairs.tolist():
-        one, other = divmod(pair, len(known))
+        one, other = divmod(pair, len(others))
         if one != held:
-            held, own = one, asked.read(one)
-        found = _overlap(own, known.read(other))
+            held, own = one, _read_digests(shingled[one])
+        found = _overlap(own, _read_digests(others[other]))
         if found >= asked.similarity - ROUNDING:
-            yield one, other, found
+            alike.append(pair)
+            similarities.append(found)
+    ours, theirs = np.divmod(np.array(alike, dtype=np.int64), max(len(others), 1))
+    return ours, theirs, np.array(similarities, dtype=np.float64)
 
 
 def _read_digests(shingled: bytes) -> set[int]:

@@ -23,6 +23,8 @@ SPECIFIC_WORDS = 12
 """Words from which a question is one of a kind, even if it names nothing."""
 BEGINNING, END = 5, 3
 """Words of a question that make its template: those between them may be anything."""
+ENDS = 1000
+"""Characters of either end of a question in which its template is looked for."""
 FEW = 3
 """Rows that may share an answer before it is a class that many things belong to."""
 RARE_LETTERS = 7
@@ -225,13 +227,15 @@ def digest(*parts: str) -> int:
 
 def make_skeleton(question: str) -> str:
     """Return a question's beginning and end without names, quotations and numbers: what stands between is a slot."""
+    if len(question) > 2 * ENDS:
+        question = f"{question[:ENDS]} {question[-ENDS:]}"
     words = fold_name(_SLOTS.sub(" _ ", question)).split()
     return " ".join(words if len(words) <= BEGINNING + END else (*words[:BEGINNING], "_", *words[-END:]))
 
 
 def is_specific(question: str) -> bool:
     """Say whether a question names something, or is too long to be asked of many pictures."""
-    return _SLOTS.search(question) is not None or len(question.split()) >= SPECIFIC_WORDS
+    return len(question.split()) >= SPECIFIC_WORDS or _SLOTS.search(question[:ENDS]) is not None
 
 
 def is_rare(answer: str) -> bool:

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 from pipelines.checks.sets import Signature
 from pipelines.config.settings import DIFFICULTIES, Dimension
@@ -13,8 +13,24 @@ from schemas.proofs import AnswerType
 
 Stratum = tuple[str, ...]
 """The split, and a value for each dimension of ``targets.by``."""
-FREQUENT: Final = 0.5
-"""Share of right attempts from which a question is solved frequently."""
+OFTEN: Final = 0.5
+"""Share of right attempts from which a question is solved often."""
+
+
+class Attempts(Protocol):
+    """Attempts at a question under one condition by one solver."""
+
+    @property
+    def attempts(self) -> int:
+        """How many were made."""
+
+    @property
+    def unscored(self) -> int:
+        """How many no judge decided."""
+
+    @property
+    def correct(self) -> int:
+        """How many were right."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -68,18 +84,17 @@ def place_question(row: Enhancement, by: Sequence[Dimension]) -> Stratum:
         "hops": len(row.proof.hops),
         "domain": row.domain,
         "answer_type": row.answer.type,
-        "difficulty": grade_difficulty(row),
+        "difficulty": grade_difficulty([cell for cell in row.cells if not cell.condition.startswith("swapped")]),
     }
     return (row.split, *(str(values[dimension]) for dimension in by))
 
 
-def grade_difficulty(row: Enhancement) -> str:
-    """Return how often attempts were right; one shown a swapped picture guessed."""
-    cells = [cell for cell in row.cells if not cell.condition.startswith("swapped")]
+def grade_difficulty(cells: Sequence[Attempts]) -> str:
+    """Return how often attempts were right, one of ``DIFFICULTIES``; without a scored attempt, never."""
     correct, scored = sum(cell.correct for cell in cells), sum(cell.attempts - cell.unscored for cell in cells)
     if not correct:
         return DIFFICULTIES[0]
-    return DIFFICULTIES[2] if correct >= FREQUENT * scored else DIFFICULTIES[1]
+    return DIFFICULTIES[2] if correct >= OFTEN * scored else DIFFICULTIES[1]
 
 
 def find_aim(stratum: Stratum, by: Sequence[Dimension], known: Collection[Dimension]) -> Aim:
@@ -105,8 +120,8 @@ def refuse_surplus(
     """Return the rejections of what is beyond a target: what repeats a wording or an answer most goes first.
 
     Args:
-        signatures: in the order in which rows came: of rows that repeat alike the first are kept, so that a question
-            that was kept, and paid for, stays when later rounds bring more.
+        signatures: in the order in which rows came, those of earlier rounds first: of rows that repeat alike the first
+            are kept.
         strata: by record id.
         most: questions of each stratum; of one that is not named none is kept.
     """

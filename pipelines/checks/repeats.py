@@ -8,6 +8,8 @@ whose path is mostly that of another is the same to a model that learns to searc
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from heapq import merge
 
 from pipelines.checks.near import Sketches, digest_set, find_alike
 from pipelines.checks.sets import RANKS, Signature
@@ -23,7 +25,7 @@ def refuse_near(signatures: Iterable[Signature], settings: ReleasesConfig) -> di
     refused: dict[str, Rejection] = {}
     for own in _divide(signatures):
         words = _find_words(own, own, settings.near_text, across=False)
-        for one, other, alike in sorted([*words, *_find_paths(own, own, settings.near_path)]):
+        for one, other, alike in merge(words, _find_paths(own, own, settings.near_path)):
             if own[other].record_id not in refused and own[one].record_id not in refused:
                 _refuse(refused, own[one], f"{alike} as {own[other].record_id}")
     return refused
@@ -38,7 +40,7 @@ def refuse_near_across(signatures: Iterable[Signature], settings: ReleasesConfig
     kept: list[Signature] = []
     for own in _divide(signatures):
         words = _find_words(own, kept, settings.near_text_across, across=True)
-        for one, other, alike in sorted([*words, *_find_paths(own, kept, settings.near_path_across)]):
+        for one, other, alike in merge(words, _find_paths(own, kept, settings.near_path_across)):
             if own[one].record_id not in refused:
                 _refuse(refused, own[one], f"{alike} as {kept[other].record_id} in {kept[other].split}")
         kept += [each for each in own if each.record_id not in refused]
@@ -79,15 +81,16 @@ def _refuse(refused: dict[str, Rejection], signature: Signature, detail: str) ->
 def _find_words(
     asked: Sequence[Signature], known: Sequence[Signature], similarity: float, across: bool
 ) -> Iterator[Found]:
-    """Yield questions near in words that have more than words in common."""
-    links = [digest_set(_list_links(each, across)) for each in asked]
-    ours = Sketches([each.shingles for each in asked], similarity, links)
-    theirs = ours
+    """Yield questions near in words that have more than words in common, in order."""
+    links = [_list_links(each, across) for each in asked]
+    ours = theirs = Sketches([each.shingles for each in asked], similarity, list(map(digest_set, links)))
+    other_links = links
     if known is not asked:
-        other_links = [digest_set(_list_links(each, across)) for each in known]
-        theirs = Sketches([each.shingles for each in known], similarity, other_links)
+        other_links = [_list_links(each, across) for each in known]
+        theirs = Sketches([each.shingles for each in known], similarity, list(map(digest_set, other_links)))
     for one, other, found in find_alike(ours, theirs):
-        if link := _find_link(asked[one], known[other], across):
+        proved = bool(asked[one].final and known[other].final)
+        if link := _find_link(links[one] & other_links[other], proved):
             yield one, other, f"{found:.2f} of the words and the same {link}"
 
 
@@ -100,16 +103,13 @@ def _list_links(signature: Signature, across: bool) -> set[str]:
     return links | ({f"final fact {signature.final}"} if signature.final else set())
 
 
-def _find_link(one: Signature, other: Signature, across: bool) -> str:
-    shared = _list_links(one, across) & _list_links(other, across)
-    if one.final and other.final:
-        # Two facts may have one answer: what proves the questions says that they are two.
-        shared.discard(f"answer {one.answer_key}")
-    return min(shared, default="")
+def _find_link(shared: AbstractSet[str], proved: bool) -> str:
+    # Two facts may have one answer: what proves both questions says that they are two.
+    return min((link for link in shared if not (proved and link.startswith("answer "))), default="")
 
 
 def _find_paths(asked: Sequence[Signature], known: Sequence[Signature], similarity: float) -> Iterator[Found]:
-    """Yield questions whose facts are mostly the same, the one asked for among them."""
+    """Yield questions whose facts are mostly the same, the one asked for among them, in order."""
     ours = [place for place, each in enumerate(asked) if each.hops and each.final]
     theirs = [place for place, each in enumerate(known) if each.hops and each.final]
     sketches = Sketches([digest_set(_list_facts(asked[place])) for place in ours], similarity)

@@ -20,7 +20,7 @@ from pipelines.graph.odds import read_gold_share
 from pipelines.graph.titles import asks_name
 from pipelines.graph.values import parse_spelled
 from pipelines.ids import digest_value
-from pipelines.names import fold_name
+from pipelines.names import fold_name, split_words
 from schemas.base import Record, Rejection
 from schemas.datasets import Dataset, Enhancement, Origin, Picture, SearchNeed, Split
 from schemas.proofs import Answer, Proof, Trace
@@ -163,11 +163,6 @@ def find_quota(counts: Sequence[int], share: float) -> int:
     return low
 
 
-def split_words(text: str) -> list[str]:
-    """Return a text's words, case dropped."""
-    return _WORD.findall(text.casefold())
-
-
 def list_grams(words: Sequence[str], size: int) -> list[Gram]:
     """Return the runs of ``size`` words, from left to right; none in a shorter text."""
     return list(zip(*(words[start:] for start in range(size)), strict=False))
@@ -238,6 +233,8 @@ SHOWN_DIGITS = 8
 NAME_DIGITS = 12
 RANKS: Final[Mapping[Split, int]] = {"eval": 0, "sft": 1, "rl": 2}
 """Which split keeps what two of them share: the first."""
+SEARCHED: Final = 512
+"""Questions whose pictures are sought at once."""
 Identity = tuple[ReleaseReason, str, str]
 """The reason that questions alike in it are refused for, its name for a reader, and its value."""
 
@@ -655,20 +652,31 @@ def refuse_like_pictures(
     """
     index, kept = PictureIndex(), dict[str, Signature]()
     refused: dict[str, Rejection] = {}
-    pictured = [each for each in signatures if each.sha256]
-    for signature in sorted(pictured, key=lambda each: (RANKS[each.split], each.record_id)):
-        own = look(signature.sha256)
-        likes = [kept[mark] for mark in index.find(own)]
-        if other := next((each for each in likes if each.split != signature.split), None):
-            detail = f"its picture is a copy of that of {other.record_id} in {other.split}"
-            _refuse(refused, signature, "shared-across-splits", detail)
-        elif other := next((each for each in likes if each.anchor != signature.anchor), None):
-            detail = f"its picture is a copy of that of {other.record_id}, another anchor"
-            _refuse(refused, signature, "duplicate-picture", detail)
-        else:
-            kept[signature.record_id] = signature
-            index.add(signature.record_id, own)
+    pictured = sorted((e for e in signatures if e.sha256), key=lambda each: (RANKS[each.split], each.record_id))
+    for start in range(0, len(pictured), SEARCHED):
+        batch = pictured[start : start + SEARCHED]
+        looks = {sha256: look(sha256) for sha256 in dict.fromkeys(each.sha256 for each in batch) if sha256 not in kept}
+        likes = dict(zip(looks, index.find_all(list(looks.values())), strict=True))
+        fresh = PictureIndex()
+        for signature in batch:
+            own = signature.sha256
+            # A picture that is kept was compared: whatever is kept beside it agrees with its question.
+            found = (own,) if own in kept else (*likes[own], *fresh.find(looks[own]))
+            if refusal := _find_like(signature, [kept[mark] for mark in found]):
+                _refuse(refused, signature, *refusal)
+            elif own not in kept:
+                kept[own] = signature
+                fresh.add(own, looks[own])
+        index.extend(fresh)
     return refused
+
+
+def _find_like(signature: Signature, likes: Sequence[Signature]) -> tuple[ReleaseReason, str] | None:
+    if other := next((each for each in likes if each.split != signature.split), None):
+        return "shared-across-splits", f"its picture is a copy of that of {other.record_id} in {other.split}"
+    if other := next((each for each in likes if each.anchor != signature.anchor), None):
+        return "duplicate-picture", f"its picture is a copy of that of {other.record_id}, another anchor"
+    return None
 
 
 @dataclass(frozen=True, slots=True)

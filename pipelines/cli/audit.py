@@ -6,10 +6,11 @@ Every check is one that needs no corpus. A file is read once, row by row; in mem
 
 import hashlib
 import itertools
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -24,7 +25,6 @@ from pipelines.checks.overlaps import AskedRow, Place, Repeat, Repeats, Shown, d
 from pipelines.checks.picture_faults import find_name_faults, find_picture_faults
 from pipelines.checks.pointing import judge_pointing
 from pipelines.corpus.layouts import (
-    PICTURE_BYTES,
     REMOTE,
     ForeignQuestion,
     NamedPicture,
@@ -485,25 +485,27 @@ class FileAudit:
 def open_named(name: str, beside: Path, images: Path | None) -> tuple[bytes | None, str]:
     """Return the bytes of a picture by its name, and the name of its file; None where there is none of it.
 
-    Without a folder of pictures only files below the audited file's own folder are opened, by their whole names.
+    Without a folder of pictures only files below the audited file's own folder are opened, by their names.
     """
-    if images is not None:
-        folder = open_folder(images)
-        for written in (name, PurePosixPath(name).name):
+    folder = open_folder(images) if images is not None else NamesAlone(beside)
+    for written in dict.fromkeys((name, PurePosixPath(name).name)):
+        try:
+            found = None if folder.root.suffix == ".tsv" else folder.find(written)
             data = folder.read(NamedPicture(written))
-            if data is not None:
-                found = None if images.suffix == ".tsv" else folder.find(written)
-                return data, found.name if found else ""
-        return None, ""
-    place = PurePosixPath(name.removeprefix("file://"))
-    if name.startswith(REMOTE) or place.is_absolute() or ".." in place.parts or "\0" in name:
-        return None, ""
-    try:
-        with (beside / place).open("rb") as source:
-            return source.read(PICTURE_BYTES), place.name
-    except OSError:
-        # No such file, a folder, or a name that no file can have: the caller says that it is missing.
-        return None, ""
+        except (OSError, ValueError):
+            # A name that no file can have, or a file that nobody may read: the caller says that it is missing.
+            continue
+        if data is not None:
+            return data, found.name if found else ""
+    return None, ""
+
+
+class NamesAlone(PictureFolder):
+    """Pictures beside a file, found by their names: what else its folder holds is not listed."""
+
+    @cached_property
+    def _by_stem(self) -> dict[str, Path]:
+        return {}
 
 
 @lru_cache(maxsize=1)
@@ -523,14 +525,23 @@ def render_audit(report: AuditReport) -> Table:
     title = "; ".join(
         f"{each.path}: {each.rows} rows of {each.layout}, {each.images} pictures" for each in report.files
     )
-    table = Table("file", "defect", "rows", "share", "what it is", "first ids", title=Text(title))
+    table = Table("file", "defect", "rows", "share", "what it is", "first ids", title=show_plain(title))
     rows = {each.path: each.rows for each in report.files}
     for defect in report.defects:
         share = f"{100 * defect.rows / rows[defect.file]:.1f}%"
-        ids = Text(", ".join(defect.examples[:EXAMPLES]))
-        table.add_row(Text(defect.file.name), defect.name, str(defect.rows), share, DEFECTS[defect.name], ids)
+        ids = show_plain(", ".join(defect.examples[:EXAMPLES]))
+        table.add_row(show_plain(defect.file.name), defect.name, str(defect.rows), share, DEFECTS[defect.name], ids)
     if not report.defects:
         table.add_row("", "none", "0", "0.0%", "", "")
-    for each in report.unchecked:
-        table.add_row(Text(each.file.name), "not checked", str(each.count), "", UNCHECKED[each.name], "")
+    # Last stands that no picture was looked at, as without it the file passes.
+    for each in sorted(report.unchecked, key=lambda unchecked: unchecked.name == "absent"):
+        table.add_row(show_plain(each.file.name), "not checked", str(each.count), "", UNCHECKED[each.name], "")
     return table
+
+
+def show_plain(text: str) -> Text:
+    """Return a text for a terminal, with a mark for each character that could steer it or that it cannot write."""
+    return Text("".join("\ufffd" if unicodedata.category(each) in STEERING else each for each in text))
+
+
+STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")

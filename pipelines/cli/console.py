@@ -49,7 +49,8 @@ def emit(text: str) -> None:
 
 def emit_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
     """Write one JSON document to stdout."""
-    emit(json.dumps(document, indent=1, ensure_ascii=False, default=str))
+    # A lone surrogate can be written in no encoding, but as JSON's escape.
+    emit(json.dumps(document, indent=1, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace").decode())
 
 
 def emit_table(table: Any) -> None:  # noqa: ANN401 - a rich renderable

@@ -15,19 +15,21 @@ LEFT_OUT = frozenset({"runtime", "corpus", "health", "replies"})
 """Sections that decide no row; the corpus is known by its digest."""
 UNTOLD = frozenset({"models", "live", "sparql", "budget"})
 """Sections about servers and money: one digest each, whatever their types."""
-TOLD = frozenset({"recipe", "runtime.shard_rows", "tools.blocked_hosts"})
-"""What is told nevertheless: names of ours, and what decides an observation or which walks are drawn together."""
+TOLD = frozenset({"recipe", "runtime.shard_rows"})
+"""What is told nevertheless: a name of ours, and what decides which walks are drawn together."""
+SILENT = frozenset({"commons.contact", "news.contact"})
+"""Whose requests they are decides no row, and a digest of something so short would tell it."""
 Told = bool | int | float | str | list[Any] | None
 """A value as JSON has it."""
 
 
 def disclose_settings(config: RunConfig) -> tuple[dict[str, Told], dict[str, str]]:
     """Return the values of a configuration that may be told, by ``section.key``, and digests of the others."""
-    sections = config.model_dump(mode="json", include=set(UNTOLD))
+    sections = config.model_dump(mode="json", include=set(UNTOLD), exclude={"live": {"contact"}})
     told: dict[str, Told] = {}
     untold = {name: digest_value(section) for name, section in sections.items()}
     for name, value, public in _list_values(config, ""):
-        if name.partition(".")[0] in LEFT_OUT | UNTOLD and name not in TOLD:
+        if (name.partition(".")[0] in LEFT_OUT | UNTOLD and name not in TOLD) or name in SILENT:
             continue
         if public:
             told[name] = value

@@ -122,18 +122,26 @@ def _check_targets(config: RunConfig) -> None:
         return
     if config.method not in ("paths", "injection"):
         raise ConfigError(f"configuration: targets are for methods paths and injection; method is {config.method}")
+    if config.pools:
+        raise ConfigError("configuration: targets count what is drawn from the corpus; leave out [[pools]] or targets")
+    if config.method == "injection" and "hops" in targets.by:
+        raise ConfigError("configuration: targets.by hops: method injection walks no paths of a given length")
     for split, share in config.splits:
-        target: TargetConfig = getattr(targets, split)
-        if target.wanted and (not share or (config.seeds.splits and split not in config.seeds.splits)):
-            raise ConfigError(f"configuration: targets.{split}: splits and seeds.splits leave no seed to it")
-        if (target.rows > 0) + (target.each > 0) + bool(target.strata) > 1:
-            raise ConfigError(f"configuration: targets.{split}: say one of rows, each and strata")
-        for values in target.named:
-            _check_stratum(config, split, values)
+        _check_target(config, split, share)
     if targets.sft.wanted and "sft" not in config.rollouts.splits:
         raise ConfigError("configuration: targets.sft: rows of sft are rollouts, and rollouts.splits leaves sft out")
     if len(set(targets.by)) < len(targets.by):
         raise ConfigError(f"configuration: targets.by {list(targets.by)}: name each dimension once")
+
+
+def _check_target(config: RunConfig, split: str, share: float) -> None:
+    target: TargetConfig = getattr(config.targets, split)
+    if target.wanted and (not share or (config.seeds.splits and split not in config.seeds.splits)):
+        raise ConfigError(f"configuration: targets.{split}: splits and seeds.splits leave no seed to it")
+    if (target.rows > 0) + (target.each > 0) + bool(target.strata) > 1:
+        raise ConfigError(f"configuration: targets.{split}: say one of rows, each and strata")
+    for values in target.named:
+        _check_stratum(config, split, values)
 
 
 def _check_stratum(config: RunConfig, split: str, values: Sequence[str]) -> None:

@@ -161,7 +161,7 @@ class SeedsConfig(Section):
 
 
 Dimension = Literal["hops", "domain", "answer_type", "difficulty"]
-DIFFICULTIES = ("unsolved", "rare", "frequent")
+DIFFICULTIES = ("never", "seldom", "often")
 
 
 class TargetConfig(Section):
@@ -195,8 +195,8 @@ class TargetsConfig(Section):
 
     by: tuple[Dimension, ...] = Field(
         (),
-        description="what tells strata apart: hops, the anchor's domain, the answer's type, and difficulty (unsolved, "
-        "rare or frequent: no attempt, under half of them, or more was right); empty: one stratum a split",
+        description="what tells strata apart: hops, the anchor's domain, the answer's type, and difficulty (never, "
+        "seldom or often solved: no attempt, under half of them, or more was right); empty: one stratum a split",
     )
     sft: TargetConfig = Field(TargetConfig(), description="rows of dataset sft, which are trajectories")
     rl: TargetConfig = Field(TargetConfig(), description="rows of dataset rl")
@@ -206,8 +206,9 @@ class TargetsConfig(Section):
     requests: int = Field(
         0,
         ge=0,
-        description="requests to models and tools, recorded ones included, that drawing may make; 0 is no limit. "
-        "budget.money and budget.tokens are kept to as well: no round begins that would go beyond",
+        description="requests to models and tools, recorded ones included, that drawing may make; 0 is no limit. The "
+        "limits of [budget] are kept to as well. With any of them the first round draws 8 seeds a stratum at most, and "
+        "no later one begins that would go beyond at the pace of those before",
     )
 
     @property
@@ -629,7 +630,7 @@ class HealthConfig(Section):
 
 
 class RuntimeConfig(Section):
-    """How the work is cut; nothing here decides a row's content."""
+    """How the work is cut, and by what it is made; of all this ``shard_rows`` alone decides which rows are drawn."""
 
     shard_rows: int = Field(
         256,
@@ -1219,10 +1220,11 @@ class RunConfig(Section):
     def target_values(self) -> dict[Dimension, tuple[str, ...]]:
         """The values of each dimension of ``targets.by``; domains are those of the corpus."""
         lengths = zip(self.walked.hops, self.walked.weights, strict=True)
+        kinds = tuple(kind for kind, share in self.paths.answer_types.items() if share > 0)
         return {
             "hops": tuple(str(hops) for hops, weight in lengths if weight > 0),
             "domain": (),
-            "answer_type": tuple(kind for kind, share in self.paths.answer_types.items() if share > 0),
+            "answer_type": kinds if self.method == "paths" else get_args(AnswerType),
             "difficulty": DIFFICULTIES,
         }
 

@@ -130,17 +130,28 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     Raises:
         ConfigError: if the file is missing, too large, of another format, or cannot be parsed.
     """
+    for key, row in _read_any(path):
+        if isinstance(row, UnreadRow):
+            raise ConfigError(f"{path}: {row.why}")
+        yield key, row
+
+
+def _read_any(path: Path) -> Iterator[tuple[str, dict[str, Any] | UnreadRow]]:
+    """Yield a file's rows as :func:`read_rows` does, and why of each that is no object."""
     if path.is_dir():
         raise ConfigError(f"{path}: is a folder; name a .parquet, .json or .jsonl file in it")
     if not path.is_file():
         raise ConfigError(f"{path}: no such file")
     try:
         for key, row in _choose_reader(path)(path):
-            if not isinstance(row, dict):
-                raise ConfigError(f"{path}: row {key} is no object")
-            yield key, row
+            yield key, row if isinstance(row, dict | UnreadRow) else UnreadRow(key, f"row {key} is no object")
     except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: not a readable {path.suffix} file: {error}") from error
+        raise ConfigError(f"{path}: not a readable {path.suffix} file: {_explain(error)}") from error
+
+
+def _explain(error: Exception) -> str:
+    """Return what an error says, without Python's own remedy against long numbers."""
+    return error.msg if isinstance(error, json.JSONDecodeError) else str(error).partition("; use sys.")[0]
 
 
 def _choose_reader(path: Path) -> Callable[[Path], Iterator[tuple[str, object]]]:
@@ -179,43 +190,63 @@ def _read_parquet(path: Path) -> Iterator[tuple[str, object]]:
 
 def _read_lines(path: Path) -> Iterator[tuple[str, object]]:
     """Yield the objects of a file of lines; one may go on over the next lines, as some of BrowseComp-VL's do."""
-    text, number = "", 0
+    text, number, line = "", 0, 1
     with path.open("rb") as lines:
-        while more := _take_lines(lines, path, len(text)):
-            rows, text = _split_objects(text + more, f"row {number}")
+        while (more := _take_lines(lines, path, len(text))) or text:
+            text += more
+            rows, rest = _split_objects(text, number, line, last=not more)
+            line += text[: len(text) - len(rest)].count("\n")
+            text = rest
             for row in rows:
                 yield str(number), row
                 number += 1
-    if text:
-        raise ValueError(f"row {number} has no end")
 
 
 def _take_lines(lines: BinaryIO, path: Path, pending: int) -> str:
     """Return the next line, and so many more that a pending object is tried again when it is twice as long."""
-    taken = list[bytes]()
-    while (length := sum(map(len, taken))) <= pending and (line := lines.readline(LINE_BYTES + 1)):
-        if length + pending + len(line) > LINE_BYTES:
+    taken, length = list[bytes](), 0
+    while length <= pending and (line := lines.readline(LINE_BYTES + 1)):
+        length += len(line)
+        if length + pending > LINE_BYTES:
             raise ConfigError(f"{path}: a line or an object has more than {LINE_BYTES >> 20} MiB")
         taken.append(line)
     return b"".join(taken).decode("utf-8-sig")
 
 
-def _split_objects(text: str, place: str) -> tuple[list[object], str]:
-    """Return the values that a text begins with, and the rest, whose value has no end yet."""
+def _split_objects(text: str, number: int, line: int, last: bool) -> tuple[list[object], str]:
+    """Return the values that a text begins with, and the rest, whose value has no end yet.
+
+    What cannot be parsed is one row up to the next line that may begin another.
+    """
     rows = list[object]()
-    rest = text.lstrip()
-    while rest:
+    start, end = _skip_blanks(text, 0), len(text.rstrip())
+    line += text.count("\n", 0, start)
+    while start < end:
         try:
-            row, end = LENIENT.raw_decode(rest)
-        except json.JSONDecodeError as error:
-            if error.msg.startswith("Unterminated string") or error.pos >= len(rest.rstrip()):
+            row, after = LENIENT.raw_decode(text, start)
+        except (ValueError, RecursionError) as error:
+            position = error.pos if isinstance(error, json.JSONDecodeError) else -1
+            open_ended = position >= end or "Unterminated string" in str(error)
+            if open_ended and not last:
                 break
-            raise ValueError(f"{place}: {error}") from error
+            key = str(number + len(rows))
+            row = UnreadRow(key, f"line {line}: row {key} {'has no end' if open_ended else _explain(error)}")
+            following = NEXT_ROW.search(text, start)
+            after = following.end() if following else len(text)
         rows.append(row)
-        rest = rest[end:].lstrip()
-    return rows, rest
+        after = _skip_blanks(text, after)
+        line += text.count("\n", start, after)
+        start = after
+    return rows, text[start:]
 
 
+def _skip_blanks(text: str, start: int) -> int:
+    found = BLANKS.match(text, start)
+    return found.end() if found else start
+
+
+BLANKS = re.compile(r"\s*")
+NEXT_ROW = re.compile(r"\n(?=[^\s}])")
 LENIENT = json.JSONDecoder(strict=False)
 """Lets a string hold line breaks."""
 
@@ -714,7 +745,7 @@ def read_layout(path: Path) -> str:
     Raises:
         ConfigError: if it cannot be read.
     """
-    return recognise_layout([row for _, row in islice(read_rows(path), SAMPLED_ROWS)])
+    return recognise_layout([row for _, row in islice(_read_any(path), SAMPLED_ROWS) if isinstance(row, dict)])
 
 
 def read_questions(
@@ -731,12 +762,20 @@ def read_questions(
         ConfigError: if the file cannot be read.
     """
     read = LAYOUTS["columns" if columns else layout or read_layout(path)]
-    for key, row in read_rows(path):
+    unread, read_any = "", False
+    for key, row in _read_any(path):
+        if isinstance(row, UnreadRow):
+            unread = unread or row.why
+            yield row
+            continue
+        read_any = True
         found = list(read(key, map_columns(row, columns) if columns else row))
         yield from found
         if not found:
             shown = ", ".join(sorted(map(str, row))[:COLUMNS_SHOWN])
             yield UnreadRow(key, f"has neither a question nor messages; its columns are {shown}")
+    if unread and not read_any:
+        raise ConfigError(f"{path}: none of its rows can be read; {unread}")
 
 
 COLUMNS_SHOWN = 20
@@ -770,22 +809,41 @@ class PictureFolder:
     root: Path
     _offsets: list[int] = field(default_factory=list)
 
+    def probe(self) -> None:
+        """Look whether pictures can lie there, before anything is paid.
+
+        Raises:
+            ConfigError: if it is neither a folder nor a table, or the table's offsets cannot be read.
+        """
+        if self._is_table:
+            self._list_offsets()
+        elif not self.root.is_dir():
+            raise ConfigError(f"{self.root}: give a folder of pictures, or a table (.tsv) with its .lineidx")
+
+    @property
+    def _is_table(self) -> bool:
+        return self.root.suffix == ".tsv" and not self.root.is_dir()
+
     def read(self, picture: NamedPicture) -> bytes | None:
-        """Return a picture's bytes; None where there is none of that name."""
+        """Return a picture's bytes; None where there is none of that name.
+
+        Raises:
+            ConfigError: if a file or a table is there and cannot be read.
+        """
         if picture.content or not picture.name:
             return picture.content or None
-        if self.root.suffix == ".tsv":
-            return self._read_line(picture.name)
-        path = self.find(picture.name)
-        if path is None:
-            return None
-        with path.open("rb") as source:
-            return source.read(PICTURE_BYTES + 1)
+        try:
+            if self._is_table:
+                return self._read_line(picture.name)
+            path = self.find(picture.name)
+            return _read_bounded(path) if path else None
+        except OSError as error:
+            raise ConfigError(f"{self.root}: {picture.name!r} cannot be read: {error}") from error
 
     def find(self, name: str) -> Path | None:
         """Return the file of a name, an address or an id; None where there is none inside the folder."""
         if name.startswith(REMOTE):
-            name = PurePosixPath(unquote(urlsplit(name).path)).name
+            name = _name_remote(name)
         place = PurePosixPath(name.removeprefix("file://"))
         if place.is_absolute() or ".." in place.parts or "\0" in name:
             return None
@@ -809,7 +867,7 @@ class PictureFolder:
         return numbered | found
 
     def _read_line(self, name: str) -> bytes | None:
-        if not name.isdecimal():
+        if not name.isdecimal() or len(name) > LONGEST_ID:
             return None
         offsets = self._list_offsets()
         number = int(name) % IDS_FROM
@@ -824,11 +882,33 @@ class PictureFolder:
         if not self._offsets:
             path = self.root.with_suffix(".lineidx")
             try:
-                self._offsets.extend(map(int, path.read_text("ascii").split()))
+                size = self.root.stat().st_size
+                written = _read_bounded(path)
+                offsets = [int(each) for each in written.decode("ascii").split()]
             except (OSError, ValueError) as error:
                 raise ConfigError(f"{path}: the offsets of {self.root.name} cannot be read: {error}") from error
+            if len(written) > PICTURE_BYTES:
+                raise ConfigError(f"{path}: has more than {PICTURE_BYTES >> 20} MiB")
+            if wrong := [each for each in offsets if not 0 <= each < size]:
+                raise ConfigError(f"{path}: {self.root.name} has {size} bytes, and none at {wrong[0]}")
+            self._offsets.extend(offsets)
         return self._offsets
 
 
+def _read_bounded(path: Path) -> bytes:
+    with path.open("rb") as source:
+        return source.read(PICTURE_BYTES + 1)
+
+
+def _name_remote(address: str) -> str:
+    """Return the last part of an address's path; none of what is no address."""
+    try:
+        return PurePosixPath(unquote(urlsplit(address).path)).name
+    except ValueError:
+        return ""
+
+
+LONGEST_ID = 20
+"""Digits."""
 IDS_FROM = 10_000_000
 """WebQA counts its pictures up from a multiple of it: the rest is the line."""

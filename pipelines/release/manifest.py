@@ -185,15 +185,26 @@ def read_release_manifest(folder: Path) -> ReleaseManifest:
     """Return a release folder's manifest.
 
     Raises:
-        ConfigError: if it is missing or malformed.
+        ConfigError: if it is missing, malformed, or of another layout.
     """
     path = folder / MANIFEST
     if not path.is_file():
         raise ConfigError(f"release {folder}: no {MANIFEST}; give a folder such as releases/sft/{SERIES}-0a1b2c3d")
     try:
-        return ReleaseManifest.model_validate_json(path.read_bytes())
+        manifest = ReleaseManifest.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise ConfigError(f"release {folder}: {MANIFEST} is malformed: {error}") from error
+    if manifest.schema_version != RELEASE_SCHEMA_VERSION:
+        raise ConfigError(
+            f"release {folder}: its layout is {manifest.schema_version}, this synth reads {RELEASE_SCHEMA_VERSION}; "
+            "use the synth of that layout"
+        )
+    return manifest
+
+
+def render_manifest(manifest: ReleaseManifest) -> str:
+    """Return the text of a manifest's file; any other text is none that publishing writes."""
+    return f"{manifest.model_dump_json(indent=1)}\n"
 
 
 def find_changes(folder: Path, manifest: ReleaseManifest, most: int = 0) -> list[str]:

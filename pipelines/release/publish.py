@@ -34,6 +34,7 @@ from pipelines.release.manifest import (
     make_release_manifest,
     name_version,
     read_release_manifest,
+    render_manifest,
 )
 from pipelines.release.quality import Quality, check_quality, measure_quality
 from pipelines.release.reviewed import REVIEWS, render_reviews, select_reviews
@@ -238,7 +239,7 @@ def _write_documents(draft: ReleaseDraft, staging: Path, quality: Quality, manif
     more = tuple(describe_file(staging / name, staging, 0) for name in documents)
     files = tuple(sorted((*manifest.files, *more), key=lambda entry: entry.name))
     whole = manifest.model_copy(update={"files": files})
-    (staging / MANIFEST).write_text(whole.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    (staging / MANIFEST).write_text(render_manifest(whole), encoding="utf-8")
 
 
 def _seal(staging: Path, target: Path) -> None:

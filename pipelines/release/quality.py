@@ -26,7 +26,7 @@ from pipelines.errors import GateNotMet
 from pipelines.release.facts import CellFacts, QuestionFacts, ReleaseFacts, SplitFacts, TrajectoryFacts
 from pipelines.release.guessing import check_guessability, count_right, measure_guessability, measure_guessing
 from pipelines.release.manifest import ReleaseOrigin
-from pipelines.release.reviewed import measure_reviews, name_stratum
+from pipelines.release.reviewed import measure_reviews, name_group
 from schemas.proofs import Resolution, Role, Trace
 
 DIGITS = 4
@@ -411,7 +411,7 @@ def measure_quality(
         quality |= measure_news(traces)
     if facts.trajectories.turns:
         quality |= _measure_trajectories(facts.trajectories)
-    strata = {key: name_stratum(each.hops, each.domain, each.cells) for key, each in facts.questions.items()}
+    strata = {key: name_group(each.hops, each.domain, each.cells) for key, each in facts.questions.items()}
     reviewed = measure_reviews(strata, facts.reviews)
     quality |= reviewed
     swapped = any(question.swapped for question in own)

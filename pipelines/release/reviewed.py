@@ -8,18 +8,16 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
 from pipelines.agent.agreement import cohen_kappa, fleiss_kappa, measure_pairs, wilson_interval
+from pipelines.checks.quotas import Attempts, grade_difficulty
 from pipelines.errors import ConfigError
 from schemas.manifest import ManifestPart
 
 REVIEWS = "reviews.json"
 DIGITS = 4
-OFTEN = 0.5
-"""Share of right attempts from which a question counts as often solved."""
 Numbers = dict[str, dict[str, int | float]]
 
 
@@ -68,28 +66,11 @@ def select_reviews(reviews: Iterable[Review], questions: Container[str]) -> tupl
     return tuple(review for review in reviews if review.question in questions)
 
 
-class Attempts(Protocol):
-    """Attempts at a question under one condition by one solver."""
-
-    @property
-    def attempts(self) -> int:
-        """How many were made."""
-
-    @property
-    def unscored(self) -> int:
-        """How many no judge decided."""
-
-    @property
-    def correct(self) -> int:
-        """How many were right."""
-
-
-def name_stratum(hops: object, domain: str, cells: Sequence[Attempts]) -> str:
+def name_group(hops: object, domain: str, cells: Sequence[Attempts]) -> str:
     """Return a question's stratum in words: hops, domain and how often it was solved, all conditions together."""
-    scored = sum(cell.attempts - cell.unscored for cell in cells)
-    correct = sum(cell.correct for cell in cells)
-    solved = "never solved" if not correct else "often solved" if correct >= OFTEN * scored else "seldom solved"
-    return f"{hops} hops, {domain or 'no domain'}, {solved if scored else 'not attempted'}"
+    scored = any(cell.attempts > cell.unscored for cell in cells)
+    solved = f"{grade_difficulty(cells)} solved" if scored else "not attempted"
+    return f"{hops} hops, {domain or 'no domain'}, {solved}"
 
 
 def measure_reviews(strata: Mapping[str, str], reviews: Iterable[Review]) -> dict[str, Numbers]:

@@ -6,6 +6,7 @@ whoever answers for it. Who may sign is said by a file of allowed signers (see `
     data@example.org namespaces="synth-release" ssh-ed25519 AAAAC3Nza...
 """
 
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ from pipelines.release.manifest import MANIFEST, SIGNATURE, check_release_files
 NAMESPACE = "synth-release"
 """What a signature is for: one made for mail or for git is none."""
 PROGRAM = "ssh-keygen"
+_KEY = re.compile(rb"with (\S+ key \S+)")
+"""A key in the words of the program: kind and fingerprint."""
 
 
 def sign_release(folder: Path, key: Path) -> Path:
@@ -35,7 +38,8 @@ def sign_release(folder: Path, key: Path) -> Path:
         raise ConfigError(f"sign {folder}: there is no key {key}; make one: ssh-keygen -t ed25519 -f {key}")
     made = _call(["-Y", "sign", "-q", "-n", NAMESPACE, "-f", str(key)], (folder / MANIFEST).read_bytes())
     if made.returncode or not made.stdout:
-        raise ConfigError(f"sign {folder}: {key} does not sign: {_read_words(made)}")
+        remedy = f"; others may read it: chmod 600 {key}" if b"UNPROTECTED" in made.stderr else ""
+        raise ConfigError(f"sign {folder}: {key} does not sign: {_read_words(made)}{remedy}")
     try:
         write_bytes(folder / SIGNATURE, made.stdout)
     except OSError as error:
@@ -44,7 +48,7 @@ def sign_release(folder: Path, key: Path) -> Path:
 
 
 def check_signature(folder: Path, signers: Path) -> str:
-    """Return who signed a release's manifest, of those who may.
+    """Return the key that signed a release's manifest, and which line of those who may sign allows it.
 
     Args:
         folder: of the release.
@@ -67,16 +71,17 @@ def check_signature(folder: Path, signers: Path) -> str:
     for name in names:
         checked = _call(["-Y", "verify", "-n", NAMESPACE, "-I", name, *files], manifest.read_bytes())
         if not checked.returncode:
-            return name
+            key = _KEY.search(checked.stdout)
+            return f"{key[1].decode('utf-8', 'replace') if key else 'a key'} of {name}"
     raise GateNotMet(f"signature: it is not {names[0]}'s over this manifest: {_read_words(checked)}")
 
 
 def _call(arguments: Sequence[str], given: bytes) -> "subprocess.CompletedProcess[bytes]":
     try:
         return subprocess.run([PROGRAM, *arguments], input=given, capture_output=True, check=False)
-    except FileNotFoundError as error:
+    except OSError as error:
         raise ConfigError(
-            f"{PROGRAM} is not installed; it comes with OpenSSH (8.2 or later) and signs releases"
+            f"{PROGRAM} cannot be called ({error.strerror}); it comes with OpenSSH (8.2 or later) and signs releases"
         ) from error
 
 

@@ -14,9 +14,10 @@ from decimal import Decimal
 import numpy as np
 import numpy.typing as npt
 
-from pipelines.checks.sets import list_grams, split_words
+from pipelines.checks.sets import list_grams
 from pipelines.graph.values import parse_date
 from pipelines.ids import digest_value
+from pipelines.names import split_words
 from schemas.proofs import Answer
 
 FOLDS = 5

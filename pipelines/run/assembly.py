@@ -907,7 +907,7 @@ class Assembly:
 
     def plan_stages(self, last: str = "") -> list[PlannedStage]:
         """Return the stages after the corpus up to the last one that is wanted, in order, with their keys."""
-        # Where dump and replies lie and how the work is cut decide no row; the corpus is known by its digest.
+        # Where dump and replies lie decides no row; how walks are cut does, which seeds know. The corpus has a digest.
         digest = digest_settings(*disclose_settings(self.config), self.corpus.digest)
         planned: dict[str, PlannedStage] = {}
         for name, sources in list_sources(self.config.method, bool(self.config.pools)).items():

@@ -18,13 +18,23 @@ from pipelines.checks.quotas import Aim, Quotas, Stratum, name_stratum, place_qu
 from pipelines.files import replacing
 from pipelines.ids import digest_file
 from pipelines.run.assembly import Assembly
-from pipelines.run.quotas import Drawing, TargetRow, count_asked, count_round, list_strata, read_aims, share_usage
+from pipelines.run.quotas import (
+    TargetPlan,
+    TargetRow,
+    count_asked,
+    count_round,
+    count_selected,
+    list_strata,
+    read_aims,
+    read_usage,
+    share_usage,
+)
 from pipelines.run.runner import PlannedStage
 from pipelines.run.shards import ROW_GROUP, read_parts
 from pipelines.run.stage import RecordStage
 from pipelines.run.workspace import write_model
 from schemas.datasets import Enhancement, ReleaseEntry
-from schemas.manifest import FileEntry, ShardSidecar
+from schemas.manifest import FileEntry, ShardSidecar, Usage
 
 RunRound = Callable[[Sequence[PlannedStage], Sequence[PlannedStage]], bool]
 """Makes what is missing of a round's stages, given the stages of the round before; says whether all are sealed."""
@@ -36,7 +46,7 @@ class Filling:
 
     assembly: Assembly
     wanted: Mapping[Stratum, int]
-    drawing: Drawing
+    plan: TargetPlan
     quotas: Quotas
     """Of the last round that began."""
     planned: list[PlannedStage] = field(default_factory=list)
@@ -48,8 +58,8 @@ class Filling:
     def of(cls, assembly: Assembly) -> Self:
         """Return the rounds of a run before the first; the assembly plans for that one."""
         wanted = list_strata(assembly.config, assembly.corpus)
-        drawing = Drawing(assembly.config, wanted)
-        filling = cls(assembly, wanted, drawing, drawing.begin())
+        plan = TargetPlan(assembly.config, wanted)
+        filling = cls(assembly, wanted, plan, plan.begin())
         assembly.take_quotas(filling.quotas)
         return filling
 
@@ -67,12 +77,12 @@ class Filling:
             last = [plan.name for plan in self.planned].index("selections")
             if not run(self.planned[: last + 1], before):
                 return
-            counts = count_round(self.planned, quotas)
-            following = self.drawing.draw_more(quotas, counts)
+            counts = count_round(self.planned, quotas, self._read_usage())
+            following = self.plan.draw_more(quotas, counts)
             if following is None and quotas.rows and teach:
                 if not run(self.planned, before):
                     return
-                following = self.drawing.ask_more(quotas, counts, count_rows(self.planned, quotas))
+                following = self.plan.ask_more(quotas, counts, count_rows(self.planned, quotas))
 
     def _begin(self, quotas: Quotas) -> None:
         self.quotas = quotas
@@ -92,8 +102,8 @@ class Filling:
         """Yield what the seeds of a round already say of strata that cannot be filled, before a model is asked."""
         drawn = Counter(read_aims(self.planned[0], self.quotas).values())
         for stratum, rows in self.wanted.items():
-            aim, name = self.drawing.aim(stratum), name_stratum(stratum)
-            if why := self.drawing.closed.get(stratum):
+            aim, name = self.plan.aim(stratum), name_stratum(stratum)
+            if why := self.plan.closed.get(stratum):
                 yield f"{name}: cannot be filled: {why}"
             elif drawn[aim] < min(count_asked(self.quotas)[aim], self.quotas.questions[stratum]):
                 yield f"{name}: cannot be filled: {rows:,} rows wanted, {drawn[aim]:,} candidates in the world"
@@ -104,26 +114,25 @@ class Filling:
         drawn = Counter(read_aims(self.planned[0], quotas).values()) if self._is_sealed("seeds") else Counter[Aim]()
         counts = count_selected(self.planned, quotas) if self._is_sealed("selections") else Counter[Stratum]()
         rows = count_rows(self.planned, quotas) if self._is_sealed("releases") else counts
-        used = share_usage(self.planned, quotas) if counts else {}
+        used = share_usage(self.planned, quotas, self._read_usage()) if counts else {}
         accepted_by_aim = Counter[Aim]()
         for stratum, count in rows.items():
-            accepted_by_aim[self.drawing.aim(stratum)] += count
+            accepted_by_aim[self.plan.aim(stratum)] += count
         found = []
         for stratum, wanted in self.wanted.items():
-            aim, made = self.drawing.aim(stratum), rows[stratum]
-            state = "full" if made >= wanted else self.drawing.closed.get(stratum, "open")
+            aim, made = self.plan.aim(stratum), rows[stratum]
+            state = "full" if made >= wanted else self.plan.closed.get(stratum, "open")
             costs = [number / accepted_by_aim[aim] for number in used[aim]] if made and aim in used else [None] * 3
             found.append(TargetRow(name_stratum(stratum), wanted, made, drawn[aim], state, *costs))
         return tuple(found)
 
+    def _read_usage(self) -> dict[str, Usage]:
+        """Return what each stage used in all rounds so far."""
+        workspace = self.assembly.workspace
+        return read_usage((name, workspace.stage(name, key)) for name, key in dict.fromkeys(self.keys))
+
     def _is_sealed(self, name: str) -> bool:
         return any(plan.name == name and plan.folder.read_manifest() is not None for plan in self.planned)
-
-
-def count_selected(planned: Sequence[PlannedStage], quotas: Quotas) -> Counter[Stratum]:
-    """Return how many questions of each stratum selections keep."""
-    folder = next(plan.folder for plan in planned if plan.name == "selections")
-    return Counter(place_question(row, quotas.by) for row in read_parts(folder, Enhancement))
 
 
 def count_rows(planned: Sequence[PlannedStage], quotas: Quotas) -> Counter[Stratum]:

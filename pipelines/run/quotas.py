@@ -6,20 +6,20 @@ have drawn, and `synth plan` and `synth prune` know the rounds of a run by readi
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
 import pyarrow.parquet as pq
 
 from pipelines.checks.quotas import Aim, Draw, Quotas, Stratum, find_aim, place_question
-from pipelines.config.settings import Dimension, RunConfig, TargetConfig
+from pipelines.config.settings import DIFFICULTIES, Dimension, RunConfig, TargetConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.graph.caps import list_marks
-from pipelines.run.costs import read_spent
 from pipelines.run.runner import PlannedStage
 from pipelines.run.shards import list_parts, read_parts
+from pipelines.run.workspace import StageFolder
 from schemas.datasets import Enhancement, Split
 from schemas.manifest import Usage
 
@@ -79,31 +79,63 @@ class RoundCounts:
     answers: Counter[tuple[str, str]]
     """How many questions there are by split and what :func:`list_marks` says."""
     spent: Usage
-    """Of all stages up to selections."""
-
-    @property
-    def requests(self) -> int:
-        """Requests, those answered from recordings included: the same for a run that was killed on its way."""
-        return self.spent.calls + self.spent.cached_calls
+    """Of all stages up to selections, in all rounds."""
+    requests: int
+    """Of the rows so far, those answered from recordings included: the same for a run that was killed on its way."""
 
 
-def count_round(planned: Sequence[PlannedStage], quotas: Quotas) -> RoundCounts:
-    """Count the rows of a round that is sealed up to selections."""
+def read_usage(folders: Iterable[tuple[str, StageFolder]]) -> dict[str, Usage]:
+    """Return what each stage used in all rounds, in runs that were stopped, too.
+
+    A shard that a round took over is counted where it was made: elsewhere its sidecar is the same but for its sources.
+
+    Args:
+        folders: of the stages by name, of every round, each once.
+    """
+    counted = set[tuple[str, str]]()
+    used = defaultdict[str, Usage](Usage)
+    for name, folder in folders:
+        manifest = folder.read_manifest()
+        if manifest is None:
+            continue
+        used[name] += manifest.stopped
+        for sidecar in manifest.shards:
+            made = name, sidecar.model_copy(update={"source": "", "files": sidecar.files[1:]}).model_dump_json()
+            if made not in counted:
+                counted.add(made)
+                used[name] += sidecar.usage
+    return used
+
+
+def count_round(planned: Sequence[PlannedStage], quotas: Quotas, used: Mapping[str, Usage]) -> RoundCounts:
+    """Count the rows of a round that is sealed up to selections.
+
+    Args:
+        planned: its stages.
+        quotas: of it.
+        used: what each stage used in all rounds.
+    """
     by_name = {plan.name: plan for plan in planned}
-    used = [plan for plan in planned[: planned.index(by_name["selections"])] if plan.folder.read_manifest()]
-    manifests = [manifest for plan in used if (manifest := plan.folder.read_manifest())]
+    asking = planned[: planned.index(by_name["selections"])]
+    usages = [manifest.usage for plan in asking if (manifest := plan.folder.read_manifest())]
     answers = Counter[tuple[str, str]]()
     for row in read_parts(by_name["enhancements"].folder, Enhancement):
         if row.proof.nodes:
             marks = list_marks(row.answer.key, row.proof.nodes[-1].page_id, row.proof.answer_relation)
             answers.update((row.split, mark) for mark in marks)
-    kept = Counter(place_question(row, quotas.by) for row in read_parts(by_name["selections"].folder, Enhancement))
     return RoundCounts(
         Counter(read_aims(by_name["seeds"], quotas).values()),
-        kept,
+        count_selected(planned, quotas),
         answers,
-        sum(map(read_spent, manifests), Usage()),
+        sum((used[plan.name] for plan in asking if plan.name in used), Usage()),
+        sum(usage.calls + usage.cached_calls for usage in usages),
     )
+
+
+def count_selected(planned: Sequence[PlannedStage], quotas: Quotas) -> Counter[Stratum]:
+    """Return how many questions of each stratum selections keep."""
+    folder = next(plan.folder for plan in planned if plan.name == "selections")
+    return Counter(place_question(row, quotas.by) for row in read_parts(folder, Enhancement))
 
 
 def read_aims(seeds: PlannedStage, quotas: Quotas) -> dict[str, Aim]:
@@ -126,7 +158,7 @@ def count_asked(quotas: Quotas) -> Counter[Aim]:
 
 
 @dataclass(slots=True)
-class Drawing:
+class TargetPlan:
     """Decides what each round draws, and remembers why a stratum is drawn for no more."""
 
     config: RunConfig
@@ -144,7 +176,7 @@ class Drawing:
             if (
                 refuses
                 and "difficulty" in targets.by
-                and stratum[-1 - targets.by[::-1].index("difficulty")] != "unsolved"
+                and stratum[-1 - targets.by[::-1].index("difficulty")] != DIFFICULTIES[0]
             ):
                 self.closed[stratum] = "difficulty.max_correct = 0 refuses each question that was answered once"
         needs: dict[Aim, int] = {}
@@ -152,6 +184,11 @@ class Drawing:
             if stratum not in self.closed:
                 aim = self.aim(stratum)
                 needs[aim] = needs.get(aim, 0) + min(max(FIRST * count, LEAST), MOST_FIRST)
+        if any(limit for limit, _ in self._list_limits(Usage(), 0)):
+            # What a seed takes is not known yet.
+            needs = dict.fromkeys(needs, LEAST)
+        if targets.requests:
+            needs = _scale(needs, targets.requests)
         released = {stratum: count for stratum, count in self.wanted.items() if stratum[0] == "sft"}
         return Quotas(targets.by, (_list_draws(self._limit(needs, 0)),), questions, released, ({},))
 
@@ -205,25 +242,25 @@ class Drawing:
 
     def _limit(self, needs: Mapping[Aim, int], drawn: int) -> dict[Aim, int]:
         """Return the needs within what ``seeds.limit`` leaves."""
-        limit, whole = self.config.seeds.limit, sum(needs.values())
-        if not limit or drawn + whole <= limit:
-            return dict(needs)
-        return _scale(needs, max(limit - drawn, 0) / whole)
+        limit = self.config.seeds.limit
+        return _scale(needs, max(limit - drawn, 0)) if limit else dict(needs)
 
     def _afford(self, needs: Mapping[Aim, int], counts: RoundCounts) -> dict[Aim, int]:
         """Return the needs within what the budget leaves, at the pace of the rounds before."""
-        budget, spent, drawn = self.config.budget, counts.spent, counts.drawn.total()
-        teaching = any(stratum[0] == "sft" for stratum in self.wanted)
-        share = DRAWING_SHARE if teaching else 1.0
-        limits = (
-            (self.config.targets.requests, float(counts.requests)),
+        limits, drawn = self._list_limits(counts.spent, counts.requests), counts.drawn.total()
+        left = min((drawn * (limit / used - 1.0) for limit, used in limits if limit and used), default=math.inf)
+        return dict(needs) if left >= sum(needs.values()) else _scale(needs, math.floor(max(left, 0.0)))
+
+    def _list_limits(self, spent: Usage, requests: int) -> tuple[tuple[float, float], ...]:
+        """Return each limit of drawing, 0 for none, with what is used of it."""
+        budget = self.config.budget
+        share = DRAWING_SHARE if any(stratum[0] == "sft" for stratum in self.wanted) else 1.0
+        return (
+            (self.config.targets.requests, requests),
             (share * budget.money, spent.cost),
-            (share * budget.tokens, float(spent.tokens_in + spent.tokens_out)),
+            (share * budget.tokens, spent.tokens_in + spent.tokens_out),
             (share * budget.gpu_hours, spent.gpu_seconds / 3600.0),
         )
-        whole = sum(needs.values())
-        left = min((drawn * (limit / used - 1.0) for limit, used in limits if limit and used), default=math.inf)
-        return dict(needs) if whole <= left else _scale(needs, max(left, 0.0) / whole)
 
 
 def _expect(lacking: int, kept: int, drawn: int) -> int:
@@ -234,8 +271,14 @@ def _expect(lacking: int, kept: int, drawn: int) -> int:
     return max(min(math.ceil(MARGIN * lacking * drawn / kept), growth * drawn), LEAST)
 
 
-def _scale(needs: Mapping[Aim, int], share: float) -> dict[Aim, int]:
-    return {aim: math.floor(seeds * share) for aim, seeds in needs.items()}
+def _scale(needs: Mapping[Aim, int], most: int) -> dict[Aim, int]:
+    """Return as many seeds as may be drawn, by what each aim needs; the largest remainders are rounded up."""
+    whole = sum(needs.values())
+    if whole <= most:
+        return dict(needs)
+    scaled = {aim: seeds * most // whole for aim, seeds in needs.items()}
+    order = sorted(needs, key=lambda aim: (-(needs[aim] * most % whole), aim))
+    return scaled | {aim: scaled[aim] + 1 for aim in order[: most - sum(scaled.values())]}
 
 
 def _list_draws(needs: Mapping[Aim, int]) -> tuple[Draw, ...]:
@@ -279,14 +322,11 @@ def trace_aims(planned: Sequence[PlannedStage], quotas: Quotas) -> Iterator[tupl
         aims[plan.name] = made
 
 
-def share_usage(planned: Sequence[PlannedStage], quotas: Quotas) -> dict[Aim, list[float]]:
-    """Return calls, tokens and money of each aim: of each stage by its share of the rows that came in."""
+def share_usage(planned: Sequence[PlannedStage], quotas: Quotas, used: Mapping[str, Usage]) -> dict[Aim, list[float]]:
+    """Return calls, tokens and money of each aim: of what a stage used in all rounds by its share of the rows in."""
     shared: defaultdict[Aim, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for plan, came in trace_aims(planned, quotas):
-        manifest, whole = plan.folder.read_manifest(), came.total()
-        if manifest is None or not whole:
-            continue
-        spent = read_spent(manifest)
+        whole, spent = came.total(), used.get(plan.name, Usage())
         numbers = (spent.calls, spent.tokens_in + spent.tokens_out, spent.cost)
         for aim, rows in came.items():
             shared[aim] = [have + number * rows / whole for have, number in zip(shared[aim], numbers, strict=True)]

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def _describe(row: Bridge, store: PictureStore) -> dict[str, str]:
         "picture": str(store.path(row.picture.sha256, row.picture.extension).resolve()),
         "question": row.text,
         "answer": row.answer.surface,
-        "steps": "\n".join(row.trace.steps),
+        "steps": " → ".join(row.trace.steps),
         "remark": row.remark,
     }
 
@@ -149,8 +150,15 @@ class Said:
         if word not in (ACCEPTED, REFUSED):
             raise ConfigError(f"{self.where}: decision {self.word!r} on {self.id}; allowed: {ACCEPTED}, {REFUSED}")
         by = " ".join(self.by.split())
-        if not by or not day:
+        if not by or not self.when.strip():
             raise ConfigError(f"{self.where}: the decision on {self.id} does not say who made it and on which day")
+        if not day:
+            raise ConfigError(
+                f"{self.where}: the day {self.when.strip()!r} of {self.id} is none; write it as 2026-11-22"
+            )
+        # A day has begun somewhere up to fourteen hours before it does in UTC.
+        if day > (datetime.now(UTC) + timedelta(hours=14)).date().isoformat():
+            raise ConfigError(f"{self.where}: the day {day} of {self.id} is still to come; write when it was decided")
         return Decision(word == ACCEPTED, by, day)
 
 
@@ -167,17 +175,31 @@ def read_forms(path: Path, asked: str) -> list[Said]:
     if not path.is_file() or path.stat().st_size > MAX_FILE_BYTES:
         raise ConfigError(f"{asked} {path}: no such file, or more than {MAX_FILE_BYTES >> 20} MiB")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = _read_text(path, asked)
         found = list(_read_json(text) if path.suffix == ".json" else _read_csv(text))
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, csv.Error) as error:
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, csv.Error) as error:
         raise ConfigError(
             f"{asked} {path}: neither the CSV that was written for people nor an export of Argilla or Label Studio: "
             f"{type(error).__name__} {error}"
         ) from error
-    return [
+    said = [
         Said(str(key), str(word), str(by), str(when), f"{asked} {path}, {place}")
         for key, word, by, when, place in found
     ]
+    for each in said:
+        if any("\ud800" <= char <= "\udfff" for char in each.id + each.word + each.by + each.when):
+            raise ConfigError(f"{each.where}: half a character (a lone surrogate) in the id, the decision, name or day")
+    return said
+
+
+def _read_text(path: Path, asked: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"{asked} {path}: line {line} is not UTF-8; save it as CSV UTF-8 (a choice of its own in Excel)"
+        ) from error
 
 
 Found = tuple[str, str, str, str, str]
@@ -185,7 +207,9 @@ Found = tuple[str, str, str, str, str]
 
 
 def _read_csv(text: str) -> Iterator[Found]:
-    rows = csv.DictReader(io.StringIO(text))
+    # Excel separates by semicolons where the comma is the decimal sign.
+    first = text.partition("\n")[0]
+    rows = csv.DictReader(io.StringIO(text), delimiter=";" if first.count(";") > first.count(",") else ",")
     missing = {"id", "decision", "decided_by", "decided_on"} - set(rows.fieldnames or ())
     if missing:
         raise KeyError(f"no column {', '.join(sorted(missing))}")
@@ -208,7 +232,8 @@ def _read_task(task: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
             continue
         found = [each["value"]["choices"][0] for each in annotation["result"] if each["from_name"] == "decision"]
         by = annotation["completed_by"]
-        name = str(by.get("email") or by["id"]) if isinstance(by, dict) else f"Label Studio user {by}"
+        # An export may hold the address of a mailbox, which no release may publish.
+        name = f"Label Studio user {by['id'] if isinstance(by, dict) else by}"
         when = str(annotation.get("updated_at") or annotation["created_at"])
         yield from ((task["data"]["id"], word, name, when) for word in found)
 

@@ -20,7 +20,7 @@ from pipelines.release.reviewed import (
     Numbers,
     Review,
     measure_reviews,
-    name_stratum,
+    name_group,
     read_reviews,
     render_reviews,
 )
@@ -85,7 +85,7 @@ def export_sample(workspace: Workspace, release: Path | None, size: int, seed: i
     """
     if release is not None:
         check_release_files(release)
-    strata = {row.record_id: _name_stratum(row) for row in _read_questions(workspace, release)}
+    strata = {row.record_id: _name_group(row) for row in _read_questions(workspace, release)}
     if not strata:
         raise ConfigError("review export: there are no questions; let `synth run` come to its selections first")
     drawn = draw_sample(strata, size, seed)
@@ -115,9 +115,9 @@ def _read_questions(workspace: Workspace, release: Path | None) -> Iterator[Ques
         yield from read_parts(workspace.stage("selections", key), Enhancement)
 
 
-def _name_stratum(row: Question) -> str:
+def _name_group(row: Question) -> str:
     cells = row.cells if isinstance(row, Enhancement) else row.difficulty
-    return name_stratum(row.hops_named, row.domain, cells)
+    return name_group(row.hops_named, row.domain, cells)
 
 
 def _describe(row: Question, places: Mapping[str, Path]) -> dict[str, str]:
@@ -127,7 +127,7 @@ def _describe(row: Question, places: Mapping[str, Path]) -> dict[str, str]:
         "picture": str(places[row.picture.sha256].resolve()) if row.picture else "",
         "question": row.text,
         "answer": row.answer.surface,
-        "steps": "\n".join(row.trace.steps if row.trace else links),
+        "steps": " → ".join(row.trace.steps if row.trace else links),
         "remark": "",
     }
 
@@ -175,13 +175,20 @@ def import_decisions(workspace: Workspace, files: Iterable[Path]) -> ImportRepor
         raise ConfigError(f"review import: no sample was given out from {workspace.root}; see `synth review export`")
     file = folder / DECISIONS
     decided = {(review.question, review.reviewer): (review, str(file)) for review in before}
+    spelling = {review.reviewer.casefold(): review.reviewer for review in before}
     told: dict[tuple[str, str], Review] = {}
     for said in (each for path in files for each in read_forms(path, "review import")):
         review = _settle(said, strata)
+        # A person's name is spelt as it was first.
+        name = spelling.setdefault(review.reviewer.casefold(), review.reviewer)
+        review = review.model_copy(update={"reviewer": name})
         key = review.question, review.reviewer
         earlier, where = decided.get(key, (review, ""))
         if key in told or earlier.accepted != review.accepted:
-            raise ConfigError(f"{said.where}: {review.reviewer} decided on {said.id} before: {where}")
+            raise ConfigError(
+                f"{said.where}: {review.reviewer} decided on {said.id} before: {where}; "
+                "keep one of the two, and for a changed mind remove the earlier one there first"
+            )
         told[key] = review
         if not where:
             decided[key] = review, said.where

@@ -50,7 +50,7 @@ RANKED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ChainedQuestion:
     """A question as it was written, with its chain."""
 
     text: str
@@ -102,7 +102,7 @@ class Bridges:
         if isinstance(first, CheckResult):
             return refuse(record.record_id, (first,), REASONS)
         asked = await self._ask(record, first, node)
-        if not isinstance(asked, Asked):
+        if not isinstance(asked, ChainedQuestion):
             return refuse(record.record_id, asked, REASONS)
         said = await ask_model(self.judging, self._show(asked), ChainReply)
         if said.verdict == "no":
@@ -146,7 +146,7 @@ class Bridges:
         different = check_different(link.subject, link.object)
         return check_link(self.corpus, link) if different.passed else different
 
-    async def _ask(self, record: Anchor, first: TraceLink, node: int) -> Asked | Sequence[CheckResult]:
+    async def _ask(self, record: Anchor, first: TraceLink, node: int) -> ChainedQuestion | Sequence[CheckResult]:
         """Return the question, or what refuses it; asked for once more with the reason."""
         nodes = await asyncio.to_thread(self._list_articles, first.object, node)
         passages = tuple(self._show_article(number, each) for number, each in enumerate(nodes, start=1))
@@ -166,7 +166,7 @@ class Bridges:
             else:
                 checks = list_trace_checks(self.corpus, asked.text, asked.answer, asked.trace)
                 refused = await asyncio.to_thread(run_checks, checks, self.audit)
-            if isinstance(asked, Asked) and not refused:
+            if isinstance(asked, ChainedQuestion) and not refused:
                 return asked
             tried = (explain_refusal(refused[0], reply.question, (), f"{record.name} {first.object} {reply.answer}"),)
         return refused
@@ -186,7 +186,7 @@ class Bridges:
 
     def _assemble(
         self, record: Anchor, first: TraceLink, nodes: Sequence[int], reply: AskedBridgeReply
-    ) -> Asked | CheckResult:
+    ) -> ChainedQuestion | CheckResult:
         """Return a reply as a question with its chain, or what keeps it from being one."""
         places = {f"a{number}": node for number, node in enumerate(nodes, start=1)}
         answer = type_answer(reply.answer, "", reply.relation)
@@ -209,9 +209,9 @@ class Bridges:
             steps=write_steps(record.kind, record.evidence, links),
             decided_by=self.judging.model.name,
         )
-        return Asked(reply.question, answer, trace)
+        return ChainedQuestion(reply.question, answer, trace)
 
-    def _show(self, asked: Asked) -> JudgeChainInputs:
+    def _show(self, asked: ChainedQuestion) -> JudgeChainInputs:
         links = (
             QuotedLink(subject=each.subject, relation=each.relation, object=each.object,
                        quote=show_text(each.evidence.text))

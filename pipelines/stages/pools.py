@@ -51,13 +51,15 @@ def check_files(pools: Sequence[PoolConfig]) -> None:
     """Look for the files of pools, before anything is built for them.
 
     Raises:
-        ConfigError: naming the pool and what is not there.
+        ConfigError: naming what is not there or cannot be read.
     """
     for pool in pools:
         for key in ("path", "images", "entities"):
             named = getattr(pool, key)
             if named and not Path(named).exists():
                 raise ConfigError(f"configuration: pools {pool.name}: {key} {named}: no such file")
+        if pool.images:
+            PictureFolder(Path(pool.images)).probe()
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ class Releases:
     """The stage: questions and accepted trajectories in, rows of the datasets out.
 
     The question with the smallest record id, which is a digest, wins among duplicates and under every limit, so the
-    outcome does not depend on the order of rows. Memory holds a signature a question, never its text.
+    outcome does not depend on the order of rows. With target sizes the one that came first does: that of an earlier
+    round, whose trajectories are paid for. Memory holds a signature a question, never its text.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -59,7 +60,8 @@ class Releases:
             signatures.append(make_signature(row, exam))
             if self.limits.quotas:
                 strata[row.record_id] = place_question(cast(Enhancement, row), self.limits.quotas.by)
-        signatures.sort(key=lambda each: each.record_id)
+        if not self.limits.quotas:
+            signatures.sort(key=lambda each: each.record_id)
         known = {signature.record_id for signature in signatures}
         trajectories, told = collect_trajectories(inputs[1], known, HeldOut.of(signatures))
         refused = refuse_benchmarked(inputs[0], self.limits, self.pictures)
@@ -71,7 +73,7 @@ class Releases:
         if self.limits.quotas:
             left = [each for each in kept if each.record_id not in refused]
             trajectories = cut_rows(left, trajectories, self.limits.quotas, strata)
-        for signature in signatures:
+        for signature in sorted(signatures, key=lambda each: each.record_id):
             if signature.record_id in refused:
                 yield refused[signature.record_id]
             else:

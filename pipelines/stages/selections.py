@@ -42,6 +42,8 @@ Choice = dict[str, Degradation]
 class Selections:
     """The stage: questions with the ways to degrade their picture in, those that a release may keep out.
 
+    Under a limit those with the smallest record ids are kept; with target sizes those that came first, which are of
+    earlier rounds, so that a later round takes the place of few questions that were kept and paid for.
     Memory holds a signature a question, never its text.
     """
 
@@ -83,8 +85,8 @@ class Selections:
                 strata[row.record_id] = place_question(cast(Enhancement, row), self.limits.quotas.by)
             if ways := tuple(offer.trial.degradation for offer in cast(Enhancement, row).offers):
                 offered[row.record_id] = ways
-        came = tuple(signatures)
-        signatures.sort(key=lambda signature: signature.record_id)
+        if not self.limits.quotas:
+            signatures.sort(key=lambda signature: signature.record_id)
         refused = refuse_benchmarked(inputs[0], self.limits, self.pictures)
         kept = [each for each in signatures if each.record_id not in refused]
         refused |= refuse_across_splits(kept, self.limits, self.pictures)
@@ -92,7 +94,7 @@ class Selections:
         # Before it is asked, every question may be solved.
         refused |= refuse_over_limits(kept, {each.record_id for each in kept}, self.limits)
         _check_mix(kept, refused)
-        refused |= refuse_over_targets([e for e in came if e.record_id not in refused], strata, self.limits)
+        refused |= refuse_over_targets([e for e in kept if e.record_id not in refused], strata, self.limits)
         offered = {record_id: ways for record_id, ways in offered.items() if record_id not in refused}
         chosen = self._choose(len(signatures) - len(refused), offered)
         for row in inputs[0]:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.checks.near import DIGEST, ROUNDING, TextIndex, choose_bands, measure_overlap, shingle_text
+from pipelines.checks.near import DIGEST, ROUNDING, TextIndex, choose_bands, shingle_text
 from pipelines.checks.repeats import refuse_near
 from pipelines.checks.sets import Signature, make_signature
 from pipelines.config.settings import ReleasesConfig
@@ -94,6 +94,12 @@ def count_exactly(shingled: Sequence[bytes], asked: Sequence[int], similarity: f
         near = np.flatnonzero(shared >= similarity * (len(own) + sizes - shared) - ROUNDING)
         found |= {(min(place, other), max(place, other)) for other in near.tolist() if other != place}
     return found
+
+
+def measure_overlap(one: bytes, other: bytes) -> float:
+    """Return the Jaccard similarity of two texts' shingles."""
+    own, others = (set(memoryview(each).cast("Q")) for each in (one, other))
+    return len(own & others) / len(own | others)
 
 
 def find_one_by_one(texts: Sequence[str], similarity: float) -> int:

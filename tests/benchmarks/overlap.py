@@ -171,7 +171,7 @@ def run_workspace(root: Path, at_once: bool) -> dict[str, Any]:
     config, workspace, services = load_config("demo", None, list(SETTINGS)), Workspace(root), Services()
     (place,) = workspace.corpora.iterdir()
     started = time.monotonic()
-    with closing(ServedAssembly(config, workspace, Corpus.open(place), services)) as assembly:
+    with closing(ServedAssembly(config, workspace, Corpus.open(place), services=services)) as assembly:
         planned = assembly.plan_stages()
         chains = [planned] if at_once else [[plan] for plan in planned]
         seconds: dict[str, float] = {}

@@ -124,7 +124,7 @@ class ServedRoles(Roles):
         return super().find_model(role)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ServedAssembly(Assembly):
     """An assembly with one model in the roles that write."""
 
@@ -161,7 +161,7 @@ def run_stages(
         read_recipe("demo"),
         [f"corpus.world={demo.world}", *SETTINGS, *chosen, "paths.per_seed=6", "runtime.concurrency=16"],
     )
-    assembly = ServedAssembly(config, Workspace(root), corpus, model)
+    assembly = ServedAssembly(config, Workspace(root), corpus, model=model)
     folders = {}
     for plan in assembly.plan_stages():
         (report,) = chains.run_stages([plan], assembly.corpus_entry, 64, SilentReporter())

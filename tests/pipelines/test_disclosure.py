@@ -11,9 +11,10 @@ PRIVATE = (
     'trajectories.tokenizer="/home/ann/tokenizer.json"',
     'releases.apart_from=["/home/ann/exam"]',
     'prompts.dir="/home/ann/prompts"',
-    'commons.contact="ann@home.example"',
+    'tools.blocked_hosts=["intranet.home.example"]',
     "models.writer.timeout=77",
 )
+CONTACTS = ('commons.contact="ann@home.example"', 'news.contact="ann@home.example"', 'live.contact="ann@home.example"')
 
 
 def make_demo(*settings):
@@ -46,5 +47,9 @@ def test_told_values_are_tables_again():
     config = make_demo()
     tables = read_sections(disclose_settings(config)[0])
     assert SplitsConfig.model_validate(tables["splits"], strict=False) == config.splits
-    # The path of weights is not told.
+    # The path of weights and the blocked hosts are not told.
     assert ToolsConfig.model_validate(tables["tools"], strict=False) == config.tools
+
+
+def test_whose_requests_they_are_is_told_by_no_digest_either():
+    assert disclose_settings(make_demo(*CONTACTS)) == disclose_settings(make_demo())

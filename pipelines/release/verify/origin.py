@@ -43,8 +43,16 @@ OF_PATHS: Mapping[str, str] = {
 """The same of questions whose bridges are hidden."""
 
 
+def name_maker(manifest: ReleaseManifest) -> str:
+    """Return what helps where an honest release was made by a synth with other settings, words or gates."""
+    return f"it was made by synth at commit {manifest.git_commit or 'unknown'}: verify with that, or publish again"
+
+
 def read_settings(manifest: ReleaseManifest) -> tuple[ReleaseManifest, list[Problem]]:
-    """Return a manifest whose settings can be read: the given one, or without them and with what is wrong."""
+    """Return a manifest whose settings can be read: the given one, or without them and with what is wrong.
+
+    A setting that is neither told nor has a digest would turn its check off; so all are asked for.
+    """
     try:
         sections = read_sections(manifest.told)
         for name, model in (
@@ -58,6 +66,14 @@ def read_settings(manifest: ReleaseManifest) -> tuple[ReleaseManifest, list[Prob
     except (ValueError, TypeError, AttributeError, ConfigError) as error:
         problem = Problem(MANIFEST, f"settings: they cannot be read: {shorten(str(error))}")
         return manifest.model_copy(update={"told": {}}), [problem]
+    told, untold = disclose_settings(RunConfig(recipe=manifest.recipe))
+    apart = [
+        f"{name} {'is missing' if name in wanted else 'is not known'}"
+        for wanted, given in ((told, manifest.told), (untold, manifest.untold))
+        for name in sorted(wanted.keys() ^ given.keys())
+    ]
+    if apart:
+        return manifest, [Problem(MANIFEST, f"settings: {', '.join(apart)}; {name_maker(manifest)}")]
     return manifest, []
 
 
@@ -124,7 +140,8 @@ def _find_content_problems(manifest: ReleaseManifest) -> Iterator[Problem]:
     if content != manifest.content:
         yield Problem(
             MANIFEST,
-            f"content: it says {manifest.content[:12]}, files and the words of this version's card give {content[:12]}",
+            f"content: it says {manifest.content[:12]}, files and the words of this version's card give {content[:12]}"
+            f"; {name_maker(manifest)}",
         )
 
 
@@ -143,7 +160,6 @@ def find_threshold_problems(manifest: ReleaseManifest, proofs: Sequence[ProofRow
     """Yield what the questions were accepted by, where the settings that the manifest tells say something else."""
     told = manifest.told
     if not told:
-        yield Problem(MANIFEST, "settings: it tells none; publish the release again to have them verified")
         return
     names = {**THRESHOLDS, **(OF_PATHS if told.get("method") == "paths" else {})}
     seen: set[tuple[str, object]] = set()
@@ -183,7 +199,7 @@ def describe_settings(manifest: ReleaseManifest) -> Iterator[str]:
     if manifest.recipe not in list_recipes():
         yield f"no recipe {manifest.recipe!r} is shipped: its settings were compared with none"
         return
-    shipped, _ = disclose_settings(RunConfig.model_validate(read_recipe(manifest.recipe)))
+    shipped, hidden = disclose_settings(RunConfig.model_validate(read_recipe(manifest.recipe)))
     apart = [
         f"{name} = {shorten(value)} (recipe: {shorten(shipped.get(name))})"
         for name, value in manifest.told.items()
@@ -191,3 +207,6 @@ def describe_settings(manifest: ReleaseManifest) -> Iterator[str]:
     ]
     if apart:
         yield f"settings that depart from the recipe {manifest.recipe}: {'; '.join(apart)}"
+    silent = [name for name, digest in manifest.untold.items() if digest != hidden.get(name)]
+    if silent:
+        yield f"settings that are not told and depart from the recipe {manifest.recipe}: {', '.join(silent)}"

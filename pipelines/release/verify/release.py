@@ -14,7 +14,13 @@ from pipelines.errors import CorruptInput, GateNotMet, RecordFailed
 from pipelines.graph.query import Indexes
 from pipelines.ids import digest_file
 from pipelines.pictures import PictureStore
-from pipelines.release.manifest import MANIFEST, ReleaseManifest, check_release_files, read_release_manifest
+from pipelines.release.manifest import (
+    MANIFEST,
+    ReleaseManifest,
+    check_release_files,
+    read_release_manifest,
+    render_manifest,
+)
 from pipelines.release.rows import ROW_TYPES, ProofRow, ReleaseRow, SftRow, explain_misfit
 from pipelines.release.verify.claims import describe_basis
 from pipelines.release.verify.documents import CLAIMED, Survey, find_document_problems, place_row, read_credits
@@ -23,6 +29,7 @@ from pipelines.release.verify.origin import (
     describe_settings,
     find_manifest_problems,
     find_threshold_problems,
+    name_maker,
     read_settings,
 )
 from pipelines.release.verify.protocol import find_protocol_problems, find_trajectory_problems
@@ -46,8 +53,11 @@ def verify_release(folder: Path, ground: Indexes, advance: Callable[[int], None]
         ConfigError: if the folder is no release.
         CorruptInput: if a Parquet file cannot be read.
     """
-    manifest, problems = read_settings(read_release_manifest(folder))
+    given = read_release_manifest(folder)
+    manifest, problems = read_settings(given)
     found = digest_file(folder / MANIFEST)
+    if (folder / MANIFEST).read_bytes() != render_manifest(given).encode():
+        problems.append(Problem(MANIFEST, f"bytes: they are not those that publishing writes; {name_maker(manifest)}"))
     problems += check_columns(folder, manifest.dataset)
     try:
         check_release_files(folder)

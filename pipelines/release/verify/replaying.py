@@ -37,6 +37,8 @@ LOOK_ALIKE = 3.0
 library."""
 _VISION = frozenset({"super_resolution", "perspective_correct"})
 _PLAIN = frozenset({"crop", "sharpen"})
+_BLOCKED = digest_value(list(ToolsConfig().blocked_hosts))
+"""Digest of the hosts that are blocked unless a run says otherwise; what others a run blocked is not told."""
 
 
 class _NoEngine:
@@ -75,6 +77,8 @@ class Reach:
         tools |= set() if summarised and dialect.reads_pages(True) else {"text_search"}
         tools |= {"layout_parsing"} if told.get("tools.layout") == "" else set()
         tools |= {"perspective_correct"} if has_opencv() else set()
+        if untold.get("tools.blocked_hosts") != _BLOCKED:
+            tools, searches = tools - {"visit", "text_search", "image_search"}, False
         tools |= {"super_resolution"} if untold.get("tools.edsr") == digest_value("") else set()
         return cls(frozenset(tools), not summarised, searches)
 

@@ -7,18 +7,20 @@ from functools import cache
 import pytest
 
 from pipelines.checks.benchmarks import (
+    WELL_KNOWN,
     Benchmarks,
     count_hits,
     describe_benchmarks,
     find_overlaps,
     list_unchecked,
     probe_benchmarks,
-    split_words,
 )
+from pipelines.checks.limits import Limits
 from pipelines.config.settings import BenchmarkConfig
 from pipelines.errors import ConfigError
 from pipelines.graph.answers import type_reference
 from pipelines.ids import digest_file
+from pipelines.names import split_words
 from pipelines.pictures import PictureStore
 from schemas.manifest import BenchmarkEntry
 from tests.pipelines.agent.signs import draw_scene, encode_scene
@@ -197,7 +199,7 @@ def test_hits_are_counted_by_benchmark_and_kind_and_what_was_not_looked_at_is_na
     store, row = PictureStore(tmp_path / "images"), make_ours(tmp_path, 2)
     path, pictures = publish(tmp_path / "b", "mmsearch", list(plant(2).values()))
     (pictures / "30000100.png").unlink()
-    second, _ = publish(tmp_path / "c", "browsecomp-vl", [plant(2)["verbatim"]])
+    second, _ = publish(tmp_path / "c", "mm-searchexam", [plant(2)["verbatim"]])
     own = (BenchmarkConfig(name="MMSearch", path=(str(path),)), BenchmarkConfig(name="other", path=(str(second),)))
     opened = Benchmarks(own, digest)
     hits = count_hits(opened.refuse([row, make_ours(tmp_path, 3)], store.read).values())
@@ -210,12 +212,38 @@ def test_hits_are_counted_by_benchmark_and_kind_and_what_was_not_looked_at_is_na
     assert (other.pictures, other.pictures_missing) == (0, 1)
     table = describe_benchmarks([first.model_copy(update={"hits": hits["MMSearch"]}), other])
     assert table["MMSearch"]["benchmark-picture"] == 1
-    assert set(list_unchecked(opened.entries)) == {
-        "SimpleVQA", "InfoSeek", "FVQA-test", "LiveVQA", "VDR-Bench", "MM-SearchExam"}  # fmt: skip
     assert "not checked: LiveVQA" in table
-    named = BenchmarkEntry(name="simple-vqa.v2", layouts=("columns",), digest="", questions=1, unread=0, pictures=0,
-                           pictures_missing=0)  # fmt: skip
-    assert "SimpleVQA" not in list_unchecked([named])
+
+
+def test_a_well_known_benchmark_counts_as_checked_by_its_name_and_never_by_a_layout():
+    def list_missing(name, layout="columns"):
+        entry = BenchmarkEntry(name=name, layouts=(layout,), digest="", questions=1, unread=0, pictures=0,
+                               pictures_missing=0)  # fmt: skip
+        return set(WELL_KNOWN) - set(list_unchecked([entry]))
+
+    assert list_missing("simple_vqa") == {"SimpleVQA"}
+    assert list_missing("MM-SearchExam", "mm-searchexam") == {"MM-SearchExam"}
+    assert not list_missing("inhouse", "mm-searchexam")
+    assert not list_missing("FVQA-train", "fvqa")
+    assert not list_missing("mmsearch-plus", "mmsearch")
+
+
+def test_a_benchmark_under_another_name_is_named_so_and_decides_again(tmp_path):
+    path, _ = publish(tmp_path / "b", "columns", make_clean()[:2])
+    named = [Benchmarks((BenchmarkConfig(name=name, path=(str(path),)),), digest, tmp_path / "notes")
+             for name in ("old", "new")]  # fmt: skip
+    assert [[entry.name for entry in each.entries] for each in named] == [["old"], ["new"]]
+    assert Limits(benchmarks=named[0]).decides != Limits(benchmarks=named[1]).decides
+
+
+def test_a_question_is_about_a_name_that_stands_in_it_whole(tmp_path):
+    number, row = 0, make_ours(tmp_path, 0)
+    _, _, node, answer = OURS[number]
+    asked = {"whole": f"Who keeps {node}?", "longer": f"Who keeps {node}sby?", "start": f"{node}: who keeps it?"}
+    found = {how: {each.kind for each in find_overlaps(
+        [row], open_benchmark(tmp_path / how, "columns", [ask(1, text, answer)]), None)}
+        for how, text in asked.items()}  # fmt: skip
+    assert found == {"whole": {"benchmark-fact"}, "longer": set(), "start": {"benchmark-fact"}}
 
 
 def test_what_cannot_be_compared_is_refused_before_anything_is_paid(tmp_path):
@@ -223,10 +251,15 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_paid(tmp_path):
     good = BenchmarkConfig(name="b", path=(str(path),))
     probe_benchmarks([good])
     (tmp_path / "captions.jsonl").write_text('{"caption": "a", "file": "b"}\n')
+    (tmp_path / "imgs.tsv").write_text("10000000\tYWJj\n")
+    (tmp_path / "imgs.lineidx").write_text("-5\n")
     for bad, match in (
         (good.model_copy(update={"path": (str(tmp_path / "gone.jsonl"),)}), "no such file"),
         (good.model_copy(update={"images": str(tmp_path / "gone")}), "no such file"),
         (good.model_copy(update={"path": (str(tmp_path / "captions.jsonl"),)}), "has no question"),
+        (good.model_copy(update={"images": str(tmp_path / "imgs.tsv")}), "none at -5"),
+        (good.model_copy(update={"images": str(path)}), "give a folder"),
+        (good.model_copy(update={"entities": str(tmp_path / "imgs.tsv")}), "not a readable|is not read"),
     ):
         with pytest.raises(ConfigError, match=match):
             probe_benchmarks([bad])

@@ -1,4 +1,5 @@
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from pipelines.checks.copies import PictureIndex, describe_picture, is_copy
+from pipelines.checks.copies import PictureIndex, describe_picture
+from pipelines.checks.sets import make_signature, refuse_like_pictures
 from pipelines.errors import RecordFailed
 from tests.copying import WAYS, draw, save, turn
+from tests.pipelines.release.builders import make_question
 
 SEEDS = range(100, 112)
 
@@ -17,6 +20,12 @@ def encode(picture):
     target = io.BytesIO()
     picture.save(target, "PNG")
     return target.getvalue()
+
+
+def is_copy(one, other):
+    index = PictureIndex()
+    index.add("one", one)
+    return bool(index.find(other))
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +91,27 @@ def test_what_is_found_does_not_depend_on_the_order_of_adding(order):
 
 def test_an_empty_index_finds_nothing(originals):
     assert PictureIndex().find(originals[0]) == ()
+
+
+def test_many_pictures_sought_at_once_are_found_as_each_alone(originals):
+    index, fresh = PictureIndex(), PictureIndex()
+    for place, description in enumerate(originals):
+        (index if place < 6 else fresh).add(str(place), description)
+    index.extend(fresh)
+    sought = [describe_picture(WAYS["mirror"](draw(SEEDS[place % 12]))) for place in range(70)]
+    assert index.find_all(sought) == [index.find(each) for each in sought]
+    assert index.find_all(sought)[69] == ("9",)
+
+
+def test_questions_about_one_picture_look_at_it_once(originals):
+    own = make_signature(make_question(0, None))
+    rows = [replace(own, record_id=f"q-{n}", sha256="ab" * 32, anchor=n // 2) for n in range(4)]
+    rows.append(replace(own, record_id="q-9", sha256="cd" * 32, anchor=1))
+    looked = []
+    pictures = {"ab" * 32: originals[0], "cd" * 32: describe_picture(WAYS["mirror"](draw(SEEDS[0])))}
+    refused = refuse_like_pictures(rows, lambda sha256: looked.append(sha256) or pictures[sha256])
+    assert looked == ["ab" * 32, "cd" * 32]
+    assert sorted(refused) == ["q-2", "q-3", "q-9"]
 
 
 def test_a_mark_with_two_copies_is_named_once(originals):

@@ -1,7 +1,17 @@
+import signal
+
 import pytest
 
 from pipelines.checks.encodings import find_encoding_fault
-from pipelines.checks.foreign import find_answer_leak, find_named_answer, find_second_question, is_refusal
+from pipelines.checks.foreign import (
+    find_answer_faults,
+    find_answer_leak,
+    find_named_answer,
+    find_question_faults,
+    find_second_question,
+    is_refusal,
+)
+from pipelines.checks.overlaps import is_specific, make_skeleton
 from pipelines.checks.pointing import judge_pointing
 
 
@@ -27,12 +37,21 @@ def test_an_answer_is_found_in_whatever_writing_but_not_among_choices(question, 
     assert find_answer_leak(question, [answer]) == found
 
 
-@pytest.mark.parametrize("text", ["unknown", "N/A", "None", "I'm sorry, I cannot", "not found", "无法确定", "-", "[]"])
+REFUSALS = """unknown|N/A|None|I'm sorry, I cannot|not found|Not Found|No Answer|无法确定|-|[]|sorry|SORRY|nan|NaN|NULL
+Sorry, I can't help with that|I can't tell|We cannot see it|I don't know|No match|no idea|I DON'T KNOW|todo|I'm sorry
+The image does not show it|It cannot be determined|As an AI language model, I refuse|Error: timed out"""
+
+
+@pytest.mark.parametrize("text", REFUSALS.replace("\n", "|").split("|"))
 def test_a_refusal_is_no_answer(text):
     assert is_refusal(text)
 
 
-@pytest.mark.parametrize("text", ["Norway", "No", "42", "The Unknown", "None of them", "X", "Unknown Pleasures"])
+ANSWERS = """Norway|No|42|The Unknown|None of them|X|Unknown Pleasures|I Can't Stop Loving You|Sorry|Nan|No Match
+I Don't Want to Miss a Thing|We Can't Stop|Sorry Seems to Be the Hardest Word|We Don't Talk About Bruno|Null|Dummy"""
+
+
+@pytest.mark.parametrize("text", ANSWERS.replace("\n", "|").split("|"))
 def test_an_answer_is_no_refusal(text):
     assert not is_refusal(text)
 
@@ -92,3 +111,30 @@ def test_a_pictures_name_tells_a_named_answer_and_no_number():
     assert find_named_answer("https://x.example/a/Mira_Tolland.jpg", ["Mira Tolland"])
     assert not find_named_answer("bridge_1901.jpg", ["1901"])
     assert not find_named_answer("", ["Mira Tolland"])
+
+
+@pytest.fixture
+def patience():
+    """End a test that takes for ever."""
+    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it takes for ever"))
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("patience")
+@pytest.mark.parametrize(
+    "text", ["who," * 60_000, "“" * 60_000, "«" * 60_000, "What is the" + " " * 60_000 + "x", "<a " * 20_000]
+)
+def test_no_text_of_a_stranger_takes_for_ever(text):
+    assert {fault.name for fault in find_question_faults(text)} <= {"encoding", "missing-question"}
+    faults = {fault.name for fault in find_answer_faults("Who is it?", [text])}
+    assert faults <= {"encoding", "answer-too-long", "no-real-answer"}
+    assert len(make_skeleton(text).split()) <= 9
+    assert is_specific("Who built Berlin?" + text)
+
+
+def test_a_long_question_keeps_both_of_its_ends():
+    filler = "and this one " * 400
+    assert make_skeleton(f"Who of all those {filler}is the oldest here?") == "who of all those and _ the oldest here"

@@ -14,7 +14,6 @@ from pipelines.checks.near import (
     TextIndex,
     choose_bands,
     make_minhashes,
-    measure_overlap,
     shingle_text,
 )
 
@@ -140,6 +139,20 @@ def test_what_is_added_after_a_search_is_found_by_the_next():
     assert len(index) == 2
 
 
+@pytest.mark.parametrize("asked", [1, 4, 5, 90])
+def test_however_few_are_asked_every_copy_is_found_among_a_thousand(asked):
+    texts = make_variants(4, 500)
+    found = index_texts(texts, 0.8).find(texts[900 : 900 + asked])
+    assert all(str(900 + at) in {near.mark for near in nearest} for at, nearest in enumerate(found))
+
+
+def test_copies_are_found_in_a_bucket_of_more_texts_than_are_compared():
+    long = " ".join(map(str, range(300)))
+    texts = [f"{long} {place}" for place in range(COMPARED + 40)]
+    found = index_texts(texts, 0.5).find(texts[COMPARED:])
+    assert all((str(COMPARED + at), 1.0) in near for at, near in enumerate(found))
+
+
 def test_the_nearest_comes_first():
     index = index_texts(["a b c d e f g x", "a b c d e f g h"], 0.5)
     assert [near.mark for near in index.find(["a b c d e f g h"])[0]] == ["1", "0"]
@@ -157,4 +170,4 @@ def test_an_index_of_nothing_finds_nothing():
 
 
 def test_overlap_is_that_of_the_runs_of_three_words():
-    assert measure_overlap(shingle_text("a b c d"), shingle_text("b c d e")) == pytest.approx(1 / 3)
+    assert [near.similarity for near in index_texts(["a b c d"], 0.3).find(["b c d e"])[0]] == [pytest.approx(1 / 3)]

@@ -13,8 +13,8 @@ from pipelines.checks.sets import (
     find_over_used,
     list_grams,
     measure_self_bleu,
-    split_words,
 )
+from pipelines.names import split_words
 from schemas.proofs import Constraint
 from tests.pipelines.release.builders import make_question
 

@@ -1,4 +1,5 @@
 import json
+import os
 import re
 
 import pyarrow as pa
@@ -246,6 +247,18 @@ def test_what_cannot_be_checked_is_counted(tmp_path):
     assert {each.name: each.count for each in report.unchecked} == {"address": 1, "absent": 1, "no-entity": 2}
 
 
+def test_that_no_picture_was_looked_at_is_the_last_line_and_in_the_document(tmp_path):
+    path = write_lines(tmp_path, row(image="a.jpg", question="Whose is it, says 她?", entity=""))
+    done = CliRunner().invoke(app, ["audit", str(path), str(path)])
+    told = [line for line in done.stdout.splitlines() if "not checked" in line]
+    assert "pictures none of which lies beside the file" in told[-1]
+    done = CliRunner().invoke(app, ["audit", str(path), "--json"])
+    assert {"name": "absent", "count": 1} in [
+        {name: each[name] for name in ("name", "count")} for each in json.loads(done.stdout)["unchecked"]
+    ]
+    assert done.exit_code == 0
+
+
 def test_a_local_picture_that_is_not_there_is_missing_where_others_are(tmp_path):
     rows = row(image=paint_file(tmp_path, "1.png", 1)), row(id="2", question="When was this built?", image="2.png")
     assert defects_of(write_lines(tmp_path, *rows)) == {"missing-image": 1}
@@ -258,6 +271,36 @@ def test_no_name_of_a_picture_leads_out_of_the_files_folder(tmp_path):
     for name in ("../secret.png", str(tmp_path / "secret.png"), f"file://{tmp_path}/secret.png"):
         report = audit_file(write_lines(inside, row(image=name)))
         assert [each.name for each in report.unchecked] == ["absent", "no-entity"]
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_picture_that_is_no_file_or_has_a_name_that_none_can_have_is_not_there(tmp_path, folder):
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "folder.png").mkdir()
+    names = "pipe.png", "folder.png", "\ud800.jpg", "a\0.jpg", "b" * 5000 + ".jpg"
+    asked = "Who built it?", "When was it built?", "Where does it stand?", "How high is it?", "Which style has it?"
+    rows = [row(id=str(at), question=asked[at], image=name) for at, name in enumerate(names)]
+    report = audit_files([write_lines(tmp_path, *rows)], AuditOptions(tmp_path if folder else None))
+    found = {each.name: each.rows for each in report.defects} | {each.name: each.count for each in report.unchecked}
+    assert found["missing-image" if folder else "absent"] == len(names)
+
+
+def test_one_line_that_cannot_be_read_is_a_defect_of_its_row(tmp_path):
+    path = write_lines(tmp_path, row())
+    path.write_text(path.read_text() + '{"question": "Who?", "answer": ' + "9" * 5000 + "}\n")
+    report = audit_file(path)
+    assert report.files[0].rows == 1
+    (defect,) = report.defects
+    assert (defect.name, defect.examples) == ("missing-question", ("1",))
+    assert defect.findings[0].detail.startswith("line 2: ")
+
+
+def test_the_table_steers_no_terminal(tmp_path):
+    console = Console(width=160, color_system=None)
+    with console.capture() as capture:
+        console.print(render_audit(audit_file(write_lines(tmp_path, row(id="\x1b[31mred\x9b\u202e", question=" ")))))
+    assert not set(capture.get()) & set("\x1b\x9b\u202e")
+    assert "\ufffd[31mred" in capture.get()
 
 
 def test_listed_entities_are_found_in_questions_and_answers(tmp_path):
@@ -303,3 +346,10 @@ def test_the_command_writes_a_page_and_exits_with_one(tmp_path):
         ("no-real-answer", 1, ["1"])
     ]
     assert "no-real-answer" in (tmp_path / "page.html").read_text()
+
+
+def test_the_document_of_a_file_with_half_a_character_is_json(tmp_path):
+    path = write_lines(tmp_path, row(id="\ud800", question=" "))
+    result = CliRunner().invoke(app, ["audit", str(path), "--json"])
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["defects"][0]["examples"] == ["\ud800"]

@@ -70,7 +70,10 @@ def test_no_cell_of_a_form_is_a_formula_to_a_spreadsheet(tmp_path):
         ([("q-1", "accept", "Ana", DAY), ("q-9", "accept", "Ana", DAY)], r"line 3: 'q-9' is no question"),
         ([("q-1", "accept", "Ana", DAY), ("q-1", "accept", "Ana ", DAY)], r"line 3: Ana decided on q-1"),
         ([("q-1", "fine", "Ana", DAY)], r"line 2: decision 'fine' on q-1; allowed: accept, refuse"),
-        ([("q-1", "", "", ""), ("q-2", "accept", "Ana", "soon")], r"line 3: the decision on q-2 does not say"),
+        ([("q-1", "accept", "Ana", DAY), ("q-1", "accept", "ana", DAY)], r"Ana decided on q-1 before: .*, line 2;"),
+        ([("q-1", "", "", ""), ("q-2", "accept", "", DAY)], r"line 3: the decision on q-2 does not say who"),
+        ([("q-1", "accept", "Ana", "11/22/2026")], r"line 2: the day '11/22/2026' of q-1 is none; write it as 2026-"),
+        ([("q-1", "accept", "Ana", "2999-01-01")], r"line 2: the day 2999-01-01 of q-1 is still to come"),
     ],
 )  # fmt: skip
 def test_a_file_that_breaks_a_rule_is_refused_with_its_line_and_nothing_of_it_is_kept(sampled, tmp_path, rows, said):
@@ -90,20 +93,52 @@ def test_a_second_import_adds_what_is_new_and_refuses_what_was_said_otherwise_be
     report = import_decisions(sampled, [ana, ben])
     assert (report.added, report.known) == (2, 1)
     assert report.result["found wrong by people"]["all"]["wrong"] == 2
-    with pytest.raises(ConfigError, match="Ana decided on q-1 before"):
+    with pytest.raises(ConfigError, match=r"Ana decided on q-1 before: .*decisions\.json; .* remove the earlier one"):
         import_decisions(sampled, [write_csv(ana, ("q-1", "refuse", "Ana", "2026-11-22"))])
 
 
 def test_decisions_of_several_people_in_one_task_are_all_read(sampled, tmp_path):
-    answers = [("ana@example.org", "accept"), ("ben@example.org", "refuse")]
+    answers = [(1, "accept"), (2, "refuse")]
     task = {"data": {"id": "q-1"}, "annotations": [
-        {"completed_by": {"id": 1, "email": email}, "created_at": "2026-11-20T09:00:00Z",
-         "result": [{"from_name": "decision", "value": {"choices": [word]}}]} for email, word in answers]}  # fmt: skip
+        {"completed_by": {"id": user, "email": f"user-{user}@example.org"}, "created_at": "2026-11-20T09:00:00Z",
+         "result": [{"from_name": "decision", "value": {"choices": [word]}}]} for user, word in answers]}  # fmt: skip
     (tmp_path / "tasks.json").write_text(json.dumps([task]))
     assert import_decisions(sampled, [tmp_path / "tasks.json"]).result["review by people"]["people"] == {"n": 2}
+    kept = (sampled.reviews / "questions" / "decisions.json").read_text()
+    assert "@" not in kept
+    assert "Label Studio user 1" in kept
     (tmp_path / "tasks.json").write_text(json.dumps([task | {"data": {"id": "q-7"}}]))
     with pytest.raises(ConfigError, match="record 1: 'q-7'"):
         import_decisions(sampled, [tmp_path / "tasks.json"])
+
+
+def test_a_persons_name_is_one_however_it_is_spelt(sampled, tmp_path):
+    import_decisions(sampled, [write_csv(tmp_path / "a.csv", ("q-1", "accept", "Ann Li", DAY))])
+    report = import_decisions(sampled, [write_csv(tmp_path / "b.csv", ("q-2", "accept", " ann  LI ", DAY))])
+    assert report.result["review by people"]["people"] == {"n": 1}
+
+
+def test_a_table_of_excel_is_read_and_one_in_its_old_encoding_is_refused_with_the_line(sampled, tmp_path):
+    rows = "id;decision;decided_by;decided_on\nq-1;accept;Zoë;2026-11-20\n"
+    (tmp_path / "a.csv").write_text(rows, encoding="utf-8-sig")
+    assert import_decisions(sampled, [tmp_path / "a.csv"]).added == 1
+    (tmp_path / "b.csv").write_text(rows, encoding="cp1252")
+    with pytest.raises(ConfigError, match=r"b\.csv: line 2 is not UTF-8; save it as"):
+        import_decisions(sampled, [tmp_path / "b.csv"])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[" * 200_000, r"a\.json: neither .*RecursionError"),
+        ('[{"id": "q-1", "updated_at": "2026-11-20", "responses": {"decision": '
+         '[{"status": "submitted", "value": "accept", "user_id": "\\ud800"}]}}]', r"json, record 1: half a char"),
+    ],
+)  # fmt: skip
+def test_hostile_json_is_refused_by_its_name(sampled, tmp_path, content, said):
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(ConfigError, match=said):
+        import_decisions(sampled, [tmp_path / "a.json"])
 
 
 def test_nothing_is_read_back_before_a_sample_was_given_out(tmp_path):
@@ -121,6 +156,7 @@ def test_a_release_of_another_workspace_brings_its_own_pictures(tmp_path, capsys
         assert done.code == 0, done.err
         rows = read_csv(work / "review" / "questions" / "questions.csv")
         assert len(rows) == json.loads(done.out)["questions"] > 0
+        assert any(" → " in row["steps"] for row in rows)
         pictures = [Path(row["picture"]) for row in rows]
         assert all(sha256(path.read_bytes()).hexdigest() == path.stem for path in pictures)
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -140,6 +141,30 @@ def test_webqa_takes_its_pictures_from_lines_of_a_table(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("offsets", ["-5", "28", "9" * 30, "9" * 5000, "x"])
+def test_offsets_that_lead_out_of_a_table_are_refused_before_it_is_read(tmp_path, offsets):
+    (tmp_path / "imgs.tsv").write_text("10000000\tYWJj\n")
+    (tmp_path / "imgs.lineidx").write_text(f"{offsets}\n")
+    table = PictureFolder(tmp_path / "imgs.tsv")
+    for look in (table.probe, lambda: table.read(NamedPicture("10000000"))):
+        with pytest.raises(ConfigError, match=r"imgs\.lineidx"):
+            look()
+
+
+def test_an_id_longer_than_any_is_in_no_table(tmp_path):
+    (tmp_path / "imgs.tsv").write_text("10000000\tYWJj\n")
+    (tmp_path / "imgs.lineidx").write_text("0\n")
+    table = PictureFolder(tmp_path / "imgs.tsv")
+    assert [table.read(NamedPicture(name)) for name in ("10000000", "1" * 5000)] == [b"abc", None]
+
+
+def test_a_file_of_the_folder_that_cannot_be_opened_is_named(tmp_path):
+    (tmp_path / "a.png").mkdir()
+    (tmp_path / "a.png" / "b.png").symlink_to(tmp_path / "a.png" / "b.png")
+    with pytest.raises(ConfigError, match=r"b\.png"):
+        PictureFolder(tmp_path / "a.png").read(NamedPicture("b"))
+
+
 def test_simplevqa_says_its_language_and_what_is_shown(tmp_path):
     row = {"data_id": 5, "image": {"bytes": PNG, "path": "5.png"}, "language": "EN", "question": "Who built it?",
            "answer": "Ada Vask", "atomic_question": "What is it?", "atomic_fact": "Kelm Bridge"}  # fmt: skip
@@ -197,6 +222,16 @@ def test_a_file_cut_short_gives_no_half_of_its_rows_in_silence(tmp_path):
         list(read_rows(path))
 
 
+@pytest.mark.parametrize(
+    "text", ['{"question": "' + "a\n" * 40_000 + '"}', '{"a": 1}' * 160_000], ids=["lines", "rows"]
+)
+def test_an_object_of_many_lines_and_a_line_of_many_objects_take_linear_time(tmp_path, text):
+    (tmp_path / "many.jsonl").write_text(text)
+    started = time.process_time()
+    assert sum(1 for _ in read_rows(tmp_path / "many.jsonl")) == max(1, text.count("}"))
+    assert time.process_time() - started < 2
+
+
 def test_a_line_or_document_without_end_is_not_read_into_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(layouts, "LINE_BYTES", 1 << 20)
     monkeypatch.setattr(layouts, "DOCUMENT_BYTES", 1 << 20)
@@ -243,6 +278,8 @@ def test_values_of_any_type_make_questions_of_texts_or_none(layout, row):
         "https://x.example/..",
         "..",
         "a\0b",
+        "http://[::1",
+        "\ud800.png",
         "n" * 256 + ".png",
         "a/" * 3000 + "b",
         ".",
@@ -351,6 +388,34 @@ def test_a_row_without_a_question_says_why_and_others_are_read(tmp_path):
     read, unread = read_questions(path)
     assert (read.question, unread) == (
         "Who?", UnreadRow("1", "has neither a question nor messages; its columns are caption, url"))  # fmt: skip
+
+
+def test_a_line_that_cannot_be_read_is_one_row_with_its_number_and_others_are_read(tmp_path):
+    good = json.dumps({"question": "Who?", "answer": "Ada"})
+    path = tmp_path / "a.jsonl"
+    bad = ('{"answer": ' + "9" * 5000 + "}", '{"answer": nope}', "[" * 100_000, "null", '{"question": "cut')
+    path.write_text("\n".join(f"{good}\n{line}" for line in bad))
+    read = list(read_questions(path))
+    unread = [row for row in read if isinstance(row, UnreadRow)]
+    assert len(read) - len(unread) == len(bad)
+    assert [row.key for row in unread] == ["1", "3", "5", "7", "9"]
+    assert [row.why.partition(":")[0] for row in unread] == [
+        "line 2",
+        "line 4",
+        "line 6",
+        "row 7 is no object",
+        "line 10",
+    ]
+    assert not any("sys." in row.why for row in unread)
+    with pytest.raises(ConfigError, match=r"line 2: row 1 Exceeds the limit"):
+        list(read_rows(path))
+
+
+def test_a_file_without_one_row_that_can_be_read_is_refused(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("{nope}\n{nope}\n")
+    with pytest.raises(ConfigError, match=r"a\.jsonl: none of its rows can be read; line 1"):
+        list(read_questions(path))
 
 
 def test_objects_over_several_lines_and_strings_with_line_breaks_are_rows(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 
 from pipelines.agent.cascade import list_left_out
 from pipelines.checks.limits import Limits
+from pipelines.config.disclosure import read_sections
 from pipelines.config.settings import ReleasesConfig, TrajectoriesConfig
 from pipelines.errors import GateNotMet
 from pipelines.graph.answers import type_reference
@@ -83,7 +84,8 @@ def publish(demo, root, corpus, origin=ORIGIN, **settings):
     entries = list(Releases(Limits(ReleasesConfig(max_skeleton_share=1.0)))([questions, transcripts]))
     tools = read_rows(demo.release("sft"), "data")[0]["tools"]
     context = make_context(tools=tools, **{name: getattr(manifest, name) for name in ReleaseOrigin.model_fields})
-    given = context.model_copy(update={"settings": ReleasesConfig(**settings)})
+    own = read_sections(manifest.told)["releases"] | settings
+    given = context.model_copy(update={"settings": ReleasesConfig.model_validate(own, strict=False)})
     made = [entry for entry in entries if isinstance(entry, ReleaseEntry)]
     return {each.dataset: each.path for each in publish_releases(root, questions, transcripts, made, given)}
 

@@ -39,7 +39,10 @@ def keys(tmp_path):
 def test_who_signed_is_named_and_the_signature_is_in_no_digest(folder, keys):
     root = digest_file(folder / MANIFEST)
     assert sign_release(folder, keys / "ours") == folder / SIGNATURE
-    assert check_signature(folder, keys / "signers") == "data@example.org"
+    told = subprocess.run(
+        ["ssh-keygen", "-l", "-f", str(keys / "ours.pub")], check=True, capture_output=True, text=True
+    )
+    assert check_signature(folder, keys / "signers") == f"ED25519 key {told.stdout.split()[1]} of data@example.org"
     assert digest_file(folder / MANIFEST) == root
     check_release_files(folder)
 
@@ -75,6 +78,22 @@ def test_a_release_that_is_not_whole_is_not_signed(folder, keys):
         sign_release(folder, keys / "ours")
 
 
+@NEEDS_KEYGEN
+def test_a_key_that_others_may_read_has_a_remedy(folder, keys):
+    (keys / "ours").chmod(0o644)
+    (keys / "ours.pub").unlink()
+    with pytest.raises(ConfigError, match=r"others may read it: chmod 600 .*ours"):
+        sign_release(folder, keys / "ours")
+
+
+def test_a_program_that_may_not_be_run_is_said(folder, tmp_path, monkeypatch):
+    (tmp_path / "ssh-keygen").touch(0o644)
+    (tmp_path / "key").touch()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match="ssh-keygen cannot be called"):
+        sign_release(folder, tmp_path / "key")
+
+
 def test_what_is_missing_is_said(folder, tmp_path, monkeypatch):
     (tmp_path / "signers").touch()
     with pytest.raises(GateNotMet, match=r"there is no manifest\.json\.sig"):
@@ -85,7 +104,7 @@ def test_what_is_missing_is_said(folder, tmp_path, monkeypatch):
         sign_release(folder, tmp_path / "nokey")
     (tmp_path / "key").touch()
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(ConfigError, match="ssh-keygen is not installed; it comes with OpenSSH"):
+    with pytest.raises(ConfigError, match=r"ssh-keygen cannot be called .*; it comes with OpenSSH"):
         sign_release(folder, tmp_path / "key")
 
 

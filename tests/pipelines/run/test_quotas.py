@@ -23,13 +23,13 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.run.assembly import Assembly
 from pipelines.run.loop import RunDocument
-from pipelines.run.quotas import Drawing, RoundCounts
+from pipelines.run.quotas import RoundCounts, TargetPlan, read_usage
 from pipelines.run.shards import read_parts
-from pipelines.run.workspace import Workspace
+from pipelines.run.workspace import StageFolder, Workspace, write_model
 from schemas.base import Rejection
 from schemas.datasets import Enhancement, ReleaseEntry, Seed
 from schemas.datasets import Path as WalkedPath
-from schemas.manifest import Usage
+from schemas.manifest import FileEntry, Manifest, ShardSidecar, Usage
 from tests.chaos.driving import ROOT, digest_outputs, make_environment, make_run, read_ledger
 from tests.conftest import SETTINGS
 
@@ -107,11 +107,11 @@ class TestFilledRun:
             filled.document.check_released()
         assert all(row.state in str(error.value) for row in short)
 
-    def test_a_row_has_its_price(self, filled):
+    def test_rows_have_a_price_that_adds_up_to_what_all_rounds_asked(self, filled):
         full = [row for row in filled.document.targets if row.accepted]
         calls = sum(row.calls * row.accepted for row in full)
         assert all(row.calls > 0 for row in full)
-        assert calls <= sum(report.usage.calls for report in filled.document.stages)
+        assert calls == pytest.approx(sum(report.usage.calls for report in filled.document.stages))
 
     def test_a_run_again_does_nothing_and_a_plan_knows_the_rounds(self, filled):
         again = run_recipe(filled.config, filled.root, "", ())
@@ -192,7 +192,9 @@ def test_a_further_round_changes_no_seed_of_the_rounds_before(demo, demo_corpus)
         (["targets.eval={each=2}", "splits={sft=0.5, rl=0.5, eval=0.0}"], "targets.eval: splits"),
         (["targets.sft={each=2}", "rollouts.splits=[]"], "rollouts.splits leaves sft out"),
         (["targets.sft={each=2}", "method=concepts"], "targets are for methods paths and injection"),
-        (['targets.by=["difficulty"]', 'targets.rl.strata={"hard"=2}'], "there are: unsolved, rare, frequent"),
+        (["targets.rl={each=2}", 'pools=[{name="other", path="other.json"}]'], "leave out ..pools.. or targets"),
+        (['targets.by=["hops"]', "targets.rl={each=2}", "method=injection"], "targets.by hops: method injection"),
+        (['targets.by=["difficulty"]', 'targets.rl.strata={"hard"=2}'], "there are: never, seldom, often"),
         (["targets.rl={each=-1}"], "targets.rl.each"),
     ],
 )
@@ -208,7 +210,20 @@ def test_targets_that_no_run_can_meet_are_refused_at_once(settings, told):
 def test_of_each_stratum_as_many_are_kept_as_are_wanted_and_those_that_repeat_go_first(rows, wanted):
     signatures = [
         Signature(
-            f"q{place}", "rl", 0, 0, "", f"relation {place}", (), "", ("", ""), "", "", str(wording), final=str(place)
+            f"q{place}",
+            "rl",
+            0,
+            0,
+            "",
+            f"relation {place}",
+            (),
+            "",
+            ("", ""),
+            "",
+            "",
+            str(wording),
+            b"",
+            final=str(place),
         )
         for place, (_, wording) in enumerate(rows)
     ]
@@ -258,19 +273,22 @@ def test_a_run_killed_in_its_second_round_ends_with_the_same_bytes_and_pays_noth
     assert {key for key, count in ledger.asks.items() if count > 1} <= killed.in_flight
 
 
+REQUESTS = 1000
+
+
 def decide(kept: int, drawn: int, *settings: str, spent: Usage | None = None):
     """Return what a second round draws where the first drew so many seeds and kept so many questions, and why not."""
     config = make_config(
         read_recipe("demo"), ["corpus.world=nowhere", "targets.rl={each=20}", "seeds.limit=0", *settings]
     )
-    drawing, aim = Drawing(config, {("rl",): 20}), Aim("rl")
-    quotas = replace(drawing.begin(), draws=((Draw(aim, drawn),),))
-    counts = RoundCounts(Counter({aim: drawn}), Counter({("rl",): kept}), Counter(), spent or Usage())
-    following = drawing.draw_more(quotas, counts)
-    return following and following.draws[1][0].seeds, drawing.closed.get(("rl",), "")
+    plan, aim = TargetPlan(config, {("rl",): 20}), Aim("rl")
+    quotas = replace(plan.begin(), draws=((Draw(aim, drawn),),))
+    counts = RoundCounts(Counter({aim: drawn}), Counter({("rl",): kept}), Counter(), spent or Usage(), REQUESTS)
+    following = plan.draw_more(quotas, counts)
+    return following and following.draws[1][0].seeds, plan.closed.get(("rl",), "")
 
 
-SPENT = Usage(calls=900, cached_calls=100, cost=4.0)
+SPENT = Usage(cost=4.0)
 
 
 @pytest.mark.parametrize(
@@ -290,3 +308,64 @@ SPENT = Usage(calls=900, cached_calls=100, cost=4.0)
 )
 def test_a_round_draws_what_the_rounds_before_say_it_takes_within_the_budget(kept, drawn, settings, more, why):
     assert decide(kept, drawn, *settings, spent=SPENT) == (more, why)
+
+
+STRATA = [("rl", domain) for domain in "abcdefghijkl"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "seeds"),
+    [
+        ((), 12 * 256),
+        (("budget.money=1",), 12 * 8),
+        (("budget.gpu_hours=1",), 12 * 8),
+        (("targets.requests=1000",), 12 * 8),
+        (("targets.requests=10",), 10),
+        (("seeds.limit=10",), 10),
+        (("seeds.limit=100",), 100),
+    ],
+)
+def test_a_first_round_with_a_limit_finds_out_what_a_seed_takes_and_draws_all_that_the_limit_leaves(settings, seeds):
+    given = ["corpus.world=nowhere", "targets.rl={each=500}", 'targets.by=["domain"]', "seeds.limit=0", *settings]
+    config = make_config(read_recipe("demo"), given)
+    draws = TargetPlan(config, dict.fromkeys(STRATA, 500)).begin().draws[0]
+    assert sum(draw.seeds for draw in draws) == seeds
+
+
+def test_a_target_of_injection_knows_no_lengths_and_every_type_of_answer():
+    config = make_config(read_recipe("vsearcher"), ["corpus.world=nowhere", "paths.answer_types={date=1.0}"])
+    assert config.method == "injection"
+    assert config.target_values["answer_type"] == ("date", "number", "name", "string")
+
+
+def seal(folder: StageFolder, *sidecars: ShardSidecar, stopped: float = 0.0) -> StageFolder:
+    """Return the folder of a stage that is sealed with these shards."""
+    folder.path.mkdir(parents=True)
+    usage = sum((sidecar.usage for sidecar in sidecars), Usage())
+    known = dict.fromkeys(("config_digest", "git_commit", "digest"), "")
+    counts = dict.fromkeys(("rows_in", "kept", "failed", "rows_out", "stage_version", "seconds"), 1)
+    shards = {"usage": usage, "stopped": Usage(cost=stopped), "shards": sidecars}
+    lists = {"inputs": (), "prompts": {}, "models": (), "rejected": {}}
+    write_model(folder.manifest, Manifest(stage="any", key="any", **known, **counts, **lists, **shards))
+    return folder
+
+
+def make_sidecar(shard: int, usage: Usage, source: str, seconds: float) -> ShardSidecar:
+    own, other = (FileEntry(name=name, rows=1, bytes=1, sha256=source * own) for own, name in ((1, "part"), (0, "no")))
+    counts = {"rows_in": 1, "kept": 1, "rejected": {}, "failed": 0, "rows_out": 1}
+    return ShardSidecar(shard=shard, source=source, files=(own, other), usage=usage, seconds=seconds, **counts)
+
+
+def test_what_rounds_used_is_counted_where_it_was_made_and_once(tmp_path):
+    paid, more, recorded = Usage(calls=9, cost=10.0), Usage(calls=4, cost=5.0), Usage(cached_calls=9)
+    folders = []
+    for name, again, seconds in (("taken", paid, 1.0), ("remade", recorded, 0.5)):
+        first = make_sidecar(0, paid, "a", 1.0)
+        second = make_sidecar(0, again, "b", seconds), make_sidecar(1, more, "c", 2.0)
+        folders.append((name, seal(StageFolder(tmp_path / f"{name}-1"), first, stopped=1.0)))
+        folders.append((name, seal(StageFolder(tmp_path / f"{name}-2"), *second)))
+    used = read_usage([*folders, ("unsealed", StageFolder(tmp_path / "unsealed"))])
+    assert {name: (usage.calls, usage.cached_calls, usage.cost) for name, usage in used.items()} == {
+        "taken": (13, 0, 16.0),
+        "remade": (13, 9, 16.0),
+    }

@@ -53,7 +53,7 @@ class ServedRoles(Roles):
         return RecordedChat(ServedPlayer(player.model, chat, self.script), self.replies)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ServedAssembly(Assembly):
     server: VendorServer
     settings: dict
@@ -67,7 +67,7 @@ def run_served(demo, corpus, root: Path, server: VendorServer, **settings) -> li
     """Run all stages with the players of all roles behind a server, as a process of its own would."""
     asked = [f"models.{role}.{setting}" for role in ROLES for setting in ASKED]
     config = make_config(read_recipe("demo"), [f"corpus.world={demo.world}", *SETTINGS, *asked, "seeds.limit=20"])
-    with closing(ServedAssembly(config, Workspace(root), corpus, server, settings)) as assembly:
+    with closing(ServedAssembly(config, Workspace(root), corpus, server=server, settings=settings)) as assembly:
         server.say = assembly.roles.script.find
         return run_stages(assembly.plan_stages(""), assembly.corpus_entry, 64, SilentReporter())
 

@@ -216,6 +216,13 @@ def test_a_file_that_is_not_there_is_named_before_a_corpus_is_built(tmp_path, ke
         check_files([pool])
 
 
+def test_offsets_of_pictures_that_cannot_be_read_are_named_before_a_corpus_is_built(tmp_path):
+    for name, text in (("rows.jsonl", ""), ("imgs.tsv", "1\tYWJj\n"), ("imgs.lineidx", "-5\n")):
+        (tmp_path / name).write_text(text)
+    with pytest.raises(ConfigError, match=r"imgs\.lineidx"):
+        check_files([PoolConfig(name="a", path=str(tmp_path / "rows.jsonl"), images=str(tmp_path / "imgs.tsv"))])
+
+
 def test_a_picture_is_in_its_file_where_no_folder_is_named(tmp_path):
     (tmp_path / "1.png").write_bytes(draw(1))
     (refused,) = make_pools(tmp_path, [ask()], images="")()

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.checks.limits import Limits
+from pipelines.checks.quotas import Quotas
 from pipelines.checks.sets import list_shared_values, make_signature
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConfigError, ConservationError
@@ -116,6 +117,16 @@ def test_an_answer_used_too_often_in_a_split_is_refused_by_record_id(pictures):
     over = {question.record_id: "answer-over-used" for question in questions[2:]}
     loose = {"max_answer_share": 1.0, "gates": {"commonest": 1.0, "one_answer": 1.0}}
     assert rejections(run_stage(questions[::-1], [], max_per_answer=2, **loose)) == over
+
+
+def test_with_target_sizes_the_question_that_came_first_is_kept_and_rows_come_by_record_id(pictures):
+    first = make_question(0, pictures[0])
+    questions = [first, *(make_question(number, pictures[number], answer=first.answer) for number in (1, 2))]
+    quotas = Quotas((), (), {("sft",): 3}, {("sft",): 3})
+    stage = Releases(Limits(ReleasesConfig(max_per_answer=1, max_answer_share=1.0), quotas=quotas))
+    rows = list(stage([questions[::-1], []]))
+    assert rejections(rows) == {question.record_id: "answer-over-used" for question in questions[:2]}
+    assert [row.record_id for row in rows[:2]] == [question.record_id for question in questions[:2]]
 
 
 def test_an_answer_that_a_refused_question_has_is_not_used_up():

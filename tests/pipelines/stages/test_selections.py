@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from pipelines.agent.pictures import degrade_picture
 from pipelines.checks.limits import Limits
+from pipelines.checks.quotas import Quotas
 from pipelines.config.settings import EnhancementsConfig, ReleasesConfig
 from pipelines.errors import ConservationError, GateNotMet
 from pipelines.pictures import PictureStore
@@ -62,6 +63,19 @@ def test_what_a_release_would_refuse_of_questions_alone_is_refused_in_the_order_
     ]
     assert rows[1] == shared
     assert select(make_selections(tmp_path), twin, first)[0].reason == "duplicate-question"
+
+
+def test_with_target_sizes_what_an_earlier_round_kept_stays_when_later_ones_bring_more(tmp_path):
+    later, earlier = make_question(1, None), make_question(2, None)
+    earlier = earlier.model_copy(update={"answer": later.answer})
+    limits = ReleasesConfig(max_skeleton_share=1.0, max_per_answer=1, max_answer_share=1.0)
+    stage = make_selections(tmp_path, limits)
+    stage = replace(stage, limits=replace(stage.limits, quotas=Quotas((), (), {("sft",): 2})))
+    assert later.record_id < earlier.record_id
+    (kept,) = select(stage, earlier)
+    found, refused = select(stage, earlier, later)
+    assert found == kept
+    assert (refused.record_id, refused.reason) == (later.record_id, "answer-over-used")
 
 
 def test_a_chosen_picture_is_degraded_as_its_trial_says_and_makes_another_question(tmp_path):
