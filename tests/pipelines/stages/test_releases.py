@@ -115,7 +115,8 @@ def test_an_answer_used_too_often_in_a_split_is_refused_by_record_id(pictures):
     first = make_question(0, pictures[0])
     questions = [first, *(make_question(number, pictures[number], answer=first.answer) for number in range(1, 4))]
     over = {question.record_id: "answer-over-used" for question in questions[2:]}
-    assert rejections(run_stage(questions[::-1], [], max_per_answer=2, max_answer_share=1.0)) == over
+    loose = {"max_answer_share": 1.0, "gates": {"commonest": 1.0, "one_answer": 1.0}}
+    assert rejections(run_stage(questions[::-1], [], max_per_answer=2, **loose)) == over
 
 
 def test_with_target_sizes_the_question_that_came_first_is_kept_and_rows_come_by_record_id(pictures):
