@@ -171,7 +171,17 @@ def find_threshold_problems(manifest: ReleaseManifest, proofs: Sequence[ProofRow
         wanted = told.get(names.get(name, "rewrites.forbid_shortcuts"))
         if value != wanted and not (name == "shortcuts_checked" and told.get("method") != "paths"):
             yield Problem("proofs", f"thresholds: {name} is {value}, the settings say {wanted}")
+    yield from _find_solver_problems(manifest, proofs)
     yield from _find_filter_problems(told, proofs)
+
+
+def _find_solver_problems(manifest: ReleaseManifest, proofs: Sequence[ProofRow]) -> Iterator[Problem]:
+    """Yield questions that were attempted by a model that the run had not."""
+    models = {(model.role, model.name) for model in manifest.models}
+    for row in proofs:
+        strange = sorted({(cell.role, cell.solver) for cell in row.difficulty} - models)
+        if strange:
+            yield Problem(row.record_id, f"difficulty: {shorten(strange[0])} is no model of the manifest")
 
 
 def _find_filter_problems(told: Mapping[str, Told], proofs: Sequence[ProofRow]) -> Iterator[Problem]:
@@ -183,7 +193,10 @@ def _find_filter_problems(told: Mapping[str, Told], proofs: Sequence[ProofRow]) 
     off = off if isinstance(off, list) else []
     plan = make_plan(preset, ("solver",), "", most, probes=bool(told.get("difficulty.probe_attempts")), off=off)
     bounds = {step.condition: step.max_correct for step in plan.filters if step.max_correct is not None}
+    asked = {step.condition for step in plan.filters} & {"text", "image"}
     for row in proofs:
+        if asked and not row.difficulty and (row.proof.nodes or row.trace is not None):
+            yield Problem(row.record_id, f"difficulty: none is told, {preset} has the question attempted")
         for cell in row.difficulty:
             bound = bounds.get(cell.condition)
             if bound is not None and cell.correct > bound:

@@ -7,7 +7,7 @@ from pipelines.agent.dialects import SYNTH, find_dialect, list_specs, render_sys
 from pipelines.config.disclosure import Told, read_sections
 from pipelines.config.settings import TrajectoriesConfig
 from pipelines.ids import digest_value, make_record_id
-from pipelines.release.manifest import ReleaseManifest
+from pipelines.release.manifest import SERVED, ReleaseManifest
 from pipelines.release.rows import find_text_dialect, shorten, strip_tokens
 from schemas.datasets import Trajectory
 
@@ -48,6 +48,8 @@ def find_trajectory_problems(manifest: ReleaseManifest, trajectory: Trajectory, 
     """
     told = manifest.told
     yield from _find_id_problems(manifest, trajectory)
+    if told.get("tools.family") == "local":
+        yield from _find_date_problems(manifest, trajectory)
     if not whole or "trajectories.checks" not in told:
         return
     rules = TrajectoriesConfig.model_validate(read_sections(told).get("trajectories", {}), strict=False)
@@ -62,6 +64,14 @@ def find_trajectory_problems(manifest: ReleaseManifest, trajectory: Trajectory, 
         yield f"supports: the row says {shorten(trajectory.supports)}, its observations {shorten(result.supports)}"
     if counted and result.tokens != trajectory.tokens:
         yield f"tokens: the row says {trajectory.tokens}, its messages take {result.tokens}"
+
+
+def _find_date_problems(manifest: ReleaseManifest, trajectory: Trajectory) -> Iterator[str]:
+    """Yield the problems of the dates of a transcript with local tools; scripted players have no day."""
+    if trajectory.snapshot != manifest.snapshot:
+        yield f"snapshot: the row says {shorten(trajectory.snapshot)}, its tools searched {manifest.snapshot}"
+    if trajectory.day and not any(model.revision.startswith(SERVED) for model in manifest.models):
+        yield f"day: the row says {shorten(trajectory.day)}, no reply was of a model behind a server"
 
 
 def _find_id_problems(manifest: ReleaseManifest, trajectory: Trajectory) -> Iterator[str]:

@@ -21,7 +21,7 @@ from pipelines.release.manifest import (
     read_release_manifest,
     render_manifest,
 )
-from pipelines.release.rows import ROW_TYPES, ProofRow, ReleaseRow, SftRow, explain_misfit
+from pipelines.release.rows import ROW_TYPES, ProofRow, ReleaseRow, SftRow, explain_misfit, shorten
 from pipelines.release.verify.claims import describe_basis
 from pipelines.release.verify.documents import CLAIMED, Survey, find_document_problems, place_row, read_credits
 from pipelines.release.verify.files import RawRow, check_columns, read_proof_rows, read_rows
@@ -89,6 +89,8 @@ class ReleaseCheck:
     proofs: Mapping[str, ProofRow] = field(default_factory=dict)
     last: tuple[str, tuple[str, str]] = ("", ("", ""))
     """Split and place of the row before."""
+    days: int = 0
+    """Transcripts that tell the day of a reply."""
 
     def __post_init__(self) -> None:
         """Begin the survey of the rows."""
@@ -163,6 +165,7 @@ class ReleaseCheck:
             yield f"rows: it stands behind {self.last[1][1]}; rows are sorted by picture and id"
         self.last = (split, place)
         if made.example.trajectory is not None:
+            self.days += bool(made.example.trajectory.day)
             yield from find_trajectory_problems(self.manifest, made.example.trajectory, made.replayed)
         if problem := self.survey.add(made.example, row):
             yield problem
@@ -207,5 +210,14 @@ class ReleaseCheck:
         outside = sum(row.origin is not None for row in self.proofs.values())
         if outside:
             yield f"splits of {outside} questions from outside: their pools decide"
-        yield "funnel, models, stage keys, commit and sizes in memory: they are the author's word"
+        if reviewed := len(self.survey.facts.reviews):
+            yield f"{reviewed} decisions of people: reviews.json is the author's word"
+        if self.manifest.benchmarks:
+            names = ", ".join(shorten(entry.name) for entry in self.manifest.benchmarks)
+            yield f"benchmarks that questions were kept apart from, and how many were refused: {names}"
+        if self.manifest.articles is not None:
+            yield f"rights in the texts of the articles: {shorten(self.manifest.articles.licence) or 'not known'}"
+        if self.days:
+            yield f"days of {self.days} transcripts"
+        yield "funnel, models, stage keys, commit, writer and sizes in memory: they are the author's word"
         yield f"entries of quality.json: {', '.join(CLAIMED)}"

@@ -32,9 +32,9 @@ from pipelines.services.protocols import PictureFile, TextBlock
 from schemas.datasets import Picture, RolloutImage, SearchResult
 
 NOBODY = PictureSource("", "", "", "", "")
-LOOK_ALIKE = 3.0
-"""Mean difference of two pictures' channels, of 255, up to which they are one picture saved by two versions of a
-library."""
+LOOK_ALIKE, BLOCK = 12.0, 16
+"""Mean difference of two pictures' channels, of 255, up to which any square of so many pixels a side is one picture's,
+saved by two versions of a library."""
 _VISION = frozenset({"super_resolution", "perspective_correct"})
 _PLAIN = frozenset({"crop", "sharpen"})
 _BLOCKED = digest_value(list(ToolsConfig().blocked_hosts))
@@ -200,5 +200,8 @@ def look_alike(made: bytes, given: bytes) -> bool:
     one, other = (open_pixels(data).convert("RGB") for data in (made, given))
     if one.size != other.size:
         return False
-    apart = np.abs(np.asarray(one, dtype=np.int16) - np.asarray(other, dtype=np.int16))
-    return float(apart.mean()) <= LOOK_ALIKE
+    apart = np.abs(np.asarray(one, dtype=np.int16) - np.asarray(other, dtype=np.int16)).mean(axis=2)
+    rows, columns = (np.arange(0, side, BLOCK) for side in apart.shape)
+    sums = np.add.reduceat(np.add.reduceat(apart, rows, axis=0), columns, axis=1)
+    sizes = np.outer(np.diff([*rows, apart.shape[0]]), np.diff([*columns, apart.shape[1]]))
+    return float((sums / sizes).max()) <= LOOK_ALIKE

@@ -17,7 +17,7 @@ from pipelines.release.making import make_vqa_row
 from pipelines.release.manifest import MANIFEST, SplitEntry, digest_content, name_version, read_release_manifest
 from pipelines.release.publish import ATTRIBUTION
 from pipelines.release.rows import EmbeddedImage, ProofRow, describe_file, list_files
-from pipelines.release.verify.documents import take_claims
+from pipelines.release.verify.documents import CLAIMED, take_claims
 from pipelines.release.verify.release import ReleaseCheck
 from pipelines.release.verify.replaying import Replayer
 
@@ -103,13 +103,24 @@ def remake_documents(folder, ground):
     _write(folder / ATTRIBUTION, render_credits(sorted(check.survey.credits)))
     reseal(folder)
     claimed = json.loads((folder / "quality.json").read_text("utf-8"))
+    _fit_claims(claimed, check.survey.facts)
     check.survey.manifest = read_release_manifest(folder)
-    quality = take_claims(check.survey.measure(), claimed)
+    quality = take_claims(check.survey.measure(), claimed, {model.role for model in manifest.models})
     prose = read_prose(manifest.dataset, find_cards())
     documents = render_documents(check.survey.manifest, quality, prose, *check.survey.first)
     for name, text in documents.items():
         _write(folder / name, text)
     reseal(folder)
+
+
+def _fit_claims(claimed, facts):
+    """Say of what is left of a release that the comparer decided it, and nothing of what no row decides."""
+    rows = sum(facts.trajectories.deciders.values())
+    if "decided by" in claimed:
+        claimed["decided by"] = {"comparer": {"rows": rows, "share": 1.0}}
+        claimed["trajectories"].pop("process mark", None)
+    for name in [name for name in claimed["standing"] if name.startswith(CLAIMED["standing"])]:
+        del claimed["standing"][name]
 
 
 def _write(path, text):

@@ -1,0 +1,115 @@
+"""What nobody may leave out of a release or lead elsewhere: settings, names of files, parts of pictures."""
+
+import io
+
+import pytest
+from PIL import Image, ImageDraw
+from pydantic import ValidationError
+
+from pipelines.config.disclosure import disclose_settings
+from pipelines.config.loading import make_config, read_recipe
+from pipelines.errors import ConfigError
+from pipelines.release.manifest import make_release_manifest, read_release_manifest
+from pipelines.release.publish import publish_releases
+from pipelines.release.push import plan_push, push_release
+from pipelines.release.verify.documents import take_claims
+from pipelines.release.verify.origin import describe_settings, read_settings
+from pipelines.release.verify.replaying import look_alike
+from schemas.manifest import FileEntry
+from tests.pipelines.release.builders import make_context
+from tests.pipelines.release.hub import FakeHub
+from tests.pipelines.release.tampering import edit_manifest
+
+TOLD, UNTOLD = disclose_settings(make_config(read_recipe("demo"), ()))
+
+
+def make_manifest(told, untold):
+    return make_release_manifest("vqa", "0" * 64, (), (), make_context(told=told, untold=untold))
+
+
+@pytest.mark.parametrize("name", ["tools.family", "splits.sft", "rollouts.dialect", "trajectories.checks", "models"])
+def test_a_setting_that_is_left_out_is_a_problem(name):
+    assert read_settings(make_manifest(TOLD, UNTOLD))[1] == []
+    cut = [{key: value for key, value in each.items() if key != name} for each in (TOLD, UNTOLD)]
+    (problem,) = read_settings(make_manifest(*cut))[1]
+    assert f"{name} is missing; it was made by synth at commit abc123" in problem.what
+
+
+def test_a_setting_that_is_not_told_is_named_where_it_departs_from_the_recipe():
+    (told,) = describe_settings(make_manifest(TOLD, UNTOLD | {"prompts.dir": "0" * 64})) or ("",)
+    assert told.endswith("settings that are not told and depart from the recipe demo: prompts.dir")
+
+
+@pytest.mark.parametrize("name", ["../secret.txt", "/etc/passwd", "data/../../x", "a\\b", "a\0b", "", ".", "a//b"])
+def test_a_name_that_may_lead_out_of_the_folder_is_none(name):
+    with pytest.raises(ValidationError, match="no name of a file inside the folder"):
+        FileEntry(name=name, rows=0, bytes=0, sha256="")
+    assert FileEntry(name="data/train.parquet", rows=0, bytes=0, sha256="").name == "data/train.parquet"
+
+
+def test_a_part_of_a_picture_painted_over_is_another_picture():
+    plain = Image.linear_gradient("L").resize((300, 217)).convert("RGB")
+    painted = plain.copy()
+    ImageDraw.Draw(painted).rectangle((2, 2, 38, 22), fill=(255, 0, 0))
+    assert look_alike(save(plain, "PNG"), save(plain, "JPEG"))
+    assert not look_alike(save(plain, "PNG"), save(painted, "PNG"))
+
+
+def save(image, kind):
+    made = io.BytesIO()
+    image.save(made, kind, quality=85)
+    return made.getvalue()
+
+
+@pytest.fixture
+def folder(tmp_path, material, context):
+    return publish_releases(tmp_path, *material, context)[0].path
+
+
+def test_another_layout_is_refused(folder):
+    edit_manifest(schema_version=99)(folder)
+    with pytest.raises(ConfigError, match="its layout is 99"):
+        read_release_manifest(folder)
+
+
+def test_a_signature_may_follow_the_tag_and_a_copy_without_it_leaves_it(folder, tmp_path):
+    hub = FakeHub(tmp_path / "downloads")
+    push_release(folder, "org/name", hub)
+    (folder / "manifest.json.sig").write_text("signed")
+    place = f"data/{folder.parent.name}/manifest.json.sig"
+    push_release(folder, "org/name", hub)
+    assert hub.files[place] == b"signed"
+    (folder / "manifest.json.sig").unlink()
+    assert plan_push(folder, "org/name", hub).changes == ()
+
+
+DERIVED = {
+    "standing": {"standing: solved": {"rows": 4, "share": 1.0}},
+    "trajectories": {"turns": {"n": 3}},
+    "decided by": {"": {"rows": 3, "share": 1.0}},
+    "not measured": {},
+}
+
+
+@pytest.mark.parametrize(
+    ("section", "entries"),
+    [
+        ("decided by", {"**checked by humans**": {"rows": 3, "share": 1.0}}),
+        ("decided by", {"judge": {"rows": 3, "share": 1.0}}),
+        ("decided by", {"comparer": {"rows": 2, "share": 0.666667}}),
+        ("decided by", {"comparer": {"rows": 3, "share": 1.0, "free of faults": 1}}),
+        ("standing", {"left out: none, all fine": {"rows": 4, "share": 1.0}}),
+        ("standing", {"left out: swapped": {"rows": 5, "share": 1.25}}),
+        ("standing", {"left out: swapped": {"rows": 2, "share": 0.9}}),
+        ("trajectories", {"process mark": {"n": 3, "best": 1.0}}),
+    ],
+)
+def test_a_claim_that_no_report_of_these_rows_can_have_is_refused(section, entries):
+    honest = {
+        "standing": {"left out: swapped": {"rows": 2, "share": 0.5}},
+        "trajectories": {"process mark": {"n": 3, "min": 0.5}},
+        "decided by": {"comparer": {"rows": 3, "share": 1.0}},
+    }
+    assert take_claims(DERIVED, honest, {"writer"})["decided by"] == honest["decided by"]
+    with pytest.raises(ValueError, match=section):
+        take_claims(DERIVED, honest | {section: entries}, {"writer"})
