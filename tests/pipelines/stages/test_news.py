@@ -254,7 +254,7 @@ ARGILLA = [{"id": "bridge-1", "updated_at": "2026-11-20 09:00:00", "responses": 
     [
         ("d.csv", CSV, "Ana Roth"),
         ("d.csv", "\ufeff" + CSV, "Ana Roth"),
-        ("d.json", json.dumps(STUDIO), "ana@example.org"),
+        ("d.json", json.dumps(STUDIO), "Label Studio user 3"),
         ("d.json", json.dumps(ARGILLA), "Argilla user u-1"),
     ],
 )
@@ -286,7 +286,7 @@ def test_a_chain_of_other_quotes_is_another_one_to_decide_on(corpus, tmp_path):
     [
         (CSV.replace("accept", "maybe"), "allowed: accept, refuse"),
         (CSV.replace("Ana Roth", " "), "who made it"),
-        (CSV.replace("2026-11-20", "yesterday"), "on which day"),
+        (CSV.replace("2026-11-20", "yesterday"), "write it as 2026-"),
         (CSV.replace("bridge-3", "bridge-1"), "contradict"),
         ("id,decision\n", "neither the CSV"),
     ],
