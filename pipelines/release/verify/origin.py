@@ -195,7 +195,7 @@ def _find_filter_problems(told: Mapping[str, Told], proofs: Sequence[ProofRow]) 
     bounds = {step.condition: step.max_correct for step in plan.filters if step.max_correct is not None}
     asked = {step.condition for step in plan.filters} & {"text", "image"}
     for row in proofs:
-        if asked and not row.difficulty and (row.proof.nodes or row.trace is not None):
+        if asked and not row.difficulty and row.proof.nodes and told.get("method") == "paths":
             yield Problem(row.record_id, f"difficulty: none is told, {preset} has the question attempted")
         for cell in row.difficulty:
             bound = bounds.get(cell.condition)
