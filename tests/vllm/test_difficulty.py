@@ -70,7 +70,7 @@ def test_prompts_share_their_long_prefix(measured, metrics):
 def test_a_second_run_sends_nothing(measured, settings, attached, metrics):
     workspace, _ = measured
     before = {role: metric.answered for role, metric in metrics.items()}
-    again = run([*settings, *attached, "runtime.shard_rows=5"], workspace)
+    again = run([*settings, *attached, "runtime.concurrency=4"], workspace)
     assert not again.stages[-1].ran
     fresh = run([*settings, *attached, "difficulty.attempts=1"], workspace)
     assert fresh.stages[-1].ran
