@@ -56,6 +56,7 @@ def test_the_funnel_counts_what_is_in_the_files(first: tuple[Path, Any]) -> None
 
 def test_each_stage_takes_in_what_the_stage_before_made(first: tuple[Path, Any]) -> None:
     stages = {stage["stage"]: stage for stage in first[1]["stages"]}
-    chain = ["seeds", "paths", "questions", "rewrites", "groundings", "difficulty", "rollouts", "trajectories"]
+    chain = ["seeds", "paths", "questions", "rewrites", "groundings", "difficulty", "enhancements", "selections",
+             "rollouts", "trajectories"]  # fmt: skip
     for before, after in pairwise(chain):
         assert stages[after]["rows_in"] == stages[before]["rows_out"], after

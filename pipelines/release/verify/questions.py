@@ -51,6 +51,10 @@ def find_question_problems(ground: Indexes, proof: ProofRow) -> list[str]:
     return [*problems, *find_id_problems(proof), *standing]
 
 
+MOST_ATTEMPTS = 1 << 31
+"""More attempts at a question nobody makes."""
+
+
 def _find_standing_problems(row: ProofRow, covered: bool) -> Iterator[str]:
     """Yield the problem of a standing that does not follow from the attempts and from what proves the question."""
     solved = is_solved(row.difficulty)
@@ -60,7 +64,7 @@ def _find_standing_problems(row: ProofRow, covered: bool) -> Iterator[str]:
         yield f"standing: it is said to be {row.standing}, wanted is {wanted}; attempts solved it: {tried}"
     for cell in row.difficulty:
         scored = cell.attempts - cell.unscored
-        if not 0 <= cell.correct <= scored <= cell.attempts:
+        if not 0 <= cell.correct <= scored <= cell.attempts <= MOST_ATTEMPTS:
             yield f"difficulty: {cell.correct} right and {cell.unscored} unscored of {cell.attempts} attempts"
             continue
         interval = tuple(round(bound, DIGITS) for bound in wilson_interval(cell.correct, scored))

@@ -243,6 +243,9 @@ def connect_replies(folder: Path) -> sqlite3.Connection:
         folder.mkdir(parents=True, exist_ok=True)
         check_shared_memory(folder)
         return _connect(folder)
+    except UnicodeDecodeError as error:
+        # SQLite's own message quotes a damaged schema, byte by byte.
+        raise explain_sqlite_error(sqlite3.DatabaseError(str(error)), f"reply store {folder / FILE}") from error
     except sqlite3.Error as error:
         raise explain_sqlite_error(error, f"reply store {folder / FILE}") from error
     except OSError as error:

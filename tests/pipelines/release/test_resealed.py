@@ -404,7 +404,7 @@ EDITS = {
         "rl", on_proof(set_in("shortcuts_checked", value=False)), "thresholds: shortcuts_checked is False"
     ),
     "settings weakened": Edit("vqa", retell(groundings__min_answers=1), "the settings say 1"),
-    "settings and thresholds weakened": Edit("vqa", weaken("groundings.min_answers", "answers", 1), "counts: answers"),
+    "settings and thresholds weakened": Edit("vqa", weaken("groundings.min_answers", "answers", 1), CARD),
     "settings and thresholds weakened where nothing is counted": Edit(
         "vqa", weaken("questions.max_answer_share", "answer_share", 0.9), CARD
     ),
