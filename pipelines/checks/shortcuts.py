@@ -68,11 +68,13 @@ def check_earlier_pages(corpus: Corpus, nodes: Sequence[int], answer: Answer, ar
 
     Looked for are the answer's forms as whole words; of a date also other writings of it and days within it; of a
     number also words, and measures in other units that are the same as written (``compare_measures``). Words that very
-    many articles hold ("Greek") say the answer only in a sentence that names the answer node.
+    many articles hold ("Greek") say the answer only in a sentence that names the answer node; the name of an article of
+    its own says it anywhere, as a link to that article does.
     """
     forms = {fold_text(form) for form in (answer.surface, answer.value, *answer.aliases)} - {""}
     pattern = _compile_words(forms)
-    common = answer.type in ("name", "string") and _is_common(corpus, answer.surface)
+    worded = answer.type in ("name", "string") and not _has_article(corpus, answer)
+    common = worded and _is_common(corpus, answer.surface)
     names = _compile_words(name for name in fold_names(corpus, nodes[-1]) if not pattern.search(name))
     for node in nodes[:-1]:
         if article >= 0 and (node == article or corpus.graph.find_link(node, article) >= 0):

@@ -28,6 +28,7 @@ from pipelines.graph.query import (
     matches,
     read_answers,
 )
+from pipelines.graph.salience import is_generic
 from pipelines.graph.values import parse_date
 from pipelines.names import fold_name
 from pipelines.stages.difficulty import MeasuredDifficulty
@@ -158,7 +159,10 @@ def plant_shortcut(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
     answer = case.question.answer
     form = rng.choice((answer.surface, *answer.aliases[:3]))
     clean_word = rng.choice([word for word in words.words if word.casefold() not in form.casefold()])
-    frame = draw_sentence("asides", words, rng)
+    frame, named = draw_sentence("asides", words, rng), corpus.find(answer.value)
+    if named is not None and is_generic(corpus, named):
+        # A country is mentioned everywhere: its name says the answer only beside that of what is asked about.
+        clean_word, form = (f"{corpus.page(numbers[-1]).title}, {said}" for said in (clean_word, form))
     edits = [{page: add_sentence(corpus.text(page), frame.format(value=said))} for said in (clean_word, form)]
     return _make_twins(case, frame.format(value=form), *edits, "answer-on-earlier-page")
 

@@ -251,12 +251,15 @@ def judge_edits(cascade: Trajectories, edits: Edits, reason: TrajectoryReason) -
 
 @lru_cache(maxsize=4096)
 def roll_out(pool: Pool, question: Grounding, attempt: int) -> Rollout | None:
-    """Return an attempt of a teacher without faults; None when it does not reach the answer."""
+    """Return an attempt of a teacher without faults; None when it does not reach the answer by way of all nodes."""
     if question.picture is None:
         return None
     asked = Enhancement(**dict(question), cells=())
     rollout = asyncio.run(run_rollout(open_agent(pool), asked, make_oracle(asked, attempt)))
-    return None if rollout.answer == UNKNOWN else rollout
+    shown = " ".join(map(get_text, rollout.steps))
+    # A page that happens to hold the answer's words ends an attempt early: that is luck, and no clean twin.
+    passed = all(node.title.partition(" (")[0] in shown for node in question.proof.nodes)
+    return rollout if passed and rollout.answer != UNKNOWN else None
 
 
 @lru_cache(maxsize=16)

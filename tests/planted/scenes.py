@@ -294,20 +294,28 @@ def relocate(proof: Proof, overlay: Corpus) -> Proof:
 
     Evidence that a changed page no longer has stays as it was; the checks must report it.
     """
-    nodes = []
-    for node in proof.nodes:
-        number = overlay.find(node.title)
-        nodes.append(node if number is None else node.model_copy(update={"in_degree": overlay.page(number).in_degree}))
-    names = [name for node in nodes for name in _name_node(overlay, node.title)]
+    names = [name for node in proof.hidden for name in _name_node(overlay, node.title)]
     moved = {
         "corpus": overlay.digest,
-        "nodes": tuple(nodes),
+        "nodes": tuple(_count_links(node, overlay) for node in proof.nodes),
         "hops": tuple(hop.model_copy(update={"evidence": _move(hop.evidence, overlay)}) for hop in proof.hops),
         "answer_evidence": _move(proof.answer_evidence, overlay),
         "corroboration": None if proof.corroboration is None else _move(proof.corroboration, overlay),
         "alias_digest": digest_aliases(names),
+        "branches": tuple(_move_branch(branch, overlay) for branch in proof.branches),
     }
     return proof.model_copy(update=moved)
+
+
+def _move_branch(branch: Branch, overlay: Corpus) -> Branch:
+    quote = None if branch.quote is None else _move(branch.quote, overlay)
+    moved = {"node": _count_links(branch.node, overlay), "evidence": _move(branch.evidence, overlay), "quote": quote}
+    return branch.model_copy(update=moved)
+
+
+def _count_links(node: PathNode, overlay: Corpus) -> PathNode:
+    number = overlay.find(node.title)
+    return node if number is None else node.model_copy(update={"in_degree": overlay.page(number).in_degree})
 
 
 def _name_node(corpus: Corpus, title: str) -> tuple[str, ...]:

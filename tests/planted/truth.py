@@ -123,12 +123,27 @@ def _judge_path(truth: Truth, proof: Proof) -> str:
         here, there = titles[hop.index - 1], titles[hop.index]
         relation = truth.find_relation(there if hop.backward else here, hop.relation)
         ahead = truth.follow(reached, hop, "relation", relation)
-        reached = {title for title in ahead if truth.fits(title, _list_constraints(proof, hop.index), there)}
+        reached = {title for title in ahead if _fits(truth, proof, hop.index, title)}
         if there not in reached:
             return "path-untrue"
         if len(reached) > 1:
             return "not-unique"
     return SOUND
+
+
+def _fits(truth: Truth, proof: Proof, number: int, title: str) -> bool:
+    """Say whether all that a question says of one of its entities beside the chain is true of another one."""
+    model = proof.entities[number].title
+    return truth.fits(title, _list_constraints(proof, number), model) and all(
+        any(
+            fact["object"] == branch.node.title
+            if branch.named
+            else fact["object"] is not None and _fits(truth, proof, place, fact["object"])
+            for fact in truth.read(title, truth.find_relation(model, branch.relation))
+        )
+        for place, branch in enumerate(proof.branches, len(proof.nodes))
+        if branch.host == number
+    )
 
 
 def _judge_gold(truth: Truth, answer: Answer, proof: Proof) -> str:
@@ -159,9 +174,8 @@ def _judge_need(truth: Truth, proof: Proof) -> str:
     for anchor in truth.list_entities(proof.nodes[0].type) if proof.thresholds.answers else ():
         reached = {anchor}
         for hop in proof.hops:
-            constraints, model = _list_constraints(proof, hop.index), proof.nodes[hop.index].title
             ahead = truth.follow(reached, hop, "key", hop.relation)
-            reached = {title for title in ahead if truth.fits(title, constraints, model)}
+            reached = {title for title in ahead if _fits(truth, proof, hop.index, title)}
         relation = truth.find_relation(proof.nodes[-1].title, proof.answer_relation)
         answers |= {_key(fact, proof.derivation) for title in reached for fact in truth.read(title, relation)}
         if len(answers) >= proof.thresholds.answers:
