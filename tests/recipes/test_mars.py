@@ -72,6 +72,11 @@ def test_planted_ways_are_refused_each_for_its_own_reason(mars):
     reasons = Counter(code for row in mars.rejections("trajectories") for code in row["codes"])
     assert reasons["incoherent"] > 0
     assert reasons["implausible"] > 0
+    codes = {row["record_id"]: row["codes"] for row in mars.rejections("trajectories")}
+    for rollout in mars.rows("rollouts", Rollout):
+        told = {word for form in (rollout.reference.surface, *rollout.reference.aliases) for word in form.split()}
+        if rollout.stop_reason == "answered" and not told & set(rollout.answer.split()):
+            assert {"wrong-answer", "no-answer"} & set(codes[rollout.record_id])
 
 
 def test_a_scene_is_large_its_part_is_small_and_only_the_part_is_found(mars, scenes, ground):
