@@ -29,7 +29,7 @@ from pipelines.toy.world import WorldConfig
 if TYPE_CHECKING:
     from tests.postgres import Postgres
 
-# A shell ignores SIGINT for what it starts in the background; tests and the programs they start want it as people have it.
+# A shell ignores SIGINT for what it starts in the background; the programs that tests start want it as people have it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
