@@ -25,7 +25,7 @@ RESOLVED = {
     "vsearcher": "2aabd966ec3055dd",
     "vsearcher scripted": "d28437878aac2caf",
 }
-"""Digests of what each recipe sets beyond the defaults. Who changes a recipe's values on purpose changes its digests."""
+"""Digests of what each recipe sets beyond the defaults. Who changes values on purpose changes them, too."""
 
 
 def write(folder, **files):
