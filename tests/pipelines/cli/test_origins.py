@@ -31,17 +31,8 @@ def show(recipe, paths=(), settings=(), models=""):
 @pytest.mark.parametrize("models", ["", "scripted"])
 @pytest.mark.parametrize("recipe", list_recipes())
 def test_what_is_shown_is_the_same_configuration_again(recipe, models, tmp_path):
-    settings = [
-        "corpus.world=w",
-        f"models.default={SERVER}",
-        'targets.sft.strata={ "2, A \\" b" = 3 }',
-        "targets.by=[]",
-    ]
-    settings = (
-        settings[:2]
-        if recipe in ("fvqa", "bridgevqa")
-        else [*settings[:2], "models.writer.extra_body={ a = [[1], {b = 2}] }"]
-    )
+    body = """models.writer.extra_body={ a = [[1], { b = 2 }], "c = d" = "e # f" }"""
+    settings = ["corpus.world=w", f"models.default={SERVER}", body]
     text, _ = show(recipe, settings=settings, models=models)
     (tmp_path / "whole.toml").write_text(text)
     again = load_config("", [tmp_path / "whole.toml"], [])
