@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from pipelines.config.profiles import find_profile
 from pipelines.config.settings import CommonsConfig, ModelConfig, RunConfig, TargetConfig
 from pipelines.errors import ConfigError
-from pipelines.secrets import mask_keys
+from pipelines.secrets import MASK, check_variable, is_key, mask_keys
 from schemas.reasons import STAGE_REASONS
 
 MAX_ROUNDS = 12
@@ -267,6 +267,8 @@ def _check_commons(commons: CommonsConfig) -> None:
 _FIXED = ("model", "messages", "stream", "n", "tools", "response_format")
 """Keys of a request that synth itself must word."""
 _PRIVATE = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
+_SECRET = re.compile(r"api_?key|authorization|access_?token|secret|cookie|passw", re.IGNORECASE)
+"""Keys of a request that are called so hold one; a stop token is none."""
 
 
 def _check_sent(place: str, model: ModelConfig) -> None:
@@ -276,6 +278,11 @@ def _check_sent(place: str, model: ModelConfig) -> None:
         raise ConfigError(f"configuration: {place}: {error}") from error
     if fixed := [key for key in _FIXED if key in model.extra_body]:
         raise ConfigError(f"configuration: {place}.extra_body.{fixed[0]}: synth words this key itself; leave it out")
+    if secret := next((key for key, value in model.extra_body.items() if _is_secret(key, value)), ""):
+        raise ConfigError(
+            f"configuration: {place}.extra_body.{secret}: a secret may stand in no configuration; name its variable in "
+            'api_key_env, or in headers as "env:VARIABLE"'
+        )
     for name, value in model.headers.items():
         if name.lower() == "authorization":
             raise ConfigError(f"configuration: {place}.headers: name the variable of the API key in api_key_env")
@@ -283,6 +290,15 @@ def _check_sent(place: str, model: ModelConfig) -> None:
             raise ConfigError(
                 f'configuration: {place}.headers.{name}: a secret is named by its variable, as "env:VARIABLE"'
             )
+        if value.startswith("env:"):
+            try:
+                check_variable(value.removeprefix("env:"))
+            except ValueError as error:
+                raise ConfigError(f"configuration: {place}.headers.{name}: env: {error}") from None
+
+
+def _is_secret(key: str, value: object) -> bool:
+    return isinstance(value, str) and bool((_SECRET.search(key) and value) or is_key(value))
 
 
 def _check_sight(config: RunConfig) -> None:
@@ -498,7 +514,7 @@ def apply_setting(tables: dict[str, Any], setting: str) -> None:
     """
     name, equals, raw = setting.partition("=")
     if not equals or not name.strip():
-        raise ConfigError(f"--set {setting!r}: write it as section.key=value")
+        raise ConfigError(f"--set {MASK if is_key(setting) else setting!r}: write it as section.key=value")
     try:
         value = tomllib.loads(f"value = {raw}")["value"]
     except tomllib.TOMLDecodeError:
@@ -508,7 +524,7 @@ def apply_setting(tables: dict[str, Any], setting: str) -> None:
     for parent in parents:
         table = table.setdefault(parent, {})
         if not isinstance(table, dict):
-            raise ConfigError(f"--set {setting!r}: {parent} is a value, not a section")
+            raise ConfigError(f"--set {name.strip()}: {parent} is a value, not a section")
     table[last] = value
 
 
@@ -591,11 +607,9 @@ def explain_missing(roles: Sequence[str]) -> str:
 def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     where = ".".join(str(part) for part in problem["loc"])
     if problem["type"] != "extra_forbidden":
-        given = (
-            ""
-            if where.endswith("_env") or where == "replies.address"
-            else f" (given {_SECRETS.sub('...', repr(problem['input']))})"
-        )
+        told = problem["input"]
+        secret = where.endswith("_env") or where == "replies.address" or (isinstance(told, str) and is_key(mask_keys(told)))
+        given = "" if secret else f" (given {_SECRETS.sub('...', repr(told))})"
         return mask_keys(f"{where}: {problem['msg']}{given}")
     model: Any = RunConfig
     for part in (part for part in problem["loc"][:-1] if isinstance(part, str)):

@@ -69,9 +69,10 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
             copied = ROOT / source
             shutil.copytree(copied, place, ignore=ignored) if copied.is_dir() else shutil.copy(copied, place)
     (step,) = list_steps("RUN", 0)
-    # As the Dockerfile says it, but with another place, this Python, and only the extra that is used here.
-    env = os.environ | {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "EXTRAS": "hub"}
-    call(["bash", "-c", step.replace("/opt/synth", str(made.venv))], made.source, env)
+    # As the Dockerfile says it, but with another place, this Python, pip's cache, and only the extra that is used here.
+    env = os.environ | {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "EXTRAS": "hub", "PIP_NO_COMPILE": "1"}
+    step = step.replace("/opt/synth", str(made.venv)).replace("--no-cache-dir", "--quiet")
+    call(["bash", "-c", step], made.source, env)
     return made
 
 

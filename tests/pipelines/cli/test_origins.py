@@ -72,7 +72,7 @@ def test_what_a_layer_above_takes_away_is_the_default_again():
 
 def test_no_key_of_a_service_is_shown(capsys, tmp_path):
     key = "sk-" + "a1B2" * 8
-    given = ("--set", f"models.writer.extra_body.user='{key}'", "--set", f"prompts.dir={key}")
+    given = ("--set", f"models.writer.name='{key}'", "--set", f"prompts.dir={key}")
     for more in ((), ("--json",)):
         outcome = call_here(capsys, "config", "show", *given, *more)
         assert outcome.code == 0
