@@ -24,13 +24,18 @@ def mask_keys(text: str) -> str:
     return _SHAPES.sub(MASK, text)
 
 
+def is_key(text: str) -> bool:
+    """Say whether a text looks like a key, with a prefix that tells or without one."""
+    return bool(_SHAPES.search(text) or _BARE.fullmatch(text))
+
+
 def check_variable(name: str) -> str:
     """Return the name of an environment variable, or an empty one.
 
     Raises:
         ValueError: if it looks like the key itself, or is no name. It is not quoted.
     """
-    if name and (_SHAPES.search(name) or _BARE.fullmatch(name)):
+    if is_key(name):
         raise ValueError("this looks like a key itself; put the key into an environment variable and give its name")
     if name and not _VARIABLE.fullmatch(name):
         raise ValueError("no name of an environment variable; give the name of the one that holds the key")

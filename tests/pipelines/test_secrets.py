@@ -17,6 +17,7 @@ KEYS = (
     "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl",
 )
 BARE = ("0123456789abcdef" * 2, "d34db33f" * 5)
+SERVED = "models.solver.base_url=http://127.0.0.1:9/v1"
 NAMES = ("OPENAI_API_KEY", "HF_TOKEN", "SERPER_KEY", "my_key_2", "KEY")
 
 
@@ -55,6 +56,32 @@ def test_what_is_neither_is_refused_without_an_echo():
     with pytest.raises(ConfigError, match="no name of an environment variable") as refused:
         make_config(read_recipe("demo"), ["models.solver.api_key_env=two words"])
     assert "two words" not in str(refused.value)
+
+
+@pytest.mark.parametrize("key", [*KEYS, *BARE])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "models.solver={}",
+        "models.solver.headers={{ x-key = 'env:{}' }}",
+        "models.solver.headers={{ x-key = '{}' }}",
+        "models.solver.extra_body={{ api_key = '{}' }}",
+        "models.solver.extra_body={{ user = '{}' }}",
+        "seeds.limit={}",
+        "seed.x={}",
+        "{}",
+    ],
+)
+def test_a_key_in_another_wrong_place_is_refused_and_never_echoed(key, setting):
+    with pytest.raises(ConfigError) as refused:
+        make_config(read_recipe("demo"), ["models.solver.adapter=openai", SERVED, setting.format(key)])
+    assert key[6:] not in str(refused.value)
+
+
+@pytest.mark.parametrize("body", ["stop_token = '<|end|>'", "max_tokens = 3", "api_key = ''", "user = 'me'"])
+def test_what_a_request_may_say_is_no_secret(body):
+    settings = ["models.solver.adapter=openai", SERVED, f"models.solver.extra_body={{ {body} }}"]
+    assert make_config(read_recipe("demo"), settings).models.solver.extra_body
 
 
 @pytest.mark.parametrize("setting", ["models.solver.api_key_env={}", "nothing={}", "{}", "models.solver.{}=1"])
