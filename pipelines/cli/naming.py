@@ -34,9 +34,12 @@ from pipelines.run.naming import (
 )
 from pipelines.run.rebuilding import Retold, read_retold
 from pipelines.run.runner import find_last
+from pipelines.run.views import QueryRows, run_sql
 from pipelines.run.workspace import Workspace, viewing
 
 DEMO = "demo"
+NO_TABLE = "Catalog Error"
+"""In what DuckDB says of a table that it does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,7 @@ def choose_run(choice: RunChoice, root: Path, last: str = "") -> ChosenRun:
 def _find_base(choice: RunChoice, workspace: Workspace) -> _Base:
     layers = [read_config_file(path) for path in choice.configs]
     if choice.release is not None:
-        return _retell(choice, choice.release, layers)
+        return _retell(choice, workspace, choice.release, layers)
     if choice.recipe or any("recipe" in layer or "extends" in layer for layer in layers):
         tables = read_layers(choice.recipe, choice.configs)
         return _Base(choice.name or _name_by_files(layers, choice.configs) or choice.recipe, tables)
@@ -149,10 +152,12 @@ def _refuse_unknown(name: str, workspace: Workspace) -> NoReturn:
     raise AssertionError(name)
 
 
-def _retell(choice: RunChoice, folder: Path, layers: Sequence[dict[str, Any]]) -> _Base:
+def _retell(choice: RunChoice, workspace: Workspace, folder: Path, layers: Sequence[dict[str, Any]]) -> _Base:
     if choice.recipe:
         raise ConfigError(f"--recipe {choice.recipe}: the release names its recipe; leave one of the two out")
     retold = read_retold(folder)
+    if workspace.root.is_relative_to(folder.resolve()):
+        raise ConfigError(f"workspace {workspace.root}: lies in the release {folder}; name another with --workspace")
     tables = deepcopy(retold.tables)
     for layer in layers:
         lay_layer(tables, layer)
@@ -200,6 +205,24 @@ def looking_at(root: Path, run: str) -> Iterator[None]:
     """
     with viewing(find_run(Workspace(root), run).name if run else ""):
         yield
+
+
+def ask_runs(root: Path, statement: str) -> tuple[QueryRows, str]:
+    """Ask the views of the last run, or of the latest one that has the tables of a statement.
+
+    Returns:
+        What the statement gives, and the run that was asked in place of the last one; empty for that one.
+
+    Raises:
+        ConfigError: as :func:`run_sql`, if it cannot be answered by any.
+    """
+    try:
+        return run_sql(root, statement), ""
+    except ConfigError as error:
+        for run in reversed(list_runs(Workspace(root))) if NO_TABLE in str(error) else ():
+            with viewing(run.name), suppress(ConfigError):
+                return run_sql(root, statement), run.name
+        raise
 
 
 def summarise_runs(root: Path) -> list[RunSummary]:

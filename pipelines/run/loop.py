@@ -322,8 +322,8 @@ def _open_corpus(request: RunRequest, workspace: Workspace, warner: Warner) -> t
     if request.named and (wanted := request.named.corpus) not in ("", corpus.digest):
         corpus.close()
         raise ConfigError(
-            f"corpus {corpus.folder.name}: its digest is {corpus.digest}, that of the release is {wanted}; name the "
-            "dump that it was made from: --set corpus.dump=FILE"
+            f"corpus {corpus.folder.name}: its digest is {corpus.digest}, that of the release is {wanted}; give what "
+            "that was made from: --set corpus.dump=FILE, corpus.world=DIR, or the keys of corpus.generate"
         )
     report = report_corpus(corpus, built, spent[0])
     reporter.begin("corpus", 0, "pages")
