@@ -46,14 +46,14 @@ def deploy_command(  # noqa: PLR0913 - a command line has the options it has
     """Give a Prefect server a run every night: pools, limits, schedules; a second time changes nothing."""
     from pipelines.cli.commands import name_limits
     from pipelines.cli.deploying import Schedule, deploy_run, describe_deployed
-    from pipelines.cli.naming import RunChoice, choose_run
+    from pipelines.cli.naming import RunChoice, make_request
 
     # Refused now and not at two in the night; and by then another run may be the last one.
     limits = tuple(name_limits(limit, budget))
     choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), limits, models)
     parameters = {
         "workspace": str(workspace.resolve()),
-        "name": choose_run(choice, workspace).named.name,
+        "name": make_request(choice, workspace).name,
         "recipe": recipe,
         "configs": [str(path.resolve()) for path in config or []],
         "limit": limit,

@@ -26,6 +26,7 @@ from pipelines.checksums import hash_bytes
 from pipelines.config.writing import write_toml
 from pipelines.errors import ConfigError, Damaged
 from pipelines.files import remove_whole, write_text
+from pipelines.release.manifest import MANIFEST, read_release_manifest
 from pipelines.run.underway import read_runs
 from pipelines.run.workspace import LATEST, Workspace, read_model, read_names, write_model
 from schemas.manifest import Manifest, Usage
@@ -239,8 +240,6 @@ class RunSummary:
 
 def summarise_run(run: KeptRun, last: bool) -> RunSummary:
     """Return where a run stands; ``last`` says whether none began after it, since only one can be under way."""
-    from pipelines.release.manifest import MANIFEST, read_release_manifest
-
     note, used = run.note, run.read_used()
     alive = last and not note.ended and any(found.is_alive for found in read_runs(run.workspace))
     releases = {name.partition(":")[2]: version for name, version in used.items() if name.startswith("release:")}
