@@ -203,7 +203,7 @@ def run_request(
         open_progress(workspace, run, reporter, config.recipe) as told,
     ):
         claimed(workspace)
-        for line in keep_run(workspace, request.named, config.recipe) if request.named else ():
+        for line in keep_run(workspace, request.named, config.recipe, request.last) if request.named else ():
             told.note(line)
         if request.fresh:
             renew(workspace.replies, request.fresh, config.replies.address)

@@ -4,7 +4,7 @@
 
     workspace/runs/<name>/
       config.toml    recipe, files and options in one; the last line seals it
-      run.json       recipe, when it began last, when it ended
+      run.json       recipe, the last stage that was wanted, when it began last, when it ended
       latest.json    which corpus, keys and releases it used last
 
 A kept configuration holds what a user may write into one, and so names of environment variables and no secret.
@@ -45,6 +45,8 @@ class RunNote(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     recipe: str
+    last: str = ""
+    """Stage that it was to end with; empty for all."""
     began: str
     ended: str = ""
     """Empty while the run is under way, and for ever if it was stopped."""
@@ -86,8 +88,15 @@ class KeptRun:
         Raises:
             Damaged: if the note has other bytes than were written.
         """
-        path = self.workspace.runs / self.name / NOTE
+        path = self.config.with_name(NOTE)
         return read_model(path, RunNote) if path.is_file() else RunNote(recipe="", began="")
+
+    def find_damage(self) -> str:
+        """Return what is wrong with the note; empty for nothing."""
+        try:
+            return "" if self.note.began else "is missing"
+        except Damaged as error:
+            return error.what
 
     def read_tables(self) -> dict[str, Any]:
         """Return the kept configuration.
@@ -155,10 +164,10 @@ def find_run(workspace: Workspace, name: str) -> KeptRun:
     raise ConfigError(f"run {name!r}: workspace {workspace.root} keeps none of that name; {hint}")
 
 
-def keep_run(workspace: Workspace, named: NamedRun, recipe: str) -> Iterator[str]:
+def keep_run(workspace: Workspace, named: NamedRun, recipe: str, last: str = "") -> Iterator[str]:
     """Keep the configuration of a run that begins, and yield in words whether it is known and what it has changed.
 
-    The workspace is claimed by the caller.
+    The workspace is claimed by the caller. ``last`` is the stage that the run ends with; empty for all.
     """
     kept = KeptRun(workspace, check_name(named.name))
     text = write_toml(named.tables)
@@ -170,7 +179,7 @@ def keep_run(workspace: Workspace, named: NamedRun, recipe: str) -> Iterator[str
     changes = list(list_changes(before or {}, named.tables)) if before is not None else []
     if before is None or changes:
         write_text(kept.config, f"{text}# xxh3 = {hash_bytes(text.encode())}\n")
-    write_model(kept.config.with_name(NOTE), RunNote(recipe=recipe, began=_tell_time()))
+    write_model(kept.config.with_name(NOTE), RunNote(recipe=recipe, last=last, began=_tell_time()))
     if before is None:
         yield f"run {named.name} begins: recipe {recipe}, kept in {kept.config}"
     else:

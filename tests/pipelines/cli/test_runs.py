@@ -210,12 +210,13 @@ def test_a_run_by_a_file_is_called_as_the_file_says_or_is_called(tmp_path, demo,
     options = ("--config", path, *list_settings([f"corpus.world={demo.world}"]), "--until", "corpus")
     said = call_here(capsys, "run", *options, "--workspace", tmp_path / "a")
     assert f"run {name} begins" in said.err, said.err
-    path.write_text(f"{text}seed = 3\n")
+    before = KeptRun(Workspace(tmp_path / "a"), name).read_tables().get("difficulty", {}).get("attempts", "unset")
+    path.write_text(f"{text}difficulty.attempts = 3\n")
     changed = call_here(capsys, "run", *options, "--workspace", tmp_path / "a")
-    assert f"run {name}: seed: unset -> 3" in changed.err
+    assert f"run {name}: difficulty.attempts: {before} -> 3" in changed.err
     path.write_text(text)
     back = call_here(capsys, "run", *options, "--workspace", tmp_path / "a")
-    assert f"run {name}: seed: 3 -> unset" in back.err
+    assert f"run {name}: difficulty.attempts: 3 -> {before}" in back.err
 
 
 def test_a_run_that_ends_early_is_stopped_and_goes_on(work, demo, capsys, monkeypatch):
@@ -231,8 +232,8 @@ def test_a_run_that_ends_early_is_stopped_and_goes_on(work, demo, capsys, monkey
     runs = list_run_names(capsys, work)
     assert runs["whole"]["state"] == "stopped"
     assert runs["whole"]["rows"], "what it has of before is still its own"
-    back = call_here(capsys, "run", "whole", "--set", "seed=0", "--workspace", work)
-    assert back.code == 0
+    back = call_here(capsys, "run", "whole", "--set", "seed=7", "--workspace", work)
+    assert "Nothing to do" in back.out
     assert list_run_names(capsys, work)["whole"]["state"] == "finished"
 
 
@@ -296,6 +297,15 @@ def test_prune_keeps_what_a_stopped_run_has_made_and_nobody_noted(work, demo, ca
 def test_changes_are_told_key_by_key_and_by_type():
     before, after = {"a": {"b": 1, "c": [1]}, "d": True}, {"a": {"b": 1, "c": [2]}, "d": 1, "e": "x"}
     assert list(list_changes(before, after)) == ["a.c: [1] -> [2]", "d: True -> 1", "e: unset -> 'x'"]
+
+
+def test_a_deployment_has_the_name_of_its_run(two, capsys, monkeypatch):
+    asked = {}
+    monkeypatch.setattr("pipelines.cli.deploying.deploy_run", lambda parameters, _: asked.update(parameters) or {})
+    for arguments, name in ((("whole",), "whole"), ((), "part"), (("vsearcher", "--models", "scripted"), "vsearcher")):
+        world = list_settings(["corpus.world=w"]) if name == "vsearcher" else []
+        assert call_here(capsys, "deploy", *arguments, *world, "--workspace", two, "--json").code == 0
+        assert asked["name"] == name
 
 
 def find_vqa(root: Path) -> Path:
