@@ -6,6 +6,7 @@ to files that are no datasets of the workspace. No extension is ever downloaded.
 """
 
 import csv
+import glob
 import io
 import json
 from collections.abc import Sequence
@@ -209,7 +210,9 @@ def open_views(workspace_root: Path) -> duckdb.DuckDBPyConnection:
         raise ConfigError(f"workspace {workspace_root}: no such folder; run `synth run` first")
     connection = duckdb.connect(":memory:", config=dict(OFFLINE))
     _create_views(connection, list_views(root))
-    readable = ", ".join(quote_text((root / folder).as_posix()) for folder in READABLE)
+    # A pattern is checked as it stands, and a workspace may be called ``a[1]``.
+    folders = [(root / folder).as_posix() for folder in READABLE]
+    readable = ", ".join(quote_text(name) for folder in folders for name in {folder, glob.escape(folder)})
     connection.execute(f"SET allowed_directories = [{readable}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")

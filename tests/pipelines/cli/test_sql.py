@@ -1,5 +1,4 @@
 import json
-import shutil
 
 import duckdb
 import pyarrow as pa
@@ -7,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import ConfigError
-from pipelines.run.views import QueryRows, open_views, render_result, run_sql, write_catalogue
+from pipelines.run.views import QueryRows, follow_move, open_views, render_result, run_sql, write_catalogue
 from pipelines.run.workspace import Workspace
 from tests.pipelines.cli.conftest import make_workspace
 
@@ -49,7 +48,7 @@ def test_views_show_the_key_of_the_last_run_not_the_newest_folder(workspace):
 
 
 def test_an_unsealed_stage_has_no_view(workspace):
-    with pytest.raises(ConfigError, match="views: difficulty, failures, funnel"):
+    with pytest.raises(ConfigError, match="views: costs, difficulty, failures, funnel"):
         run_sql(workspace, "select * from rollouts")
 
 
@@ -209,20 +208,27 @@ def test_a_missing_workspace_is_named(tmp_path):
         open_views(tmp_path / "nowhere")
 
 
-def test_the_catalogue_moves_with_its_workspace(catalogue, tmp_path, monkeypatch):
-    moved = tmp_path / "moved"
-    shutil.move(catalogue.parent, moved)
-    monkeypatch.chdir(moved)
-    with duckdb.connect("synth.duckdb", read_only=True) as connection:
+def test_the_catalogue_is_read_from_anywhere(catalogue, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect(str(catalogue), read_only=True) as connection:
         assert connection.execute("select count(*) from difficulty").fetchall() == [(7,)]
         assert connection.execute("select count(*) from rejections").fetchall() == [(2,)]
 
 
-def test_the_catalogue_is_found_from_elsewhere_by_its_search_path(catalogue):
-    with duckdb.connect(str(catalogue), read_only=True) as connection:
-        quoted = str(catalogue.parent).replace("'", "''")
-        connection.execute(f"set file_search_path = '{quoted}'")
-        assert connection.execute("select count(*) from difficulty").fetchall() == [(7,)]
+def test_the_catalogue_follows_a_workspace_that_was_moved(catalogue, tmp_path):
+    moved = catalogue.parent.rename(tmp_path / "moved")
+    follow_move(moved)
+    with duckdb.connect() as connection:
+        connection.execute(f"attach '{moved / 'synth.duckdb'}' as other (read_only)")
+        assert connection.execute("select count(*) from other.difficulty").fetchall() == [(7,)]
+
+
+def test_a_moved_catalogue_that_cannot_be_written_again_stays(catalogue, tmp_path):
+    moved = catalogue.parent.rename(tmp_path / "moved")
+    before = (moved / "synth.duckdb").read_bytes()
+    next(moved.glob("stages/difficulty/*/part-*.parquet")).write_bytes(b"damaged")
+    follow_move(moved)
+    assert (moved / "synth.duckdb").read_bytes() == before
 
 
 def test_the_catalogue_can_be_written_again(catalogue):
