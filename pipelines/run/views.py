@@ -9,6 +9,7 @@ import csv
 import glob
 import io
 import json
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -181,6 +182,8 @@ OFFLINE = {
 }
 Form = Literal["table", "json", "csv"]
 EXPLAIN = "EXPLAIN"
+LOGGING = re.compile(r"\bwrite_log\b", re.IGNORECASE)
+"""The one function that writes: into DuckDB's log, which is in memory here."""
 READABLE = ("corpus", "stages", "releases")
 """Folders of a workspace whose files a statement may read: its datasets, and neither replies nor anything else."""
 LONGEST_CELL = 200
@@ -307,7 +310,7 @@ def _check_reading(connection: duckdb.DuckDBPyConnection, statement: str) -> Non
             kinds = [entry.type.name for entry in connection.extract_statements(asked[behind:])]
         except duckdb.Error as error:
             raise ConfigError("sql: of EXPLAIN only the plain form is allowed, without ANALYZE or options") from error
-    if kinds != ["SELECT"]:
+    if kinds != ["SELECT"] or LOGGING.search(statement):
         given = ", ".join(kinds) or "nothing"
         raise ConfigError(
             f"sql: given {given}; one SELECT, FROM, DESCRIBE, SUMMARIZE, SHOW or plain EXPLAIN is allowed"
