@@ -46,6 +46,10 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     as_json: JsonOption = False,
 ) -> None:
     """Run a recipe, or go on with it: what is done is not done again."""
+    # Before the libraries that need it are imported.
+    from pipelines.run.memory import check_memory
+
+    check_memory()
     from pipelines.cli.commands import choose_log, load_config, name_limits, render_run, run_recipe
     from pipelines.cli.targets import render_targets
     from pipelines.run.runner import find_last

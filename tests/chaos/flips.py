@@ -4,10 +4,10 @@
 silent, a command ended in a defect, or a release came out otherwise. A flip draws a kind, a file of it and a byte, each
 evenly; generated worlds are input and left alone. Flips in different units (a stage's folder, a release, a picture, a
 note) are laid in together and judged by one ``synth status --check``, and ``synth sql`` reads the funnel; what is not
-named there is judged again alone, since one finding may hide another. *Named*: a finding is of the file or the folder it lies in. *Harmless*: nothing is
-found, and what readers get of the file (replies, views) is what it was, or nobody reads it. *Silent* is all else.
-Then, ``--rounds`` times, flips of every kind but replies are left in and ``synth run`` makes all again: *mended*
-is what the check no longer finds while every release has its bytes.
+named there is judged again alone, since one finding may hide another. *Named*: a finding is of the file or the folder
+it lies in. *Harmless*: nothing is found, and what readers get of the file (replies, views) is what it was, or nobody
+reads it. *Silent* is all else. Then, ``--rounds`` times, flips of every kind but replies are left in and ``synth run``
+makes all again: *mended* is what the check no longer finds while every release has its bytes.
 """
 
 import argparse
