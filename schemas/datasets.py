@@ -6,9 +6,10 @@ One seed::
      "domain": "Building/Place", "in_degree": 14, "image": "Kelm Bridge.jpg", "split": "sft", "qid": "Q90001207", ...}
 """
 
+from collections.abc import Mapping
 from typing import Literal
 
-from schemas.base import Nested, Record
+from schemas.base import Nested, Record, Rejection
 from schemas.proofs import (
     AnchorKind,
     Answer,
@@ -556,6 +557,32 @@ class Rollout(Record):
 
 
 Verdict = Literal["correct", "incorrect", "unscored"]
+
+
+class RefusedAttempt(Nested):
+    """One attempt at a question that the stage difficulty refused."""
+
+    condition: Condition
+    role: str
+    solver: str
+    """The model's name."""
+    sample: int
+    """Number of the attempt under its condition by its solver, from 0."""
+    reply: str
+    """The answer that was given; empty for none."""
+    verdict: Verdict
+    problem: str
+    """Why it is unscored; empty otherwise."""
+
+
+class RefusedQuestion(Rejection):
+    """A question that the stage difficulty refused, with the attempts that were made until then."""
+
+    attempts: tuple[RefusedAttempt, ...] = ()
+
+
+REFUSALS: Mapping[str, type[Rejection]] = {"difficulty": RefusedQuestion}
+"""By stage, the type of its refused rows where they have more columns than others."""
 
 
 class Support(Nested):

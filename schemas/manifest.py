@@ -33,6 +33,25 @@ class BenchmarkEntry(ManifestPart):
     """Questions refused for it, by kind; one may count under several."""
 
 
+class RoleUsage(ManifestPart):
+    """Use of one model in one role."""
+
+    calls: int = 0
+    cached_calls: int = 0
+    tokens: int = 0
+    """In and out."""
+    cost: float = 0.0
+
+    def __add__(self, other: "RoleUsage") -> "RoleUsage":
+        """Return the sum, field by field."""
+        return RoleUsage.model_construct(
+            calls=self.calls + other.calls,
+            cached_calls=self.cached_calls + other.cached_calls,
+            tokens=self.tokens + other.tokens,
+            cost=self.cost + other.cost,
+        )
+
+
 class Usage(ManifestPart):
     """Use of models and tools: requests, tokens, time, money."""
 
@@ -52,6 +71,8 @@ class Usage(ManifestPart):
     """What the requests would have cost more if none had been asked in a batch."""
     served: dict[str, int] = Field(default_factory=dict)
     """Replies by ``model asked: model and fingerprint that the server named``, recorded ones included."""
+    roles: dict[str, RoleUsage] = Field(default_factory=dict)
+    """What of it models used, by ``role: model``; the rest are tools."""
 
     def __add__(self, other: "Usage") -> "Usage":
         """Return the sum, field by field; sums of what was checked need no check."""
@@ -65,6 +86,7 @@ class Usage(ManifestPart):
             cost=self.cost + other.cost,
             discount=self.discount + other.discount,
             served=dict(Counter(self.served) + Counter(other.served)) if other.served else self.served,
+            roles=self.roles | {name: self.roles.get(name, RoleUsage()) + use for name, use in other.roles.items()},
         )
 
 

@@ -39,7 +39,7 @@ from pipelines.pictures import PictureSource, PictureStore
 from pipelines.services.prompting import RoleClient, ask_answer
 from pipelines.services.protocols import ImageHit, ImageSearch, PictureFile, TextHit, TextSearch
 from schemas.base import Rejection
-from schemas.datasets import Alternative, Cell, Grounding, Picture, Verdict
+from schemas.datasets import Alternative, Cell, Grounding, Picture, RefusedAttempt, Verdict
 from schemas.proofs import Answer, Proof
 from schemas.reasons import DifficultyReason
 from schemas.tasks import AnswerQuestionInputs, Condition, SolverOracle
@@ -484,6 +484,18 @@ class Attempt:
     problem: str = ""
     """Why it is unscored; empty otherwise."""
 
+    def record(self, condition: Condition, role: str, solver: str, sample: int) -> RefusedAttempt:
+        """Return the attempt as a refused row has it."""
+        return RefusedAttempt(
+            condition=condition,
+            role=role,
+            solver=solver,
+            sample=sample,
+            reply=self.given,
+            verdict=self.verdict,
+            problem=self.problem if self.verdict == "unscored" else "",
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Solver:
@@ -519,6 +531,7 @@ class Series:
     step: Filter
     planned: int
     tally: Tally = field(default_factory=Tally)
+    attempts: list[Attempt] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     """Wrong answers that the corpus may confirm, one an attempt, in order."""
     day: str = ""
@@ -526,12 +539,18 @@ class Series:
     def add(self, attempt: Attempt, watched: bool) -> None:
         """Count an attempt, and keep its wrong answer if it is watched for."""
         self.tally = self.tally.add(attempt.verdict)
+        self.attempts.append(attempt)
         self.day = max(self.day, attempt.day)
         if watched and attempt.verdict == "incorrect" and attempt.given:
             self.wrong.append(attempt.given)
 
+    def list_attempts(self, asking: RoleClient) -> Iterator[RefusedAttempt]:
+        """Yield the attempts as a refused row has them."""
+        for sample, attempt in enumerate(self.attempts):
+            yield attempt.record(self.step.condition, self.step.role, asking.model.name, sample)
+
     def sum_up(self, asking: RoleClient) -> Cell:
-        """Return the attempts as a row has them."""
+        """Return the attempts as a row that is kept has them."""
         tally = self.tally
         low, high = wilson_interval(tally.correct, tally.done - tally.unscored)
         return Cell(

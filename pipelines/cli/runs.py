@@ -53,6 +53,10 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     as_json: JsonOption = False,
 ) -> None:
     """Run a recipe, or go on with a run: what is done is not done again, and its settings are kept by its name."""
+    # Before the libraries that need it are imported.
+    from pipelines.run.memory import check_memory
+
+    check_memory()
     from pipelines.cli.commands import name_limits, render_run, run_here
     from pipelines.cli.naming import RunChoice, choose_log, make_request
     from pipelines.cli.targets import render_targets

@@ -28,6 +28,7 @@ from pipelines.run.filling import Filling, take_over
 from pipelines.run.heartbeat import open_progress
 from pipelines.run.judges import check_judges
 from pipelines.run.languages import check_language, find_lacks
+from pipelines.run.memory import check_memory
 from pipelines.run.mending import check_pictures, mend_stages, run_mending
 from pipelines.run.models import check_renewable
 from pipelines.run.naming import NamedRun, end_run, keep_run
@@ -238,6 +239,7 @@ def _check_request(request: RunRequest) -> None:
         ConfigError: naming roles, prompts or replies.
     """
     config = request.config
+    check_memory()
     check_renewable(config, request.fresh)
     check_retry(request.retry)
     if missing := list_missing_roles(config, request.last):

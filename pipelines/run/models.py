@@ -235,9 +235,9 @@ class Roles:
         price = Price(config.price_in, config.price_out, config.gpu_price, config.price_share)
         if config.mode == "batch":
             # The model itself knows its epoch: it waits for no batch of an older one.
-            return RecordedChat(self._build_batched(role, config), self.replies, price, self.budget)
+            return RecordedChat(self._build_batched(role, config), self.replies, price, self.budget, role=role)
         model = build_model(role, config, self.pictures, self.vendors)
-        return RecordedChat(model, self.replies, price, self.budget, epoch=self.find_epoch(role))
+        return RecordedChat(model, self.replies, price, self.budget, epoch=self.find_epoch(role), role=role)
 
     def _build_batched(self, role: str, config: ModelConfig) -> ChatModel:
         from pipelines.services.clients.batch import BatchChat

@@ -17,6 +17,7 @@ from pipelines.ids import digest_file, digest_value
 from pipelines.run.stage import Stage
 from pipelines.run.workspace import StageFolder, write_model
 from schemas.base import Failure, Record, RecordT, Rejection, make_table, read_row
+from schemas.datasets import REFUSALS
 from schemas.manifest import FileEntry, InputEntry, Manifest, ShardSidecar, Usage
 from schemas.reasons import STAGE_REASONS
 
@@ -114,7 +115,8 @@ def read_rejections(folder: StageFolder, reasons: Collection[str]) -> Iterator[R
                 rows = pq.read_table(path).to_pylist()
             except (pa.ArrowException, OSError) as error:
                 raise Damaged(path, f"cannot be read ({error})", REMEDY) from error
-            yield from (Rejection.model_validate(row, strict=False) for row in rows if row["reason"] in reasons)
+            model = find_refusal(folder.path.parent.name)
+            yield from (model.model_validate(row, strict=False) for row in rows if row["reason"] in reasons)
 
 
 def list_parts(folder: StageFolder) -> Iterator[Path]:
@@ -155,7 +157,7 @@ def write_shard(stage: Stage, folder: StageFolder, shard: int, came: ShardInput,
     key = folder.path.name
     files = (
         _write_rows(folder.part(shard), make_table(stage.output, rows.kept, key)),
-        _write_rows(folder.rejected(shard), make_table(Rejection, rows.rejected)),
+        _write_rows(folder.rejected(shard), _make_refused(stage.name, rows.rejected)),
         _write_rows(folder.failed(shard), make_table(Failure, rows.failed)),
     )
     sidecar = ShardSidecar(
@@ -199,6 +201,16 @@ def check_conservation(stage: Stage, shard: int, came: ShardInput, rows: ShardRo
     strange = {row.reason for row in rows.rejected} - set(STAGE_REASONS[stage.name])
     if strange:
         raise ConservationError(f"{stage.name}: reasons {sorted(strange)} are not in its closed list")
+
+
+def find_refusal(stage: str) -> type[Rejection]:
+    """Return the type of a stage's refused rows."""
+    return REFUSALS.get(stage, Rejection)
+
+
+def _make_refused(stage: str, rows: Sequence[Rejection]) -> pa.Table:
+    model = find_refusal(stage)
+    return make_table(model, [row if isinstance(row, model) else model(**dict(row)) for row in rows])
 
 
 def _write_rows(path: Path, table: pa.Table) -> FileEntry:

@@ -1,14 +1,17 @@
 """DuckDB views over a workspace: every stage's rows, every refused row, the funnel and the corpus.
 
-The catalogue ``synth.duckdb`` holds views with paths relative to the workspace, so that a moved workspace stays whole:
-open it inside the workspace, or after ``SET file_search_path``. Our own queries run in memory instead, with absolute
-paths and without access to files outside the workspace. No extension is ever downloaded.
+The catalogue ``synth.duckdb`` holds views with absolute paths, so that any client of DuckDB may open it from anywhere.
+In a workspace that was moved the next command writes it again. Our own queries run in memory instead, without access
+to files that are no datasets of the workspace. No extension is ever downloaded.
 """
 
 import csv
 import glob
 import io
 import json
+import re
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,18 +21,32 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from pipelines.errors import ConfigError, CorruptInput, Unavailable
-from pipelines.files import clear_temps, explain_os_error, replacing
+from pipelines.checksums import read_note
+from pipelines.errors import ConfigError, CorruptInput, SynthError, Unavailable
+from pipelines.files import explain_os_error, replacing, write_text
 from pipelines.run.naming import describe_others
+from pipelines.run.view_sql import (
+    USAGE,
+    Source,
+    quote_file,
+    quote_text,
+    scan,
+    select_attempts,
+    select_costs,
+    select_fates,
+    select_pictures,
+    select_released,
+    select_rows,
+    select_table,
+)
 from pipelines.run.workspace import StageFolder, Workspace
 from schemas.reasons import STAGE_REASONS
 
 CORPUS_TABLES = ("pages", "facts", "statements", "redirects", "aliases", "images")
-USAGE = "STRUCT(calls BIGINT, cached_calls BIGINT, tokens_in BIGINT, tokens_out BIGINT, cost DOUBLE)"
 COUNTS = "rows_in: 'BIGINT', kept: 'BIGINT', rejected: 'MAP(VARCHAR, BIGINT)', failed: 'BIGINT'"
 STAGE_MANIFEST = (
     f"{{stage: 'VARCHAR', stage_version: 'BIGINT', key: 'VARCHAR', config_digest: 'VARCHAR', git_commit: 'VARCHAR', "
-    f"{COUNTS}, rows_out: 'BIGINT', usage: '{USAGE}', seconds: 'DOUBLE', digest: 'VARCHAR'}}"
+    f"{COUNTS}, rows_out: 'BIGINT', usage: '{USAGE}', stopped: '{USAGE}', seconds: 'DOUBLE', digest: 'VARCHAR'}}"
 )
 CORPUS_MANIFEST = f"{{name: 'VARCHAR', builder_version: 'BIGINT', digest: 'VARCHAR', {COUNTS}}}"
 NO_REJECTIONS = (
@@ -79,48 +96,54 @@ def find_corpus(root: Path) -> Path | None:
     return folder if name and (folder / "manifest.json").is_file() else None
 
 
-def list_views(root: Path, absolute: bool) -> list[View]:
-    """Return every view of a workspace.
-
-    Args:
-        root: the workspace.
-        absolute: write paths from the file system's root instead of relative to the workspace.
-    """
-    base = root.absolute() if absolute else Path()
+def list_views(root: Path) -> list[View]:
+    """Return every view of a workspace, with paths from the file system's root."""
+    root = root.resolve()
     stages, corpus = list_latest(root), find_corpus(root)
-    folders = [(found.stage, found.key, base / found.folder.path.relative_to(root)) for found in stages]
-    home = base / corpus.relative_to(root) if corpus else None
-    sources = [(found[0], found[1], found[2]) for found in folders]
-    if corpus is not None and home is not None:
-        sources.insert(0, ("corpus", corpus.name, home))
-    views = [View(stage, f"SELECT * FROM {_scan(folder / 'part-*.parquet')}") for stage, _, folder in folders]
+    sources = [(found.stage, found.key, found.folder.path) for found in stages]
+    if corpus is not None:
+        sources.insert(0, ("corpus", corpus.name, corpus))
+    views = [View(found.stage, select_rows(root, found.folder.path)) for found in stages]
     views.append(View("rejections", _union_refused(sources, "rejected", "reason") or NO_REJECTIONS))
     views.append(View("failures", _union_refused(sources, "failed", "error") or NO_FAILURES))
-    views += _make_manifest_views([folder for _, _, folder in folders], home)
-    if corpus is not None and home is not None:
+    views += _make_manifest_views([found.folder.path for found in stages], corpus)
+    views += _list_answers(root, stages)
+    if corpus is not None:
         present = [name for name in CORPUS_TABLES if (corpus / f"{name}.parquet").is_file()]
-        views += [View(name, f"SELECT * FROM {_scan(home / f'{name}.parquet')}") for name in present]
+        views += [View(name, select_table(corpus, name)) for name in present]
     return views
 
 
-def quote_text(text: str) -> str:
-    """Return text as an SQL string."""
-    return "'" + text.replace("'", "''") + "'"
+def _list_answers(root: Path, stages: Sequence[LatestStage]) -> list[View]:
+    """Return the views over stages and releases together; each stands after those that it names."""
+    sources = [Source(found.stage, _read_inputs(found.folder), found.folder.path) for found in stages]
+    latest = Workspace(root).read_latest()
+    releases = {
+        name.partition(":")[2]: folder
+        for name, version in latest.items()
+        if name.startswith("release:")
+        and any((folder := root / "releases" / name.partition(":")[2] / version).glob("proofs/*.parquet"))
+    }
+    found = [
+        View("released", select_released(root, releases)),
+        View("pictures", select_pictures(root, sources)),
+        View("costs", select_costs(any(found.stage == "releases" for found in stages)) if stages else ""),
+        View("rejected_attempts", select_attempts(root, sources)),
+        View("fates", select_fates(sources)),
+    ]
+    return [view for view in found if view.sql]
 
 
-def _quote_file(path: Path) -> str:
-    """Return a path as an SQL string in which only the name is a pattern: a workspace may be called ``a[1]``."""
-    return quote_text(f"{glob.escape(path.parent.as_posix())}/{path.name}")
-
-
-def _scan(path: Path) -> str:
-    return f"read_parquet({_quote_file(path)})"
+def _read_inputs(folder: StageFolder) -> tuple[str, ...]:
+    """Return the stages that a sealed stage was made from; any version of synth wrote the manifest."""
+    manifest = json.loads(read_note(folder.manifest))
+    return tuple(entry["name"] for entry in manifest.get("inputs", ()) if entry["name"] != "corpus")
 
 
 def _union_refused(sources: list[tuple[str, str, Path]], files: str, column: str) -> str:
     return " UNION ALL ".join(
         f"SELECT {quote_text(stage)} AS stage, record_id, {column}, detail, {quote_text(key)} AS key "
-        f"FROM {_scan(folder / f'{files}-*.parquet')}"
+        f"FROM {scan(folder / f'{files}-*.parquet')}"
         for stage, key, folder in sources
     )
 
@@ -129,15 +152,15 @@ def _make_manifest_views(folders: list[Path], corpus: Path | None) -> list[View]
     """Return ``manifests`` and ``funnel``; their rows stand in pipeline order, the corpus first."""
     selects = []
     if corpus is not None:
-        path = _quote_file(corpus / "manifest.json")
+        path = quote_file(corpus / "manifest.json")
         selects.append(
             "SELECT 'corpus' AS stage, builder_version AS stage_version, name AS key, '' AS config_digest, "
             "'' AS git_commit, rows_in, kept, rejected, failed, kept AS rows_out, "
-            f"NULL::{USAGE} AS usage, NULL::DOUBLE AS seconds, digest "
+            f"NULL::{USAGE} AS usage, NULL::{USAGE} AS stopped, NULL::DOUBLE AS seconds, digest "
             f"FROM read_json({path}, columns = {CORPUS_MANIFEST})"
         )
     for folder in folders:
-        path = _quote_file(folder / "manifest.json")
+        path = quote_file(folder / "manifest.json")
         selects.append(f"SELECT * FROM read_json({path}, columns = {STAGE_MANIFEST})")
     if not selects:
         return []
@@ -149,6 +172,8 @@ def _make_manifest_views(folders: list[Path], corpus: Path | None) -> list[View]
 
 
 CATALOGUE = "synth.duckdb"
+PLACE = ".catalogue"
+"""File that says for which place of the workspace the catalogue was written."""
 STORAGE_VERSION = "v1.0.0"
 """Any DuckDB since 1.0 opens the catalogue."""
 OFFLINE = {
@@ -158,6 +183,8 @@ OFFLINE = {
 }
 Form = Literal["table", "json", "csv"]
 EXPLAIN = "EXPLAIN"
+LOGGING = re.compile(r"\bwrite_log\b", re.IGNORECASE)
+"""The one function that writes: into DuckDB's log, which is in memory here."""
 READABLE = ("corpus", "stages", "releases")
 """Folders of a workspace whose files a statement may read: its datasets, and neither replies nor anything else."""
 LONGEST_CELL = 200
@@ -182,12 +209,14 @@ def open_views(workspace_root: Path) -> duckdb.DuckDBPyConnection:
     Raises:
         ConfigError: if there is no workspace there.
     """
-    root = workspace_root.absolute()
+    root = workspace_root.resolve()
     if not root.is_dir():
         raise ConfigError(f"workspace {workspace_root}: no such folder; run `synth run` first")
     connection = duckdb.connect(":memory:", config=dict(OFFLINE))
-    _create_views(connection, list_views(root, absolute=True))
-    readable = ", ".join(quote_text((root / folder).as_posix()) for folder in READABLE)
+    _create_views(connection, list_views(root))
+    # A pattern is checked as it stands, and a workspace may be called ``a[1]``.
+    folders = [(root / folder).as_posix() for folder in READABLE]
+    readable = ", ".join(quote_text(name) for folder in folders for name in {folder, glob.escape(folder)})
     connection.execute(f"SET allowed_directories = [{readable}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
@@ -213,18 +242,12 @@ def write_catalogue(workspace_root: Path) -> Path:
         ConfigError: if there is no workspace there, or it cannot be written to.
         Unavailable: if the disk is full.
     """
-    root = workspace_root.absolute()
+    root = workspace_root.resolve()
     if not root.is_dir():
         raise ConfigError(f"workspace {workspace_root}: no such folder; run `synth run` first")
-    clear_temps(root)
     try:
-        with replacing(root / CATALOGUE) as temp, duckdb.connect(":memory:", config=dict(OFFLINE)) as connection:
-            connection.execute(f"SET file_search_path = {quote_text(root.as_posix())}")
-            connection.execute(f"ATTACH {quote_text(temp.as_posix())} AS made (STORAGE_VERSION '{STORAGE_VERSION}')")
-            connection.execute("USE made")
-            _create_views(connection, list_views(root, absolute=False))
-            connection.execute("USE memory")
-            connection.execute("DETACH made")
+        _write_views(root)
+        write_text(root / PLACE, f"{root}\n")
     except OSError as error:
         raise explain_os_error(error, f"catalogue of {workspace_root}") from error
     except duckdb.IOException as error:
@@ -233,6 +256,26 @@ def write_catalogue(workspace_root: Path) -> Path:
         message = f"catalogue of {workspace_root}: {said}; mend that and run the same command again"
         raise Unavailable(message) from error
     return root / CATALOGUE
+
+
+def follow_move(workspace_root: Path) -> None:
+    """Write the catalogue again if the workspace was moved since; it stays as it is where that cannot be done."""
+    root = workspace_root.resolve()
+    place = root / PLACE
+    written = place.read_text(encoding="utf-8", errors="replace") if place.is_file() else ""
+    if (root / CATALOGUE).is_file() and written != f"{root}\n":
+        # What is damaged there, or cannot be written, is for the command to say, and the next one tries again.
+        with suppress(SynthError):
+            write_catalogue(root)
+
+
+def _write_views(root: Path) -> None:
+    with replacing(root / CATALOGUE) as temp, duckdb.connect(":memory:", config=dict(OFFLINE)) as connection:
+        connection.execute(f"ATTACH {quote_text(temp.as_posix())} AS made (STORAGE_VERSION '{STORAGE_VERSION}')")
+        connection.execute("USE made")
+        _create_views(connection, list_views(root))
+        connection.execute("USE memory")
+        connection.execute("DETACH made")
 
 
 def run_sql(workspace_root: Path, statement: str) -> QueryRows:
@@ -270,7 +313,7 @@ def _check_reading(connection: duckdb.DuckDBPyConnection, statement: str) -> Non
             kinds = [entry.type.name for entry in connection.extract_statements(asked[behind:])]
         except duckdb.Error as error:
             raise ConfigError("sql: of EXPLAIN only the plain form is allowed, without ANALYZE or options") from error
-    if kinds != ["SELECT"]:
+    if kinds != ["SELECT"] or LOGGING.search(statement):
         given = ", ".join(kinds) or "nothing"
         raise ConfigError(
             f"sql: given {given}; one SELECT, FROM, DESCRIBE, SUMMARIZE, SHOW or plain EXPLAIN is allowed"

@@ -20,7 +20,7 @@ from pipelines.config.settings import DifficultyConfig
 from pipelines.graph.answers import compare_answers, is_no_answer
 from pipelines.ids import digest_value
 from schemas.base import Record, Rejection
-from schemas.datasets import Cell, Difficulty, Enhancement, Grounding, SearchNeed, Standing
+from schemas.datasets import Cell, Difficulty, Enhancement, Grounding, RefusedQuestion, SearchNeed, Standing
 from schemas.manifest import ModelEntry
 from schemas.reasons import DifficultyReason
 from schemas.tasks import TeacherOracle
@@ -47,7 +47,7 @@ class ChosenSearches:
     rater: EaseRater | None = None
     """Rates how easily each picture is looked up; None where groundings did."""
     name: str = "difficulty"
-    version: int = 1
+    version: int = 2
     input: ClassVar[type[Record]] = Grounding
     output: ClassVar[type[Record]] = Difficulty
 
@@ -78,12 +78,13 @@ class ChosenSearches:
         tried = await self._try_all(Enhancement(**dict(record), cells=()))
         label = find_label(tried)
         if label == "never-solved" or label == "unscored":
-            return Rejection(record_id=record.record_id, reason=label, detail=_count_up(tried))
+            refused = Rejection(record_id=record.record_id, reason=label, detail=_count_up(tried))
+            return self._show_attempts(tried, refused)
         # What is tried after the label is settled decides nothing.
         wrong = [each.given for _, each in tried[: _find_end(tried)] if each.verdict == "incorrect" and each.given]
         alternatives = hold_against_corpus(self.contest, record, wrong)
         if isinstance(alternatives, Rejection):
-            return alternatives
+            return self._show_attempts(tried, alternatives)
         depiction = record.depiction
         if self.rater is not None and depiction is not None and record.picture is not None:
             ease, small = await self.rater.rate(record.picture, record.proof.nodes[0].title)
@@ -102,6 +103,12 @@ class ChosenSearches:
                 ),
             ),
         )
+
+    def _show_attempts(self, tried: Sequence[Tried], refused: Rejection) -> RefusedQuestion:
+        """Return a rejection with the attempts that were made."""
+        solver = self.agent.model.name
+        made = (each.record(CONDITIONS[need], ROLE, solver, sample) for sample, (need, each) in enumerate(tried))
+        return RefusedQuestion(**dict(refused), attempts=tuple(made))
 
     async def _try_all(self, question: Enhancement) -> list[Tried]:
         """Return the attempts in order. After one that is right without a search no other can change the label."""

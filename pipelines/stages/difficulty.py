@@ -37,7 +37,7 @@ from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
-from schemas.datasets import Depiction, Difficulty, Grounding
+from schemas.datasets import Depiction, Difficulty, Grounding, RefusedQuestion
 from schemas.manifest import ModelEntry
 from schemas.proofs import Answer, Proof
 from schemas.reasons import DifficultyReason
@@ -84,7 +84,7 @@ class MeasuredDifficulty:
     covered: bool = True
     """Whether the checks of words know the language of the questions; the corpus decides it."""
     name: str = "difficulty"
-    version: int = 8
+    version: int = 9
     input: ClassVar[type[Record]] = Grounding
     output: ClassVar[type[Record]] = Difficulty
 
@@ -137,12 +137,13 @@ class MeasuredDifficulty:
         given = [text for series in course.measured for text in series.wrong]
         alternatives = hold_against_corpus(self.contest, record, given)
         if isinstance(alternatives, Rejection):
-            return alternatives
+            return self._show_attempts(course, alternatives)
         cells = tuple(series.sum_up(self.solvers[series.step.role]) for series in course.measured)
         standing = find_standing(record.proof, record.trace, is_solved(cells), self.covered)
         kept = record.origin is not None and self.settings.unproved == "keep"
         if standing == "unproved" and self.plan.refuses_unproved and not kept:
-            return _reject(record, "unproved", "no attempt was right and there is no proof")
+            refused = _reject(record, "unproved", "no attempt was right and there is no proof")
+            return self._show_attempts(course, refused)
         return (
             Difficulty(
                 **dict(record) | {"depiction": await self._rate(record)},
@@ -204,8 +205,14 @@ class MeasuredDifficulty:
             series = await self._attempt_step(course, step)
             reason = refuse_cell(step, series.tally)
             if reason is not None:
-                return _reject(course.record, reason, "; ".join(map(self._describe, reversed(course.measured))))
+                detail = "; ".join(map(self._describe, reversed(course.measured)))
+                return self._show_attempts(course, _reject(course.record, reason, detail))
         return None
+
+    def _show_attempts(self, course: QuestionCourse, refused: Rejection) -> RefusedQuestion:
+        """Return a rejection with the attempts that were made."""
+        made = (each for series in course.measured for each in series.list_attempts(self.solvers[series.step.role]))
+        return RefusedQuestion(**dict(refused), attempts=tuple(made))
 
     async def _attempt_step(self, course: QuestionCourse, step: Filter) -> Series:
         exhibits = [await course.exhibits.show(step.condition)] * self.settings.attempts

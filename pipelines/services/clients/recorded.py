@@ -43,7 +43,7 @@ from pipelines.services.protocols import (
 from pipelines.services.renewal import find_renewal
 from pipelines.services.traffic import following_request
 from schemas.datasets import Picture
-from schemas.manifest import Usage
+from schemas.manifest import RoleUsage, Usage
 
 
 def make_chat_key(model: ChatModel, request: ChatRequest) -> str:
@@ -99,7 +99,8 @@ def write_reply(value: list[object]) -> str:
 class RecordedChat:
     """A chat model whose replies are recorded, so that each is paid for once.
 
-    ``epoch`` is the cache epoch of its role. The budget is checked before each request that is not recorded.
+    ``epoch`` is the cache epoch of its role, by which usage is told. The budget is checked before each request that is
+    not recorded.
     """
 
     model: ChatModel
@@ -107,6 +108,7 @@ class RecordedChat:
     price: Price = field(default_factory=Price)
     budget: Budget | None = None
     epoch: int = 0
+    role: str = ""
 
     @property
     def name(self) -> str:
@@ -146,7 +148,7 @@ class RecordedChat:
                 cost=cost,
                 discount=discount,
             )
-            count_usage(usage)
+            count_usage(self._name_role(usage))
             if self.budget is not None:
                 self.budget.add(usage)
             if self.reads_inputs:
@@ -163,9 +165,19 @@ class RecordedChat:
         # Who replied counts on each use, so that a stage that is made again from recordings says it, too.
         served = {f"{self.name}: {reply.served}": 1} if reply.served else {}
         if cached or served:
-            count_usage(Usage(cached_calls=int(cached), served=served))
+            count_usage(self._name_role(Usage(cached_calls=int(cached), served=served)))
         add_waited(reply.seconds, reply.day)
         return reply
+
+    def _name_role(self, usage: Usage) -> Usage:
+        """Return usage that also says in which role the model had it."""
+        part = RoleUsage(
+            calls=usage.calls,
+            cached_calls=usage.cached_calls,
+            tokens=usage.tokens_in + usage.tokens_out,
+            cost=usage.cost,
+        )
+        return usage.model_copy(update={"roles": {f"{self.role}: {self.name}": part}}) if self.role else usage
 
 
 def _name_day() -> str:

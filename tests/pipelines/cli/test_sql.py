@@ -1,5 +1,4 @@
 import json
-import shutil
 
 import duckdb
 import pyarrow as pa
@@ -7,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import ConfigError
-from pipelines.run.views import QueryRows, open_views, render_result, run_sql, write_catalogue
+from pipelines.run.views import QueryRows, follow_move, open_views, render_result, run_sql, write_catalogue
 from pipelines.run.workspace import Workspace
 from tests.pipelines.cli.conftest import make_workspace
 
@@ -49,7 +48,7 @@ def test_views_show_the_key_of_the_last_run_not_the_newest_folder(workspace):
 
 
 def test_an_unsealed_stage_has_no_view(workspace):
-    with pytest.raises(ConfigError, match="views: difficulty, failures, funnel"):
+    with pytest.raises(ConfigError, match="views: costs, difficulty, failures, funnel"):
         run_sql(workspace, "select * from rollouts")
 
 
@@ -108,6 +107,31 @@ WRITING = (
     "from enable_profiling('json', save_location = '{made}')",
     "from query('copy (select 1) to ''made.txt''')",
     "prepare p as select 1",
+    "execute p",
+    "deallocate p",
+    "copy difficulty from '{part}'",
+    "copy (from difficulty) to '{made}' (format parquet, partition_by (split))",
+    "with a as (select 1) insert into t from a",
+    "merge into t using (select 1 as a) on true when matched then delete",
+    "select 1 as a; -- one more\n/* hidden */ delete from t",
+    "detach memory",
+    "use memory",
+    "create temp table t as from difficulty",
+    "create type mood as enum ('a')",
+    "comment on view difficulty is 'x'",
+    "force checkpoint",
+    "load '{made}'",
+    "set enable_external_access = true",
+    "set lock_configuration = false",
+    "set file_search_path = '/'",
+    "pragma disable_external_access = false",
+    "call pragma_table_info('difficulty'); copy (select 1) to '{made}'",
+    "from write_log('x')",
+    "select write_log('x')",
+    "from query_table(['difficulty', 'secret.csv'])",
+    "from duckdb_secrets()",
+    "from which_secret('s3://bucket', 's3')",
+    "explain analyze create table t as select 1",
     "begin transaction",
     "select 1; copy (select 1) to '{made}'",
     "select 1; select 2",
@@ -141,6 +165,14 @@ READING_ELSEWHERE = (
     "explain from read_text('{root}/../secret.csv')",
     "select getenv('HOME')",
     "from query('from read_text(''secret.csv'')')",
+    "with a as (from read_text('{root}/../secret.csv')) from a",
+    "select (select content from read_text('{root}/../secret.csv'))",
+    "select * from difficulty where exists (from '{root}/../secret.csv')",
+    "from read_text(['{root}/../secret.csv', '/etc/passwd'])",
+    "from parquet_metadata('{root}/../secret.parquet')",
+    "from read_csv('{root}/stages/../../secret.*')",
+    "from 'https://127.0.0.1/x.parquet'",
+    "from read_text('{root}/.lock')",
 )
 """Statements that read files which are none of the workspace's datasets, services or the program's environment."""
 
@@ -209,20 +241,27 @@ def test_a_missing_workspace_is_named(tmp_path):
         open_views(tmp_path / "nowhere")
 
 
-def test_the_catalogue_moves_with_its_workspace(catalogue, tmp_path, monkeypatch):
-    moved = tmp_path / "moved"
-    shutil.move(catalogue.parent, moved)
-    monkeypatch.chdir(moved)
-    with duckdb.connect("synth.duckdb", read_only=True) as connection:
+def test_the_catalogue_is_read_from_anywhere(catalogue, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect(str(catalogue), read_only=True) as connection:
         assert connection.execute("select count(*) from difficulty").fetchall() == [(7,)]
         assert connection.execute("select count(*) from rejections").fetchall() == [(2,)]
 
 
-def test_the_catalogue_is_found_from_elsewhere_by_its_search_path(catalogue):
-    with duckdb.connect(str(catalogue), read_only=True) as connection:
-        quoted = str(catalogue.parent).replace("'", "''")
-        connection.execute(f"set file_search_path = '{quoted}'")
-        assert connection.execute("select count(*) from difficulty").fetchall() == [(7,)]
+def test_the_catalogue_follows_a_workspace_that_was_moved(catalogue, tmp_path):
+    moved = catalogue.parent.rename(tmp_path / "moved")
+    follow_move(moved)
+    with duckdb.connect() as connection:
+        connection.execute(f"attach '{moved / 'synth.duckdb'}' as other (read_only)")
+        assert connection.execute("select count(*) from other.difficulty").fetchall() == [(7,)]
+
+
+def test_a_moved_catalogue_that_cannot_be_written_again_stays(catalogue, tmp_path):
+    moved = catalogue.parent.rename(tmp_path / "moved")
+    before = (moved / "synth.duckdb").read_bytes()
+    next(moved.glob("stages/difficulty/*/part-*.parquet")).write_bytes(b"damaged")
+    follow_move(moved)
+    assert (moved / "synth.duckdb").read_bytes() == before
 
 
 def test_the_catalogue_can_be_written_again(catalogue):
