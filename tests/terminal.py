@@ -42,9 +42,9 @@ class Terminal:
             stdin=inner,
             stdout=out,
             stderr=inner,
-            env=kept | {"TERM": "xterm-256color", "PYTHONPATH": os.getcwd()} | self.environment,
+            env=kept | {"TERM": "xterm-256color", "PYTHONPATH": str(Path.cwd())} | self.environment,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - so that Ctrl-C is a signal
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(inner)
         if self.stdout:

@@ -27,6 +27,7 @@ from pipelines.ids import digest_file
 from pipelines.release.manifest import read_release_manifest
 from pipelines.run.assembly import SOURCES, list_sources, make_evaluator, make_page_reader
 from pipelines.run.executors import make_executor
+from pipelines.run.heartbeat import telling_waits
 from pipelines.run.jsonlog import start_json_log
 from pipelines.run.loop import RunDocument, RunRequest, run_request
 from pipelines.run.models import JUDGES, Roles
@@ -170,7 +171,7 @@ def measure_judges(
     judges = [role for role in JUDGES if role in config.models.list_roles()]
     servers = owned_servers(config.models, judges, workspace.logs)
     claimed = workspace.claim(config.replies.address, "bench")
-    with claimed as run, servers, closing(Roles(config, workspace, run=run)) as roles:
+    with telling_waits(make_reporter()), claimed as run, servers, closing(Roles(config, workspace, run=run)) as roles:
         return run_judge_bench(pairs, seed, roles.list_judges())
 
 
@@ -287,6 +288,7 @@ def verify_releases(
     workspace = Workspace(root.resolve())
     folders = [release] if release else list_last_releases(workspace)
     with ExitStack() as open_until_done:
+        open_until_done.enter_context(telling_waits(reporter))
         choose: Callable[[Path], Path] = lambda folder: corpus or find_corpus(workspace, folder)  # noqa: E731
         if dump is not None:
             built = Path(open_until_done.enter_context(TemporaryDirectory(prefix="synth-verify-"))) / "corpus"

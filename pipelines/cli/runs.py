@@ -149,8 +149,12 @@ def doctor_command(
     """Check that configuration, input, disk, models and software are ready; servers are sent a few tokens each."""
     from pipelines.cli.commands import load_config
     from pipelines.cli.doctor import examine_run, render_examination
+    from pipelines.run.heartbeat import telling_waits
+    from pipelines.run.progress import make_reporter
 
-    examination = examine_run(load_config(recipe, config, set_ or [], models=models), workspace)
+    settings = load_config(recipe, config, set_ or [], models=models)
+    with interruptible("nothing was changed"), telling_waits(make_reporter()):
+        examination = examine_run(settings, workspace)
     emit_json(to_json(examination)) if as_json else emit_table(render_examination(examination))
     if not examination.ready:
         raise typer.Exit(2)

@@ -91,7 +91,7 @@ class Panel:
         self._live.start()
 
     def _print(self, line: str) -> None:
-        self.console.print(Text(line), soft_wrap=True)
+        self.console.print(Text(line, overflow="fold"))
 
 
 @contextmanager

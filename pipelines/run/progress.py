@@ -190,7 +190,7 @@ class LogReporter(SilentReporter):
 
     def note(self, text: str, passing: bool = False) -> None:
         """Say it on a line of its own."""
-        self._write(f"{self._piece.what:<14} {text}", keep=not (passing and self._lines.panel))
+        self._write(f"{self._piece.what:<14} {text}".lstrip(), keep=not (passing and self._lines.panel))
 
     def warn(self, text: str) -> None:
         """Say it on a line that begins so."""

@@ -122,6 +122,14 @@ class Waiting:
             self._since = self._since or now
             self._traffic.waiting[id(self)] = Wait(place, str(cause), self._since, 1, now + left if left else 0.0)
 
+    @classmethod
+    @contextmanager
+    def on(cls, place: str, left: float) -> Iterator[None]:
+        """Wait in the block for the reply to one request, which is given up in so many seconds."""
+        with cls() as waiting:
+            waiting.note(place, "no reply yet", left)
+            yield
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
