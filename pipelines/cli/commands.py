@@ -136,20 +136,36 @@ def plan_by_sample(config: RunConfig, root: Path, seeds: int) -> "tuple[RunEstim
         Unavailable: if the workspace is held by another run.
     """
     from pipelines.cli.plan import estimate_run, make_sample_config, measure_sample
+
+    sample = make_sample_config(config, seeds)
+    ended = run_sample(sample, root, "trajectories")
+    return replace(estimate_run(config, root), sample=measure_sample(sample, root)), ended
+
+
+def run_sample(sample: RunConfig, root: Path, until: str) -> SynthError | None:
+    """Run a sample up to a stage; no later command takes it for the last run.
+
+    Returns:
+        The error that ended it early: a service is away, or a gate is not met by so few rows.
+
+    Raises:
+        ConfigError: as :func:`run_recipe`.
+        Unavailable: if the workspace is held by another run.
+    """
     from pipelines.run.views import write_catalogue
 
-    workspace, sample = Workspace(root.resolve()), make_sample_config(config, seeds)
+    workspace = Workspace(root.resolve())
     before = workspace.read_latest()
     ended: SynthError | None = None
     try:
-        run_recipe(sample, root, "trajectories", [])
+        run_recipe(sample, root, until, [])
     except (ServiceError, GateNotMet) as error:
         ended = error
     if before and not isinstance(ended, ServiceError):
         # The sample is no run that reports and views should speak of; one that a service ended has noted nothing.
         workspace.note_latest(before)
         write_catalogue(workspace.root)
-    return replace(estimate_run(config, root), sample=measure_sample(sample, root)), ended
+    return ended
 
 
 def measure_judges(

@@ -1,7 +1,7 @@
 """Commands about runs: make, plan, look at, and what they were told."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +23,9 @@ from pipelines.cli.console import (
     to_json,
 )
 
+if TYPE_CHECKING:
+    from pipelines.config.settings import RunConfig
+
 
 @app.command("run")
 def run_command(  # noqa: PLR0913 - a command line has the options it has
@@ -40,6 +43,9 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
         list[str] | None,
         typer.Option("--retry", help="Ask rows anew that ended so: failed, unscored or a reason; may be repeated."),
     ] = None,
+    preview: Annotated[
+        int, typer.Option("--preview", min=0, help="First show so many questions as cards, and run no more.")
+    ] = 0,
     models: ModelsOption = "",
     set_: SetOption = None,
     workspace: WorkspaceOption = WORKSPACE,
@@ -53,6 +59,9 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     choose_log(recipe, config, set_ or [])
     last = find_last(until, stage or [])
     settings = load_config(recipe, config, set_ or [], name_limits(limit, budget), models, last)
+    if preview:
+        _preview_run(settings, workspace, preview, as_json)
+        return
     with interruptible():
         document = run_recipe(settings, workspace, until, stage or [], fresh or [], retry or [])
     if as_json:
@@ -63,6 +72,21 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
             emit_table(render_targets(document.targets))
         emit(document.summarise())
     document.check_released()
+
+
+def _preview_run(settings: "RunConfig", workspace: Path, wanted: int, as_json: bool) -> None:
+    """Print a few questions that went through everything.
+
+    Raises:
+        SynthError: that ended the preview early.
+    """
+    from pipelines.cli.preview import preview_run, render_preview
+
+    with interruptible():
+        preview, ended = preview_run(settings, workspace, wanted)
+    emit_json(to_json(preview)) if as_json else emit_table(render_preview(preview))
+    if ended:
+        raise ended
 
 
 @app.command("init")
