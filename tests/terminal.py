@@ -20,7 +20,7 @@ PATIENCE = 120.0
 
 @dataclass
 class Terminal:
-    """A terminal of so many columns and lines that runs ``synth`` with arguments; stdout may go to a file instead."""
+    """A terminal of so many columns and lines that runs Python with arguments; stdout may go to a file instead."""
 
     arguments: list[str]
     columns: int = 80
@@ -38,7 +38,7 @@ class Terminal:
         kept = {name: value for name, value in os.environ.items() if name not in left_out}
         out = self.stdout.open("wb") if self.stdout else inner
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "pipelines.cli.main", *self.arguments],
+            [sys.executable, *self.arguments],
             stdin=inner,
             stdout=out,
             stderr=inner,

@@ -25,7 +25,7 @@ EVERY = 0.25
 WIDE = 110
 """Columns from which what waits at each stage is shown, too."""
 MINUTE, HOUR = 60.0, 3600.0
-LEAST_STAGES = 3
+LEAST_STAGES = 1
 """Fewest lines of stages, however low the terminal is."""
 
 
@@ -152,7 +152,7 @@ def _render_stages(run: RunProgress, width: int, height: int) -> Table:
 def _choose_window(names: Sequence[str], is_open: Sequence[bool], height: int) -> tuple[int, int]:
     """Return which of the stages are shown: all, or so many that those at work are among them."""
     at = is_open.index(True) if True in is_open else 0
-    first = max(0, min(at - 1, len(names) - height))
+    first = max(0, min(at - (height > 2), len(names) - height))
     return first, first + height
 
 
