@@ -28,7 +28,7 @@ from pipelines.run.shards import read_parts
 from pipelines.run.views import LatestStage
 from pipelines.run.workspace import Workspace
 from schemas.base import Record
-from schemas.datasets import Enhancement, Rollout
+from schemas.datasets import Difficulty, Rollout
 from schemas.datasets import Path as WalkedPath
 from schemas.proofs import Evidence
 
@@ -37,6 +37,8 @@ MOST_SEEDS = 64
 GROWTH = 4
 """By how much the seeds grow at most where too few questions came through."""
 SELECTED, LAST = "selections", "trajectories"
+CHECKED = (SELECTED, "enhancements", "difficulty")
+"""Stages whose rows came through every check of a question; the first that is done is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,9 @@ def make_preview_config(config: RunConfig, seeds: int) -> RunConfig:
     """Return the configuration of a preview; of the news so many articles of each source, and of pools nothing."""
     sample = make_sample_config(config, seeds)
     news = config.news.model_copy(update={"per_source": min(seeds, config.news.per_source or seeds)})
-    return sample.model_copy(update={"news": news, "pools": ()})
+    # A mix of a whole that a few questions cannot have.
+    releases = config.releases.model_copy(update={"search_free": (0.0, 1.0)})
+    return sample.model_copy(update={"news": news, "pools": (), "releases": releases})
 
 
 def _plan(config: RunConfig, root: Path) -> list[PlannedStage]:
@@ -170,8 +174,8 @@ def read_preview(config: RunConfig, root: Path, wanted: int) -> Preview:
         replace(
             _make_card(row, pictures), rollouts=tried.count(row.record_id), trajectories=accepted.count(row.record_id)
         )
-        for row in rows.get(SELECTED, {}).values()
-        if isinstance(row, Enhancement)
+        for row in next((rows[name] for name in CHECKED if name in rows), {}).values()
+        if isinstance(row, Difficulty)
     ]
     # Those that the teacher answered show the most.
     cards.sort(key=lambda card: (not card.trajectories, not card.rollouts))
@@ -193,7 +197,7 @@ def _count_stage(plan: PlannedStage) -> StageCount:
     return StageCount(plan.name, manifest.rows_in, manifest.kept, dict(manifest.rejected), manifest.failed)
 
 
-def _make_card(row: Enhancement, pictures: PictureStore) -> Card:
+def _make_card(row: Difficulty, pictures: PictureStore) -> Card:
     picture = pictures.path(row.picture.sha256, row.picture.extension) if row.picture else ""
     return Card(
         row.record_id,
@@ -208,10 +212,11 @@ def _make_card(row: Enhancement, pictures: PictureStore) -> Card:
     )
 
 
-def _list_links(row: Enhancement) -> Iterator[Link]:
+def _list_links(row: Difficulty) -> Iterator[Link]:
     """Yield the chain from the picture to the answer."""
     if row.trace is not None:
-        for step, quoted in zip(row.trace.steps, row.trace.links, strict=False):
+        for quoted in row.trace.links:
+            step = f"{quoted.subject} -{quoted.relation}-> {quoted.object}"
             yield Link(step, quoted.evidence.text, quoted.url)
         return
     for hop in row.proof.hops:

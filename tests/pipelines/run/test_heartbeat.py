@@ -319,10 +319,15 @@ def test_a_model_that_is_away_is_told_with_the_time_at_which_it_is_given_up():
 
 def test_what_is_said_of_a_run_is_in_its_log_without_keys_and_so_are_warnings_of_libraries(workspace, caplog):
     key = "sk-" + "a1B2" * 8
-    with pytest.raises(ZeroDivisionError), open_progress(workspace, "w/r1", LogReporter(io.StringIO())) as reporter:
-        reporter.warn(f"{key} was refused")
-        logging.getLogger("library").warning("this is slow")
-        raise ZeroDivisionError
+
+    def fail():
+        with open_progress(workspace, "w/r1", LogReporter(io.StringIO())) as reporter:
+            reporter.warn(f"{key} was refused")
+            logging.getLogger("library").warning("this is slow")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     log = (workspace.logs / "r1.log").read_text().splitlines()
     assert [line[24:] for line in log] == [
         f"INFO    warning        {MASK} was refused",
