@@ -4,6 +4,7 @@ import io
 import os
 import re
 import signal
+import socket
 import time
 from pathlib import Path
 
@@ -109,13 +110,16 @@ def test_spans_are_told_in_their_two_largest_units():
 
 
 SCRIPT = """
-import sys, time
+import asyncio, sys, time
 from pathlib import Path
 from pipelines.cli.console import guarded
+from pipelines.config.settings import ModelConfig
 from pipelines.errors import GateNotMet
 from pipelines.run.heartbeat import open_progress
 from pipelines.run.progress import make_reporter
 from pipelines.run.workspace import Workspace
+from pipelines.services.clients.chat import OpenAIChat
+from pipelines.services.protocols import ChatRequest, Message, Sampling
 
 def run():
     with open_progress(Workspace(Path(sys.argv[1])), "r1", make_reporter(), "demo") as reporter:
@@ -129,6 +133,10 @@ def run():
         if ending == "error":
             time.sleep(1)
             raise GateNotMet("paths: all failed")
+        if ending.startswith("http"):
+            settings = ModelConfig(adapter="openai", name="m", base_url=ending, patience=300.0)
+            request = ChatRequest("sky", "sky", (Message("user", "Hello"),), None, Sampling())
+            asyncio.run(OpenAIChat(settings).chat(request))
         time.sleep(600 if ending == "wait" else 1)
         reporter.finish("12 in, 3 kept")
     print("RESULT")
@@ -164,6 +172,21 @@ def test_an_interrupt_gives_the_terminal_back_and_leaves_the_last_state(start, h
     assert last == "synth: interrupted; the same command goes on from here"
     assert sum("stage 2 of 3, paths" in line for line in lines) == 1
     assert sum(line.startswith("seeds ") for line in lines) == 2
+
+
+def test_a_server_that_is_away_is_shown_with_how_long_and_until_when(start):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
+    terminal = start(url)
+    text = terminal.wait_for(lambda text: "waiting  2 s" in text)
+    assert len(text.splitlines()) <= 24
+    (place,) = [line for line in text.splitlines() if line.startswith("waiting")]
+    assert f"2 s for {url} (no connection" in place
+    assert re.search(r"until \d\d:\d\d:\d\d at most", text)
+    terminal.type(b"\x03")
+    assert terminal.finish() == 3
+    assert not terminal.screen.cursor.hidden
 
 
 def test_after_an_error_the_last_state_stays_above_it(start):
