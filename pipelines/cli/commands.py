@@ -28,6 +28,7 @@ from pipelines.ids import digest_file
 from pipelines.release.manifest import read_release_manifest
 from pipelines.run.assembly import SOURCES, list_sources, make_evaluator, make_page_reader
 from pipelines.run.executors import make_executor
+from pipelines.run.heartbeat import telling_waits
 from pipelines.run.loop import RunDocument, RunRequest, run_request
 from pipelines.run.models import JUDGES, Roles
 from pipelines.run.progress import Reporter, make_reporter
@@ -131,20 +132,36 @@ def plan_by_sample(config: RunConfig, root: Path, seeds: int) -> "tuple[RunEstim
         Unavailable: if the workspace is held by another run.
     """
     from pipelines.cli.plan import estimate_run, make_sample_config, measure_sample
+
+    sample = make_sample_config(config, seeds)
+    ended = run_sample(sample, root, "trajectories")
+    return replace(estimate_run(config, root), sample=measure_sample(sample, root)), ended
+
+
+def run_sample(sample: RunConfig, root: Path, until: str) -> SynthError | None:
+    """Run a sample up to a stage; no later command takes it for the last run.
+
+    Returns:
+        The error that ended it early: a service is away, or a gate is not met by so few rows.
+
+    Raises:
+        ConfigError: as :func:`run_recipe`.
+        Unavailable: if the workspace is held by another run.
+    """
     from pipelines.run.views import write_catalogue
 
-    workspace, sample = Workspace(root.resolve()), make_sample_config(config, seeds)
+    workspace = Workspace(root.resolve())
     before = read_names(workspace.root / LATEST)
     ended: SynthError | None = None
     try:
-        run_recipe(sample, root, "trajectories", [])
+        run_recipe(sample, root, until, [])
     except (ServiceError, GateNotMet) as error:
         ended = error
     if before and not isinstance(ended, ServiceError):
         # The sample is no run that reports and views should speak of; one that a service ended has noted nothing.
         workspace.note_latest(before)
         write_catalogue(workspace.root)
-    return replace(estimate_run(config, root), sample=measure_sample(sample, root)), ended
+    return ended
 
 
 def measure_judges(
@@ -166,7 +183,7 @@ def measure_judges(
     judges = [role for role in JUDGES if role in config.models.list_roles()]
     servers = owned_servers(config.models, judges, workspace.logs)
     claimed = workspace.claim(config.replies.address, "bench")
-    with claimed as run, servers, closing(Roles(config, workspace, run=run)) as roles:
+    with telling_waits(make_reporter()), claimed as run, servers, closing(Roles(config, workspace, run=run)) as roles:
         return run_judge_bench(pairs, seed, roles.list_judges())
 
 
@@ -283,6 +300,7 @@ def verify_releases(
     workspace = Workspace(root.resolve())
     folders = [release] if release else list_last_releases(workspace)
     with ExitStack() as open_until_done:
+        open_until_done.enter_context(telling_waits(reporter))
         choose: Callable[[Path], Path] = lambda folder: corpus or find_corpus(workspace, folder)  # noqa: E731
         if dump is not None:
             built = Path(open_until_done.enter_context(TemporaryDirectory(prefix="synth-verify-"))) / "corpus"

@@ -1,6 +1,7 @@
 """The console: what commands are registered with, their common options, and how they print and fail."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -56,6 +57,7 @@ RunOption = Annotated[
 ]
 ReleaseArgument = Annotated[Path, typer.Argument(help="Release folder, or RUN/DATASET.", metavar="RELEASE")]
 WORKSPACE = Path("workspace")
+PIPE_COLUMNS = 140
 
 
 def emit(text: str) -> None:
@@ -70,11 +72,14 @@ def emit_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
 
 
 def emit_table(table: Any) -> None:  # noqa: ANN401 - a rich renderable
-    """Write a rich table to stdout, plain when it is no terminal."""
+    """Write a rich table, or several in a group, to stdout, plain when it is no terminal; see :mod:`.fitting`."""
     from rich.console import Console
 
-    # A pipe or a log has no width of its own; a table cut to 80 columns would lose its words.
-    Console(width=None if sys.stdout.isatty() else 140).print(table)
+    from pipelines.cli.fitting import fit
+
+    # A pipe or a log has no width of its own but the one that its user names.
+    console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_COLUMNS)
+    console.print(fit(table, console))
 
 
 def to_json(value: Any) -> Any:  # noqa: ANN401 - any dataclass or model

@@ -70,6 +70,7 @@ from pipelines.services.clients.sqlite import FILE
 from pipelines.services.clients.vendors import KnownServer, Vendors, read_refusal
 from pipelines.services.prompting import check_prompts
 from pipelines.services.protocols import ChatRequest, Message, Sampling
+from pipelines.services.traffic import Waiting
 
 SEEING = frozenset(["solver", "teacher", "image_judge", "process_judge"])
 """Roles that are shown pictures, further solvers besides."""
@@ -481,7 +482,8 @@ class Server:
             headers |= {"Content-Type": "application/json"}
             request = HttpRequest(self.url + path, "POST", headers, body=body)
         try:
-            reply = await self.session.fetch(request, self.patience, MAX_REPLY)
+            with Waiting.on(self.place, self.patience):
+                reply = await self.session.fetch(request, self.patience, MAX_REPLY)
         except NoConnection as error:
             return ServerAnswer(0, f"cannot connect to {name_host(self.url)} ({error}); start it, or see base_url")
         except (NoReply, SynthError, ValueError) as error:
@@ -687,8 +689,9 @@ async def ask_commons(config: CommonsConfig, patience: float = PATIENCE) -> Find
     """Ask Commons' API of one file, within its limits."""
     what = f"Commons at {config.endpoint}"
     try:
-        async with asyncio.timeout(patience):
-            await make_commons_api(config).describe_images(["Example.jpg"])
+        with Waiting.on(what, patience):
+            async with asyncio.timeout(patience):
+                await make_commons_api(config).describe_images(["Example.jpg"])
     except TimeoutError:
         return Finding(what, "problem", f"no answer in {patience:g} s; see commons.api")
     except SynthError as error:
@@ -703,7 +706,8 @@ async def _ask_live(config: LiveConfig, asked: LiveService, patience: float) -> 
     client = replace(open_client(config), tries=1, timeout=patience)
     service = Service(asked.protocol, asked.url, asked.key_env, client, f"live.{asked.tool}_url")
     try:
-        reply = await client.send(_make_request(asked, service.read_key()))
+        with Waiting.on(what, patience):
+            reply = await client.send(_make_request(asked, service.read_key()))
     except (NoReply, SynthError) as error:
         return Finding(what, "problem", f"{error}; see {service.setting}")
     return _judge(what, service, reply)

@@ -1,7 +1,7 @@
 """Commands about runs: make, plan, look at, and what they were told."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +24,9 @@ from pipelines.cli.console import (
     to_json,
 )
 
+if TYPE_CHECKING:
+    from pipelines.config.settings import RunConfig
+
 
 @app.command("run")
 def run_command(  # noqa: PLR0913 - a command line has the options it has
@@ -44,6 +47,9 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
         list[str] | None,
         typer.Option("--retry", help="Ask rows anew that ended so: failed, unscored or a reason; may be repeated."),
     ] = None,
+    preview: Annotated[
+        int, typer.Option("--preview", min=0, help="First show so many questions as cards, and run no more.")
+    ] = 0,
     models: ModelsOption = "",
     set_: SetOption = None,
     release: Annotated[
@@ -65,6 +71,9 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     choice = RunChoice(name, recipe, tuple(config or ()), tuple(set_ or ()), limits, models, release)
     choose_log(choice, workspace)
     request = make_request(choice, workspace, until, stage or [], fresh or [], retry or [])
+    if preview:
+        _preview_run(request.config, workspace, preview, as_json)
+        return
     with interruptible():
         document = run_here(request)
     if as_json:
@@ -75,6 +84,21 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
             emit_table(render_targets(document.targets))
         emit(document.summarise())
     document.check_released()
+
+
+def _preview_run(settings: "RunConfig", workspace: Path, wanted: int, as_json: bool) -> None:
+    """Print a few questions that went through everything.
+
+    Raises:
+        SynthError: that ended the preview early.
+    """
+    from pipelines.cli.preview import preview_run, render_preview
+
+    with interruptible():
+        preview, ended = preview_run(settings, workspace, wanted)
+    emit_json(to_json(preview)) if as_json else emit_table(render_preview(preview))
+    if ended:
+        raise ended
 
 
 @app.command("runs")
@@ -168,9 +192,13 @@ def doctor_command(  # noqa: PLR0913 - as above
     """Check that configuration, input, disk, models and software are ready; servers are sent a few tokens each."""
     from pipelines.cli.doctor import examine_run, render_examination
     from pipelines.cli.naming import RunChoice, make_request
+    from pipelines.run.heartbeat import telling_waits
+    from pipelines.run.progress import make_reporter
 
     choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), models=models)
-    examination = examine_run(make_request(choice, workspace).config, workspace)
+    settings = make_request(choice, workspace).config
+    with interruptible("nothing was changed"), telling_waits(make_reporter()):
+        examination = examine_run(settings, workspace)
     emit_json(to_json(examination)) if as_json else emit_table(render_examination(examination))
     if not examination.ready:
         raise typer.Exit(2)

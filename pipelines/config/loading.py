@@ -622,7 +622,8 @@ def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     where = ".".join(str(part) for part in problem["loc"])
     if problem["type"] != "extra_forbidden":
         told = problem["input"]
-        secret = where.endswith("_env") or where == "replies.address" or (isinstance(told, str) and is_key(mask_keys(told)))
+        is_secret = isinstance(told, str) and is_key(mask_keys(told))
+        secret = is_secret or where.endswith("_env") or where == "replies.address"
         given = "" if secret else f" (given {_SECRETS.sub('...', repr(told))})"
         return mask_keys(f"{where}: {problem['msg']}{given}")
     model: Any = RunConfig

@@ -1,6 +1,9 @@
 """What others see of a run under way: the files of its processes, and the metrics."""
 
 import asyncio
+import io
+import json
+import logging
 import os
 import socket
 import subprocess
@@ -11,16 +14,20 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from pipelines.run import heartbeat
-from pipelines.run.heartbeat import open_progress, place_metrics, start_pulse
+from pipelines.config.settings import ModelConfig
+from pipelines.run import heartbeat, underway
+from pipelines.run.heartbeat import open_progress, place_metrics, start_pulse, telling_waits
+from pipelines.run.jsonlog import start_json_log, stop_json_log
 from pipelines.run.metrics import render_metrics
-from pipelines.run.progress import SilentReporter
+from pipelines.run.progress import LogReporter, SilentReporter, make_reporter
 from pipelines.run.underway import ProcessProgress, WorkProgress, find_host, place_progress, read_runs
 from pipelines.run.workspace import Workspace
 from pipelines.secrets import MASK
+from pipelines.services.clients.chat import OpenAIChat
 from pipelines.services.clients.http import HttpClient, HttpRequest, NoConnection
 from pipelines.services.metering import count_usage
-from pipelines.services.traffic import Traffic, Waiting, following_request, open_traffic
+from pipelines.services.protocols import ChatRequest, Message, Sampling
+from pipelines.services.traffic import Traffic, Wait, Waiting, following_request, merge_waits, open_traffic
 from schemas.manifest import Usage
 from tests.pipelines.run.test_progress import SIDECAR
 
@@ -47,7 +54,7 @@ class Listener(SilentReporter):
     def __init__(self):
         self.notes, self.warnings = [], []
 
-    def note(self, text):
+    def note(self, text, passing=False):
         self.notes.append(text)
 
     def warn(self, text):
@@ -264,3 +271,80 @@ def test_a_request_waits_from_its_first_failure_to_its_end():
     assert "no connection" in later[0][0].cause
     assert replace(later[1][0]) == later[0][0]
     assert (traffic.list_waits(), traffic.in_flight, traffic.failures) == ([], 0, 1)
+
+
+def test_of_several_requests_that_wait_for_a_place_the_first_end_is_told():
+    ends = Wait("http://a/v1", "refused", 100.0, 2, 400.0), Wait("http://a/v1", "away", 90.0), Wait("b", "busy", 95.0)
+    assert merge_waits(ends) == [Wait("http://a/v1", "refused", 90.0, 3, 400.0), Wait("b", "busy", 95.0)]
+
+
+@pytest.mark.parametrize("left", [0.0, 300.0])
+def test_a_command_that_is_no_run_tells_what_it_waits_for_and_until_when(quick, left):
+    listener = Listener()
+    with telling_waits(listener), Waiting.on("judge at http://a/v1", left):
+        said = wait_until(lambda: listener.notes)[0]
+    assert said.startswith("waiting 0 s for judge at http://a/v1 (no reply yet)")
+    assert said.endswith(" at most") == bool(left)
+
+
+def test_a_request_that_nobody_answers_is_told_without_a_run(quick, monkeypatch):
+    monkeypatch.setattr(underway, "QUIET", 0.0)
+    listener = Listener()
+    with telling_waits(listener), following_request():
+        said = wait_until(lambda: listener.notes)[0]
+    assert "for replies (none has come)" in said
+
+
+def test_a_model_that_is_away_is_told_with_the_time_at_which_it_is_given_up():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
+    chat = OpenAIChat(ModelConfig(adapter="openai", name="m", base_url=url, patience=100.0), pause=0.01)
+    request = ChatRequest("sky", "sky", (Message("user", "Hello"),), None, Sampling())
+    traffic = Traffic()
+
+    async def ask():
+        asking = asyncio.create_task(chat.chat(request))
+        while not traffic.list_waits():
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        return traffic.list_waits()[0]
+
+    with open_traffic(traffic):
+        wait = asyncio.run(ask())
+    assert (wait.place, wait.requests) == (url, 1)
+    assert "no connection" in wait.cause
+    assert 90 < wait.until - wait.since <= 100.5
+
+
+def test_what_is_said_of_a_run_is_in_its_log_without_keys_and_so_are_warnings_of_libraries(workspace, caplog):
+    key = "sk-" + "a1B2" * 8
+
+    def fail():
+        with open_progress(workspace, "w/r1", LogReporter(io.StringIO())) as reporter:
+            reporter.warn(f"{key} was refused")
+            logging.getLogger("library").warning("this is slow")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    log = (workspace.logs / "r1.log").read_text().splitlines()
+    assert [line[24:] for line in log] == [
+        f"INFO    warning        {MASK} was refused",
+        "WARNING this is slow",
+        "ERROR   ended early: ZeroDivisionError",
+    ]
+    assert "this is slow" in caplog.text
+
+
+def test_a_log_in_json_is_in_the_runs_file_too(workspace):
+    out = io.StringIO()
+    start_json_log(out)
+    try:
+        with open_progress(workspace, "w/r1", make_reporter()) as reporter:
+            reporter.warn("no picture")
+    finally:
+        stop_json_log()
+    (line,) = map(json.loads, (workspace.logs / "r1.log").read_text().splitlines())
+    assert (line["run"], line["event"], line["message"]) == ("r1", "warning", "no picture")
+    assert json.loads(out.getvalue())["message"] == "no picture"

@@ -1,0 +1,83 @@
+"""A few questions through every stage before the run."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pipelines.checksums import read_note
+from pipelines.cli.preview import make_preview_config, preview_run, read_preview, render_preview
+from pipelines.config.loading import make_config, read_recipe
+from pipelines.errors import ConfigError
+from pipelines.run.workspace import Workspace
+from schemas.datasets import Enhancement
+from schemas.manifest import Manifest
+from tests.chaos.driving import call_here, list_settings
+from tests.conftest import SETTINGS
+from tests.pipelines.cli.conftest import show
+
+
+def test_cards_say_what_the_rows_of_the_stages_say(demo):
+    preview = read_preview(demo.config, demo.root, 4)
+    rows = {row.record_id: row for row in demo.rows("selections", Enhancement)}
+    assert len(preview.cards) == 4
+    assert preview.missing == ()
+    for card in preview.cards:
+        row = rows[card.record_id]
+        assert (card.question, card.answer, card.split) == (row.text, row.answer.surface, row.split)
+        assert Path(card.picture).read_bytes()
+        assert Path(card.picture).stem == row.picture.sha256
+        assert len(card.chain) == len(row.proof.hops) + 1
+        assert [link.sentence for link in card.chain[:-1]] == [hop.evidence.text for hop in row.proof.hops]
+        assert len(card.difficulty) == len(row.cells)
+    shown = show(render_preview(preview))
+    for text in (preview.cards[0].question[:60], preview.cards[0].picture, preview.cards[0].chain[0].step):
+        assert text in shown
+
+
+def test_refused_rows_are_of_several_stages_each_with_what_the_check_saw(demo):
+    preview = read_preview(demo.config, demo.root, 4)
+    assert len({row.stage for row in preview.refused}) == 4
+    for row in preview.refused:
+        (told,) = {r["detail"] for r in demo.rejections(row.stage) if r["record_id"] == row.record_id}
+        assert (row.kind, row.seen) == ("rejected", told)
+        assert row.row
+    counts = {stage.stage: stage for stage in preview.stages}
+    for stage in demo.document["stages"][1:]:
+        if stage["stage"] in counts:
+            assert counts[stage["stage"]].rejected == stage["rejected"]
+
+
+def test_pools_draw_no_seeds_so_there_is_nothing_to_preview(demo, tmp_path):
+    config = demo.config.model_copy(update={"method": "pools"})
+    with pytest.raises(ConfigError, match="draws no seeds"):
+        preview_run(config, tmp_path, 2)
+
+
+def test_a_preview_of_the_news_takes_a_few_articles_of_each_source():
+    config = make_config(read_recipe("bridgevqa"), ["corpus.world=somewhere"], "corpus")
+    assert make_preview_config(config, 3).news.per_source == 3
+    fewer = config.model_copy(update={"news": config.news.model_copy(update={"per_source": 2})})
+    assert make_preview_config(fewer, 3).news.per_source == 2
+
+
+@pytest.mark.slow
+def test_a_preview_disturbs_no_run_and_pays_for_nothing_again(demo, tmp_path, capsys):
+    """In a copy of a workspace whose run is done: all that a preview asks is recorded there."""
+    root = tmp_path / "workspace"
+    shutil.copytree(demo.root, root, symlinks=True)
+    before = {path: path.read_bytes() for path in root.glob("stages/*/*/manifest.json")}
+    latest = Workspace(root).read_latest()
+    given = list_settings((f"corpus.world={demo.world}", *SETTINGS))
+    code, out, _ = call_here(capsys, "run", *given, "--preview", 2, "--workspace", root, "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert len(document["cards"]) == 2
+    assert all(Path(card["picture"]).is_file() for card in document["cards"])
+    assert Workspace(root).read_latest() == latest
+    assert {path: path.read_bytes() for path in before} == before
+    made = [path for path in root.glob("stages/*/*/manifest.json") if path not in before]
+    used = [Manifest.model_validate_json(read_note(path)).usage for path in made]
+    assert {usage.calls for usage in used} == {0}
+    assert sum(usage.cached_calls for usage in used) > 0
