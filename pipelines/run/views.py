@@ -62,13 +62,20 @@ class LatestStage:
 def list_latest(root: Path) -> list[LatestStage]:
     """Return the sealed stages that ``latest.json`` names, in pipeline order; an unsealed one is left out."""
     workspace = Workspace(root)
-    order = {stage: place for place, stage in enumerate(STAGE_REASONS)}
+    order = {stage: float(place) for place, stage in enumerate(STAGE_REASONS)}
     latest = [
         LatestStage(stage, workspace.stage(stage, key))
         for stage, key in workspace.read_latest().items()
         if stage != "corpus" and workspace.stage(stage, key).manifest.is_file()
     ]
-    return sorted(latest, key=lambda found: (order.get(found.stage, len(order)), found.stage))
+    # A plugin's stage stands behind the one that it reads, which may be a plugin's, too.
+    waiting = [found for found in latest if found.stage not in order]
+    for _ in range(len(waiting)):
+        for found in waiting:
+            manifest = found.folder.read_manifest()
+            read = [order.get(entry.name, -1.0) for entry in (manifest.inputs if manifest else ())]
+            order[found.stage] = max(read, default=-1.0) + 1 / (len(latest) + 1)
+    return sorted(latest, key=lambda found: (order[found.stage], found.stage))
 
 
 def find_corpus(root: Path) -> Path | None:
