@@ -313,7 +313,8 @@ def check_prompts(folder: str, chosen: Mapping[str, int] = MappingProxyType({}))
     if not root.is_dir():
         raise ConfigError(f"prompts.dir {root}: no such folder")
     known = sorted(entry.name for entry in shipped.iterdir() if entry.is_dir() and (entry / "v1.md").is_file())
-    replaced = [path for path in sorted(root.iterdir()) if not path.name.startswith(".")]
+    # A folder of a plugin is a package, too.
+    replaced = [path for path in sorted(root.iterdir()) if not path.name.startswith((".", "__"))]
     for path in replaced:
         if path.name not in known or not path.is_dir():
             near = difflib.get_close_matches(path.name, known, n=1)
