@@ -287,3 +287,53 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(demo, installe
     with pytest.raises(ConfigError, match=message):
         begin()
     assert not root.exists()
+
+
+def test_only_what_a_configuration_names_is_imported(installed, demo, capsys):
+    assert "broken" in list_names("checks")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert not [name for name in sys.modules if name.startswith("acme_")]
+    config = make_config(read_recipe("demo"), [f"corpus.world={demo.world}", 'plugins.checks=["plain"]'])
+    assert Plugins(config).checks[0].plugin.entry.distribution == "acme-words"
+    assert "acme_parts" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "settings", "message"),
+    [
+        (
+            "checks",
+            "broken",
+            {},
+            r"'broken' of synth.checks, from acme-parts 1.0 .* cannot be loaded: ModuleNotFoundError",
+        ),
+        ("checks", "plain", {"wrd": "x"}, r"'plain' of synth.checks, from acme-words 1.0 .*TypeError: .*wrd"),
+        ("checks", "absent", {}, r"'absent' of synth.checks is not installed; installed are: broken, plain"),
+    ],
+)
+def test_a_plugin_that_is_broken_or_missing_is_a_config_error_that_names_its_distribution(
+    installed, kind, name, settings, message
+):
+    with pytest.raises(ConfigError, match=message):
+        load_plugin(kind, name, settings)
+
+
+def test_a_name_in_two_distributions_is_refused(installed):
+    copied = installed / "other_words-2.0.dist-info"
+    shutil.copytree(installed / "acme_words-1.0.dist-info", copied)
+    (copied / "METADATA").write_text("Metadata-Version: 2.1\nName: other-words\nVersion: 2.0\n")
+    with pytest.raises(ConfigError, match=r"'plain' of synth.checks is in acme-words 1.0 and other-words 2.0"):
+        load_plugin("checks", "plain")
+
+
+def test_the_identity_follows_version_settings_and_every_file_of_the_package(installed):
+    before = load_plugin("checks", "plain")
+    assert load_plugin("checks", "plain").identity == before.identity
+    assert load_plugin("checks", "plain", {"word": "depth"}).identity != before.identity
+    install(installed, "acme-words", "1.1")
+    upgraded = load_plugin("checks", "plain")
+    assert (upgraded.entry.sha256, upgraded.identity == before.identity) == (before.entry.sha256, False)
+    (installed / "acme_words" / "words.txt").write_text("elevation\n")
+    assert load_plugin("checks", "plain").entry.sha256 != before.entry.sha256
+    assert "its sources have changed" in explain_absence(upgraded.entry)
