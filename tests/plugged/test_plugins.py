@@ -15,6 +15,7 @@ import prompts
 from pipelines.checks.examination import Claim
 from pipelines.checks.plugged import PluggedCheck
 from pipelines.checks.verdicts import CheckResult
+from pipelines.cli.commands import describe_stages
 from pipelines.cli.main import main
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import PromptsConfig
@@ -293,6 +294,8 @@ def test_only_what_a_configuration_names_is_imported(installed, demo, capsys):
     assert "broken" in list_names("checks")
     with pytest.raises(SystemExit):
         main(["--help"])
+    document, _ = describe_stages()
+    assert document["plugins"]["stages"] == ("brief",)
     assert not [name for name in sys.modules if name.startswith("acme_")]
     config = make_config(read_recipe("demo"), [f"corpus.world={demo.world}", 'plugins.checks=["plain"]'])
     assert Plugins(config).checks[0].plugin.entry.distribution == "acme-words"
