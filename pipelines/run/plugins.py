@@ -123,12 +123,13 @@ class InsertedStage:
         except Exception as error:
             raise ConfigError(f"{where} failed at {record.record_id}: {type(error).__name__}: {error}") from error
         if isinstance(made, Rejection):
+            if made.record_id != record.record_id or made.reason not in self.reasons:
+                raise ConfigError(f"{where} refused {made}; its reasons are {', '.join(self.reasons) or 'none'}")
             return made
         rows = tuple(made)
         if not rows or not all(isinstance(row, self.output) for row in rows):
-            raise ConfigError(
-                f"{where} made {made!r} of {record.record_id}; wanted: {self.output.__name__}, or a refusal"
-            )
+            wanted = f"rows of {self.output.__name__}, or a refusal"
+            raise ConfigError(f"{where} made {made!r} of {record.record_id}; wanted: {wanted}")
         return rows
 
 

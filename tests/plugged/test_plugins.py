@@ -1,5 +1,6 @@
 """What plugins add runs where our own parts run, is known by key and manifest, and can be upgraded and removed."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -24,10 +25,11 @@ from pipelines.errors import ConfigError
 from pipelines.ids import digest_value
 from pipelines.plugins import explain_absence, list_names, load_plugin
 from pipelines.run.assembly import Assembly
-from pipelines.run.plugins import Plugins, check_plugins, find_prompt_folder
+from pipelines.run.plugins import InsertedStage, Plugins, check_plugins, find_prompt_folder
 from pipelines.run.runner import select_stages
 from pipelines.run.workspace import Workspace
 from pipelines.services.prompting import check_prompts, load_prompt, make_schema
+from schemas.base import Record, Rejection
 from schemas.tasks import QuestionReply
 from tests.conftest import SETTINGS
 from tests.plugged import install
@@ -39,6 +41,10 @@ NAMED = (
     "plugins.settings={brief={words=40}}",
     'models.solver={adapter="plugin", plugin="shrug", name="shrug"}',
 )
+
+
+class Grounded(Record):
+    """A row."""
 
 
 class Elsewhere:
@@ -239,6 +245,31 @@ def test_a_plugin_that_fails_or_answers_otherwise_stops_the_run_and_is_named(dem
         failing.make_check(None, claim)()
     refused = PluggedCheck(load_plugin("checks", "plain", {"word": "high"})).make_check(None, claim)()
     assert (refused.outcome, refused.code) == ("FAIL", "plain:not-plain")
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (
+            Rejection(record_id="a", reason="brief:no-reason"),
+            r"refused .*no-reason.*; its reasons are brief:too-many-words",
+        ),
+        (Rejection(record_id="b", reason="brief:too-many-words"), r"refused record_id='b'"),
+        ((), r"made \(\) of a; wanted: rows of Grounded, or a refusal"),
+        (
+            (Rejection(record_id="a", reason="no-walk"),),
+            r"made .*no-walk.* of a; wanted: rows of Grounded, or a refusal",
+        ),
+    ],
+)
+def test_a_stage_that_makes_anything_but_rows_or_its_own_refusals_is_named(installed, made, message):
+    async def answer(_):
+        return made
+
+    plugin = replace(load_plugin("stages", "brief"), made=answer)
+    stage = InsertedStage(plugin, Grounded, Grounded)
+    with pytest.raises(ConfigError, match=rf"plugin 'brief' of acme-parts 1.0 {message}"):
+        asyncio.run(stage(Grounded(record_id="a", parent_id="p")))
 
 
 def test_a_source_reads_a_pool_and_is_part_of_its_identity(demo, installed, tmp_path):
