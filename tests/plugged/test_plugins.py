@@ -17,6 +17,7 @@ from pipelines.checks.examination import Claim
 from pipelines.checks.plugged import PluggedCheck
 from pipelines.checks.verdicts import CheckResult
 from pipelines.cli.commands import describe_stages
+from pipelines.cli.explain import explain_record
 from pipelines.cli.main import main
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import PromptsConfig
@@ -27,6 +28,7 @@ from pipelines.plugins import explain_absence, list_names, load_plugin
 from pipelines.run.assembly import Assembly
 from pipelines.run.plugins import InsertedStage, Plugins, check_plugins, find_prompt_folder
 from pipelines.run.runner import select_stages
+from pipelines.run.views import run_sql
 from pipelines.run.workspace import Workspace
 from pipelines.services.prompting import check_prompts, load_prompt, make_schema
 from schemas.base import Record, Rejection
@@ -71,7 +73,7 @@ class Elsewhere:
         return self.call(command, "--recipe", "demo", *told, "--json", code=code)
 
     def ask(self, statement):
-        return json.loads(self.call("sql", statement, "--json"))
+        return run_sql(self.root, statement).as_dicts()
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +93,17 @@ def read_stages(printed):
 
 @pytest.mark.slow
 def test_plugins_are_run_upgraded_and_removed_by_the_command_line(elsewhere, first, tmp_path):
-    # Where they run: only what they decide, and what follows, is made.
+    look_at_rows(elsewhere, first)
+    release = next(iter(sorted((elsewhere.root / "releases" / "sft").iterdir())))
+    look_at_release(elsewhere, release, tmp_path / "lines")
+    upgrade(elsewhere, first, release)
+    remove(elsewhere, release)
+    install(elsewhere.site, "acme-words", "1.1")
+    assert not any(stage["ran"] for stage in read_stages(elsewhere.run()).values())
+
+
+def look_at_rows(elsewhere, first):
+    """Only what the plugins decide, and what follows, was made; their reasons are told of."""
     assert [name for name, stage in first.items() if not stage["ran"]] == ["corpus", "seeds", "paths", "questions"]
     assert list(first).index("brief") == list(first).index("questions") + 1
     assert first["brief"]["rejected"].keys() == {"brief:too-many-words"}
@@ -107,9 +119,12 @@ def test_plugins_are_run_upgraded_and_removed_by_the_command_line(elsewhere, fir
     ]
     assert {row["name"] for row in elsewhere.ask("select unnest(cells).solver as name from difficulty")} == {"shrug"}
     assert [row["stage"] for row in elsewhere.ask("from funnel")][4:6] == ["brief", "rewrites"]
+    (refused,) = elsewhere.ask("select min(record_id) as id from rejections where stage = 'brief'")
+    assert [each.reason for each in explain_record(elsewhere.root, refused["id"]).refusals] == ["brief:too-many-words"]
 
-    # What it released is derived with the check, named in the manifest, and written by the exporter.
-    release = next(iter(sorted((elsewhere.root / "releases" / "sft").iterdir())))
+
+def look_at_release(elsewhere, release, out):
+    """It names the plugins, is derived again with the check, and is written by the exporter."""
     named = {entry["name"]: entry for entry in json.loads((release / "manifest.json").read_text())["plugins"]}
     assert named.keys() == {"brief", "plain", "shrug"}
     assert named["plain"]["distribution"] == "acme-words"
@@ -118,13 +133,12 @@ def test_plugins_are_run_upgraded_and_removed_by_the_command_line(elsewhere, fir
     done, of = elsewhere.call("verify", str(release)).split()[-1].split("/")
     assert 0 < int(done) == int(of) <= rows
     assert "brief" in elsewhere.run(command="plan")
-    (refused,) = elsewhere.ask("select min(record_id) as id from rejections where stage = 'brief'")
-    assert "brief:too-many-words" in elsewhere.call("explain", refused["id"])
-    out = tmp_path / "lines"
     assert "only ids are written" in elsewhere.call("export", str(release), str(out), "--to", "lines")
     assert "nothing against it" in elsewhere.call("validate", str(out), "--to", "lines")
 
-    # Another version of the check: what it decides is made again, and nothing before.
+
+def upgrade(elsewhere, first, release):
+    """Another version of the check: what it decides is made again, and nothing before."""
     install(elsewhere.site, "acme-words", "1.1")
     second = read_stages(elsewhere.run())
     ran = [name for name, stage in second.items() if stage["ran"]]
@@ -136,7 +150,9 @@ def test_plugins_are_run_upgraded_and_removed_by_the_command_line(elsewhere, fir
     stale = elsewhere.call("verify", str(release), code=1)
     assert "'plain' of acme-words 1.0 is wanted, acme-words 1.1 is installed: pip install 'acme-words==1.0'" in stale
 
-    # Without it: what is affected, what to install, and nothing is lost.
+
+def remove(elsewhere, release):
+    """Without the check: what is affected, what to install, and nothing is lost."""
     shutil.rmtree(next(elsewhere.site.glob("acme_words-*.dist-info")))
     shutil.rmtree(elsewhere.site / "acme_words")
     before = sorted(path for path in elsewhere.root.rglob("part-*"))
@@ -150,8 +166,6 @@ def test_plugins_are_run_upgraded_and_removed_by_the_command_line(elsewhere, fir
     assert "the check 'plain' of acme-words 1.0 is not installed: pip install 'acme-words==1.0'" in unasked
     assert "0/" in unasked.strip().splitlines()[-1]
     assert sorted(path for path in elsewhere.root.rglob("part-*")) == before
-    install(elsewhere.site, "acme-words", "1.1")
-    assert not any(stage["ran"] for stage in read_stages(elsewhere.run()).values())
 
 
 @pytest.fixture
