@@ -80,13 +80,20 @@ class LatestStage:
 def list_latest(root: Path) -> list[LatestStage]:
     """Return the sealed stages that ``latest.json`` names, in pipeline order; an unsealed one is left out."""
     workspace = Workspace(root)
-    order = {stage: place for place, stage in enumerate(STAGE_REASONS)}
+    order = {stage: float(place) for place, stage in enumerate(STAGE_REASONS)}
     latest = [
         LatestStage(stage, workspace.stage(stage, key))
         for stage, key in workspace.read_latest().items()
         if stage != "corpus" and workspace.stage(stage, key).manifest.is_file()
     ]
-    return sorted(latest, key=lambda found: (order.get(found.stage, len(order)), found.stage))
+    # A plugin's stage stands behind the one that it reads, which may be a plugin's, too.
+    waiting = [found for found in latest if found.stage not in order]
+    for _ in range(len(waiting)):
+        for found in waiting:
+            manifest = found.folder.read_manifest()
+            read = [order.get(entry.name, -1.0) for entry in (manifest.inputs if manifest else ())]
+            order[found.stage] = max(read, default=-1.0) + 1 / (len(latest) + 1)
+    return sorted(latest, key=lambda found: (order[found.stage], found.stage))
 
 
 def find_corpus(root: Path) -> Path | None:
@@ -108,6 +115,7 @@ def list_views(root: Path) -> list[View]:
     views.append(View("failures", _union_refused(sources, "failed", "error") or NO_FAILURES))
     views += _make_manifest_views([found.folder.path for found in stages], corpus)
     views += _list_answers(root, stages)
+    views += _list_plugins(stages)
     if corpus is not None:
         present = [name for name in CORPUS_TABLES if (corpus / f"{name}.parquet").is_file()]
         views += [View(name, select_table(corpus, name)) for name in present]
@@ -132,6 +140,20 @@ def _list_answers(root: Path, stages: Sequence[LatestStage]) -> list[View]:
         View("fates", select_fates(sources)),
     ]
     return [view for view in found if view.sql]
+
+
+def _list_plugins(stages: Sequence[LatestStage]) -> list[View]:
+    """Return ``plugins``: those that decided a stage, a row for each of their reasons with what it means."""
+    manifests = {found.stage: manifest for found in stages if (manifest := found.folder.read_manifest()) is not None}
+    rows = [
+        (stage, entry.kind, entry.name, entry.distribution, entry.version, *told)
+        for stage, manifest in manifests.items()
+        for entry in manifest.plugins
+        for told in list(zip(entry.list_reasons(), entry.reasons.values(), strict=True)) or [("", "")]
+    ]
+    values = ", ".join(f"({', '.join(map(quote_text, row))})" for row in rows)
+    columns = "stage, kind, plugin, distribution, version, reason, meaning"
+    return [View("plugins", f"SELECT * FROM (VALUES {values}) AS told({columns})")] if rows else []
 
 
 def _read_inputs(folder: StageFolder) -> tuple[str, ...]:

@@ -1,0 +1,387 @@
+"""What plugins add runs where our own parts run, is known by key and manifest, and can be upgraded and removed."""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import prompts
+from pipelines.checks.examination import Claim
+from pipelines.checks.plugged import PluggedCheck
+from pipelines.checks.verdicts import CheckResult
+from pipelines.cli.commands import describe_stages
+from pipelines.cli.explain import explain_record
+from pipelines.cli.main import main
+from pipelines.config.loading import make_config, read_recipe
+from pipelines.config.settings import PromptsConfig
+from pipelines.corpus.store import Corpus
+from pipelines.errors import ConfigError
+from pipelines.ids import digest_value
+from pipelines.plugins import explain_absence, list_names, load_plugin
+from pipelines.run.assembly import Assembly
+from pipelines.run.plugins import InsertedStage, Plugins, check_plugins, find_prompt_folder
+from pipelines.run.runner import select_stages
+from pipelines.run.views import run_sql
+from pipelines.run.workspace import Workspace
+from pipelines.services.prompting import check_prompts, load_prompt, make_schema
+from schemas.base import Record, Rejection
+from schemas.tasks import QuestionReply
+from tests.conftest import SETTINGS
+from tests.plugged import install
+
+ROOT = Path(__file__).parents[2]
+NAMED = (
+    'plugins.checks=["plain"]',
+    'plugins.stages={brief="questions"}',
+    "plugins.settings={brief={words=40}}",
+    'models.solver={adapter="plugin", plugin="shrug", name="shrug"}',
+)
+
+
+class Grounded(Record):
+    """A row."""
+
+
+class Elsewhere:
+    """A machine with two distributions installed, a workspace, and the command line."""
+
+    def __init__(self, demo, folder):
+        self.demo, self.site, self.root = demo, folder / "site", folder / "workspace"
+        install(self.site, "acme-words")
+        install(self.site, "acme-parts")
+        shutil.copytree(demo.root, self.root, ignore=shutil.ignore_patterns("releases"))
+
+    def call(self, *arguments, code=0):
+        """Run a command and return what it printed."""
+        path = os.pathsep.join([str(ROOT), str(self.site)])
+        command = [sys.executable, "-m", "pipelines.cli.main", *arguments, "--workspace", str(self.root)]
+        environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
+        assert done.returncode == code, done.stderr[-3000:] + done.stdout[-1000:]
+        return done.stdout if code == 0 else done.stdout + done.stderr
+
+    def run(self, *settings, named=NAMED, command="run", code=0):
+        said = (f"corpus.world={self.demo.world}", *SETTINGS, *named, *settings)
+        told = [part for setting in said for part in ("--set", setting)]
+        return self.call(command, "--recipe", "demo", *told, "--json", code=code)
+
+    def ask(self, statement):
+        return run_sql(self.root, statement).as_dicts()
+
+
+@pytest.fixture(scope="module")
+def elsewhere(demo, tmp_path_factory):
+    return Elsewhere(demo, tmp_path_factory.mktemp("elsewhere"))
+
+
+@pytest.fixture(scope="module")
+def first(elsewhere):
+    """The stages of a run with a check, a stage and a backend of plugins, by name."""
+    return read_stages(elsewhere.run())
+
+
+def read_stages(printed):
+    return {stage["stage"]: stage for stage in json.loads(printed)["stages"]}
+
+
+@pytest.mark.slow
+def test_plugins_are_run_upgraded_and_removed_by_the_command_line(elsewhere, first, tmp_path):
+    look_at_rows(elsewhere, first)
+    release = next(iter(sorted((elsewhere.root / "releases" / "sft").iterdir())))
+    look_at_release(elsewhere, release, tmp_path / "lines")
+    upgrade(elsewhere, first, release)
+    remove(elsewhere, release)
+    install(elsewhere.site, "acme-words", "1.1")
+    assert not any(stage["ran"] for stage in read_stages(elsewhere.run()).values())
+
+
+def look_at_rows(elsewhere, first):
+    """Only what the plugins decide, and what follows, was made; their reasons are told of."""
+    assert [name for name, stage in first.items() if not stage["ran"]] == ["corpus", "seeds", "paths", "questions"]
+    assert list(first).index("brief") == list(first).index("questions") + 1
+    assert first["brief"]["rejected"].keys() == {"brief:too-many-words"}
+    assert first["groundings"]["rejected"]["plain:not-plain"] > 0
+    told = {row["reason"]: row["n"] for row in elsewhere.ask("select reason, count(*) n from rejections group by all")}
+    assert told["brief:too-many-words"] == first["brief"]["rejected"]["brief:too-many-words"]
+    assert elsewhere.ask("select distinct plugin, reason, meaning from plugins where reason = 'plain:not-plain'") == [
+        {
+            "plugin": "plain",
+            "reason": "plain:not-plain",
+            "meaning": "the question holds a word that its readers do not know",
+        }
+    ]
+    assert {row["name"] for row in elsewhere.ask("select unnest(cells).solver as name from difficulty")} == {"shrug"}
+    assert [row["stage"] for row in elsewhere.ask("from funnel")][4:6] == ["brief", "rewrites"]
+    (refused,) = elsewhere.ask("select min(record_id) as id from rejections where stage = 'brief'")
+    assert [each.reason for each in explain_record(elsewhere.root, refused["id"]).refusals] == ["brief:too-many-words"]
+
+
+def look_at_release(elsewhere, release, out):
+    """It names the plugins, is derived again with the check, and is written by the exporter."""
+    named = {entry["name"]: entry for entry in json.loads((release / "manifest.json").read_text())["plugins"]}
+    assert named.keys() == {"brief", "plain", "shrug"}
+    assert named["plain"]["distribution"] == "acme-words"
+    assert named["brief"]["settings"] == {"words": 40}
+    rows = len(elsewhere.ask("from trajectories"))
+    done, of = elsewhere.call("verify", str(release)).split()[-1].split("/")
+    assert 0 < int(done) == int(of) <= rows
+    assert "brief" in elsewhere.run(command="plan")
+    assert "only ids are written" in elsewhere.call("export", str(release), str(out), "--to", "lines")
+    assert "nothing against it" in elsewhere.call("validate", str(out), "--to", "lines")
+
+
+def upgrade(elsewhere, first, release):
+    """Another version of the check: what it decides is made again, and nothing before."""
+    install(elsewhere.site, "acme-words", "1.1")
+    second = read_stages(elsewhere.run())
+    ran = [name for name, stage in second.items() if stage["ran"]]
+    assert ran[0] == "groundings"
+    assert [second[name]["key"] for name in ("brief", "rewrites")] == [
+        first[name]["key"] for name in ("brief", "rewrites")
+    ]
+    assert second["groundings"]["key"] != first["groundings"]["key"]
+    stale = elsewhere.call("verify", str(release), code=1)
+    assert "'plain' of acme-words 1.0 is wanted, acme-words 1.1 is installed: pip install 'acme-words==1.0'" in stale
+
+
+def remove(elsewhere, release):
+    """Without the check: what is affected, what to install, and nothing is lost."""
+    shutil.rmtree(next(elsewhere.site.glob("acme_words-*.dist-info")))
+    shutil.rmtree(elsewhere.site / "acme_words")
+    before = sorted(path for path in elsewhere.root.rglob("part-*"))
+    for command in ("run", "plan"):
+        gone = elsewhere.run(command=command, code=2)
+        assert "plugin 'plain' of synth.checks is not installed" in gone
+        assert "stage groundings was decided by the plugin 'plain' of acme-words 1.1" in gone
+        assert "pip install 'acme-words==1.1'; difficulty, enhancements, selections" in gone
+    assert "groundings was decided by the plugin 'plain'" in elsewhere.call("status", code=2)
+    unasked = elsewhere.call("verify", str(release), code=1)
+    assert "the check 'plain' of acme-words 1.0 is not installed: pip install 'acme-words==1.0'" in unasked
+    assert "0/" in unasked.strip().splitlines()[-1]
+    assert sorted(path for path in elsewhere.root.rglob("part-*")) == before
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A folder of installed plugins that this process sees."""
+    site = tmp_path / "site"
+    install(site, "acme-words")
+    install(site, "acme-parts")
+    monkeypatch.syspath_prepend(str(site))
+    yield site
+    for name in [name for name in sys.modules if name.startswith("acme_")]:
+        del sys.modules[name]
+
+
+def plan(demo, *settings):
+    """The planned stages of the demo with settings over it, by name."""
+    config = make_config(read_recipe("demo"), [f"corpus.world={demo.world}", *SETTINGS, *settings])
+    workspace = Workspace(demo.root)
+    corpus = Corpus.open(workspace.corpora / workspace.read_latest()["corpus"])
+    with closing(Assembly(config, workspace, corpus)) as assembly:
+        return {stage.name: stage for stage in assembly.plan_stages()}
+
+
+def find_changed(before, after):
+    return [name for name in before if before[name].key != after[name].key]
+
+
+def test_keys_without_plugins_hold_nothing_of_them(demo, installed):
+    planned = plan(demo)
+    assert {name: stage.key for name, stage in planned.items()} == {
+        name: key for name, key in Workspace(demo.root).read_latest().items() if name in planned
+    }
+    assert not any(stage.plugins for stage in planned.values())
+    told = json.loads((demo.stage("groundings").path / "manifest.json").read_text())
+    assert "plugins" not in told
+    stage = planned["groundings"].stage
+    rules = [
+        stage.settings.require_image, stage.settings.min_answers, stage.settings.retrieval_rank, stage.audit,
+        stage.chooser.identity, stage.distractors.identity if stage.distractors else "",
+    ]  # fmt: skip
+    parts = [*rules, stage.asking.identity, make_schema(QuestionReply), stage.reader.identity]
+    assert stage.fingerprint() == digest_value(parts)
+
+
+@pytest.mark.parametrize(
+    ("setting", "first", "kind"),
+    [
+        ('plugins.checks=["plain"]', "groundings", "checks"),
+        ('plugins.stages={brief="enhancements"}', "selections", "stages"),
+        ('models.solver={adapter="plugin", plugin="shrug", name="shrug"}', "difficulty", "backends"),
+        ('plugins.tools={text_search="silence"}', "difficulty", "backends"),
+        ('prompts.plugin="wording"', "questions", "prompts"),
+    ],
+)
+def test_a_plugin_changes_the_keys_of_what_it_decides_and_of_what_follows(demo, installed, setting, first, kind):
+    words = (Path(prompts.__file__).parent / "write_question" / "v4.md").read_text()
+    (installed / "acme_parts" / "wording" / "write_question").mkdir(exist_ok=True)
+    (installed / "acme_parts" / "wording" / "write_question" / "v1.md").write_text(words.replace("walking", "going"))
+    before, after = plan(demo), plan(demo, setting)
+    assert find_changed(before, after) == list(before)[list(before).index(first) :]
+    decided = [name for name, stage in after.items() if any(entry.kind == kind for entry in stage.plugins)]
+    assert decided[0] == ("brief" if kind == "stages" else first)
+    install(installed, "acme-parts", "1.1")
+    install(installed, "acme-words", "1.1")
+    again = find_changed(after, plan(demo, setting))
+    # A prompt is known by its file: the same words under another version make nothing again.
+    assert again == ([] if kind == "prompts" else list(after)[list(after).index(decided[0]) :])
+
+
+def test_a_stage_is_chosen_with_the_one_that_it_follows(demo, installed):
+    planned = list(plan(demo, 'plugins.stages={brief="questions"}').values())
+    assert [each.name for each in select_stages(planned, "questions", ())] == ["seeds", "paths", "questions", "brief"]
+    assert [each.name for each in select_stages(planned, "", ["questions"])] == ["questions", "brief"]
+    assert planned[4].sources[0].name == "brief"
+    for after in ("bridges", "releases"):
+        with pytest.raises(ConfigError, match=rf"plugins.stages.brief: no place after '{after}'; .* has seeds, paths"):
+            plan(demo, f'plugins.stages={{brief="{after}"}}')
+
+
+def test_a_plugin_that_fails_or_answers_otherwise_stops_the_run_and_is_named(demo, installed):
+    check = PluggedCheck(load_plugin("checks", "plain"))
+    claim = Claim(text="How high?", answer=None, proof=None)
+    assert check.make_check(None, claim)().passed
+    told = PluggedCheck(replace(check.plugin, made=lambda ground, claim: CheckResult("FAIL", "made-up")))
+    with pytest.raises(
+        ConfigError, match=r"plugin 'plain' of acme-words 1.0 returned .*made-up.*; its reasons are not-plain"
+    ):
+        told.make_check(None, claim)()
+    failing = PluggedCheck(replace(check.plugin, made=lambda ground, claim: claim.proof.nodes))
+    with pytest.raises(ConfigError, match=r"plugin 'plain' of acme-words 1.0 failed at 'How high\?': AttributeError"):
+        failing.make_check(None, claim)()
+    refused = PluggedCheck(load_plugin("checks", "plain", {"word": "high"})).make_check(None, claim)()
+    assert (refused.outcome, refused.code) == ("FAIL", "plain:not-plain")
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (
+            Rejection(record_id="a", reason="brief:no-reason"),
+            r"refused .*no-reason.*; its reasons are brief:too-many-words",
+        ),
+        (Rejection(record_id="b", reason="brief:too-many-words"), r"refused record_id='b'"),
+        ((), r"made \(\) of a; wanted: rows of Grounded, or a refusal"),
+        (
+            (Rejection(record_id="a", reason="no-walk"),),
+            r"made .*no-walk.* of a; wanted: rows of Grounded, or a refusal",
+        ),
+    ],
+)
+def test_a_stage_that_makes_anything_but_rows_or_its_own_refusals_is_named(installed, made, message):
+    async def answer(_):
+        return made
+
+    plugin = replace(load_plugin("stages", "brief"), made=answer)
+    stage = InsertedStage(plugin, Grounded, Grounded)
+    with pytest.raises(ConfigError, match=rf"plugin 'brief' of acme-parts 1.0 {message}"):
+        asyncio.run(stage(Grounded(record_id="a", parent_id="p")))
+
+
+def test_a_source_reads_a_pool_and_is_part_of_its_identity(demo, installed, tmp_path):
+    path = tmp_path / "pairs.txt"
+    path.write_text("Who made it?\nIlse Tarn\nWhere is it?\nOstrel\n")
+    pool = f'name="pairs", plugin="pairs", path="{path}", share=0.5'
+    planned = plan(demo, f"pools=[{{{pool}}}]")
+    stage = planned["pools"].stage
+    assert stage.count_candidates() == 2
+    assert [(row.reason, row.record_id) for row in stage()] == [
+        ("no-picture", "pool:pairs:0"),
+        ("no-picture", "pool:pairs:1"),
+    ]
+    assert [entry.name for entry in planned["pools"].plugins] == ["pairs"]
+    install(installed, "acme-parts", "1.1")
+    assert plan(demo, f"pools=[{{{pool}}}]")["pools"].key != planned["pools"].key
+
+
+def test_a_version_of_a_prompt_is_chosen_by_the_configuration(installed):
+    folder = installed / "acme_parts" / "wording" / "write_question"
+    folder.mkdir(exist_ok=True)
+    words = (Path(prompts.__file__).parent / "write_question" / "v4.md").read_text()
+    for number in (1, 2):
+        (folder / f"v{number}.md").write_text(words.replace("walking", f"going {number} times over"))
+    found = find_prompt_folder(PromptsConfig(plugin="wording"))
+    assert check_prompts(found) == 1
+    assert load_prompt("write_question", 4, found).label == "write_question/own-v2"
+    assert load_prompt("write_question", 4, found, {"write_question": 1}).label == "write_question/own-v1"
+    with pytest.raises(ConfigError, match=r"prompts.versions.write_question: .* has no v3.md"):
+        check_prompts(found, {"write_question": 3})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (('plugins.checks=["absent"]',), r"plugin 'absent' of synth.checks is not installed"),
+        (('plugins.checks=["plain"]', "method=news"), r"plugins.checks: questions of the method news are not walked"),
+        (('models.solver={adapter="plugin", name="x"}',), r"models.solver.plugin '': it goes with adapter"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_anything_is_written(demo, installed, tmp_path, settings, message):
+    root = tmp_path / "new"
+
+    def begin():
+        check_plugins(make_config(read_recipe("demo"), [f"corpus.world={demo.world}", *settings]), root)
+
+    with pytest.raises(ConfigError, match=message):
+        begin()
+    assert not root.exists()
+
+
+def test_only_what_a_configuration_names_is_imported(installed, demo, capsys):
+    assert "broken" in list_names("checks")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    document, _ = describe_stages()
+    assert document["plugins"]["stages"] == ("brief",)
+    assert not [name for name in sys.modules if name.startswith("acme_")]
+    config = make_config(read_recipe("demo"), [f"corpus.world={demo.world}", 'plugins.checks=["plain"]'])
+    assert Plugins(config).checks[0].plugin.entry.distribution == "acme-words"
+    assert "acme_parts" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "settings", "message"),
+    [
+        (
+            "checks",
+            "broken",
+            {},
+            r"'broken' of synth.checks, from acme-parts 1.0 .* cannot be loaded: ModuleNotFoundError",
+        ),
+        ("checks", "plain", {"wrd": "x"}, r"'plain' of synth.checks, from acme-words 1.0 .*TypeError: .*wrd"),
+        ("checks", "absent", {}, r"'absent' of synth.checks is not installed; installed are: broken, plain"),
+    ],
+)
+def test_a_plugin_that_is_broken_or_missing_is_a_config_error_that_names_its_distribution(
+    installed, kind, name, settings, message
+):
+    with pytest.raises(ConfigError, match=message):
+        load_plugin(kind, name, settings)
+
+
+def test_a_name_in_two_distributions_is_refused(installed):
+    copied = installed / "other_words-2.0.dist-info"
+    shutil.copytree(installed / "acme_words-1.0.dist-info", copied)
+    (copied / "METADATA").write_text("Metadata-Version: 2.1\nName: other-words\nVersion: 2.0\n")
+    with pytest.raises(ConfigError, match=r"'plain' of synth.checks is in acme-words 1.0 and other-words 2.0"):
+        load_plugin("checks", "plain")
+
+
+def test_the_identity_follows_version_settings_and_every_file_of_the_package(installed):
+    before = load_plugin("checks", "plain")
+    assert load_plugin("checks", "plain").identity == before.identity
+    assert load_plugin("checks", "plain", {"word": "depth"}).identity != before.identity
+    install(installed, "acme-words", "1.1")
+    upgraded = load_plugin("checks", "plain")
+    assert (upgraded.entry.sha256, upgraded.identity == before.identity) == (before.entry.sha256, False)
+    (installed / "acme_words" / "words.txt").write_text("elevation\n")
+    assert load_plugin("checks", "plain").entry.sha256 != before.entry.sha256
+    assert "its sources have changed" in explain_absence(upgraded.entry)
