@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pipelines.config.settings import RunConfig, Section
 from pipelines.ids import digest_value
 
-LEFT_OUT = frozenset({"runtime", "corpus", "health", "replies"})
+LEFT_OUT = frozenset({"runtime", "corpus", "health", "replies", "tool_server"})
 """Sections that decide no row; the corpus is known by its digest."""
 UNTOLD = frozenset({"models", "live", "sparql", "budget"})
 """Sections about servers and money: one digest each, whatever their types."""
