@@ -425,7 +425,7 @@ async def _serve_http(service: ToolService, options: ServingOptions, say: Callab
         where = f"{options.host}:{options.port}"
         raise ConfigError(f"serve-tools: cannot listen at {where}: {error.strerror}; give another --port") from error
     app = make_app(service, options.host, options.mcp == "http")
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, ws="none"))
     with place:
         host, port = place.getsockname()[:2]
         dialect, questions = service.environment.agent.dialect.name, len(service.environment.list_questions())

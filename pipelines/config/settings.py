@@ -337,7 +337,7 @@ class ToolServerConfig(Section):
     sessions: int = Field(1000, ge=1, description="sessions open at once")
     idle_seconds: float = Field(900.0, gt=0.0, description="seconds without a call after which a session is forgotten")
     call_seconds: float = Field(60.0, gt=0.0, description="seconds that one call may take")
-    request_bytes: int = Field(65_536, ge=1024, description="bytes of a request")
+    request_bytes: int = Field(262_144, ge=1024, description="bytes of a request")
 
 
 class ToolsConfig(Section):
