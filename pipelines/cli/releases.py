@@ -152,7 +152,7 @@ def audit_command(  # noqa: PLR0913 - one argument for each option
 
 @app.command("push")
 def push_command(  # noqa: PLR0913 - a command line has the options it has
-    release: Annotated[Path, typer.Argument(help="Release folder.")],
+    releases: Annotated[list[Path], typer.Argument(help="Release folder; several share the repository as configs.")],
     repo: Annotated[str, typer.Option("--repo", help="Dataset repository, org/name.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be sent, and send nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask; needed where there is no terminal.")] = False,
@@ -166,19 +166,11 @@ def push_command(  # noqa: PLR0913 - a command line has the options it has
     as_json: JsonOption = False,
 ) -> None:
     """Push a release to the Hugging Face Hub: a plan, one commit beside what is there, verified, tagged."""
-    from pipelines.cli.pushing import check_approval, describe_plan, render_plan
-    from pipelines.release.push import PushOptions, carry_out, plan_push
+    from pipelines.cli.pushing import PushOrder, push_all
+    from pipelines.release.push import PushOptions
 
-    plan = plan_push(release, repo, options=PushOptions(public, pr, replace, toy))
-    if not as_json:
-        emit_table(render_plan(plan))
-    elif dry_run or plan.done or not yes:
-        emit_json(describe_plan(plan))
-    if dry_run or plan.done:
-        return
-    check_approval(plan, yes, None if as_json or not sys.stdin.isatty() else typer.confirm)
-    receipt = carry_out(plan)
-    emit_json(to_json(receipt)) if as_json else emit(f"{receipt.url}: commit {receipt.commit} {receipt.tag}")
+    ask = None if as_json or not sys.stdin.isatty() else typer.confirm
+    push_all(PushOrder(releases, repo, PushOptions(public, pr, replace, toy), dry_run, yes, as_json, ask))
 
 
 @app.command("export")
