@@ -1,8 +1,9 @@
 """``synth push`` on the console: the plan as a table, and leave to carry it out."""
 
 from collections import Counter
-from collections.abc import Callable
-from pathlib import PurePosixPath
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -10,10 +11,66 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from pipelines.cli.console import to_json
+from pipelines.cli.console import emit, emit_json, emit_table, to_json
 from pipelines.cli.status import format_bytes
 from pipelines.errors import ConfigError
-from pipelines.release.push import PushPlan
+from pipelines.release.manifest import read_release_manifest
+from pipelines.release.push import PushOptions, PushPlan, carry_out, plan_push
+
+UNASKED = "push: nothing was sent, for there is no terminal to ask in; say --yes to send it"
+
+
+@dataclass(frozen=True, slots=True)
+class PushOrder:
+    """What the command line says of releases that share a repository.
+
+    Attributes:
+        ask: puts a question to the user; None where there is no terminal.
+    """
+
+    releases: Sequence[Path]
+    repo: str
+    options: PushOptions
+    dry_run: bool
+    yes: bool
+    as_json: bool
+    ask: Callable[[str], bool] | None
+
+
+def push_all(order: PushOrder) -> None:
+    """Push each release, after its plan was shown and approved; nothing is sent before there is a plan for every one.
+
+    Raises:
+        ConfigError: if two are of one dataset, each would be a pull request that knows nothing of the others, or as
+            :func:`check_approval` and :func:`pipelines.release.push.plan_push`.
+    """
+    counts = Counter(read_release_manifest(release).dataset for release in order.releases)
+    if twice := [dataset for dataset, count in counts.items() if count > 1]:
+        raise ConfigError(f"push: two releases of {twice[0]} are named; a repository holds one, others by their tags")
+    if order.options.pull_request and len(order.releases) > 1:
+        raise ConfigError("push: --pr takes one release; push the next once that pull request is merged")
+    for release in order.releases[1:]:
+        plan_push(release, order.repo, options=order.options)
+    told = [_push_one(order, release) for release in order.releases]
+    if order.as_json:
+        emit_json(told[0] if len(told) == 1 else told)
+        if not (order.dry_run or order.yes) and any(document["changes"] for document in told):
+            raise ConfigError(UNASKED)
+
+
+def _push_one(order: PushOrder, release: Path) -> dict[str, Any]:
+    """Return what was done, or the plan where nothing was."""
+    # Made anew: the release before has changed the repository.
+    plan = plan_push(release, order.repo, options=order.options)
+    if not order.as_json:
+        emit_table(render_plan(plan))
+    if order.dry_run or plan.done or (order.as_json and not order.yes):
+        return describe_plan(plan)
+    check_approval(plan, order.yes, order.ask)
+    receipt = carry_out(plan)
+    if not order.as_json:
+        emit(f"{receipt.url}: commit {receipt.commit} {receipt.tag}")
+    return dict(to_json(receipt))
 
 
 def describe_plan(plan: PushPlan) -> dict[str, Any]:
@@ -76,6 +133,6 @@ def check_approval(plan: PushPlan, yes: bool, ask: Callable[[str], bool] | None)
     if yes:
         return
     if ask is None:
-        raise ConfigError("push: nothing was sent, for there is no terminal to ask in; say --yes to send it")
+        raise ConfigError(UNASKED)
     if not ask(f"Send this to {plan.repo}?"):
         raise ConfigError("push: nothing was sent")

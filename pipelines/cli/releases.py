@@ -10,6 +10,7 @@ from pipelines.cli.console import (
     WORKSPACE,
     ConfigOption,
     JsonOption,
+    ModelsOption,
     RecipeOption,
     ReleaseArgument,
     RunOption,
@@ -19,6 +20,7 @@ from pipelines.cli.console import (
     emit,
     emit_json,
     emit_table,
+    interruptible,
     to_json,
 )
 
@@ -162,7 +164,9 @@ def audit_command(  # noqa: PLR0913 - one argument for each option
 
 @app.command("push")
 def push_command(  # noqa: PLR0913 - a command line has the options it has
-    release: ReleaseArgument,
+    releases: Annotated[
+        list[Path], typer.Argument(help="Release folder, or RUN/DATASET; several share the repository as configs.")
+    ],
     repo: Annotated[str, typer.Option("--repo", help="Dataset repository, org/name.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be sent, and send nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask; needed where there is no terminal.")] = False,
@@ -176,20 +180,14 @@ def push_command(  # noqa: PLR0913 - a command line has the options it has
     as_json: JsonOption = False,
 ) -> None:
     """Push a release to the Hugging Face Hub: a plan, one commit beside what is there, verified, tagged."""
-    from pipelines.cli.pushing import check_approval, describe_plan, render_plan
-    from pipelines.release.push import PushOptions, carry_out, plan_push
+    from pipelines.cli.pushing import PushOrder, push_all
+    from pipelines.release.push import PushOptions
     from pipelines.run.naming import find_release
 
-    plan = plan_push(find_release(workspace, release), repo, options=PushOptions(public, pr, replace, toy))
-    if not as_json:
-        emit_table(render_plan(plan))
-    elif dry_run or plan.done or not yes:
-        emit_json(describe_plan(plan))
-    if dry_run or plan.done:
-        return
-    check_approval(plan, yes, None if as_json or not sys.stdin.isatty() else typer.confirm)
-    receipt = carry_out(plan)
-    emit_json(to_json(receipt)) if as_json else emit(f"{receipt.url}: commit {receipt.commit} {receipt.tag}")
+    ask = None if as_json or not sys.stdin.isatty() else typer.confirm
+    options = PushOptions(public, pr, replace, toy)
+    found = [find_release(workspace, release) for release in releases]
+    push_all(PushOrder(found, repo, options, dry_run, yes, as_json, ask))
 
 
 @app.command("export")
@@ -245,3 +243,39 @@ def validate_command(
         emit(f"{folder}: {len(problems) or 'nothing'}{more} against it for {to}{named}")
     if problems:
         raise typer.Exit(1)
+
+
+@app.command("serve-tools")
+def serve_tools_command(  # noqa: PLR0913 - a command line has the options it has
+    release: Annotated[
+        Path | None, typer.Option("--release", help="Release whose questions are served, else all of the last run.")
+    ] = None,
+    dialect: Annotated[
+        str, typer.Option("--dialect", help="Protocol of the tools, if not that of the configuration.")
+    ] = "",
+    evaluating: Annotated[
+        bool, typer.Option("--evaluating", help="Open questions that are held out for evaluation, too.")
+    ] = False,
+    host: Annotated[str, typer.Option("--host", help="Address to listen at; there is no password.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 for any that is free.")] = 8765,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="File that every call is appended to, a JSON object a line.")
+    ] = None,
+    mcp: Annotated[
+        Literal["", "stdio", "http"], typer.Option("--mcp", help="Speak MCP: beside HTTP, or on stdio alone.")
+    ] = "",
+    question: Annotated[str, typer.Option("--question", help="With --mcp stdio: id of the question.")] = "",
+    recipe: RecipeOption = "",
+    config: ConfigOption = None,
+    models: ModelsOption = "",
+    set_: SetOption = None,
+    workspace: WorkspaceOption = WORKSPACE,
+) -> None:
+    """Serve the tools of the rollouts over HTTP or MCP, for trainers that roll exported questions out."""
+    from pipelines.cli.commands import load_config
+    from pipelines.cli.tool_server import ServingOptions, serve_tools
+
+    options = ServingOptions(release, dialect, evaluating, host, port, record, mcp, question)
+    settings = load_config(recipe, config, set_ or [], models=models)
+    with interruptible("the server is ended"):
+        serve_tools(settings, workspace, options, emit)

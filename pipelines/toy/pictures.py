@@ -211,8 +211,8 @@ class PlannedPicture:
 
     @property
     def source_url(self) -> str:
-        """Where the file page would be: Commons if free, else the local wiki."""
-        host = "commons.wikimedia.org" if self.licence in LICENCES else "en.wikipedia.org"
+        """Where the file page would be, on hosts that no real wiki has: a shared one if free, else that of the wiki."""
+        host = "commons.example" if self.licence in LICENCES else "toywiki.example"
         return f"https://{host}/wiki/File:{self.stored_name}"
 
 

@@ -126,7 +126,7 @@ def test_what_the_rules_forbid_veRL_drops_without_an_error(drive, exported, tmp_
         spoil(row)
     folder = tmp_path / "out"
     folder.mkdir()
-    for name in ("tools.yaml", "rewards.py"):
+    for name in ("tools.yaml", "rewards.py", "synth_tools.py"):
         (folder / name).write_bytes((exported[0] / name).read_bytes())
     schema = pq.read_schema(exported[0] / "train.parquet")
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), folder / "train.parquet")

@@ -1,7 +1,8 @@
 """RL releases for veRL 0.9.1, rLLM, MMSearch-R1 and SenseNova-MARS.
 
 veRL: Parquet with embedded pictures, the same arguments of tools in every row, and our rewards beside it.
-``image_search`` is created with its results; ``tools.yaml`` holds the schemas of the tools, which the trainer serves.
+``image_search`` is created with its results; ``tools.yaml`` names a class of ``synth_tools.py`` beside it, which asks
+`synth serve-tools`.
 
 rLLM: the folder that ``DatasetRegistry.register_dataset`` would leave, with ``RLLM_HOME`` at the export: an Arrow file
 with pictures as bytes and, for veRL, a Parquet file with pictures wrapped.
@@ -27,7 +28,7 @@ from pydantic import BaseModel
 
 from pipelines.agent.dialects import ToolSpec, list_specs
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.release import rewards
+from pipelines.release import rewards, synth_tools
 from pipelines.release.exporters.base import (
     EXPORT,
     ExportedPicture,
@@ -165,8 +166,8 @@ AGENT = "tool_agent"
 REWARDS = "rewards.py"
 TOOLS = "tools.yaml"
 REPLAYED = "image_search"
-SERVED = "synth_tools"
-"""The module with one class for each tool, which a trainer puts on its path."""
+CLIENT = "synth_tools.py"
+"""The trainers' classes that ask `synth serve-tools`; a trainer puts the export on its path."""
 KEPT = ("type", "description", "enum")
 """What veRL keeps of a property."""
 
@@ -209,7 +210,7 @@ def write_verl(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an RL release for veRL; see :class:`Exporter`."""
     files = SplitFiles(folder, ".parquet", open_table(make_verl_schema()))
     rows_in = _write_rows(read_tasks(release), files, lambda task: _make_verl_row(task, options.dialect))
-    shutil.copyfile(rewards.__file__, folder / REWARDS)
+    _copy_modules(folder)
     # JSON is YAML, and quotes what YAML would take for something else.
     write_document(
         folder / TOOLS, {"tools": [_describe_tool(spec) for spec in list_tools()]}, indent=1, ensure_ascii=False
@@ -217,9 +218,17 @@ def write_verl(release: Path, folder: Path, options: ExportOptions) -> Written:
     notes = (
         f"data.train_files is one of {', '.join(f'{split}.parquet' for split in sorted(files.rows))}",
         f"reward.custom_reward_function.path is {REWARDS}, its name compute_score; reward_kwargs say which",
-        f"{TOOLS} names classes of a module {SERVED} that you serve; {REPLAYED} finds its results in create_kwargs",
+        f"rollout.multi_turn.tool_config_path is {TOOLS}; its classes are in {CLIENT}, so PYTHONPATH has this folder",
+        "they ask `synth serve-tools --dialect synth` at the address SYNTH_TOOLS",
+        "rollout.multi_turn.max_tool_response_length is 256 in veRL: a page takes 13000",
     )
     return Written(rows_in, files.total, notes)
+
+
+def _copy_modules(folder: Path) -> None:
+    """Write what a trainer imports: rewards, and the classes that ask the served tools."""
+    for module, name in ((rewards, REWARDS), (synth_tools, CLIENT)):
+        shutil.copyfile(str(module.__file__), folder / name)
 
 
 def _make_verl_row(task: RlTask, dialect: str) -> Row:
@@ -254,8 +263,8 @@ def _make_verl_row(task: RlTask, dialect: str) -> Row:
 
 def _describe_tool(spec: ToolSpec) -> Row:
     return {
-        "class_name": f"{SERVED}.{''.join(word.title() for word in spec.name.split('_'))}",
-        "config": {"type": "native"},
+        "class_name": f"{synth_tools.__name__.rpartition('.')[2]}.{synth_tools.VerlTool.__name__}",
+        "config": {"type": "native", "server": synth_tools.ADDRESS},
         "tool_schema": flatten_schema(spec),
     }
 
@@ -296,6 +305,8 @@ def check_verl(folder: Path) -> Iterator[str]:
     yield from find_repeats(ids)
     if not (folder / REWARDS).is_file():
         yield f"{REWARDS} is missing; veRL has no reward for {DATA_SOURCE} of its own"
+    if not (folder / CLIENT).is_file():
+        yield f"{CLIENT} is missing; {TOOLS} names a class of it"
     try:
         document: Any = read_document(folder / TOOLS)
         schemas = [entry["tool_schema"] for entry in document["tools"]]
@@ -341,8 +352,14 @@ def write_rllm(release: Path, folder: Path, options: ExportOptions) -> Written:
     metadata = {"source": DATA_SOURCE, "category": "multi-hop visual question answering"}
     registry = {"version": REGISTRY_VERSION, "datasets": {name: {"metadata": metadata, "splits": splits}}}
     write_document(folder / DATASETS / REGISTRY, registry, indent=2)
+    _copy_modules(folder)
     loaded = " and ".join(f'DatasetRegistry.load_dataset("{name}", "{split}")' for split in splits)
-    return Written(rows_in, files.total, (f"with RLLM_HOME at this folder: {loaded}",))
+    notes = (
+        f"with RLLM_HOME at this folder: {loaded}",
+        f"with PYTHONPATH at it, AgentTrainer(env_class=synth_tools.RllmEnvironment, ...) of {CLIENT} asks "
+        "`synth serve-tools` at the address SYNTH_TOOLS",
+    )
+    return Written(rows_in, files.total, notes)
 
 
 def _order_tasks(release: Path) -> Iterator[RlTask]:

@@ -11,7 +11,6 @@ import inspect
 import json
 import os
 import sys
-import types
 from pathlib import Path
 
 import torch
@@ -24,17 +23,13 @@ for operator in ("nms", "qnms"):
     OPERATORS.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
 from omegaconf import OmegaConf  # noqa: E402
-from verl.tools.base_tool import BaseTool  # noqa: E402
 from verl.tools.tool_registry import initialize_tools_from_config  # noqa: E402
 from verl.utils.dataset.rl_dataset import RLHFDataset, collate_fn  # noqa: E402
 from verl.utils.import_utils import load_extern_object  # noqa: E402
 
 folder, file, filters, solutions = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "true", json.loads(sys.argv[4])
-served = types.ModuleType("synth_tools")
-for entry in OmegaConf.load(folder / "tools.yaml").tools:
-    name = entry.class_name.partition(".")[2]
-    setattr(served, name, type(name, (BaseTool,), {}))
-sys.modules["synth_tools"] = served
+# As PYTHONPATH has it in a trainer.
+sys.path.insert(0, str(folder))
 tools = initialize_tools_from_config(str(folder / "tools.yaml"))
 schemas = [tool.tool_schema.model_dump(exclude_unset=True, exclude_none=True) for tool in tools]
 

@@ -233,6 +233,9 @@ ARRANGEMENTS = {
         ("sft",),
         {"README.md": lambda old: old.replace(b"license", b"x: 1\nlicense") + b"\nP.S.\n", "data/sft/a.md": b"a"},
     ),
+    "large files and how they are kept": Arrangement(
+        {**CARD_AND_DATA, ".gitattributes": b"*.bin filter=lfs\n", "old/maps.parquet": b"theirs", "a.bin": b"\0"}
+    ),
     "a file where ours would go": Arrangement({**CARD_AND_DATA, SHARD: b"theirs"}, refused="not as a push left it"),
     "a file of ours that was edited": Arrangement(
         {}, ("sft",), {"data/sft/quality.md": b"better"}, "data/sft/quality.md is not as a push left it"
@@ -405,6 +408,33 @@ def test_the_command_sends_and_prints_the_address(folder, hub_at_home, capsys):
     again = call_here(capsys, "push", folder, "--repo", REPO)
     assert again.code == 0
     assert "Nothing to send" in again.out
+
+
+def test_the_command_pushes_several_releases_into_one_repository(releases, hub_at_home, capsys):
+    both = (releases["sft"], releases["rl"], "--repo", REPO)
+    planned = call_here(capsys, "push", *both, "--json")
+    assert planned.code == 2
+    assert [plan["dataset"] for plan in json.loads(planned.out)] == ["sft", "rl"]
+    assert not hub_at_home.messages
+    sent = call_here(capsys, "push", *both, "--yes", "--json")
+    assert [receipt["tag"] for receipt in json.loads(sent.out)] == [f"v{releases[name].name}" for name in ("sft", "rl")]
+    front, _ = read_card(hub_at_home)
+    assert [entry["config_name"] for entry in front["configs"]] == ["sft", "sft-proofs", "rl", "rl-proofs"]
+    assert hub_at_home.files["notes.md"] == b"mine"
+    assert call_here(capsys, "push", *both).out.count("Nothing to send") == 2
+
+
+def test_of_several_releases_none_is_sent_where_one_cannot_be(releases, later, hub_at_home, capsys):
+    hub_at_home.change(**{"data/rl/quality.md": b"theirs"})
+    for more, told in (
+        ((releases["rl"],), "not as a push left it"),
+        ((later["sft"],), "two releases of sft"),
+        ((releases["vqa"], "--pr"), "--pr takes one release"),
+    ):
+        refused = call_here(capsys, "push", releases["sft"], *more, "--repo", REPO, "--yes")
+        assert refused.code == 2
+        assert told in refused.err
+    assert not hub_at_home.messages
 
 
 def test_who_says_no_is_heard(folder, make_hub):
