@@ -174,7 +174,7 @@ def collect_report(root: Path) -> Report:
     Raises:
         ConfigError: if the workspace has no sealed stage.
     """
-    funnel = _read_funnel(root)
+    funnel = read_funnel(root)
     if not funnel:
         raise ConfigError(f"report: {root} has no finished stage; run synth run first")
     questions = _read_questions(root)
@@ -211,7 +211,7 @@ def render_report(report: Report) -> str:
     return environment.from_string(source).render(report=report)
 
 
-def _read_funnel(root: Path) -> tuple[Mapping[str, Any], ...]:
+def read_funnel(root: Path) -> tuple[Mapping[str, Any], ...]:
     """Return the counts of the corpus and of each latest sealed stage, in pipeline order."""
     found: list[Mapping[str, Any]] = []
     corpus = find_corpus(root)
@@ -383,7 +383,7 @@ def report_enhancements(root: Path) -> EnhancementReport:
         kept=len(kept),
         rows=_count_rows(rows),
         left=tuple(sorted(others.items())),
-        examples=tuple(_make_example(root, row) for row in shown),
+        examples=tuple(make_example(root, row) for row in shown),
     )
 
 
@@ -410,7 +410,8 @@ def _find_tenth(strength: float) -> int:
     return max(0, ceil(round(strength * 10, 6)) - 1)
 
 
-def _make_example(root: Path, row: Enhancement) -> EnhancementExample:
+def make_example(root: Path, row: Enhancement) -> EnhancementExample:
+    """Return the pictures of a degraded question: before, degraded, and repaired where the tool is installed."""
     original, degraded, trial = row.original, row.picture, row.trial
     if original is None or degraded is None or trial is None:
         return EnhancementExample((), f"{row.record_id}: has no picture")
