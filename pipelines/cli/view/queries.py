@@ -249,40 +249,30 @@ class Explorer:
 
         Siblings are left out, and all beyond 400 rows.
         """
-        line = self._climb({record_id, parent_id} - {""}) | self._descend({record_id})
-        ids = sorted(line)[:MOST_RELATIVES]
-        order = {found.stage: place for place, found in enumerate(self.list_stages())}
-        among = _among("record_id", ids)
-        kept = self.ask(f"SELECT stage, record_id, parent_id FROM ({self._union_links()}) WHERE {among}", ids)
+        stages = self.list_stages()
+        links = " UNION ALL ".join(
+            f"SELECT {quote_text(found.stage)} AS stage, record_id, parent_id FROM {scan_rows(found.folder)}"
+            for found in stages
+        )
+        rows = self.ask(
+            f"WITH RECURSIVE links AS MATERIALIZED ({links}), "
+            "up AS (SELECT unnest([?, ?]) AS id UNION SELECT parent_id FROM links JOIN up ON record_id = id), "
+            "down AS (SELECT ?::VARCHAR AS id UNION SELECT record_id FROM links JOIN down ON parent_id = id) "
+            "SELECT stage, record_id, parent_id FROM links "
+            "WHERE record_id IN (SELECT id FROM up UNION SELECT id FROM down) ORDER BY record_id LIMIT ?",
+            [record_id, parent_id, record_id, MOST_RELATIVES],
+        )
+        ids = sorted({record_id} | {row["record_id"] for row in rows})
         refused = " UNION ALL ".join(
             f"SELECT {quote_text(found.stage)} AS stage, record_id, '' AS parent_id, {column} AS reason "
             f"FROM {scan_rows(found.folder, kind)}"
-            for found in self.list_stages()
+            for found in stages
             for kind, column in (("rejected", "reason"), ("failed", "error"))
         )
-        rows = kept + self.ask(f"SELECT * FROM ({refused}) WHERE {among}", ids)
+        rows += self.ask(f"SELECT * FROM ({refused}) WHERE {_among('record_id', ids)}", ids)
+        order = {found.stage: place for place, found in enumerate(stages)}
         rows.sort(key=lambda row: (order[row["stage"]], row["record_id"]))
         return [Relative(**row) for row in rows]
-
-    def _union_links(self) -> str:
-        return " UNION ALL ".join(
-            f"SELECT {quote_text(found.stage)} AS stage, record_id, parent_id FROM {scan_rows(found.folder)}"
-            for found in self.list_stages()
-        )
-
-    def _climb(self, ids: set[str]) -> set[str]:
-        return self._reach(ids, "parent_id", "record_id")
-
-    def _descend(self, ids: set[str]) -> set[str]:
-        return self._reach(ids, "record_id", "parent_id")
-
-    def _reach(self, start: set[str], wanted: str, known: str) -> set[str]:
-        links, seen, waiting = self._union_links(), set(start), start
-        while waiting and len(seen) < MOST_RELATIVES:
-            asked = f"SELECT DISTINCT {wanted} AS id FROM ({links}) WHERE {_among(known, waiting)} LIMIT {MOST_RELATIVES}"
-            waiting = {row["id"] for row in self.ask(asked, sorted(waiting))} - seen
-            seen |= waiting
-        return seen
 
     # Releases and comparisons
 
