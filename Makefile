@@ -9,7 +9,7 @@ RAY := .venv-ray
 # Trainers whose own loaders read what is exported; each has an environment under .venv-consumers.
 CONSUMERS ?= llamafactory ms-swift trl verl
 
-.PHONY: demo test test-slow bench-planted test-postgres test-vllm test-clip test-ray test-consumers test-prefect lint install clean
+.PHONY: demo test test-slow bench-planted test-postgres test-vllm test-clip test-ray test-consumers test-prefect docs lint install clean
 
 install: $(STAMP)
 
@@ -70,6 +70,10 @@ test-ray: $(STAMP)
 test-consumers: $(STAMP)
 	PYTHON=$(PYTHON) bash .ci/consumers.sh $(CONSUMERS)
 	$(BIN)/pytest -m consumers tests/consumers
+
+# The documentation as a site, dist/docs/index.html; a link or an anchor that leads nowhere is an error.
+docs: $(STAMP)
+	PYTHONPATH=. NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --config-file .ci/mkdocs.yml
 
 clean:
 	rm -rf $(VENV) $(VLLM) $(CLIP) $(RAY) .venv-consumers workspace
