@@ -23,6 +23,7 @@ INDENT = 44
 SPINE = 18
 LONGEST_EVIDENCE = 260
 FUNNEL_ROW = 44
+FUNNEL_WIDTHS = {"wide": 1060, "narrow": 330}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,7 @@ class _PathDrawing:
 
     def _box(self, node: DrawnNode) -> None:
         x = 2 + INDENT * node.depth
-        width = min(self._width - x - 2, 460)
+        width = min(self._width - x - 2, 560)
         title = _wrap(node.title, width - 2 * PADDING, 8.2)
         note = _wrap(node.note, width - 2 * PADDING, 6.7) if node.note else []
         height = 12 + 19 * len(title) + 16 * len(note)
@@ -220,7 +221,7 @@ def draw_funnel(funnel: Sequence[Mapping[str, Any]]) -> Markup:
     """
     said = ", ".join(f"{row['stage']} {row['rows_in']} in, {row['kept']} kept" for row in funnel)
     label = f"Funnel: {said}"
-    return Markup("").join(_write(name, _draw_bars(funnel, width), label) for name, width in WIDTHS.items())
+    return Markup("").join(_write(name, _draw_bars(funnel, width), label) for name, width in FUNNEL_WIDTHS.items())
 
 
 def _draw_bars(funnel: Sequence[Mapping[str, Any]], width: int) -> ElementTree.Element:
@@ -232,7 +233,8 @@ def _draw_bars(funnel: Sequence[Mapping[str, Any]], width: int) -> ElementTree.E
         y = FUNNEL_ROW * place
         rejected = sum(row["rejected"].values())
         _text(svg, 0, y + 15, "title", row["stage"])
-        _text(svg, width, y + 15, "note end", f"{row['rows_in']:,} → {row['kept']:,} kept, {row['rows_out']:,} out")
+        made = "" if row["rows_out"] == row["kept"] else f", {row['rows_out']:,} out"
+        _text(svg, width, y + 15, "note end", f"{row['rows_in']:,} in, {row['kept']:,} kept{made}")
         length = width * math.log10(row["rows_in"] + 1) / longest
         x = 0.0
         for kind, rows in (("kept", row["kept"]), ("rejected", rejected), ("failed", row["failed"])):

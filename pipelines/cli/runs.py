@@ -345,13 +345,14 @@ def explain_command(
 @app.command("report")
 def report_command(
     out: Annotated[Path | None, typer.Option("--out", help="HTML file to write.")] = None,
+    questions: Annotated[int, typer.Option("--questions", min=0, help="Questions that it shows.")] = 12,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
     """Write one HTML page about the last run: funnel, distributions, questions with pictures and evidence."""
     from pipelines.cli.report import write_report
 
-    path = write_report(workspace, out or workspace / "report.html")
+    path = write_report(workspace, out or workspace / "report.html", questions)
     emit_json({"report": str(path)}) if as_json else emit(str(path))
 
 

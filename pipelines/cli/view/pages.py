@@ -16,13 +16,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pipelines.cli.diff import ReleaseDiff, diff_releases
 from pipelines.cli.drawing import draw_funnel, draw_path, list_steps
 from pipelines.cli.facets import STAGE_MODELS, Refusal, describe_branch, describe_cell, describe_hop, describe_record
+from pipelines.cli.glossary import explain_reason
 from pipelines.cli.report import make_example, read_funnel
 from pipelines.cli.view.queries import PAGE, Choice, Explorer, Relative, scan_release, scan_rows
 from pipelines.errors import ConfigError
 from schemas.base import Record
 from schemas.datasets import Certificate, Enhancement, Grounding, Picture, Question, Rewrite, Rollout, Trajectory
-from schemas.proofs import Proof, Reading
-from schemas.reasons import STAGE_REASONS
+from schemas.proofs import Proof, ReadFact, Reading
 
 KINDS = ("kept", "rejected", "failed")
 LONGEST_DIFFERENCE = 3000
@@ -178,7 +178,7 @@ def show_row(explorer: Explorer, stage: str, record_id: str) -> str:
         certificates=certificates if question else (),
         cells=getattr(grounding, "cells", ()),
         describe_cell=describe_cell,
-        attempts=list_attempts(explorer, grounding, family),
+        attempts=list_attempts(explorer, grounding),
         rollout=shown if isinstance(shown, Rollout) else None,
         steps=list(show_steps(shown)) if isinstance(shown, Rollout) else [],
         supports=shown.supports if isinstance(shown, Trajectory) else (),
@@ -274,33 +274,46 @@ def compare_reading(proof: Proof, reading: Reading) -> Iterator[tuple[str, str, 
     for number, (hop, read) in enumerate(zip_longest(proof.hops, reading.hops), 1):
         said = f"{read.statement or 'no statement'}{', backward' if read.backward else ''}: “{read.words}”" if read else "—"
         yield f"hop {number}", describe_hop(hop, proof.nodes) if hop else "—", said
-    facts = [f"{fact.relation} = {fact.value}" for fact in proof.constraints]
-    facts += [describe_branch(proof, branch) for branch in proof.branches]
-    understood = [f"{fact.statement or 'no statement'} = {fact.value}: “{fact.words}”" for fact in reading.facts]
-    for told, read_fact in zip_longest(facts, understood, fillvalue="—"):
-        yield "fact", told, read_fact
+    yield from _compare_facts(proof, reading)
     form = f", as {reading.form}" if reading.form else ""
     yield "asked for", proof.answer_relation, f"{reading.asked or 'no statement'}{form}"
     if reading.unsure or reading.instruction:
         yield "doubts", "", f"{reading.unsure} {reading.instruction}".strip()
 
 
-def list_attempts(explorer: Explorer, grounding: Grounding | None, family: Sequence[Relative]) -> list[dict[str, Any]]:
+def _compare_facts(proof: Proof, reading: Reading) -> Iterator[tuple[str, str, str]]:
+    """Yield the facts of the proof, each with what was read of the same relation of the same entity, then the others."""
+    left = list(reading.facts)
+    for fact in proof.constraints:
+        named = fact.relation.replace("_", " ")
+        read = next((one for one in left if one.node == fact.node and (one.statement or "type") == named), None)
+        if read is not None:
+            left.remove(read)
+        said = f"{proof.entities[fact.node].title}: {named} = {fact.value}"
+        yield "fact", said, _say_fact(read) if read else "not read as a fact of its own"
+    branches = [describe_branch(proof, branch) for branch in proof.branches]
+    for told, other in zip_longest(branches, [_say_fact(one) for one in left], fillvalue="—"):
+        yield "fact", told, other
+
+
+def _say_fact(fact: ReadFact) -> str:
+    return f"{fact.statement or 'type'} = {fact.value}: “{fact.words}”"
+
+
+def list_attempts(explorer: Explorer, grounding: Grounding | None) -> list[dict[str, Any]]:
     """Return the rollouts of a question: attempt, answer, number of steps, and what became of each."""
     stages = {found.stage: found.folder for found in explorer.list_stages()}
     if grounding is None or "rollouts" not in stages:
         return []
-    refused = {relative.record_id: relative.reason for relative in family if relative.reason}
-    accepted = {relative.record_id for relative in family if relative.stage == "trajectories" and not relative.reason}
     rows = explorer.ask(
         "SELECT record_id, attempt, teacher, answer, stop_reason, len(steps) AS steps "
-        f"FROM {scan_rows(stages['rollouts'])} WHERE parent_id = ? ORDER BY attempt LIMIT 100",
+        f"FROM {scan_rows(stages['rollouts'])} WHERE parent_id = ? ORDER BY attempt LIMIT {PAGE}",
         [grounding.record_id],
     )
+    judged = explorer.find_outcomes("trajectories", [row["record_id"] for row in rows])
     for row in rows:
-        kept = row["record_id"] in accepted
-        row["stage"] = "trajectories" if kept or row["record_id"] in refused else "rollouts"
-        row["outcome"] = "kept" if kept else refused.get(row["record_id"], "not judged")
+        row["outcome"] = judged.get(row["record_id"], "not judged")
+        row["stage"] = "trajectories" if row["record_id"] in judged else "rollouts"
     return rows
 
 
@@ -344,12 +357,6 @@ def show_funnel(explorer: Explorer) -> str:
     meanings = {reason: explain_reason(reason) for row in funnel for reason in row["rejected"]}
     stages = {found.stage for found in explorer.list_stages()}
     return render("funnel", funnel=funnel, diagram=draw_funnel(funnel), meanings=meanings, stages=stages, Choice=Choice)
-
-
-def explain_reason(reason: str) -> str:
-    """Return what a reason means, in a sentence; empty for an error's name."""
-    known = [stage for stage, reasons in STAGE_REASONS.items() if reason in reasons]
-    return f"A reason of {', '.join(known)}." if known else ""
 
 
 # Comparisons

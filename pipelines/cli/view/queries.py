@@ -244,6 +244,17 @@ class Explorer:
                 return Refusal(stage, record_id, kind, row["reason"], row["detail"]), tuple(row["codes"] or ())
         return None
 
+    def find_outcomes(self, stage: str, ids: Sequence[str]) -> dict[str, str]:
+        """Return what a stage made of rows: ``kept``, or why it refused or failed over them."""
+        if stage not in {found.stage for found in self.list_stages()}:
+            return {}
+        folder, among = self.find_stage(stage).folder, _among("record_id", ids)
+        sources = (("kept", "'kept'"), ("rejected", "reason"), ("failed", "error"))
+        asked = " UNION ALL ".join(
+            f"SELECT record_id, {column} AS outcome FROM {scan_rows(folder, kind)} WHERE {among}" for kind, column in sources
+        )
+        return {row["record_id"]: row["outcome"] for row in self.ask(asked, [*ids, *ids, *ids])}
+
     def trace_family(self, record_id: str, parent_id: str) -> list[Relative]:
         """Return the line of a record in pipeline order: ancestors, itself, what was made of it, refusals on the way.
 
