@@ -232,7 +232,9 @@ def render_report(report: Report) -> str:
     environment.globals |= {"explain_reason": explain_reason, "draw_path": draw_path, "list_steps": list_steps}
     # The style is a file of ours, not a value of a row.
     return environment.from_string(source).render(
-        report=report, style=Markup(style), diagram=draw_funnel(report.funnel)  # noqa: S704
+        report=report,
+        style=Markup(style),
+        diagram=draw_funnel(report.funnel),
     )
 
 

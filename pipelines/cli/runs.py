@@ -357,7 +357,7 @@ def report_command(
 
 
 @app.command("view")
-def view_command(  # noqa: PLR0913 - as above
+def view_command(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Of the loopback; 0 takes a free one.")] = 0,
     release: Annotated[str, typer.Option("--release", help="Begin with the rows of this one: DATASET/VERSION.")] = "",
     no_open: Annotated[bool, typer.Option("--no-open", help="Print the address and open no browser.")] = False,

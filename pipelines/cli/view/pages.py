@@ -1,6 +1,5 @@
 """The pages of the view, as HTML: lists, one row, the funnel, comparisons. Every value is escaped by the templates."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -15,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pipelines.cli.diff import ReleaseDiff, diff_releases
 from pipelines.cli.drawing import draw_funnel, draw_path, list_steps
-from pipelines.cli.facets import STAGE_MODELS, Refusal, describe_branch, describe_cell, describe_hop, describe_record
+from pipelines.cli.facets import STAGE_MODELS, describe_branch, describe_cell, describe_hop, describe_record
 from pipelines.cli.glossary import explain_reason
 from pipelines.cli.report import make_example, read_funnel
 from pipelines.cli.view.queries import PAGE, Choice, Explorer, Relative, scan_release, scan_rows
@@ -156,9 +155,9 @@ def show_row(explorer: Explorer, stage: str, record_id: str) -> str:
     family = explorer.trace_family(record_id, _find_parent(record))
     input_stage, shown = (stage, record) if record is not None else _find_input(explorer, stage, record_id, family)
     question = shown if isinstance(shown, Question | Rewrite | Grounding) else _find_question(explorer, shown, family)
-    grounding = question if isinstance(question, Grounding) else None
-    certificates = question.certificates if isinstance(question, Rewrite) else _find_certificates(explorer, family)
-    steps = list_steps(shown if isinstance(shown, Record) and list_steps(shown) else question) if question or shown else []
+    steps = list_steps(shown) if isinstance(shown, Record) else []
+    if not steps and question is not None:
+        steps = list_steps(question)
     return render(
         "row",
         stage=stage,
@@ -169,23 +168,37 @@ def show_row(explorer: Explorer, stage: str, record_id: str) -> str:
         input_stage=input_stage,
         record=shown,
         question=question,
-        grounding=grounding,
-        pictures=list_pictures(explorer.root, grounding),
         diagram=draw_path(steps) if steps else "",
-        counts=list(list_counts(question.proof)) if question else [],
-        set_counts=list_set_counts(question.proof) if question else "",
-        readings=list(compare_reading(question.proof, grounding.reading)) if grounding and grounding.reading else [],
-        certificates=certificates if question else (),
-        cells=getattr(grounding, "cells", ()),
-        describe_cell=describe_cell,
-        attempts=list_attempts(explorer, grounding),
         rollout=shown if isinstance(shown, Rollout) else None,
         steps=list(show_steps(shown)) if isinstance(shown, Rollout) else [],
         supports=shown.supports if isinstance(shown, Trajectory) else (),
         family=_group(family),
         releases=explorer.find_holding([relative.record_id for relative in family]),
         lines=describe_record(shown) if isinstance(shown, Record) else list((shown or {}).items()),
+        **_describe_question(explorer, question, family),
     )
+
+
+def _describe_question(
+    explorer: Explorer, question: Question | Rewrite | Grounding | None, family: Sequence[Relative]
+) -> dict[str, Any]:
+    """Return what a page shows of a question beside its path: pictures, counts, reading, attempts; all may be empty."""
+    grounding = question if isinstance(question, Grounding) else None
+    reading = grounding.reading if grounding is not None else None
+    found: dict[str, Any] = {"counts": [], "set_counts": "", "readings": [], "certificates": ()}
+    if question is not None:
+        found["counts"] = list(list_counts(question.proof))
+        found["set_counts"] = list_set_counts(question.proof)
+        found["readings"] = list(compare_reading(question.proof, reading)) if reading else []
+        own = question.certificates if isinstance(question, Rewrite) else None
+        found["certificates"] = _find_certificates(explorer, family) if own is None else own
+    return found | {
+        "grounding": grounding,
+        "pictures": list_pictures(explorer.root, grounding),
+        "cells": getattr(grounding, "cells", ()),
+        "describe_cell": describe_cell,
+        "attempts": list_attempts(explorer, grounding),
+    }
 
 
 def _find_parent(record: object) -> str:
@@ -205,7 +218,9 @@ def _find_input(
     return (before[-1], explorer.find_record(before[-1], record_id)) if before else ("", None)
 
 
-def _find_question(explorer: Explorer, record: object, family: Sequence[Relative]) -> Question | Rewrite | Grounding | None:
+def _find_question(
+    explorer: Explorer, record: object, family: Sequence[Relative]
+) -> Question | Rewrite | Grounding | None:
     """Return the question that a rollout or a release's row is about."""
     parent = _find_parent(record)
     for relative in reversed(family):
@@ -264,7 +279,9 @@ def list_set_counts(proof: Proof) -> str:
     """Return the counts of the whole query: anchors, different answers (N_img), those with the question's own."""
     names = {"anchors": "anchors tried", "answers": "different answers (N_img)", "gold": "with this answer"}
     said = [
-        f"{names[count.name]} {'≥' if count.capped else ''}{count.value:,}" for count in proof.counts if count.name in names
+        f"{names[count.name]} {'≥' if count.capped else ''}{count.value:,}"
+        for count in proof.counts
+        if count.name in names
     ]
     return " · ".join(said)
 
@@ -272,7 +289,11 @@ def list_set_counts(proof: Proof) -> str:
 def compare_reading(proof: Proof, reading: Reading) -> Iterator[tuple[str, str, str]]:
     """Yield what each step is, what the proof says of it, and what the reader understood."""
     for number, (hop, read) in enumerate(zip_longest(proof.hops, reading.hops), 1):
-        said = f"{read.statement or 'no statement'}{', backward' if read.backward else ''}: “{read.words}”" if read else "—"
+        said = (
+            f"{read.statement or 'no statement'}{', backward' if read.backward else ''}: “{read.words}”"
+            if read
+            else "—"
+        )
         yield f"hop {number}", describe_hop(hop, proof.nodes) if hop else "—", said
     yield from _compare_facts(proof, reading)
     form = f", as {reading.form}" if reading.form else ""
@@ -282,7 +303,7 @@ def compare_reading(proof: Proof, reading: Reading) -> Iterator[tuple[str, str, 
 
 
 def _compare_facts(proof: Proof, reading: Reading) -> Iterator[tuple[str, str, str]]:
-    """Yield the facts of the proof, each with what was read of the same relation of the same entity, then the others."""
+    """Yield the facts of the proof, each with what was read of the same relation there, then what else was read."""
     left = list(reading.facts)
     for fact in proof.constraints:
         named = fact.relation.replace("_", " ")
@@ -442,7 +463,9 @@ def compare_cells(before: Mapping[str, str], after: Mapping[str, str]) -> list[C
 
 
 def _cut_around(one: str, other: str) -> tuple[str, str]:
-    same = next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    same = next(
+        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
     start = max(0, same - 200)
     return _cut(one, start), _cut(other, start)
 

@@ -202,8 +202,7 @@ class Explorer:
         return [folder for folder in folders if folder.manifest.is_file()]
 
     def _read_facets(self, stage: str, kind: str) -> dict[str, list[tuple[str, int]]]:
-        """Return the values of each facet and their numbers of rows; of refused rows only the reasons, without the
-        facets of what came in."""
+        """Return the values of each facet and their numbers of rows; of refused rows those of what came in."""
         found = self.find_stage(stage)
         if kind != "kept":
             column = "reason" if kind == "rejected" else "error"
@@ -239,7 +238,9 @@ class Explorer:
         """Return why a stage refused a row, or failed over it, and all reasons that applied."""
         found = self.find_stage(stage)
         for kind, column, codes in (("rejected", "reason", "codes"), ("failed", "error", "[]::VARCHAR[]")):
-            asked = f"SELECT record_id, {column} AS reason, detail, {codes} AS codes FROM {scan_rows(found.folder, kind)}"
+            asked = (
+                f"SELECT record_id, {column} AS reason, detail, {codes} AS codes FROM {scan_rows(found.folder, kind)}"
+            )
             for row in self.ask(f"{asked} WHERE record_id = ? LIMIT 1", [record_id]):
                 return Refusal(stage, record_id, kind, row["reason"], row["detail"]), tuple(row["codes"] or ())
         return None
@@ -251,7 +252,8 @@ class Explorer:
         folder, among = self.find_stage(stage).folder, _among("record_id", ids)
         sources = (("kept", "'kept'"), ("rejected", "reason"), ("failed", "error"))
         asked = " UNION ALL ".join(
-            f"SELECT record_id, {column} AS outcome FROM {scan_rows(folder, kind)} WHERE {among}" for kind, column in sources
+            f"SELECT record_id, {column} AS outcome FROM {scan_rows(folder, kind)} WHERE {among}"
+            for kind, column in sources
         )
         return {row["record_id"]: row["outcome"] for row in self.ask(asked, [*ids, *ids, *ids])}
 
@@ -336,12 +338,15 @@ class Explorer:
             "WHEN new.record_id IS NULL THEN 'removed' WHEN old.digest = new.digest THEN 'same' ELSE 'changed' END "
             f"AS kind FROM {digests[0]} AS old FULL JOIN {digests[1]} AS new ON old.record_id = new.record_id"
         )
-        counts = {row["kind"]: row["rows"] for row in self.ask(f"SELECT kind, count(*) AS rows FROM ({joined}) GROUP BY 1")}
+        counts = {
+            row["kind"]: row["rows"] for row in self.ask(f"SELECT kind, count(*) AS rows FROM ({joined}) GROUP BY 1")
+        }
         shown = {
             kind: [
                 row["id"]
                 for row in self.ask(
-                    f"SELECT id FROM ({joined}) WHERE kind = ? ORDER BY id LIMIT {PAGE} OFFSET {PAGE * (page - 1)}", [kind]
+                    f"SELECT id FROM ({joined}) WHERE kind = ? ORDER BY id LIMIT {PAGE} OFFSET {PAGE * (page - 1)}",
+                    [kind],
                 )
             ]
             for kind in ("added", "removed", "changed")
@@ -395,7 +400,9 @@ def _count_hops(columns: frozenset[str]) -> str:
         return "len(hops)::VARCHAR"
     if "path" in columns:
         return "CASE WHEN len(path) > 0 THEN (len(path) - 1)::VARCHAR END"
-    proved = "CASE WHEN len(proof.nodes) > 0 THEN len(proof.hops)::VARCHAR END" if "proof" in columns else "NULL::VARCHAR"
+    proved = (
+        "CASE WHEN len(proof.nodes) > 0 THEN len(proof.hops)::VARCHAR END" if "proof" in columns else "NULL::VARCHAR"
+    )
     if "trace" in columns:
         return f"CASE WHEN trace IS NOT NULL THEN (len(trace.links) + 1)::VARCHAR ELSE {proved} END"
     return proved

@@ -61,7 +61,9 @@ class ViewServer(ThreadingHTTPServer):
         try:
             super().__init__((LOOPBACK, port), _Handler)
         except OSError as error:
-            raise ConfigError(f"view: port {port} cannot be used ({error.strerror}); --port 0 takes a free one") from error
+            raise ConfigError(
+                f"view: port {port} cannot be used ({error.strerror}); --port 0 takes a free one"
+            ) from error
 
     @property
     def address(self) -> str:
@@ -78,7 +80,9 @@ class ViewServer(ThreadingHTTPServer):
         except (ConfigError, Damaged) as error:
             return _refuse(HTTPStatus.NOT_FOUND, str(error))
         except (SynthError, duckdb.Error, OSError) as error:
-            return _refuse(HTTPStatus.INTERNAL_SERVER_ERROR, f"{' '.join(str(error).split())[:500]}; load the page again")
+            return _refuse(
+                HTTPStatus.INTERNAL_SERVER_ERROR, f"{' '.join(str(error).split())[:500]}; load the page again"
+            )
 
     def _route(self, parts: list[str], query: Mapping[str, str]) -> Response:
         match parts:
@@ -165,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(response.body)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - the base class says so
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: ANN401 - the base class says so
         """Say nothing of requests."""
 
 
