@@ -27,8 +27,8 @@ from tests.chaos.driving import (
     share_small_run,
 )
 
-COMMANDS = ("run", "ablate", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report", "diff",
-            "sign", "audit", "push", "export", "validate", "deploy", "world", "config", "prune", "replies",
+COMMANDS = ("run", "ablate", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report", "view",
+            "diff", "sign", "audit", "push", "export", "validate", "deploy", "world", "config", "prune", "replies",
             "replies prune", "review export", "review import", "bench judge")  # fmt: skip
 STAGE_KEYS = {"stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out", "seconds", "calls", "cached_calls",
               "retries", "tokens", "gpu_seconds", "cost", "cost_per_kept"}  # fmt: skip
