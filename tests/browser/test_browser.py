@@ -63,6 +63,13 @@ def test_every_page_fits_its_width_and_axe_finds_nothing_serious(site, chromium,
         assert (diagrams.count() > 0) == (name not in ("list", "refused", "compare"))
 
 
+def test_axe_finds_what_is_planted(site, open_page):
+    with open_page(f"{site.address}/funnel") as page:
+        page.evaluate("document.querySelector('svg').removeAttribute('aria-label')")
+        page.evaluate("document.querySelector('h1').style.color = '#eeeeee'")
+        assert {rule for rule, _ in find_serious(page)} == {"svg-img-alt", "color-contrast"}
+
+
 def test_a_filter_shows_its_rows_and_stands_in_the_address(site, open_page):
     with open_page(f"{site.address}/?stage=difficulty") as page:
         before = page.locator("a.row").count()
@@ -116,13 +123,14 @@ def test_the_keyboard_is_enough(site, open_page):
         assert page.locator("dialog").is_visible()
         press("Escape")
         assert not page.locator("dialog").is_visible()
-        press("n")
+        page.keyboard.press("n")
         page.wait_for_url("**page=2*")
-        press("p")
+        page.keyboard.press("p")
         page.wait_for_url(lambda url: "page=2" not in url)
-        press("j", "j", "Enter")
+        press("j", "j")
+        page.keyboard.press("Enter")
         page.wait_for_url(f"**{rows[1]}")
-        press("g")
+        page.keyboard.press("g")
         page.wait_for_url(f"{site.address}/")
         page.keyboard.press("/")
         page.keyboard.type("nothing has j and k and these words")
@@ -133,7 +141,7 @@ def test_the_keyboard_is_enough(site, open_page):
 
 def test_two_outputs_are_compared_side_by_side(site, open_page):
     with open_page(site.comparison) as page:
-        cells = page.locator("table.sides tbody tr").first.locator("pre").all_inner_texts()
+        cells = page.locator("details[open] table.sides tbody tr").first.locator("pre").all_inner_texts()
         assert cells[1] == "Was it changed?"
         assert cells[0].endswith("?")
         assert page.locator(".tag").all_inner_texts()[1:] == ["added 0", "removed 1", "changed 1"]

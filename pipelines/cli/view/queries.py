@@ -89,15 +89,14 @@ class Explorer:
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
         self._lock = threading.Lock()
-        self._opened: tuple[tuple[int, int], duckdb.DuckDBPyConnection, list[LatestStage]] | None = None
+        self._opened: tuple[dict[str, str], duckdb.DuckDBPyConnection, list[LatestStage]] | None = None
         self.read_facets = lru_cache(maxsize=64)(self._read_facets)
 
     def _open(self) -> tuple[duckdb.DuckDBPyConnection, list[LatestStage]]:
-        latest = self.root / "latest.json"
-        state = (latest.stat().st_mtime_ns, latest.stat().st_size) if latest.is_file() else (0, 0)
+        latest = Workspace(self.root).read_latest()
         with self._lock:
-            if self._opened is None or self._opened[0] != state:
-                self._opened = state, open_views(self.root), list_latest(self.root)
+            if self._opened is None or self._opened[0] != latest:
+                self._opened = latest, open_views(self.root), list_latest(self.root)
                 self.read_facets.cache_clear()
             return self._opened[1].cursor(), self._opened[2]
 

@@ -5,6 +5,7 @@ import re
 import sys
 import webbrowser
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
@@ -55,6 +56,7 @@ class ViewServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, workspace: Path, port: int = 0) -> None:
+        self._context = copy_context()
         self.explorer = Explorer(workspace)
         self.explorer.list_stages()
         self.shrink = lru_cache(maxsize=512)(self._shrink)
@@ -64,6 +66,10 @@ class ViewServer(ThreadingHTTPServer):
             raise ConfigError(
                 f"view: port {port} cannot be used ({error.strerror}); --port 0 takes a free one"
             ) from error
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - the base class says so
+        """Answer a request in what the command was called within: the run that it looks at."""
+        self._context.copy().run(super().process_request_thread, request, client_address)
 
     @property
     def address(self) -> str:
