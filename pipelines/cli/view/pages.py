@@ -12,16 +12,20 @@ from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from pipelines.cli.diff import ReleaseDiff, diff_releases
+from pipelines.cli.diff import FunnelShift, ReleaseDiff, diff_releases
 from pipelines.cli.drawing import draw_funnel, draw_path, list_steps
 from pipelines.cli.facets import STAGE_MODELS, describe_branch, describe_cell, describe_hop, describe_record
 from pipelines.cli.glossary import explain_reason
 from pipelines.cli.report import make_example, read_funnel
 from pipelines.cli.view.queries import PAGE, Choice, Explorer, Relative, scan_release, scan_rows
 from pipelines.errors import ConfigError
+from pipelines.run.naming import find_run, list_kept
+from pipelines.run.workspace import Workspace
 from schemas.base import Record
 from schemas.datasets import Certificate, Enhancement, Grounding, Picture, Question, Rewrite, Rollout, Trajectory
+from schemas.manifest import Manifest
 from schemas.proofs import Proof, ReadFact, Reading
+from schemas.reasons import STAGE_REASONS
 
 KINDS = ("kept", "rejected", "failed")
 LONGEST_DIFFERENCE = 3000
@@ -136,7 +140,7 @@ def show_list(explorer: Explorer, query: Mapping[str, str]) -> str:
     )
 
 
-def _count_kinds(manifest: Any) -> dict[str, int]:  # noqa: ANN401 - a manifest, or None of a stage that went
+def _count_kinds(manifest: Manifest | None) -> dict[str, int]:
     if manifest is None:
         return dict.fromkeys(KINDS, 0)
     rejected = sum(manifest.rejected.values())
@@ -394,17 +398,20 @@ def show_comparison(explorer: Explorer, query: Mapping[str, str]) -> str:
     before, after = query.get("a", ""), query.get("b", "")
     page_number = int(page) if page.isdecimal() and 0 < int(page) < 10**6 else 1
     values: dict[str, Any] = {"choices": choices, "subject": subject, "before": before, "after": after}
-    values |= {"shown": {}, "counts": {}, "funnel": (), "page": page_number, "PAGE": PAGE, "urlencode": urlencode}
+    values |= {"shown": {}, "counts": {}, "funnel": (), "stages": {}, "page": page_number}
     if subject:
         kind, _, name = subject.partition(":")
-        make = _compare_releases if kind == "release" else _compare_stages
-        values |= make(explorer, name, (before, after), page_number)
-    return render("compare", **values)
+        makers = {"release": _compare_releases, "stage": _compare_stages, "runs": _compare_runs}
+        if kind not in makers:
+            raise ConfigError(f"compare {subject!r}: there are {', '.join(makers)}")
+        values |= makers[kind](explorer, name, (before, after), page_number)
+    largest = max((rows for kind, rows in values["counts"].items() if kind != "same"), default=0)
+    return render("compare", more=largest > PAGE * page_number, urlencode=urlencode, **values)
 
 
 def _list_comparable(explorer: Explorer) -> dict[str, list[str]]:
-    """Return versions of each dataset and keys of each stage, where there are several, the newest first."""
-    datasets: dict[str, list[str]] = {}
+    """Return names of runs, versions of each dataset and keys of each stage, where there are several."""
+    datasets: dict[str, list[str]] = {"runs": [run.name for run in list_kept(Workspace(explorer.root))]}
     for name in explorer.list_releases():
         dataset, _, version = name.partition("/")
         datasets.setdefault(f"release:{dataset}", []).append(version)
@@ -440,6 +447,33 @@ def _compare_stages(explorer: Explorer, stage: str, keys: tuple[str, str], page:
         "shown": {kind: _show_rows(explorer, sources, "record_id", ids) for kind, ids in found.shown.items()},
         "counts": counts,
     }
+
+
+def _compare_runs(explorer: Explorer, _: str, names: tuple[str, str], page: int) -> dict[str, Any]:
+    """Return how the funnel moved from one run to another, and where the rows of each stage are compared."""
+    workspace = Workspace(explorer.root)
+    old, new = (find_run(workspace, name).read_used() for name in names)
+    shifts, stages = [], {}
+    for stage in [stage for stage in STAGE_REASONS if stage != "corpus" and stage in old and stage in new]:
+        if old[stage] != new[stage]:
+            manifests = [explorer.find_output(stage, used[stage]).read_manifest() for used in (old, new)]
+            numbers = [_count_manifest(manifest) for manifest in manifests]
+            shifts += [
+                FunnelShift(stage, number, numbers[0].get(number, 0), numbers[1].get(number, 0))
+                for number in dict.fromkeys([*numbers[0], *numbers[1]])
+                if numbers[0].get(number, 0) != numbers[1].get(number, 0)
+            ]
+            asked = {"of": f"stage:{stage}", "a": old[stage], "b": new[stage]}
+            stages[stage] = f"/compare?{urlencode(asked)}"
+    return {"funnel": shifts, "stages": stages}
+
+
+def _count_manifest(manifest: Manifest | None) -> dict[str, int]:
+    if manifest is None:
+        return {}
+    refused = {f"rejected: {reason}": rows for reason, rows in manifest.rejected.items()}
+    counts = {name: getattr(manifest, name) for name in ("rows_in", "kept", "failed", "rows_out")}
+    return counts | refused
 
 
 def _show_rows(

@@ -312,7 +312,10 @@ class Explorer:
 
     def list_keys(self, stage: str) -> list[str]:
         """Return the keys of all sealed outputs of a stage, the newest first."""
-        found = (self.root / "stages").glob(f"{glob.escape(stage)}/*/manifest.json")
+        folder = self.root / "stages"
+        if not folder.is_dir() or stage not in {path.name for path in folder.iterdir()}:
+            return []
+        found = (folder / stage).glob("*/manifest.json")
         return [path.parent.name for path in sorted(found, key=lambda path: (-path.stat().st_mtime, path.parent.name))]
 
     def find_output(self, stage: str, key: str) -> StageFolder:
@@ -321,7 +324,6 @@ class Explorer:
         Raises:
             ConfigError: if there is none under that key.
         """
-        self.find_stage(stage)
         if key not in self.list_keys(stage):
             raise ConfigError(f"no sealed output {key!r} of {stage} in this workspace")
         return Workspace(self.root).stage(stage, key)

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from pipelines.cli.drawing import DrawnEdge, DrawnNode, draw_path, list_steps
 from pipelines.cli.glossary import read_glossary
+from pipelines.cli.naming import looking_at
 from pipelines.cli.view.pages import compare_cells, compare_reading, link_row, mark_spans
 from pipelines.cli.view.queries import PAGE, Choice, Explorer
 from pipelines.cli.view.server import ViewServer
 from pipelines.errors import ConfigError
+from pipelines.run.naming import CONFIG
 from pipelines.run.workspace import Workspace
 from schemas.base import Rejection
 from schemas.datasets import Difficulty, Trajectory
@@ -117,6 +119,8 @@ def test_a_page_may_load_nothing_from_elsewhere_and_run_nothing_inline(view):
         "/?unknown=1",
         "/?release=sft/none",
         "/compare?of=stage:difficulty&a=..&b=..",
+        "/compare?of=stage:../corpus&a=toy&b=toy",
+        "/compare?of=anything&a=x&b=y",
         "/compare?of=release:sft&a=../x&b=y",
     ],
 )
@@ -390,6 +394,23 @@ def test_two_outputs_of_a_stage_are_compared_row_by_row(many):
         assert "Another text?" in page
         assert kept[5].text in page
         assert "changed 1" in page
+
+
+def test_two_runs_are_compared_by_their_funnels_and_lead_to_their_rows(many):
+    write_stage(many, FakeStage("difficulty", Difficulty), "e" * 16, [make_question(1, None)])
+    for name, key in (("one", "d"), ("two", "e")):
+        Workspace(many).note_latest({"difficulty": key * 16}, name)
+        (many / "runs" / name / CONFIG).write_text("")
+    with serving(many) as server:
+        assert "<strong>runs</strong>" in ask(server, "/compare").text
+        page = ask(server, "/compare?of=runs&a=one&b=two").text
+        assert "<td>rejected: not-rare</td>" in page
+        link = re.search(r'href="([^"]+)">rows of difficulty', page)[1]
+        assert "removed 119" in ask(server, unescape(link)).text
+        assert ask(server, "/compare?of=runs&a=one&b=../two").status == 404
+        assert server.explorer.list_rows(Choice("difficulty")).total == 1
+    with looking_at(many, "one"), serving(many) as server:
+        assert "difficulty: 120 kept" in ask(server, "/").text
 
 
 def test_two_releases_are_compared_row_by_row(tmp_path, workspace):
