@@ -6,10 +6,11 @@ STAMP := $(VENV)/.installed
 VLLM := .venv-vllm
 CLIP := .venv-clip
 RAY := .venv-ray
+BROWSER := .venv-browser
 # Trainers whose own loaders read what is exported; each has an environment under .venv-consumers.
 CONSUMERS ?= llamafactory ms-swift trl verl
 
-.PHONY: demo test test-slow bench-planted test-postgres test-vllm test-clip test-ray test-consumers test-prefect test-wheel lint install clean
+.PHONY: demo test test-slow bench-planted test-postgres test-vllm test-clip test-browser test-ray test-consumers test-prefect test-wheel docs lint install clean
 
 install: $(STAMP)
 
@@ -56,6 +57,12 @@ test-clip: $(STAMP)
 	bash .ci/extra.sh clip $(CLIP) $(PYTHON) open_clip
 	$(CLIP)/bin/python -m pytest -m clip tests/clip
 
+# The view and the report in a real Chromium, with axe.
+test-browser: $(STAMP)
+	bash .ci/browser.sh
+	bash .ci/extra.sh browser $(BROWSER) $(PYTHON) playwright axe_playwright_python
+	$(BROWSER)/bin/python -m pytest -n 0 -m browser tests/browser
+
 # A real Prefect server with workers, from this clone and from a wheel: README's schedule as it stands.
 test-prefect: $(STAMP)
 	$(BIN)/pytest -n 0 -m prefect tests/flows
@@ -76,5 +83,9 @@ test-consumers: $(STAMP)
 	PYTHON=$(PYTHON) bash .ci/consumers.sh $(CONSUMERS)
 	$(BIN)/pytest -m consumers tests/consumers
 
+# The documentation as a site, dist/docs/index.html; a link or an anchor that leads nowhere is an error.
+docs: $(STAMP)
+	PYTHONPATH=. NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --config-file .ci/mkdocs.yml
+
 clean:
-	rm -rf $(VENV) $(VLLM) $(CLIP) $(RAY) .venv-consumers workspace
+	rm -rf $(VENV) $(VLLM) $(CLIP) $(RAY) $(BROWSER) .venv-consumers workspace

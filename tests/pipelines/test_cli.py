@@ -28,7 +28,7 @@ from tests.chaos.driving import (
 )
 
 COMMANDS = ("run", "runs", "ablate", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report",
-            "diff", "sign", "audit", "push", "export", "validate", "deploy", "world", "prune", "replies",
+            "view", "diff", "sign", "audit", "push", "export", "validate", "deploy", "world", "prune", "replies",
             "replies prune", "config keys", "config show", "config init", "config schema", "review export",
             "review import", "bench judge")  # fmt: skip
 STAGE_KEYS = {"stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out", "seconds", "calls", "cached_calls",

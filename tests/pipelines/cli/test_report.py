@@ -8,6 +8,7 @@ from PIL import Image
 
 from pipelines.agent.observations import credit_picture
 from pipelines.agent.pictures import degrade_picture
+from pipelines.cli.glossary import explain_reason
 from pipelines.cli.report import (
     collect_report,
     render_report,
@@ -85,10 +86,26 @@ def test_one_page_loads_nothing_and_shows_funnel_chain_evidence_and_attempt(work
     assert page == render(workspace)
     reader = read(page)
     assert "script" not in reader.tags
-    assert len(reader.sources) == 7
-    assert all(source.startswith("data:image/webp;base64,") for source in reader.sources)
+    within = [source for source in reader.sources if source.startswith("#")]
+    assert all(f'id="{place[1:]}"' in page for place in within)
+    pictures = [source for source in reader.sources if source not in within]
+    assert len(pictures) == 7
+    assert all(source.startswith("data:image/webp;base64,") for source in pictures)
     shown = ("default-src 'none'", "solved-without-tools 1", "architect", "revision 9011", "answers ≥8", "image_search")
     assert [text for text in (*shown, "CC BY 4.0") if text not in page] == []
+
+
+def test_a_few_refused_rows_of_each_reason_say_what_the_check_saw(workspace):
+    page = render(workspace)
+    (refused, _) = collect_report(workspace).refused
+    assert (refused.stage, refused.reason, refused.rows) == ("difficulty", "solved-without-tools", 1)
+    assert refused.shown == (("question-refused0000001", "3 of 8"),)
+    assert "3 of 8" in page
+    assert explain_reason("solved-without-tools") in page
+
+
+def test_as_many_questions_are_shown_as_are_asked_for(workspace):
+    assert [len(collect_report(workspace, count).questions) for count in (0, 3, 99)] == [0, 3, 7]
 
 
 def test_what_a_released_row_took_is_told_by_stage(demo):
@@ -257,7 +274,7 @@ def test_an_example_shows_the_picture_before_degraded_and_repaired(tmp_path, tur
     before, degraded, repaired = (measure_likeness(shown[0], each) for each in shown)
     assert before < repaired < degraded / 2
     page = render(tmp_path)
-    part = page[page.index("Degraded pictures") : page.index("<h2>Questions")]
+    part = page[page.index("<h2>Degraded pictures") : page.index("Questions</h2>")]
     assert len(re.findall(r'<img src="data:image/webp', part)) == 3
     for text in (
         "perspective of strength 0.5",

@@ -1,0 +1,67 @@
+import shutil
+from contextlib import contextmanager
+
+import pytest
+
+from pipelines.cli.report import write_report
+from pipelines.run.workspace import Workspace
+from schemas.datasets import Difficulty
+from tests.pipelines.cli.conftest import FakeStage, write_stage
+from tests.pipelines.cli.viewing import serving
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    playwright = pytest.importorskip("playwright.sync_api")
+    path = next((found for name in NAMES if (found := shutil.which(name))), None)
+    assert path, "no Chromium: .ci/browser.sh installs one"
+    with playwright.sync_playwright() as driver:
+        # Root has no sandbox; every page is one of ours on the loopback.
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def site(demo, tmp_path_factory):
+    """A view of the demo with a second output of difficulty to compare, and its report: both addresses."""
+    root = tmp_path_factory.mktemp("site") / "workspace"
+    shutil.copytree(demo.root, root)
+    rows = demo.rows("difficulty", Difficulty)
+    changed = rows[0].model_copy(update={"text": "Was it changed?"})
+    write_stage(root, FakeStage("difficulty", Difficulty), "f" * 16, [changed, *rows[2:]])
+    report = write_report(root, root.parent / "report.html")
+    with serving(root) as server:
+        yield Site(server.address.rstrip("/"), report.as_uri(), Workspace(root).read_latest()["difficulty"])
+
+
+class Site:
+    def __init__(self, address, report, key):
+        self.address, self.report = address, report
+        self.comparison = f"{address}/compare?of=stage:difficulty&a={key}&b={'f' * 16}"
+
+
+@pytest.fixture
+def open_page(chromium):
+    """Open an address at a width and a color scheme; whatever the page complains of or loads from elsewhere fails."""
+
+    @contextmanager
+    def opening(address, width=1400, scheme="light"):
+        context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page = context.new_page()
+        complaints, loaded = [], []
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on("request", lambda request: loaded.append(request.url))
+        page.goto(address)
+        page.wait_for_load_state("networkidle")
+        yield page
+        origin = "/".join(address.split("/")[:3])
+        context.close()
+        assert complaints == []
+        assert [url for url in loaded if not url.startswith((origin, "data:"))] == []
+
+    return opening
