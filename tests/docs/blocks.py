@@ -1,4 +1,4 @@
-"""What the documentation's pages hold between fences: commands, queries, configurations and programs, in their order."""
+"""What the pages of the documentation hold between fences: commands, queries, configurations, programs, in order."""
 
 import re
 import shlex
@@ -51,7 +51,7 @@ def list_pages() -> list[Path]:
 
 
 def read_blocks(path: Path) -> list[Block]:
-    """Return a page's blocks in order; an indented fence or one without a language is refused, as nobody would run it."""
+    """Return a page's blocks in order; an indented fence or one without a language is refused: nobody would run it."""
     text = path.read_text("utf-8")
     blocks = []
     for found in FENCE.finditer(text):
