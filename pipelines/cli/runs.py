@@ -65,20 +65,6 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     document.check_released()
 
 
-@app.command("init")
-def init_command(
-    folder: Annotated[Path, typer.Argument(help="Where synth.toml is written.", metavar="DIR")],
-    recipe: RecipeOption = "",
-    workspace: WorkspaceOption = WORKSPACE,
-    as_json: JsonOption = False,
-) -> None:
-    """Write a commented configuration for a recipe: models, prices, pictures and pools."""
-    from pipelines.cli.init import write_starter
-
-    path = write_starter(folder, recipe or "demo")
-    emit_json({"config": str(path)}) if as_json else emit(f"{path}: fill it in, then synth doctor --config {path}")
-
-
 @app.command("stages")
 def stages_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False) -> None:
     """List the stages, what each makes and from what, and the recipes."""
@@ -154,25 +140,6 @@ def doctor_command(
     emit_json(to_json(examination)) if as_json else emit_table(render_examination(examination))
     if not examination.ready:
         raise typer.Exit(2)
-
-
-@app.command("config")
-def config_command(  # noqa: PLR0913 - as above
-    key: Annotated[list[str] | None, typer.Argument(help="Section or key, such as seeds or paths.hops.")] = None,
-    recipe: RecipeOption = "",
-    config: ConfigOption = None,
-    models: ModelsOption = "",
-    set_: SetOption = None,
-    workspace: WorkspaceOption = WORKSPACE,
-    as_json: JsonOption = False,
-) -> None:
-    """List every key of the configuration: its default, what it means, and its value in a recipe."""
-    from pipelines.cli.commands import load_config
-    from pipelines.cli.settings import list_keys, render_keys
-
-    settings = load_config(recipe, config, set_ or [], models=models)
-    keys = list_keys(settings, key or ())
-    emit_json(to_json(keys)) if as_json else emit_table(render_keys(keys, f"configuration of {settings.recipe}"))
 
 
 @app.command("plan")
