@@ -8,12 +8,12 @@ validated by pydantic first and written against the schema made here.
 
 import types
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NewType, TypeVar, Union, get_args, get_origin
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
-from schemas.reasons import Reason
+from schemas.reasons import AnyReason
 
 
 class Nested(BaseModel):
@@ -35,7 +35,7 @@ class Rejection(Nested):
     """A row that a stage refused, with a reason from the closed list."""
 
     record_id: str
-    reason: Reason
+    reason: AnyReason
     detail: str = ""
     """What exactly was found, for a reader; never needed to count."""
     codes: tuple[str, ...] = ()
@@ -75,16 +75,21 @@ def derive_type(annotation: object, where: str) -> pa.DataType:
     """Return the Arrow type of one annotation.
 
     Raises:
-        TypeError: if the annotation has no Arrow type here (dicts and unions have none on purpose).
+        TypeError: if the annotation has no Arrow type here (dicts and unions of several types have none on purpose).
     """
     if annotation in SCALARS:
         return SCALARS[annotation]
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return pa.string()
-    if origin in (Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
-        (inner,) = [argument for argument in arguments if argument is not type(None)]
-        return derive_type(inner, where)
+    if isinstance(annotation, NewType):
+        return derive_type(annotation.__supertype__, where)
+    if origin is Annotated:
+        return derive_type(arguments[0], where)
+    if origin in (Union, types.UnionType):
+        inner = {derive_type(argument, where) for argument in arguments if argument is not type(None)}
+        if len(inner) == 1:
+            return inner.pop()
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
         return pa.list_(pa.field("item", derive_type(arguments[0], where), nullable=False))
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):

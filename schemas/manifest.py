@@ -2,7 +2,7 @@
 
 from collections import Counter
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -123,6 +123,29 @@ class ModelEntry(ManifestPart):
     """Of a release: models and fingerprints that the server named in its replies, sorted; empty if it named none."""
 
 
+PluginSetting = str | int | float | bool
+
+
+class PluginEntry(ManifestPart):
+    """A plugin that decided rows: what it is known by, and what it was told."""
+
+    kind: Literal["backends", "checks", "exporters", "sources", "prompts", "stages"]
+    name: str
+    """Of its entry point."""
+    distribution: str
+    version: str
+    sha256: str
+    """Over the files of its package."""
+    reasons: dict[str, str] = {}
+    """What it refuses rows for, with what each means; a row has it as ``name:reason``."""
+    settings: dict[str, PluginSetting] = {}
+    """As the configuration gives them: `synth verify` asks a check again with the same."""
+
+    def list_reasons(self) -> tuple[str, ...]:
+        """Return its reasons as rows have them."""
+        return tuple(f"{self.name}:{reason}" for reason in self.reasons)
+
+
 class InputEntry(ManifestPart):
     """An input: a stage or the corpus, its key and the sha256 of its manifest's content lines."""
 
@@ -158,3 +181,5 @@ class Manifest(ManifestPart):
     shards: tuple[ShardSidecar, ...]
     digest: str
     """sha256 over the names, row counts and sha256 of all data files: the content, without times and commits."""
+    plugins: tuple[PluginEntry, ...] = Field((), exclude_if=lambda entries: not entries)
+    """Those that decided its rows."""

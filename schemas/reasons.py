@@ -1,6 +1,8 @@
-"""The closed list of rejection reasons. A stage may use only its own."""
+"""The closed list of rejection reasons. A stage may use only its own, and those that its plugins declare."""
 
-from typing import Final, Literal, get_args
+from typing import Annotated, Final, Literal, NewType, get_args
+
+from pydantic import StringConstraints
 
 CorpusReason = Literal["namespace", "dangling-redirect", "redirect-cycle"]
 SeedReason = Literal[
@@ -86,6 +88,10 @@ Reason = Literal[
     TrajectoryReason,
     ReleaseReason,
 ]
+
+PluginReason = NewType("PluginReason", str)
+"""A plugin's own reason, as ``plugin:reason``; the plugin declares it with its meaning, and manifests keep both."""
+AnyReason = Reason | Annotated[PluginReason, StringConstraints(pattern=r"^[a-z][a-z0-9_]*:[a-z0-9][a-z0-9-]*$")]
 
 STAGE_REASONS: Final[dict[str, tuple[str, ...]]] = {
     "corpus": get_args(CorpusReason),

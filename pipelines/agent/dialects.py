@@ -485,9 +485,9 @@ class Dialect:
             raise UnsayableTurn(f"dialect {self.name} has no tool {tool}")
         return self.say_unknown(tool), values
 
-    def load_prompt(self, folder: str = "") -> Prompt:
-        """Return its prompt, or the user's own in ``folder``."""
-        return load_prompt(*self.prompt, folder)
+    def load_prompt(self, folder: str = "", chosen: Mapping[str, int] = MappingProxyType({})) -> Prompt:
+        """Return its prompt, or the user's own in ``folder``, of the version that is chosen for its name."""
+        return load_prompt(*self.prompt, folder, chosen)
 
 
 def _keep(tool: str, required: tuple[str, ...] = ()) -> ToolForm:

@@ -50,6 +50,7 @@ from pipelines.run.corpora import DUMP_PATTERN
 from pipelines.run.judges import Finding, list_roles_in_use, look_at_judges
 from pipelines.run.languages import SCRIPTED, list_problems
 from pipelines.run.models import make_commons_api
+from pipelines.run.plugins import find_prompt_folder
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.chat import PictureParts, make_body, name_key, read_headers
 from pipelines.services.clients.http import (
@@ -195,8 +196,11 @@ def _look_at_input(config: RunConfig) -> list[Finding]:
 
 
 def _look_at_prompts(config: RunConfig) -> list[Finding]:
-    folder = config.prompts.dir
-    return [_try("prompts", lambda: f"{check_prompts(folder)} replaced by those in {folder}")] if folder else []
+    own = config.prompts
+    if not own.dir and not own.plugin:
+        return []
+    look = partial(check_prompts, chosen=own.versions)
+    return [_try("prompts", lambda: f"{look(find_prompt_folder(own))} replaced by those of {own.dir or own.plugin}")]
 
 
 def _look_at_workspace(workspace: Workspace, address: str) -> Finding:

@@ -51,9 +51,10 @@ def explain_record(workspace_root: Path, id_prefix: str) -> Explanation:
     Raises:
         ConfigError: if no record begins so, or several do.
     """
-    latest = [found for found in list_latest(workspace_root) if found.stage in STAGE_MODELS]
-    links = {found.stage: list(_read_links(found.folder.path)) for found in latest}
-    refusals = [refusal for found in latest for refusal in read_refusals(found)]
+    made = list_latest(workspace_root)
+    latest = [found for found in made if found.stage in STAGE_MODELS]
+    links = {found.stage: list(_read_links(found.folder.path)) for found in made}
+    refusals = [refusal for found in made for refusal in read_refusals(found)]
     ids = {record_id for pairs in links.values() for record_id, _ in pairs} | {row.record_id for row in refusals}
     chosen = choose_id(ids, id_prefix, workspace_root)
     line = trace_line(chosen, [pair for pairs in links.values() for pair in pairs])

@@ -37,6 +37,7 @@ from pipelines.run.corpora import count_cores, find_dump, find_export, name_corp
 from pipelines.run.costs import RowCost, read_spent, share_costs
 from pipelines.run.filling import Filling
 from pipelines.run.languages import find_lacks, list_problems
+from pipelines.run.plugins import check_plugins
 from pipelines.run.progress import SilentReporter, timing
 from pipelines.run.quotas import TargetRow, count_asked
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, list_pending_shards
@@ -143,6 +144,7 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
         ConfigError: if the input is missing.
     """
     workspace = Workspace(root.resolve())
+    check_plugins(config, workspace.root)
     folder = find_built_corpus(config, workspace)
     if folder is None:
         made = set(list_sources(config.method, bool(config.pools)))

@@ -96,6 +96,10 @@ def status_command(
         return
     status = summarise_workspace(workspace)
     emit_json(describe_status(status)) if as_json else emit_table(render_status(status))
+    if status.absent:
+        from pipelines.errors import ConfigError
+
+        raise ConfigError("; ".join(status.absent))
 
 
 def _check_workspace(workspace: Path, as_json: bool) -> None:

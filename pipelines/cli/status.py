@@ -23,6 +23,7 @@ from pipelines.cli.underway import describe_run, render_run
 from pipelines.errors import ConfigError
 from pipelines.release.manifest import MANIFEST, read_release_manifest
 from pipelines.run.metrics import render_metrics
+from pipelines.run.plugins import list_absent
 from pipelines.run.pruning import remove_replies
 from pipelines.run.underway import RunProgress, read_runs
 from pipelines.run.workspace import StageFolder, Workspace, read_model
@@ -87,6 +88,8 @@ class WorkspaceStatus:
     folders: tuple[tuple[str, int], ...]
     runs: tuple[RunProgress, ...] = ()
     """The run under way, and runs that were killed and not gone on with."""
+    absent: tuple[str, ...] = ()
+    """Stages that plugins decided which are not installed as they were, in words."""
 
 
 def summarise_workspace(root: Path) -> WorkspaceStatus:
@@ -110,6 +113,7 @@ def summarise_workspace(root: Path) -> WorkspaceStatus:
         ),
         folders=tuple((path.name, measure_folder(path)) for path in sorted(root.iterdir()) if path.is_dir()),
         runs=tuple(read_runs(Workspace(root))),
+        absent=tuple(text for _, _, text in list_absent(root)),
     )
 
 

@@ -241,6 +241,7 @@ class SplitRule:
 
 
 OcrEngine = Literal["rapidocr", "layer"]
+PluginName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 
 
 class GroundingsConfig(Section):
@@ -468,9 +469,12 @@ class BatchConfig(Section):
 class ModelConfig(Section):
     """A model in a role. A parameter that is not set is not sent, so that the server's own default holds."""
 
-    adapter: Literal["templates", "grammar", "knower", "teacher", "judge", "openai"] = Field(
+    adapter: Literal["templates", "grammar", "knower", "teacher", "judge", "openai", "plugin"] = Field(
         "openai",
-        description="who answers: an OpenAI-compatible server, or a scripted player of the toy world",
+        description="who answers: an OpenAI-compatible server, a plugin, or a scripted player of the toy world",
+    )
+    plugin: str = Field(
+        "", description="plugin: name of an entry point of the group synth.backends; plugins.settings has its settings"
     )
     name: str = Field(
         "", description="the model's name at the server and in rows and manifests; empty: models.default plays the role"
@@ -1130,6 +1134,36 @@ class PromptsConfig(Section):
         description="folder of your own prompts, as NAME/v1.md with the front matter of those shipped; the highest "
         "version of a name takes the place of the shipped prompt. Empty: none",
     )
+    plugin: str = Field(
+        "", description="instead of dir: name of an entry point of the group synth.prompts, a package of such a folder"
+    )
+    versions: dict[str, int] = Field(
+        default_factory=dict,
+        description="of your own prompts: the version of a name that is used in place of the highest",
+    )
+
+
+class PluginsConfig(Section):
+    """What other distributions add by entry points, chosen by name; none is imported that is not named."""
+
+    checks: tuple[PluginName, ...] = Field(
+        (),
+        description="of the group synth.checks: asked of every finished question that was walked, after our own checks",
+    )
+    stages: dict[PluginName, str] = Field(
+        default_factory=dict,
+        description='of the group synth.stages: after which stage each stands, as { shorten = "groundings" }',
+    )
+    tools: dict[Literal["text_search", "image_search", "pages"], PluginName] = Field(
+        default_factory=dict,
+        description='of the group synth.backends: what answers a tool, as { text_search = "mine" }; a model in a role '
+        "is named by models.ROLE.plugin",
+    )
+    settings: dict[PluginName, dict[str, bool | int | float | str]] = Field(
+        default_factory=dict,
+        description="what each plugin is made with, by its name; manifests keep them, so a secret is the name of a "
+        "variable",
+    )
 
 
 class PoolConfig(Section):
@@ -1140,6 +1174,9 @@ class PoolConfig(Section):
     layout: Layout = Field(
         "columns",
         description="fvqa: rows of MMSearch-R1 and MARS; fvqa-facts: FVQA of 2017; columns: a table with usual names",
+    )
+    plugin: str = Field(
+        "", description="instead of layout: name of an entry point of the group synth.sources that reads the file"
     )
     columns: dict[str, str] = Field(
         {},
@@ -1204,6 +1241,7 @@ class RunConfig(Section):
     models: ModelsConfig = ModelsConfig()
     ablations: AblationsConfig = AblationsConfig()
     prompts: PromptsConfig = PromptsConfig()
+    plugins: PluginsConfig = PluginsConfig()
     budget: BudgetConfig = BudgetConfig()
     health: HealthConfig = HealthConfig()
     runtime: RuntimeConfig = RuntimeConfig()

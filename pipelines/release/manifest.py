@@ -15,7 +15,7 @@ from pipelines.errors import ConfigError, GateNotMet
 from pipelines.ids import digest_file, digest_value
 from pipelines.release.reviewed import Review
 from schemas.datasets import Dataset
-from schemas.manifest import BenchmarkEntry, FileEntry, InputEntry, ManifestPart, ModelEntry
+from schemas.manifest import BenchmarkEntry, FileEntry, InputEntry, ManifestPart, ModelEntry, PluginEntry
 
 
 class FunnelRow(ManifestPart):
@@ -67,10 +67,12 @@ class ReleaseOrigin(ManifestPart):
     """Set where the corpus is made of articles of the news; None for a wiki."""
     benchmarks: tuple[BenchmarkEntry, ...] = Field((), exclude_if=lambda entries: not entries)
     """Those that questions were kept apart from."""
+    plugins: tuple[PluginEntry, ...] = Field((), exclude_if=lambda entries: not entries)
+    """Those that decided rows."""
 
 
-SERVED = "openai@"
-"""How the identity of a model behind a server begins; every other model is a scripted player."""
+SERVED = ("openai@", "plugin@")
+"""How the identity of a model behind a server or of a plugin begins; every other model is a scripted player."""
 
 
 def is_invented(address: str) -> bool:

@@ -61,6 +61,7 @@ from pipelines.run.models import (
     make_wikidata_source,
     open_later,
 )
+from pipelines.run.plugins import Plugins, find_prompt_folder
 from pipelines.run.reviewing import read_decisions
 from pipelines.run.runner import PlannedStage
 from pipelines.run.stage import AnyStage
@@ -176,7 +177,9 @@ class Seeing:
 
     def _make_search(self, thumbnails: Thumbnails | None, fetched: FetchedPictures | None) -> ImageSearch:
         search: ImageSearch = LocalImageSearch(self.corpus, thumbnails=thumbnails, fetched=fetched)
-        if self._searches_by_likeness:
+        if plugged := Plugins(self.config).find_tool("image_search"):
+            search = plugged
+        elif self._searches_by_likeness:
             from pipelines.agent.picture_search import ClipImageSearch
 
             folder = self.workspace.derived / "image-indexes"
@@ -395,9 +398,8 @@ class Acting:
     @cached_property
     def corpus_search(self) -> TextSearch:
         """The corpus's full-text search, recorded."""
-        return RecordedTextSearch(
-            LocalTextSearch(self.corpus), self.roles.replies, self.roles.find_epoch("text_search")
-        )
+        search = Plugins(self.config).find_tool("text_search") or LocalTextSearch(self.corpus)
+        return RecordedTextSearch(search, self.roles.replies, self.roles.find_epoch("text_search"))
 
     @cached_property
     def live_searches(self) -> tuple[TextSearch, ImageSearch] | None:
@@ -408,9 +410,10 @@ class Acting:
         """
         if self.config.tools.family != "live":
             return None
-        roles, live = self.roles, self.config.live
+        roles, live, plugins = self.roles, self.config.live, Plugins(self.config)
         turns = roles.replies.turns
-        texts, images = make_text_search(live, turns), make_image_search(live, roles.pictures, turns)
+        texts = plugins.find_tool("text_search") or make_text_search(live, turns)
+        images = plugins.find_tool("image_search") or make_image_search(live, roles.pictures, turns)
         return (
             RecordedTextSearch(texts, roles.replies, roles.find_epoch("text_search"), live=True),
             RecordedImageSearch(images, roles.replies, roles.find_epoch("image_search"), live=True),
@@ -433,7 +436,7 @@ class Acting:
         dialect = find_dialect(rollouts.dialect)
         return Agent(
             roles.find_model(role),
-            dialect.load_prompt(self.config.prompts.dir),
+            dialect.load_prompt(find_prompt_folder(self.config.prompts), self.config.prompts.versions),
             self._make_tools(),
             rollouts,
             roles.make_sampling(role),
@@ -465,9 +468,9 @@ class Acting:
         config, roles, live = self.config.tools, self.roles, self.config.tools.family == "live"
         summarised = self.config.summarises
         texts, images = self.live_searches or (self.corpus_search, self.seeing.shown_search)
-        reader: PageReader = (
-            make_reader(self.config.live, self.roles.replies.turns) if live else LocalPages(self.corpus)
-        )
+        reader: PageReader | None = Plugins(self.config).find_tool("pages")
+        if reader is None:
+            reader = make_reader(self.config.live, self.roles.replies.turns) if live else LocalPages(self.corpus)
         return ToolBox(
             text_search=texts,
             image_search=images,
@@ -583,6 +586,11 @@ class Assembly:
     def roles(self) -> Roles:
         """The models of the roles."""
         return Roles(self.config, self.workspace, language=self.corpus.manifest.language)
+
+    @cached_property
+    def plugins(self) -> Plugins:
+        """The plugins that the configuration names."""
+        return Plugins(self.config)
 
     @cached_property
     def splits(self) -> SplitRule:
@@ -863,12 +871,14 @@ class Assembly:
         others = DistractorFetcher(lister, commons.distractors, self.config.seed) if commons.fetch else None
         chooser = self.seeing.make_chooser(lister)
         named = not self.config.ablations.fuzzing
-        return Groundings(self.ground, chooser, asking, self.config.groundings, self.reader, audit, others, named)
+        settings, plugged = self.config.groundings, self.plugins.checks
+        return Groundings(self.ground, chooser, asking, settings, self.reader, audit, others, named, plugged)
 
     def _build_pools(self) -> Pools:
         longest = self.config.questions.max_answer_tokens
         digest = partial(digest_input, workspace=self.workspace)
-        return Pools(self.config.pools, self.roles.pictures, self.splits, longest, digest)
+        read = {pool.name: self.plugins.load("sources", pool.plugin) for pool in self.config.pools if pool.plugin}
+        return Pools(self.config.pools, self.roles.pictures, self.splits, longest, digest, read)
 
     def _build_mixtures(self) -> Mixtures:
         kind = Mixtures if self.config.method == "pools" else WalkedMixtures
@@ -910,8 +920,12 @@ class Assembly:
         # Where dump and replies lie decides no row; how walks are cut does, which seeds know. The corpus has a digest.
         digest = digest_settings(*disclose_settings(self.config), self.corpus.digest)
         planned: dict[str, PlannedStage] = {}
-        for name, sources in list_sources(self.config.method, bool(self.config.pools)).items():
-            stage = self.build_stage(name)
+        merged = self.plugins.insert_stages(list_sources(self.config.method, bool(self.config.pools)))
+        for name, sources in merged.items():
+            after = self.config.plugins.stages.get(name, "")
+            if last and not after and last in planned:
+                break
+            stage = self._build_inserted(name, planned[after]) if after else self.build_stage(name)
             inputs = [self.corpus.digest, *(planned[source].key for source in sources)]
             decides = [stage.fingerprint(), *([digest_word_lists()] if name in CHECKED else [])]
             key = make_stage_key(stage.name, stage.version, digest_value(decides), inputs)
@@ -920,10 +934,20 @@ class Assembly:
             fetched = [planned["groundings"]] if self.config.commons.fetch and "groundings" in planned else []
             gathers = tuple(fetched) if name in SEARCHING else ()
             planned[name] = PlannedStage(
-                stage, key, folder, upstream, digest, gathers, count_in_flight(self.config, stage), self.config.health
+                stage,
+                key,
+                folder,
+                upstream,
+                digest,
+                gathers,
+                count_in_flight(self.config, stage),
+                self.config.health,
+                self.plugins.list_deciding(stage),
+                planned[after].place if after else "",
             )
             if name == "groundings":
                 self.seeing.grounded = folder
-            if name == last:
-                break
         return list(planned.values())
+
+    def _build_inserted(self, name: str, source: PlannedStage) -> AnyStage:
+        return self.plugins.build_stage(name, source.stage.output)

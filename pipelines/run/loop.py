@@ -30,6 +30,7 @@ from pipelines.run.judges import check_judges
 from pipelines.run.languages import check_language, find_lacks
 from pipelines.run.mending import check_pictures, mend_stages, run_mending
 from pipelines.run.models import check_renewable
+from pipelines.run.plugins import check_plugins, find_prompt_folder
 from pipelines.run.progress import Reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
 from pipelines.run.quotas import TargetRow
@@ -181,6 +182,7 @@ def run_request(
         GateNotMet: if a stage failed all its rows, or too many answers are unscored.
     """
     config, workspace = request.config, Workspace(request.root.resolve())
+    check_plugins(config, workspace.root)
     _check_request(request)
     with (
         timing() as spent,
@@ -223,7 +225,7 @@ def _check_request(request: RunRequest) -> None:
     if missing := list_missing_roles(config, request.last):
         raise ConfigError(explain_missing(missing))
     check_judges(config)
-    check_prompts(config.prompts.dir)
+    check_prompts(find_prompt_folder(config.prompts), config.prompts.versions)
     check_files(config.pools)
     probe_benchmarks(config.releases.benchmarks)
     if config.method == "concepts" and config.concepts.list:
@@ -454,7 +456,7 @@ def _list_later(workspace: Workspace, planned: Sequence[PlannedStage], used: Map
     """Return the stages after the planned ones that an earlier run of this configuration made from these very rows."""
     found = dict(used)
     latest = workspace.read_latest()
-    for name in STAGE_ORDER[STAGE_ORDER.index(planned[-1].name) + 1 :] if planned else ():
+    for name in STAGE_ORDER[STAGE_ORDER.index(planned[-1].place) + 1 :] if planned else ():
         manifest = workspace.stage(name, latest[name]).read_manifest() if name in latest else None
         if manifest is not None and manifest.config_digest == planned[-1].config_digest:
             found |= {name: latest[name]} if all(found.get(e.name) == e.key for e in manifest.inputs) else {}

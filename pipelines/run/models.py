@@ -15,6 +15,7 @@ from pipelines.config.settings import CommonsConfig, ModelConfig, RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.pictures import MAX_BYTES, PictureStore
+from pipelines.run.plugins import PluggedChat, Plugins, find_prompt_folder
 from pipelines.run.stage import AnyStage
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.commons import RecordedImageMetadata
@@ -236,8 +237,12 @@ class Roles:
         if config.mode == "batch":
             # The model itself knows its epoch: it waits for no batch of an older one.
             return RecordedChat(self._build_batched(role, config), self.replies, price, self.budget)
-        model = build_model(role, config, self.pictures, self.vendors)
+        model = self._plug_model(config) or build_model(role, config, self.pictures, self.vendors)
         return RecordedChat(model, self.replies, price, self.budget, epoch=self.find_epoch(role))
+
+    def _plug_model(self, config: ModelConfig) -> ChatModel | None:
+        """Return the model that a plugin makes; None where the adapter is ours."""
+        return PluggedChat(Plugins(self.config).load("backends", config.plugin)) if config.plugin else None
 
     def _build_batched(self, role: str, config: ModelConfig) -> ChatModel:
         from pipelines.services.clients.batch import BatchChat
@@ -252,9 +257,10 @@ class Roles:
 
     def ask(self, role: str, prompt: str, version: int = 1) -> RoleClient:
         """Return a role's model with a prompt."""
-        loaded = load_prompt(prompt, version, self.config.prompts.dir)
+        own = find_prompt_folder(self.config.prompts), self.config.prompts.versions
+        loaded = load_prompt(prompt, version, *own)
         if self.language != "en" and prompt in WORDED:
-            loaded = speak(loaded, load_prompt("in_language", 1, self.config.prompts.dir), self.language)
+            loaded = speak(loaded, load_prompt("in_language", 1, *own), self.language)
         return RoleClient(self.find_model(role), loaded, self.make_sampling(role))
 
     def make_sampling(self, role: str) -> Sampling:

@@ -53,19 +53,20 @@ def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> tuple[li
     A receipt beside the stage's rows says what was published from them and from what else; while that holds nothing is
     done again.
     """
-    by_name = {plan.name: plan for plan in planned}
+    last = next(plan for plan in planned if plan.name == "releases")
+    selections, trajectories = last.sources
     manifests = [manifest for plan in planned if (manifest := plan.folder.read_manifest()) is not None]
     context = _describe_origin(assembly, manifests, planned)
-    receipt = by_name["releases"].folder.path / "published.json"
+    receipt = last.folder.path / "published.json"
     mark = digest_value([context.model_dump(), digest_prose()])
     published = _read_receipt(assembly.workspace, receipt, mark)
     if published is not None:
         return published, False
     releases = publish_releases(
         assembly.workspace.root,
-        read_parts(by_name["selections"].folder, Enhancement),
-        read_parts(by_name["trajectories"].folder, Trajectory),
-        read_parts(by_name["releases"].folder, ReleaseEntry),
+        read_parts(selections.folder, Enhancement),
+        read_parts(trajectories.folder, Trajectory),
+        read_parts(last.folder, ReleaseEntry),
         context,
     )
     entries: dict[str, str] = {r.dataset: f"{r.version} {r.rows} {digest_file(r.path / MANIFEST)}" for r in releases}
@@ -153,6 +154,7 @@ def _describe_origin(
         settings=assembly.config.releases,
         benchmarks=_count_hits(assembly, planned),
         reviews=read_decided(assembly.workspace),
+        plugins=tuple({(e.kind, e.name): e for manifest in manifests for e in manifest.plugins}.values()),
     )
 
 

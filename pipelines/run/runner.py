@@ -56,7 +56,7 @@ from pipelines.services.metering import open_meter
 from pipelines.services.renewal import renewing
 from pipelines.services.traffic import Waiting
 from schemas.base import Failure, Record, Rejection
-from schemas.manifest import InputEntry, Manifest, RetryNote, ShardSidecar, Usage
+from schemas.manifest import InputEntry, Manifest, PluginEntry, RetryNote, ShardSidecar, Usage
 
 REFUSED_ROWS = 20_000
 """Most refused rows of a source stage in memory, and in one shard."""
@@ -634,11 +634,20 @@ class PlannedStage:
     """Most records under way at once."""
     limits: HealthConfig = field(default_factory=HealthConfig)
     """When the stage stops because its models reply with nothing usable."""
+    plugins: tuple[PluginEntry, ...] = ()
+    """Those that decide its rows."""
+    after: str = ""
+    """Of a plugin's stage: the stage of ours that it follows, and that it is run and chosen with."""
 
     @property
     def name(self) -> str:
         """The stage's name."""
         return self.stage.name
+
+    @property
+    def place(self) -> str:
+        """The name of ours that ``--until`` and ``--stage`` choose it by."""
+        return self.after or self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -711,12 +720,13 @@ def select_stages(planned: Sequence[PlannedStage], until: str, only: Sequence[st
         ConfigError: if a name is no stage, nothing is left to run, or an input of a named stage is not complete.
     """
     check_stage_names([until, *only] if until else list(only))
-    names = [plan.name for plan in planned]
-    chosen = [plan for plan in planned if not only or plan.name in only]
+    names = [plan.place for plan in planned]
+    chosen = [plan for plan in planned if not only or plan.place in only]
     if until:
         if until not in names:
-            raise ConfigError(f"--until {until}: a run by this method has no such stage; it has {', '.join(names)}")
-        chosen = [plan for plan in chosen if names.index(plan.name) <= names.index(until)]
+            has = ", ".join(dict.fromkeys(names))
+            raise ConfigError(f"--until {until}: a run by this method has no such stage; it has {has}")
+        chosen = [plan for plan in chosen if names.index(plan.place) <= names.index(until)]
     if not chosen:
         raise ConfigError(f"--until {until} comes before --stage {', '.join(only)}: nothing is left to run")
     running = {plan.name for plan in chosen}
@@ -725,7 +735,7 @@ def select_stages(planned: Sequence[PlannedStage], until: str, only: Sequence[st
             if source.name not in running and source.folder.read_manifest() is None:
                 raise ConfigError(
                     f"--stage {plan.name}: {source.name} is not complete under this configuration; "
-                    f"run `synth run --until {source.name}` first"
+                    f"run `synth run --until {source.place}` first"
                 )
     return chosen
 
@@ -801,7 +811,7 @@ def seal_planned(plan: PlannedStage, shards: int, corpus: InputEntry) -> Manifes
         if manifest is None:
             raise ConfigError(f"{plan.name}: its input {source.name} is not complete")
         inputs.append(InputEntry(name=source.name, key=source.key, digest=manifest.digest))
-    origin = Origin(tuple(inputs), plan.config_digest, read_git_commit(), _count_rows_in(plan))
+    origin = Origin(tuple(inputs), plan.config_digest, read_git_commit(), _count_rows_in(plan), plan.plugins)
     return seal_stage(plan.stage, plan.folder, shards, origin)
 
 

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 from pipelines.errors import ConfigError, ConservationError, Damaged
 from pipelines.files import replacing, write_text
 from pipelines.ids import digest_file, digest_value
-from pipelines.run.stage import Stage
+from pipelines.run.stage import ExtendedStage, Stage
 from pipelines.run.workspace import StageFolder, write_model
 from schemas.base import Failure, Record, RecordT, Rejection, make_table, read_row
-from schemas.manifest import FileEntry, InputEntry, Manifest, ShardSidecar, Usage
+from schemas.manifest import FileEntry, InputEntry, Manifest, PluginEntry, ShardSidecar, Usage
 from schemas.reasons import STAGE_REASONS
 
 ROW_GROUP = 1000
@@ -69,6 +69,8 @@ class Origin:
     git_commit: str
     rows_in: int = -1
     """Rows the input stage made, to be met exactly; -1 where rows do not come from one stage."""
+    plugins: tuple[PluginEntry, ...] = ()
+    """Those that decided the stage's rows."""
 
 
 def read_rows(path: Path, model: type[RecordT]) -> Iterator[RecordT]:
@@ -196,7 +198,8 @@ def check_conservation(stage: Stage, shard: int, came: ShardInput, rows: ShardRo
     if wrong:
         detail = f"{sum(entered.values())} rows in, {sum(went.values())} accounted for; see {', '.join(wrong[:3])}"
         raise ConservationError(f"{stage.name} shard {shard}: {detail}")
-    strange = {row.reason for row in rows.rejected} - set(STAGE_REASONS[stage.name])
+    allowed = {*STAGE_REASONS.get(stage.name, ()), *(stage.reasons if isinstance(stage, ExtendedStage) else ())}
+    strange = {str(row.reason) for row in rows.rejected} - allowed
     if strange:
         raise ConservationError(f"{stage.name}: reasons {sorted(strange)} are not in its closed list")
 
@@ -262,6 +265,7 @@ def _make_manifest(stage: Stage, folder: StageFolder, sidecars: Sequence[ShardSi
         seconds=round(sum(sidecar.seconds for sidecar in sidecars), 3),
         shards=tuple(sidecars),
         digest=digest_value([[entry.name, entry.rows, entry.sha256] for s in sidecars for entry in s.files]),
+        plugins=origin.plugins,
     )
 
 

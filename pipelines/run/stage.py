@@ -68,6 +68,15 @@ class JudgedStage(Protocol):
 
 
 @runtime_checkable
+class ExtendedStage(Protocol):
+    """A stage that plugins may refuse rows in."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Their reasons, each as ``plugin:reason``."""
+
+
+@runtime_checkable
 class DatasetStage(Stage, Protocol):
     """The whole dataset in, out of core; for quotas, duplicates and splits."""
 

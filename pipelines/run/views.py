@@ -62,13 +62,20 @@ class LatestStage:
 def list_latest(root: Path) -> list[LatestStage]:
     """Return the sealed stages that ``latest.json`` names, in pipeline order; an unsealed one is left out."""
     workspace = Workspace(root)
-    order = {stage: place for place, stage in enumerate(STAGE_REASONS)}
+    order = {stage: float(place) for place, stage in enumerate(STAGE_REASONS)}
     latest = [
         LatestStage(stage, workspace.stage(stage, key))
         for stage, key in workspace.read_latest().items()
         if stage != "corpus" and workspace.stage(stage, key).manifest.is_file()
     ]
-    return sorted(latest, key=lambda found: (order.get(found.stage, len(order)), found.stage))
+    # A plugin's stage stands behind the one that it reads, which may be a plugin's, too.
+    waiting = [found for found in latest if found.stage not in order]
+    for _ in range(len(waiting)):
+        for found in waiting:
+            manifest = found.folder.read_manifest()
+            read = [order.get(entry.name, -1.0) for entry in (manifest.inputs if manifest else ())]
+            order[found.stage] = max(read, default=-1.0) + 1 / (len(latest) + 1)
+    return sorted(latest, key=lambda found: (order[found.stage], found.stage))
 
 
 def find_corpus(root: Path) -> Path | None:
@@ -96,10 +103,25 @@ def list_views(root: Path, absolute: bool) -> list[View]:
     views.append(View("rejections", _union_refused(sources, "rejected", "reason") or NO_REJECTIONS))
     views.append(View("failures", _union_refused(sources, "failed", "error") or NO_FAILURES))
     views += _make_manifest_views([folder for _, _, folder in folders], home)
+    views += _list_plugins(stages)
     if corpus is not None and home is not None:
         present = [name for name in CORPUS_TABLES if (corpus / f"{name}.parquet").is_file()]
         views += [View(name, f"SELECT * FROM {_scan(home / f'{name}.parquet')}") for name in present]
     return views
+
+
+def _list_plugins(stages: list[LatestStage]) -> list[View]:
+    """Return ``plugins``: those that decided a stage, a row for each of their reasons with what it means."""
+    manifests = {found.stage: manifest for found in stages if (manifest := found.folder.read_manifest()) is not None}
+    rows = [
+        (stage, entry.kind, entry.name, entry.distribution, entry.version, *told)
+        for stage, manifest in manifests.items()
+        for entry in manifest.plugins
+        for told in list(zip(entry.list_reasons(), entry.reasons.values(), strict=True)) or [("", "")]
+    ]
+    values = ", ".join(f"({', '.join(map(quote_text, row))})" for row in rows)
+    columns = "stage, kind, plugin, distribution, version, reason, meaning"
+    return [View("plugins", f"SELECT * FROM (VALUES {values}) AS told({columns})")] if rows else []
 
 
 def quote_text(text: str) -> str:

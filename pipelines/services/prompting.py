@@ -18,6 +18,7 @@ from functools import lru_cache, partial
 from importlib import resources
 from math import isfinite
 from pathlib import Path
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from jinja2 import StrictUndefined, TemplateError
@@ -220,15 +221,24 @@ class Prompt:
     user: str
 
 
-def load_prompt(name: str, version: int = 1, folder: str = "") -> Prompt:
-    """Load a prompt: the user's highest version in ``folder/<name>/``, else the shipped one that is asked for.
+def load_prompt(
+    name: str, version: int = 1, folder: str = "", chosen: Mapping[str, int] = MappingProxyType({})
+) -> Prompt:
+    """Load a prompt: the user's highest or chosen version in ``folder/<name>/``, else the shipped one.
+
+    Args:
+        name: of the prompt.
+        version: of the shipped prompt.
+        folder: of the user's own prompts; empty for none.
+        chosen: versions of the user's prompts that are taken in place of the highest, by name.
 
     Raises:
         ConfigError: if there is no such prompt or its file is malformed, or the user's declares what the shipped one
             does not.
     """
     shipped = _load_shipped(name, version)
-    own = max(_list_versions(Path(folder) / name), default=None) if folder else None
+    versions = [each for each in _list_versions(Path(folder) / name) if chosen.get(name) in (None, each[0])]
+    own = max(versions, default=None) if folder else None
     if own is None:
         return shipped
     number, path = own
@@ -282,19 +292,29 @@ def _load_shipped(name: str, version: int) -> Prompt:
     return _read_prompt(f"{name}/v{version}", f"prompt {name}/v{version}", source.read_bytes())
 
 
-def check_prompts(folder: str) -> int:
+def check_prompts(folder: str, chosen: Mapping[str, int] = MappingProxyType({})) -> int:
     """Return how many prompts a user's folder replaces; refuse one that is missing or holds anything else.
+
+    Args:
+        folder: of the user's own prompts; empty for none.
+        chosen: versions of them that are named.
 
     Raises:
         ConfigError: naming the path.
     """
+    for name, number in chosen.items():
+        if not folder or number not in dict(_list_versions(Path(folder) / name)):
+            raise ConfigError(
+                f"prompts.versions.{name}: {folder or 'no folder of your own prompts'} has no v{number}.md"
+            )
     if not folder:
         return 0
     root, shipped = Path(folder), resources.files("prompts")
     if not root.is_dir():
         raise ConfigError(f"prompts.dir {root}: no such folder")
     known = sorted(entry.name for entry in shipped.iterdir() if entry.is_dir() and (entry / "v1.md").is_file())
-    replaced = [path for path in sorted(root.iterdir()) if not path.name.startswith(".")]
+    # A folder of a plugin is a package, too.
+    replaced = [path for path in sorted(root.iterdir()) if not path.name.startswith((".", "__"))]
     for path in replaced:
         if path.name not in known or not path.is_dir():
             near = difflib.get_close_matches(path.name, known, n=1)

@@ -10,8 +10,9 @@ from pipelines.agent.choosing import Anchor, Choice, PictureChooser
 from pipelines.agent.depicting import CandidateList
 from pipelines.agent.distractors import DistractorFetcher
 from pipelines.checks.descriptors import check_reference
-from pipelines.checks.examination import check_picture_names, list_text_checks
+from pipelines.checks.examination import Claim, check_picture_names, list_text_checks
 from pipelines.checks.leakage import list_type_words
+from pipelines.checks.plugged import PluggedCheck
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.verdicts import (
     PASSED,
@@ -67,6 +68,8 @@ class Groundings:
     """None where no picture is fetched."""
     named: bool = False
     """Whether names of bridges are let pass: an ablation."""
+    plugged: tuple[PluggedCheck, ...] = ()
+    """Checks by plugins."""
     name: str = "groundings"
     version: int = 13
     input: ClassVar[type[Record]] = Rewrite
@@ -82,8 +85,14 @@ class Groundings:
             self.chooser.identity,
             self.distractors.identity if self.distractors else "",
             *(["named"] if self.named else []),
+            *([[each.plugin.identity for each in self.plugged]] if self.plugged else []),
         ]
         return digest_value([*rules, self.asking.identity, make_schema(QuestionReply), self.reader.identity])
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What plugins may refuse rows for, beside our own reasons."""
+        return tuple(reason for each in self.plugged for reason in each.plugin.entry.list_reasons())
 
     def prompts(self) -> dict[str, str]:
         """The referring prompt and those of the reader."""
@@ -110,12 +119,12 @@ class Groundings:
             choice = await self.chooser.choose(anchor, listed.found, self.audit)
             refused += choice.refused
         if refused and not self.audit:
-            return refuse(record.record_id, refused, REASONS)
+            return refuse(record.record_id, refused, self._allowed)
         proof = self._complete_proof(record, counts)
         wording = await self._word(record, proof, choice.picture, TRIES if not refused else 1)
         refused += wording.refused
         if refused:
-            return refuse(record.record_id, refused, REASONS)
+            return refuse(record.record_id, refused, self._allowed)
         sha256 = choice.picture.sha256 if choice.picture else ""
         others = await self.distractors.fetch(anchor.node, anchor.path) if self.distractors else ()
         return (
@@ -137,6 +146,10 @@ class Groundings:
                 knowledge=record.knowledge,
             ),
         )
+
+    @property
+    def _allowed(self) -> frozenset[str]:
+        return REASONS.union(self.reasons)
 
     async def _word(self, record: Rewrite, proof: Proof, picture: Picture | None, tries: int) -> Wording:
         """Return the final text with what was read in it; a refused one is requested once more with the reason."""
@@ -179,6 +192,8 @@ class Groundings:
             texts = (picture.file, picture.source_url)
             words = list_type_words(proof.entities)
             yield partial(check_picture_names, texts, list_names(corpus, proof.hidden), record.answer, words)
+        claim = Claim(text, record.answer, proof)
+        yield from (each.make_check(self.ground, claim) for each in self.plugged)
 
     def _describe_anchor(self, record: Rewrite) -> Anchor:
         corpus, proof = self.ground.corpus, record.proof

@@ -6,7 +6,7 @@ answers are typed as those of walked questions, so that one comparer reads both.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,6 +25,7 @@ from pipelines.graph.answers import count_tokens, is_no_answer, type_reference
 from pipelines.graph.proofs import NO_PROOF, make_question_id
 from pipelines.ids import digest_value
 from pipelines.pictures import PictureSource
+from pipelines.plugins import Plugin
 from schemas.base import Failure, Record, Rejection
 from schemas.datasets import Grounding, Origin, Picture, Split
 from schemas.manifest import ModelEntry
@@ -69,11 +70,14 @@ class OpenPool:
     settings: PoolConfig
     digest: Callable[[Path], str]
     """Of the contents of a file, or of all files of a folder with their names."""
+    source: Plugin | None = None
+    """Reads the file in place of a layout."""
 
     @cached_property
     def identity(self) -> str:
         """Digest of the questions' file, of what is said of them, and of the pictures."""
-        said = self.settings.model_dump(mode="json", exclude={"path", "images", "entities", "share"})
+        said = self.settings.model_dump(mode="json", exclude={"path", "images", "entities", "share", "plugin"})
+        said |= {"plugin": self.source.identity} if self.source else {}
         named = (self.settings.path, self.settings.entities, self.settings.images)
         return digest_value([said, *(self.digest(Path(each)) if each else "" for each in named)])
 
@@ -90,7 +94,8 @@ class OpenPool:
     def read(self) -> Iterator[tuple[str, ForeignQuestion | UnreadRow]]:
         """Yield its questions and the rows without one, each with an id that no other candidate of the run has."""
         own = self.settings
-        for number, asked in enumerate(read_questions(Path(own.path), own.layout, own.columns)):
+        read = self.source.made if self.source else partial(read_questions, layout=own.layout, columns=own.columns)
+        for number, asked in enumerate(read(Path(own.path))):
             yield f"pool:{own.name}:{number}", asked
 
 
@@ -104,6 +109,8 @@ class Pools:
     max_answer_tokens: int
     digest: Callable[[Path], str]
     """Of the contents of a file, or of all files of a folder with their names."""
+    sources: Mapping[str, Plugin] = field(default_factory=dict)
+    """What reads a pool's file, by the pool's name, where no layout does."""
     name: str = "pools"
     version: int = 2
     output: ClassVar[type[Record]] = Grounding
@@ -112,7 +119,7 @@ class Pools:
     @cached_property
     def opened(self) -> tuple[OpenPool, ...]:
         """The pools with their files."""
-        return tuple(OpenPool(pool, self.digest) for pool in self.pools)
+        return tuple(OpenPool(pool, self.digest, self.sources.get(pool.name)) for pool in self.pools)
 
     def fingerprint(self) -> str:
         """Digest of the pools' files and settings, the splits and the longest answer.

@@ -10,6 +10,7 @@ from typing import Final
 
 from pipelines.agent.dialects import find_dialect
 from pipelines.errors import ConfigError, ConservationError, GateNotMet
+from pipelines.plugins import list_names, load_plugin
 from pipelines.release.exporters.base import EXPORT, Exporter, ExportOptions, publishing, write_document
 from pipelines.release.exporters.mars import MARS_EXPORTERS
 from pipelines.release.exporters.rl import RL_EXPORTERS
@@ -96,11 +97,18 @@ def validate_export(out: Path, to: str) -> tuple[str, ...]:
 
 
 def find_exporter(name: str) -> Exporter:
-    """Return an exporter by name.
+    """Return an exporter by name, ours or that of a plugin.
 
     Raises:
-        ConfigError: if there is none.
+        ConfigError: if there is none, or its plugin is broken.
     """
-    if name not in EXPORTERS:
-        raise ConfigError(f"trainer {name!r} is not known; known are {', '.join(EXPORTERS)}")
-    return EXPORTERS[name]
+    if name in EXPORTERS:
+        return EXPORTERS[name]
+    plugged = list_names("exporters")
+    if name not in plugged:
+        raise ConfigError(f"trainer {name!r} is not known; known are {', '.join((*EXPORTERS, *plugged))}")
+    plugin = load_plugin("exporters", name)
+    if not isinstance(plugin.made, Exporter) or plugin.made.name != name:
+        owner = f"{plugin.entry.distribution} {plugin.entry.version}"
+        raise ConfigError(f"plugin {name!r} of {owner} made {plugin.made!r}; wanted: an Exporter of this name")
+    return plugin.made

@@ -31,7 +31,8 @@ def find_protocol_problems(manifest: ReleaseManifest, system: str, tools: str, d
     if not fitting:
         yield f"tools: they are not those that {name} offers: {shorten(tools)}"
         return
-    if manifest.untold.get("prompts.dir") != EMPTY and not spoken.native:
+    ours = all(manifest.untold.get(key, EMPTY) == EMPTY for key in ("prompts.dir", "prompts.plugin"))
+    if not ours and not spoken.native:
         return
     wanted = strip_tokens(render_system(SYNTH if spoken.native else spoken, fitting[0], calls))
     if system != wanted:

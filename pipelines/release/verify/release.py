@@ -32,6 +32,7 @@ from pipelines.release.verify.origin import (
     name_maker,
     read_settings,
 )
+from pipelines.release.verify.plugged import Asker
 from pipelines.release.verify.protocol import find_protocol_problems, find_trajectory_problems
 from pipelines.release.verify.questions import find_question_problems
 from pipelines.release.verify.remaking import Sources, remake_row
@@ -95,6 +96,7 @@ class ReleaseCheck:
     def __post_init__(self) -> None:
         """Begin the survey of the rows."""
         self.survey, self.sources = Survey(self.manifest), Sources(read_credits(self.folder))
+        self.asker = Asker.of(self.manifest, self.ground)
 
     def run(self, advance: Callable[[int], None]) -> list[Problem]:
         """Return every problem but those of the manifest's own digests."""
@@ -106,9 +108,11 @@ class ReleaseCheck:
             # A row whose proof is missing is none that is from outside: it counts as one that does not verify.
             proved = proof is None or bool(proof.proof.nodes) or proof.trace is not None
             self.rows[proved] += 1
-            self.verified[proved] += not whats
+            # What a check that cannot be asked has decided is not derived.
+            self.verified[proved] += not whats and not (proved and self.asker.missing)
             advance(self.rows.total())
         whole = not problems
+        problems += [Problem(MANIFEST, f"plugin: {what}") for what in self.asker.missing]
         problems += [*check_together(self.proofs, self.ledger), *self._check_manifest()]
         if whole and self.ledger.ids:
             # With a row that is wrong all that is written about the rows would be wrong, too.
@@ -146,7 +150,8 @@ class ReleaseCheck:
         if isinstance(row, SftRow):
             self.ledger.settings.add((row.messages[0].content if row.messages else "", row.tools, row.dialect))
         if question not in self.ledger.verdicts:
-            self.ledger.verdicts[question] = find_question_problems(self.ground, proof)
+            found = find_question_problems(self.ground, proof)
+            self.ledger.verdicts[question] = found or self.asker.find_problems(proof)
         problems = self.ledger.verdicts[question] or find_row_problems(proof, row, index)
         if split != proof.split:
             problems = [*problems, f"split: the row's file is of {split}, its proof of {proof.split}"]
@@ -215,6 +220,7 @@ class ReleaseCheck:
         if self.manifest.benchmarks:
             names = ", ".join(shorten(entry.name) for entry in self.manifest.benchmarks)
             yield f"benchmarks that questions were kept apart from, and how many were refused: {names}"
+        yield from self.asker.describe_unasked()
         if self.manifest.articles is not None:
             yield f"rights in the texts of the articles: {shorten(self.manifest.articles.licence) or 'not known'}"
         if self.days:

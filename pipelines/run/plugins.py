@@ -1,0 +1,286 @@
+"""The plugins of a run: loaded by its configuration, put where they belong, and told of where one is gone."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+from pipelines.checks.plugged import PluggedCheck
+from pipelines.config.settings import PluginsConfig, PromptsConfig, RunConfig
+from pipelines.errors import ConfigError, SynthError
+from pipelines.ids import digest_value
+from pipelines.plugins import Kind, Plugin, explain_absence, find_entry, find_folder, load_plugin
+from pipelines.run.stage import AnyStage, RecordStage
+from pipelines.services.protocols import ChatReply, ChatRequest
+from schemas.base import Record, Rejection
+from schemas.manifest import Manifest, ModelEntry, PluginEntry
+
+WALKED = frozenset(["paths", "injection", "concepts"])
+"""Methods whose finished questions plugins' checks are asked of."""
+TOOL_STAGES: Mapping[str, frozenset[str]] = {
+    "text_search": frozenset(["difficulty", "rollouts"]),
+    "image_search": frozenset(["groundings", "difficulty", "enhancements", "rollouts"]),
+    "pages": frozenset(["rollouts"]),
+}
+"""Stages that each tool decides."""
+PROMPTED = "/own-v"
+"""What the label of a prompt has that is not ours."""
+
+
+@dataclass(frozen=True)
+class PluggedChat:
+    """A chat model that a plugin made; its replies are recorded under the plugin's identity, too."""
+
+    plugin: Plugin
+
+    @property
+    def identity(self) -> str:
+        """The plugin and the model's own identity."""
+        return f"{self._prefix}:{self.plugin.identity[:16]}:{self.plugin.made.identity}"
+
+    @property
+    def _prefix(self) -> str:
+        return f"plugin@{self.plugin.entry.distribution} {self.plugin.entry.version}"
+
+    @property
+    def name(self) -> str:
+        """The model's own name."""
+        return str(self.plugin.made.name)
+
+    @property
+    def reads_inputs(self) -> bool:
+        """Whether the typed inputs decide its reply."""
+        return bool(self.plugin.made.reads_inputs)
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Return the model's reply."""
+        return cast(ChatReply, await self.plugin.made.chat(request))
+
+
+@dataclass(frozen=True)
+class PluggedTool:
+    """A search or a reader of pages that a plugin made, with the plugin in its identity."""
+
+    plugin: Plugin
+
+    @property
+    def identity(self) -> str:
+        """The plugin and the tool's own identity."""
+        return digest_value([self.plugin.identity, self.plugin.made.identity])
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the methods of whichever protocol the plugin meets
+        """Return what the plugin's object has."""
+        return getattr(self.plugin.made, name)
+
+
+@dataclass(frozen=True)
+class InsertedStage:
+    """A stage of a plugin between two of ours: rows of one type in, rows of that type or one rejection out."""
+
+    plugin: Plugin
+    input: type[Record]
+    output: type[Record]
+
+    @property
+    def name(self) -> str:
+        """The name of its entry point, which its dataset has."""
+        return self.plugin.entry.name
+
+    @property
+    def version(self) -> int:
+        """The stage's own."""
+        return int(self.plugin.made.version)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What it may refuse rows for."""
+        return self.plugin.entry.list_reasons()
+
+    def fingerprint(self) -> str:
+        """Digest of the plugin and of what the stage itself says."""
+        return digest_value([self.plugin.identity, self.plugin.made.fingerprint()])
+
+    def prompts(self) -> dict[str, str]:
+        """The stage's own."""
+        return dict(self.plugin.made.prompts())
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """The stage's own."""
+        return tuple(self.plugin.made.models())
+
+    async def __call__(self, record: Record) -> Sequence[Record] | Rejection:
+        """Process one record.
+
+        Raises:
+            ConfigError: if the plugin fails, or returns anything but rows of this type or a rejection.
+        """
+        where = f"plugin {self.name!r} of {self.plugin.entry.distribution} {self.plugin.entry.version}"
+        try:
+            made = await self.plugin.made(record)
+        except SynthError:
+            raise
+        except Exception as error:
+            raise ConfigError(f"{where} failed at {record.record_id}: {type(error).__name__}: {error}") from error
+        if isinstance(made, Rejection):
+            return made
+        rows = tuple(made)
+        if not rows or not all(isinstance(row, self.output) for row in rows):
+            raise ConfigError(
+                f"{where} made {made!r} of {record.record_id}; wanted: {self.output.__name__}, or a refusal"
+            )
+        return rows
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """The plugins that a configuration names, each loaded when it is first needed."""
+
+    config: RunConfig
+
+    @property
+    def _named(self) -> PluginsConfig:
+        return self.config.plugins
+
+    def load(self, kind: Kind, name: str) -> Plugin:
+        """Load a plugin with its settings.
+
+        Raises:
+            ConfigError: if it is missing or broken.
+        """
+        return load_plugin(kind, name, self._named.settings.get(name))
+
+    @cached_property
+    def checks(self) -> tuple[PluggedCheck, ...]:
+        """The checks of finished questions."""
+        return tuple(PluggedCheck(self.load("checks", name)) for name in self._named.checks)
+
+    def find_tool(self, tool: str) -> Any:  # noqa: ANN401 - what each tool's protocol says
+        """Return what answers a tool in place of ours; None where nothing does."""
+        tools: Mapping[str, str] = {str(each): name for each, name in self._named.tools.items()}
+        return PluggedTool(self.load("backends", tools[tool])) if tool in tools else None
+
+    def insert_stages(self, sources: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        """Return where each stage's rows come from, with the plugins' stages behind those they are to follow.
+
+        Raises:
+            ConfigError: if a run by this method has no such stage, or nothing follows it.
+        """
+        merged = dict(sources)
+        for name, after in self._named.stages.items():
+            if after not in merged or after == "releases":
+                allowed = ", ".join(stage for stage in merged if stage != "releases")
+                raise ConfigError(
+                    f"plugins.stages.{name}: no place after {after!r}; a run by this method has {allowed}"
+                )
+            renamed = {
+                stage: tuple(name if source == after else source for source in own) for stage, own in merged.items()
+            }
+            merged = {}
+            for stage, own in renamed.items():
+                merged[stage] = own
+                if stage == after:
+                    merged[name] = (after,)
+        return merged
+
+    def build_stage(self, name: str, rows: type[Record]) -> AnyStage:
+        """Build a plugin's stage over rows of the type that the stage before makes."""
+        plugin = self.load("stages", name)
+        for attribute in ("version", "fingerprint", "prompts", "models", "__call__"):
+            if not hasattr(plugin.made, attribute):
+                owner = f"{plugin.entry.distribution} {plugin.entry.version}"
+                raise ConfigError(f"plugin {name!r} of {owner} is no stage: it has no {attribute}")
+        return cast(RecordStage, InsertedStage(plugin, rows, rows))
+
+    def list_deciding(self, stage: AnyStage) -> tuple[PluginEntry, ...]:
+        """Return the plugins that decide a stage's rows, for its manifest."""
+        return tuple(plugin.entry for plugin in self._find_deciding(stage))
+
+    def _find_deciding(self, stage: AnyStage) -> Iterator[Plugin]:
+        if isinstance(stage, InsertedStage):
+            yield stage.plugin
+        if stage.name == "groundings":
+            yield from (check.plugin for check in self.checks)
+        for role in dict.fromkeys(entry.role for entry in stage.models()):
+            if role in self.config.models.list_roles() and self.config.models.get(role).adapter == "plugin":
+                yield self.load("backends", self.config.models.get(role).plugin)
+        for tool, name in self._named.tools.items():
+            if stage.name in TOOL_STAGES[tool]:
+                yield self.load("backends", name)
+        if stage.name == "pools":
+            yield from (self.load("sources", pool.plugin) for pool in self.config.pools if pool.plugin)
+        if self.config.prompts.plugin and any(PROMPTED in label for label in stage.prompts()):
+            yield self.load("prompts", self.config.prompts.plugin)
+
+
+def list_named(config: RunConfig) -> list[tuple[Kind, str]]:
+    """Return every plugin that a configuration names, with its kind."""
+    models = [config.models.get(role) for role in config.models.list_roles()]
+    named: list[tuple[Kind, str]] = [("checks", name) for name in config.plugins.checks]
+    named += [("stages", name) for name in config.plugins.stages]
+    named += [("backends", model.plugin) for model in models if model.adapter == "plugin"]
+    named += [("backends", name) for name in config.plugins.tools.values()]
+    named += [("sources", pool.plugin) for pool in config.pools if pool.plugin]
+    named += [("prompts", config.prompts.plugin)] if config.prompts.plugin else []
+    return list(dict.fromkeys(named))
+
+
+def check_plugins(config: RunConfig, root: Path) -> None:
+    """Load every plugin that a configuration names, before anything is written.
+
+    Raises:
+        ConfigError: naming the one that is missing or broken, the stages that it decided in the workspace, and what to
+            install.
+    """
+    if config.plugins.checks and config.method not in WALKED:
+        raise ConfigError(f"plugins.checks: questions of the method {config.method} are not walked, and not checked so")
+    plugins = Plugins(config)
+    for kind, name in list_named(config):
+        try:
+            plugins.load(kind, name)
+        except ConfigError as error:
+            told = [text for stage, entry, text in list_absent(root) if (entry.kind, entry.name) == (kind, name)]
+            raise ConfigError("; ".join([str(error), *told])) from error
+
+
+def list_absent(root: Path) -> list[tuple[str, PluginEntry, str]]:
+    """Return the stages of a workspace's last run that a plugin decided which is not there as it was.
+
+    Returns:
+        The stage, the plugin, and in words what is affected and what to install.
+    """
+    from pipelines.run.views import list_latest  # not before it is needed: it brings DuckDB
+
+    absent = []
+    latest = list_latest(root)
+    sealed = {found.stage: manifest for found in latest if (manifest := found.folder.read_manifest()) is not None}
+    for stage, manifest in sealed.items():
+        for entry in manifest.plugins:
+            if why := explain_absence(entry):
+                after = ", ".join(_list_following(stage, sealed))
+                follow = f"; {after} follow from it" if after else ""
+                text = f"stage {stage} was decided by the plugin {why}{follow}; what was made is kept"
+                absent.append((stage, entry, text))
+    return absent
+
+
+def _list_following(stage: str, sealed: Mapping[str, Manifest]) -> list[str]:
+    """Return the stages that were made from the rows of one, in pipeline order."""
+    reached = {stage}
+    for name, manifest in sealed.items():
+        if any(entry.name in reached for entry in manifest.inputs):
+            reached.add(name)
+    return [name for name in sealed if name in reached and name != stage]
+
+
+def find_prompt_folder(config: PromptsConfig) -> str:
+    """Return the folder of prompts that are not ours, empty for none.
+
+    Raises:
+        ConfigError: if both a folder and a plugin are named, or the plugin is missing.
+    """
+    if not config.plugin:
+        return config.dir
+    if config.dir:
+        raise ConfigError("prompts: dir and plugin name a folder each; name one")
+    return str(find_folder(find_entry("prompts", config.plugin)))

@@ -1,0 +1,1 @@
+"""Parts of a run by somebody else."""
