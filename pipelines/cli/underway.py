@@ -38,6 +38,7 @@ def describe_run(run: RunProgress) -> dict[str, Any]:
                 "cause": wait.cause,
                 "seconds": round(run.now - wait.since, 1),
                 "requests": wait.requests,
+                "until": _name_time(wait.until) if wait.until else None,
             }
             for wait in run.waits
         ],

@@ -7,9 +7,9 @@ seconds: a row only adds to a count.
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote
 from uuid import uuid4
@@ -18,7 +18,7 @@ from pipelines.errors import CorruptInput
 from pipelines.files import make_temp_path
 from pipelines.run.jsonlog import find_json_log
 from pipelines.run.metrics import write_metrics
-from pipelines.run.progress import NONE, Arrived, Piece, Reporter
+from pipelines.run.progress import NONE, Arrived, Look, Piece, Reporter
 from pipelines.run.underway import (
     ProcessProgress,
     Role,
@@ -27,20 +27,24 @@ from pipelines.run.underway import (
     WorkProgress,
     describe_waits,
     find_host,
+    find_silence,
+    merge_run,
     place_progress,
     read_runs,
 )
 from pipelines.run.workspace import Workspace
 from pipelines.secrets import mask_keys
-from pipelines.services.traffic import Traffic, open_traffic
+from pipelines.services.traffic import Traffic, Wait, open_traffic
 from schemas.manifest import ShardSidecar
 
 EVERY = 2.0
 """Seconds between two heartbeats."""
 SUM_EVERY = 5
-"""Heartbeats after which the processes of the run are summed up, for the metrics and for what is waited for."""
-LEAST_WAIT = 10.0
+"""Heartbeats after which the metrics are written."""
+LEAST_WAIT = 5.0
 """Seconds of a wait that are worth a note."""
+SAY_AGAIN = 10.0
+"""Fewest seconds between two notes of one wait."""
 
 
 @dataclass(slots=True)
@@ -118,9 +122,9 @@ class FollowedReporter:
         """Pass it on."""
         self.inner.watch(describe)
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, passing: bool = False) -> None:
         """Pass it on."""
-        self.inner.note(text)
+        self.inner.note(text, passing)
 
     def warn(self, text: str) -> None:
         """Pass it on."""
@@ -144,6 +148,48 @@ class FollowedReporter:
         """Return a reporter for a piece beside this one's."""
         return FollowedReporter(self.inner.fork(), self.board)
 
+    def showing(self, look: Look, log: Path) -> AbstractContextManager[None]:
+        """Pass it on."""
+        return self.inner.showing(look, log)
+
+
+@dataclass(slots=True)
+class ToldWaits:
+    """When each wait is told again."""
+
+    _due: dict[tuple[str, float], float] = field(default_factory=dict)
+    """By place and beginning of a wait, the seconds after which it is told again."""
+
+    def tell(self, waits: Iterable[Wait], reporter: Reporter) -> None:
+        """Tell each wait every ten seconds, and less often as it grows long: batches take hours."""
+        now = time.time()
+        due = [wait for wait in waits if now - wait.since >= self._due.get((wait.place, wait.since), LEAST_WAIT)]
+        if due:
+            reporter.note(mask_keys(describe_waits(due, now)), passing=True)
+        for wait in due:
+            waited = now - wait.since
+            self._due[wait.place, wait.since] = waited + max(SAY_AGAIN, waited / 4)
+
+
+@contextmanager
+def telling_waits(reporter: Reporter) -> Iterator[None]:
+    """Tell what requests of the block wait for; for commands that are no run, and for a run before it has a name."""
+    traffic, told, stop = Traffic(), ToldWaits(), threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(EVERY):
+            silent = find_silence(traffic.in_flight, traffic.moved, time.time())
+            told.tell(traffic.list_waits() or silent, reporter)
+
+    thread = threading.Thread(target=watch, name="waits", daemon=True)
+    thread.start()
+    try:
+        with open_traffic(traffic):
+            yield
+    finally:
+        stop.set()
+        thread.join()
+
 
 @dataclass(slots=True)
 class Pulse:
@@ -160,8 +206,9 @@ class Pulse:
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
     _refused: str = ""
-    _due: dict[tuple[str, float], float] = field(default_factory=dict)
-    """By place and beginning of a wait, the seconds after which it is told again."""
+    _others: tuple[ProcessProgress, ...] = ()
+    """Of the run, as they were seen last."""
+    _told: ToldWaits = field(default_factory=ToldWaits)
 
     def start(self) -> None:
         """Write the file and go on with it; a driver removes what killed processes have left."""
@@ -185,8 +232,10 @@ class Pulse:
         while not self._stop.wait(EVERY):
             beats += 1
             self._try(lambda: self.write(False))
-            if self.identity.role == "driver" and beats % SUM_EVERY == 0:
-                self._try(self._sum_up)
+            if self.identity.role == "driver":
+                self._try(self._look_around)
+                if beats % SUM_EVERY == 0:
+                    self._try(lambda: write_metrics(place_metrics(self.workspace), self.look()))
 
     def end(self) -> None:
         """Write the file for the last time; a driver then writes the metrics and removes the files of all."""
@@ -204,11 +253,18 @@ class Pulse:
         Raises:
             OSError: if it cannot be written.
         """
+        temp = make_temp_path(self.path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            temp.write_text(self.describe(ended).model_dump_json() + "\n", encoding="utf-8")
+            temp.replace(self.path)
+        finally:
+            temp.unlink(missing_ok=True)
+
+    def describe(self, ended: bool = False) -> ProcessProgress:
+        """Return what this process does now."""
         traffic = self.traffic
-        waits = (
-            WaitProgress(place=w.place, cause=mask_keys(w.cause), since=w.since, requests=w.requests)
-            for w in traffic.list_waits()
-        )
+        waits = (WaitProgress(**asdict(replace(w, cause=mask_keys(w.cause)))) for w in traffic.list_waits())
         update = {
             "heard": time.time(),
             "ended": ended,
@@ -220,30 +276,17 @@ class Pulse:
             "usage": traffic.usage,
             "waits": tuple(waits),
         }
-        temp = make_temp_path(self.path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            temp.write_text(self.identity.model_copy(update=update).model_dump_json() + "\n", encoding="utf-8")
-            temp.replace(self.path)
-        finally:
-            temp.unlink(missing_ok=True)
+        return self.identity.model_copy(update=update)
 
-    def _sum_up(self) -> None:
-        run = find_run(self.workspace, self.identity.run)
-        write_metrics(place_metrics(self.workspace), run)
-        if run is not None:
-            self._tell_waits(run)
+    def look(self) -> RunProgress:
+        """Return the run: this process as it is now, the others as they were seen last."""
+        return merge_run([self.describe(), *self._others])
 
-    def _tell_waits(self, run: RunProgress) -> None:
-        """Tell each wait every ten seconds, and less often as it grows long: batches take hours."""
-        due = [
-            wait for wait in run.waits if run.now - wait.since >= self._due.get((wait.place, wait.since), LEAST_WAIT)
-        ]
-        if due:
-            self.reporter.note(describe_waits(due, run.now))
-        for wait in due:
-            waited = run.now - wait.since
-            self._due[wait.place, wait.since] = waited + max(LEAST_WAIT, waited / 4)
+    def _look_around(self) -> None:
+        own, run = self.identity, find_run(self.workspace, self.identity.run)
+        mine = (own.host, own.space, own.pid)
+        self._others = tuple(each for each in run.processes if (each.host, each.space, each.pid) != mine) if run else ()
+        self._told.tell(self.look().waits, self.reporter)
 
     def _try(self, act: Callable[[], None]) -> None:
         """Act; a refusal is told once, for a run goes on without anybody to look at it."""
@@ -275,7 +318,9 @@ def clear_progress(workspace: Workspace) -> None:
         path.unlink(missing_ok=True)
 
 
-def start_pulse(workspace: Workspace, run: str, reporter: Reporter, recipe: str = "", role: Role = "driver") -> Pulse:
+def start_pulse(
+    workspace: Workspace, run: str, reporter: Reporter, recipe: str = "", role: Role = "driver", money: float = 0.0
+) -> Pulse:
     """Begin the heartbeat of this process, until :meth:`Pulse.end`.
 
     Args:
@@ -285,11 +330,12 @@ def start_pulse(workspace: Workspace, run: str, reporter: Reporter, recipe: str 
         reporter: told what the one that is followed is told, and by a driver what all processes wait for.
         recipe: of the run.
         role: of this process.
+        money: the most that the run may spend; 0 is no limit.
     """
     (host, space), run = find_host(), run.rpartition("/")[2]
     now = time.time()
     identity = ProcessProgress(
-        run=run, recipe=recipe, role=role, host=host, space=space, pid=os.getpid(), started=now, heard=now
+        run=run, recipe=recipe, role=role, host=host, space=space, pid=os.getpid(), started=now, money=money, heard=now
     )
     path = place_progress(workspace) / f"{quote(host, safe='')}-{os.getpid()}-{uuid4().hex[:4]}.json"
     pulse = Pulse(workspace, identity, path, reporter)
@@ -298,11 +344,14 @@ def start_pulse(workspace: Workspace, run: str, reporter: Reporter, recipe: str 
 
 
 @contextmanager
-def open_progress(workspace: Workspace, run: str, reporter: Reporter, recipe: str = "") -> Iterator[Reporter]:
-    """Show others a run that this process drives, by what the yielded reporter receives."""
-    pulse = start_pulse(workspace, run, reporter, recipe)
+def open_progress(
+    workspace: Workspace, run: str, reporter: Reporter, recipe: str = "", money: float = 0.0
+) -> Iterator[Reporter]:
+    """Show others a run that this process drives, by what the yielded reporter receives, and write it to its log."""
+    pulse = start_pulse(workspace, run, reporter, recipe, "driver", money)
+    log = workspace.logs / f"{pulse.identity.run}.log"
     try:
-        with pulse.following() as followed:
+        with reporter.showing(pulse.look, log), pulse.following() as followed:
             yield followed
     finally:
         pulse.end()

@@ -25,7 +25,7 @@ from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump, settle_source
 from pipelines.run.executors import Executor, LocalExecutor
 from pipelines.run.filling import Filling, take_over
-from pipelines.run.heartbeat import open_progress
+from pipelines.run.heartbeat import open_progress, telling_waits
 from pipelines.run.judges import check_judges
 from pipelines.run.languages import check_language, find_lacks
 from pipelines.run.mending import check_pictures, mend_stages, run_mending
@@ -186,8 +186,9 @@ def run_request(
     _check_request(request)
     with (
         timing() as spent,
+        telling_waits(reporter),
         workspace.claim(config.replies.address) as run,
-        open_progress(workspace, run, reporter, config.recipe) as told,
+        open_progress(workspace, run, reporter, config.recipe, config.budget.money) as told,
     ):
         claimed(workspace)
         if request.fresh:

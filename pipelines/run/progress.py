@@ -1,24 +1,32 @@
-"""Saying how far a run is: a live bar on a terminal, a plain log line every few seconds elsewhere. Always on stderr."""
+"""Saying how far a run is: a panel on a terminal, a plain line every few seconds elsewhere. Always on stderr."""
 
 import logging
+import os
 import shutil
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
-from pipelines.run.jsonlog import find_json_log, log_event
+from pipelines.run.jsonlog import JsonLines, find_json_log, log_event
 from schemas.manifest import ShardSidecar
+
+if TYPE_CHECKING:
+    from pipelines.run.panel import Panel
+    from pipelines.run.underway import RunProgress
 
 LOG_EVERY = 5.0
 
 
 Arrived = Callable[[], tuple[int, int]]
 """Returns how many rows and how many shards of a piece are there by now, done or not."""
+Look = Callable[[], "RunProgress"]
+"""Returns a run as it is now."""
 NONE: Mapping[str, float] = MappingProxyType({})
 
 
@@ -37,8 +45,8 @@ class Reporter(Protocol):
     def watch(self, describe: Callable[[], str]) -> None:
         """Show what this returns, unless it is empty, beside the counts of each piece from now on."""
 
-    def note(self, text: str) -> None:
-        """Say something while the piece goes on."""
+    def note(self, text: str, passing: bool = False) -> None:
+        """Say something while the piece goes on; ``passing``: a panel shows it anyway, as long as it is so."""
 
     def warn(self, text: str) -> None:
         """Say something that the user should look at."""
@@ -51,6 +59,9 @@ class Reporter(Protocol):
 
     def fork(self) -> "Reporter":
         """Return a reporter for a piece beside this one's; both are shown in one line."""
+
+    def showing(self, look: Look, log: Path) -> AbstractContextManager[None]:
+        """Show a run while the block lasts, and write what is said of it to its log file."""
 
 
 @dataclass(slots=True)
@@ -69,7 +80,7 @@ class SilentReporter:
     def watch(self, describe: Callable[[], str]) -> None:
         """Say nothing."""
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, passing: bool = False) -> None:
         """Say nothing."""
 
     def warn(self, text: str) -> None:
@@ -84,6 +95,10 @@ class SilentReporter:
     def fork(self) -> "SilentReporter":
         """Return this one."""
         return self
+
+    def showing(self, look: Look, log: Path) -> AbstractContextManager[None]:
+        """Show nothing."""
+        return nullcontext()
 
 
 @dataclass(slots=True)
@@ -129,6 +144,9 @@ class _Lines:
     said: float = 0.0
     describe: Callable[[], str] = field(default=lambda: "")
     """What is told beside them."""
+    panel: "Panel | None" = None
+    log: logging.Logger | None = None
+    """Into the run's file."""
 
 
 @dataclass(slots=True)
@@ -157,7 +175,7 @@ class LogReporter(SilentReporter):
     def advance(self, done: int, outcome: str = "") -> None:
         """Show counts, rate and time left, not more often than every five seconds (a tenth on a terminal)."""
         now, self._piece.done = time.monotonic(), done
-        if now - self._lines.said < (0.1 if self.live else LOG_EVERY):
+        if now - self._lines.said < (0.1 if self.live and self._lines.panel is None else LOG_EVERY):
             return
         self._lines.said = now
         line = " | ".join(piece.describe(now) for piece in self._lines.pieces if piece.done or piece is self._piece)
@@ -170,9 +188,9 @@ class LogReporter(SilentReporter):
         """Show what this returns from now on."""
         self._lines.describe = describe
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, passing: bool = False) -> None:
         """Say it on a line of its own."""
-        self._write(f"{self._piece.what:<14} {text}", keep=True)
+        self._write(f"{self._piece.what:<14} {text}", keep=not (passing and self._lines.panel))
 
     def warn(self, text: str) -> None:
         """Say it on a line that begins so."""
@@ -187,7 +205,32 @@ class LogReporter(SilentReporter):
     def _drop(self) -> None:
         self._lines.pieces[:] = [piece for piece in self._lines.pieces if piece is not self._piece]
 
+    @contextmanager
+    def showing(self, look: Look, log: Path) -> Iterator[None]:
+        """Show a panel on a terminal; a log file that cannot be opened ends no run."""
+        # Imported here: a worker shows nothing.
+        from pipelines.run.panel import open_panel
+        from pipelines.run.runlog import open_run_log
+
+        with ExitStack() as held:
+            try:
+                self._lines.log = held.enter_context(open_run_log(log))
+            except OSError as error:
+                self.warn(f"no log is written: {error}")
+            if self.live:
+                self._lines.panel = held.enter_context(open_panel(self.out, look, log))
+            try:
+                yield
+            finally:
+                self._lines.log = self._lines.panel = None
+
     def _write(self, line: str, keep: bool) -> None:
+        if self._lines.log is not None:
+            self._lines.log.info("%s", line)
+        if self._lines.panel is not None:
+            if keep:
+                self._lines.panel.say(line)
+            return
         start = "\r\x1b[2K" if self.live else ""
         self.out.write(start + line + ("\n" if keep else ""))
         self.out.flush()
@@ -226,7 +269,7 @@ class JsonReporter(SilentReporter):
         more = {"seconds_left": left, "backlog_rows": rows, "backlog_shards": shards}
         log_event("progress", " ".join(piece.describe(now).split()), keys | more)
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, passing: bool = False) -> None:
         """Log what is said."""
         log_event("note", text, self._name_stage())
 
@@ -242,6 +285,21 @@ class JsonReporter(SilentReporter):
         more = {"rejected": lost, "failed": sidecar.failed, "rows_out": sidecar.rows_out}
         log_event("shard", f"shard {sidecar.shard} is written", keys | more | {"seconds": round(sidecar.seconds, 3)})
 
+    @contextmanager
+    def showing(self, look: Look, log: Path) -> Iterator[None]:
+        """Write the log to the run's file, too."""
+        with ExitStack() as held:
+            try:
+                log.parent.mkdir(parents=True, exist_ok=True)
+                file = JsonLines(held.enter_context(log.open("a", encoding="utf-8")))
+            except OSError as error:
+                self.warn(f"no log is written: {error}")
+            else:
+                file.run = log.stem
+                logging.root.addHandler(file)
+                held.callback(logging.root.removeHandler, file)
+            yield
+
     def finish(self, summary: str, counts: Mapping[str, float] = NONE) -> None:
         """Log how the piece ended."""
         log_event("end", summary, {**self._name_stage(), **counts})
@@ -256,7 +314,9 @@ def make_reporter(out: TextIO | None = None) -> Reporter:
     if find_json_log() is not None:
         return JsonReporter()
     stream = out or sys.stderr
-    return LogReporter(stream, live=stream.isatty())
+    # Some services for builds have terminals that nobody looks at.
+    is_watched = os.environ.get("TERM") not in ("dumb", "unknown") and not os.environ.get("CI")
+    return LogReporter(stream, live=stream.isatty() and is_watched)
 
 
 @contextmanager

@@ -458,9 +458,10 @@ class RecordRunner:
             try:
                 return await self.stage(record)
             except RateLimited as error:
+                pause = min(error.retry_after or 2.0**attempt, LONGEST_WAIT)
                 with Waiting() as waiting:
-                    waiting.note(self.stage.name, error)
-                    await asyncio.sleep(min(error.retry_after or 2.0**attempt, LONGEST_WAIT))
+                    waiting.note(self.stage.name, f"{error}; asked again after {pause:,.0f} s")
+                    await asyncio.sleep(pause)
         raise Unavailable(f"{self.stage.name}: still rate limited after {RATE_TRIES} tries at {record.record_id}")
 
 

@@ -7,7 +7,7 @@ behind, which by its age says that nobody writes it any more.
 import os
 import socket
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from pydantic import BaseModel, ConfigDict
 
 from pipelines.errors import ConfigError
 from pipelines.run.workspace import Workspace, read_model
-from pipelines.services.traffic import Wait
+from pipelines.services.traffic import Wait, merge_waits
 from schemas.manifest import Usage
 
 SILENT = 30.0
 """Seconds without a heartbeat after which a process counts as silent; one comes every two."""
-QUIET = 10.0
+QUIET = 6.0
 """Seconds without the end of any request after which those in flight are said to wait."""
 OUTCOMES = ("kept", "rejected", "failed")
 Role = Literal["driver", "worker"]
@@ -86,6 +86,7 @@ class WaitProgress(ProgressModel):
     cause: str
     since: float
     requests: int
+    until: float = 0.0
 
 
 class ProcessProgress(ProgressModel):
@@ -99,6 +100,8 @@ class ProcessProgress(ProgressModel):
     """Of the process's id: on one host another container may have the same id for another process."""
     pid: int
     started: float
+    money: float = 0.0
+    """The most that the run may spend; 0 is no limit."""
     heard: float
     """When it last wrote the file."""
     ended: bool = False
@@ -118,6 +121,11 @@ class ProcessProgress(ProgressModel):
         if (self.host, self.space) == find_host() and not is_alive(self.pid):
             return "gone"
         return "silent" if now - self.heard > SILENT else "running"
+
+
+def find_silence(in_flight: int, moved: float, now: float) -> list[Wait]:
+    """Return replies as what is waited for, where there are requests and none has ended for a while."""
+    return [Wait("replies", "none has come", moved, in_flight)] if in_flight and now - moved >= QUIET else []
 
 
 def find_host() -> tuple[str, str]:
@@ -194,17 +202,10 @@ class RunProgress:
     @property
     def waits(self) -> tuple[Wait, ...]:
         """What requests wait for, a place each, the longest wait first; replies, where nothing fails and none comes."""
-        places: defaultdict[str, list[WaitProgress]] = defaultdict(list)
-        for wait in (wait for process in self._list_living() for wait in process.waits):
-            places[wait.place].append(wait)
-        found = [
-            Wait(place, several[0].cause, min(w.since for w in several), sum(w.requests for w in several))
-            for place, several in places.items()
-        ]
+        waits = (wait for process in self._list_living() for wait in process.waits)
+        found = merge_waits(Wait(**wait.model_dump()) for wait in waits)
         moved = max((process.moved for process in self._list_living()), default=self.now)
-        if not found and self.in_flight and self.now - moved >= QUIET:
-            found.append(Wait("replies", "none has come", moved, self.in_flight))
-        return tuple(sorted(found, key=lambda wait: wait.since))
+        return tuple(found or find_silence(self.in_flight, moved, self.now))
 
     def find_stage(self) -> int:
         """Return the place of the first stage under way, from 1; 0 where none is."""
@@ -246,5 +247,6 @@ def describe_waits(waits: Iterable[Wait], now: float) -> str:
     said = []
     for wait in waits:
         several = f", {wait.requests:,} requests" if wait.requests > 1 else ""
-        said.append(f"waiting {now - wait.since:,.0f} s for {wait.place} ({wait.cause}{several})")
+        end = f", until {time.strftime('%H:%M:%S', time.localtime(wait.until))} at most" if wait.until else ""
+        said.append(f"waiting {now - wait.since:,.0f} s for {wait.place} ({wait.cause}{several}){end}")
     return "; ".join(said)

@@ -4,10 +4,10 @@ Whoever shows a run's progress opens the traffic; requests add to the open one, 
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 
 from schemas.manifest import Usage
@@ -22,12 +22,14 @@ class Wait:
         cause: why the last try gave no reply.
         since: when the first of them failed first, in seconds since 1970.
         requests: how many wait.
+        until: when the first of them gives up, in seconds since 1970; 0 where that is not known.
     """
 
     place: str
     cause: str
     since: float
     requests: int = 1
+    until: float = 0.0
 
 
 @dataclass(slots=True)
@@ -39,23 +41,29 @@ class Traffic:
         in_flight: requests that were sent and are not answered, those that wait to be sent again included.
         failures: requests that ended with an error.
         moved: when a request last ended, or the first of those in flight was sent, in seconds since 1970.
-        waiting: by request, the place it waits for, why, and since when.
+        waiting: by request, what it waits for.
     """
 
     usage: Usage = field(default_factory=Usage)
     in_flight: int = 0
     failures: int = 0
     moved: float = 0.0
-    waiting: dict[int, tuple[str, str, float]] = field(default_factory=dict)
+    waiting: dict[int, Wait] = field(default_factory=dict)
 
     def list_waits(self) -> list[Wait]:
         """Return what requests wait for now, a place each, the longest wait first."""
-        waits: dict[str, Wait] = {}
         # The list is made in one step: the event loop changes the dictionary meanwhile.
-        for place, cause, since in sorted(list(self.waiting.values()), key=lambda entry: -entry[2]):
-            known = waits.get(place)
-            waits[place] = Wait(place, known.cause if known else cause, since, known.requests + 1 if known else 1)
-        return sorted(waits.values(), key=lambda wait: wait.since)
+        return merge_waits(list(self.waiting.values()))
+
+
+def merge_waits(waits: Iterable[Wait]) -> list[Wait]:
+    """Return waits, one a place, with the latest cause and the first end; the longest wait first."""
+    places: dict[str, Wait] = {}
+    for wait in sorted(waits, key=lambda wait: -wait.since):
+        known = places.get(wait.place, replace(wait, requests=0))
+        until = min((end for end in (known.until, wait.until) if end), default=0.0)
+        places[wait.place] = Wait(wait.place, known.cause, wait.since, known.requests + wait.requests, until)
+    return sorted(places.values(), key=lambda wait: wait.since)
 
 
 _TRAFFIC: ContextVar[Traffic | None] = ContextVar("open_traffic", default=None)
@@ -107,11 +115,12 @@ class Waiting:
     def __enter__(self) -> "Waiting":
         return self
 
-    def note(self, place: str, cause: object) -> None:
-        """Say what is waited for, and why the last try gave no reply."""
+    def note(self, place: str, cause: object, left: float = 0.0) -> None:
+        """Say what is waited for, why the last try gave no reply, and in how many seconds it is given up, if it is."""
         if self._traffic is not None:
-            self._since = self._since or time.time()
-            self._traffic.waiting[id(self)] = (place, str(cause), self._since)
+            now = time.time()
+            self._since = self._since or now
+            self._traffic.waiting[id(self)] = Wait(place, str(cause), self._since, 1, now + left if left else 0.0)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -19,7 +19,7 @@ class Quiet:
     def advance(self, done):
         return
 
-    def note(self, text):
+    def note(self, text, passing=False):
         return
 
     def finish(self, summary):

@@ -526,11 +526,14 @@ class BatchDesk:
 
     async def _wait(self, note: BatchNote, name: str) -> "Batch":
         began = said = time.monotonic()
-        while (batch := await self._call(partial(self.server.retrieve, note))).status not in ENDED:
-            if (now := time.monotonic()) - said >= SAY_EVERY:
-                said, done = now, batch.request_counts.completed if batch.request_counts else 0
-                self.say(f"{name}: {done:,} answered, waited for {(now - began) / 60:,.0f} min")
-            await asyncio.sleep(self.server.settings.batch.poll_s)
+        with Waiting() as waiting:
+            while (batch := await self._call(partial(self.server.retrieve, note))).status not in ENDED:
+                done = batch.request_counts.completed if batch.request_counts else 0
+                waiting.note(name, f"{batch.status}, {done:,} of {len(note.keys):,} answered")
+                if (now := time.monotonic()) - said >= SAY_EVERY:
+                    said = now
+                    self.say(f"{name}: {done:,} answered, waited for {(now - began) / 60:,.0f} min")
+                await asyncio.sleep(self.server.settings.batch.poll_s)
         return batch
 
     async def _face_refusal(self, note: BatchNote, batch: "Batch") -> None:
@@ -585,7 +588,7 @@ class BatchDesk:
                     if time.monotonic() - since >= patience:
                         raise Unavailable(f"{self.server.place}: no reply for {patience:g} s ({error})") from error
                     wait = error.retry_after if isinstance(error, RateLimited) else 0.0
-                    waiting.note(self.server.place, error)
+                    waiting.note(self.server.place, error, since + patience - time.monotonic())
                 pause = random.uniform(0.5, 1.0) * min(LONGEST_PAUSE, 2.0**tries)
                 await asyncio.sleep(min(wait, LONGEST_WAIT) or pause)
 

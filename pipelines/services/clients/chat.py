@@ -550,6 +550,10 @@ class EndpointPool:
     def _find_queue(self) -> tuple[asyncio.Lock, asyncio.Event]:
         return self._queues.setdefault(asyncio.get_running_loop(), (asyncio.Lock(), asyncio.Event()))
 
+    def find_limit(self, since: float) -> float:
+        """Return when a request whose first try was at ``since`` is given up; infinity while an endpoint replies."""
+        return max(since, *(endpoint.troubled_since for endpoint in self.endpoints)) + self.patience
+
     async def _wait(self, changed: asyncio.Event, since: float, now: float) -> None:
         """Wait until a request ends, a pause ends, or patience does."""
         if all(endpoint.was_away(since, now, self.patience) for endpoint in self.endpoints):
@@ -557,7 +561,7 @@ class EndpointPool:
             raise Unavailable(
                 f"model {self.name}: no address answered for {self.patience:g} s ({said}); run again later"
             )
-        limit = max(since, *(endpoint.troubled_since for endpoint in self.endpoints)) + self.patience
+        limit = self.find_limit(since)
         ends = [endpoint.find_next(now) for endpoint in self.endpoints]
         when = min(*ends, limit if limit > now else math.inf)
         changed.clear()
@@ -808,7 +812,8 @@ class OpenAIChat:
                 reply = cut_at_stop(reply, request.stop)
                 return replace(reply, gpu_seconds=trial.gpu_seconds, retries=trial.sent - 1, seconds=trial.seconds)
             if trial.avoided is not None:
-                waiting.note(trial.avoided.url, trial.avoided.last_error)
+                left = self.pool.find_limit(trial.since) - self.pool.clock()
+                waiting.note(trial.avoided.url, trial.avoided.last_error, 0.0 if math.isinf(left) else left)
             if trial.failed >= self.settings.tries or trial.error == _TOO_LARGE:
                 if self.pool.answered > trial.answered or await self._answers_at_all(trial.since, request):
                     raise RecordFailed(trial.error, f"{trial.said}, {trial.failed} times; other requests succeeded")

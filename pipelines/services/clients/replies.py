@@ -121,14 +121,16 @@ def try_patiently(ledger: Ledger, call: Callable[[], T], patience: float) -> T:
         CorruptInput: if it is damaged.
     """
     deadline = time.monotonic() + patience
-    while True:
-        try:
-            return call()
-        except ledger.errors as error:
-            explained = ledger.explain(error)
-            if not isinstance(explained, StoreBusy) or time.monotonic() > deadline:
-                raise explained from error
-        time.sleep(RETRY)
+    with Waiting() as waiting:
+        while True:
+            try:
+                return call()
+            except ledger.errors as error:
+                explained = ledger.explain(error)
+                if not isinstance(explained, StoreBusy) or time.monotonic() > deadline:
+                    raise explained from error
+                waiting.note("the store of replies", explained, deadline - time.monotonic())
+            time.sleep(RETRY)
 
 
 Outcome = bool | str | ServiceError | None

@@ -187,7 +187,7 @@ class ModelServer:
                     raise self.explain("ended while starting; see serve.python, serve.model and serve.arguments")
                 if time.monotonic() > end:
                     raise self.explain(f"is not ready after {self.model.serve.start_seconds:g} s")
-                waiting.note(self.address, f"it starts; its log is {self.log}")
+                waiting.note(self.address, f"it starts; its log is {self.log}", end - time.monotonic())
                 time.sleep(_BEAT)
         if self.model.name not in served:
             raise ConfigError(

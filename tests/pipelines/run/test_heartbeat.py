@@ -47,7 +47,7 @@ class Listener(SilentReporter):
     def __init__(self):
         self.notes, self.warnings = [], []
 
-    def note(self, text):
+    def note(self, text, passing=False):
         self.notes.append(text)
 
     def warn(self, text):

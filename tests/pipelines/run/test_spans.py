@@ -98,7 +98,7 @@ class Heard(SilentReporter):
     def __init__(self) -> None:
         self.notes: list[str] = []
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, passing: bool = False) -> None:
         self.notes.append(text)
 
     def fork(self) -> "Heard":
