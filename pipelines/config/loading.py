@@ -470,9 +470,14 @@ def _join(layers: Sequence[Layer]) -> dict[str, Any]:
     """Return the tables of layers over one another: joined key by key, but a list takes the place of a list."""
     tables: dict[str, Any] = {}
     for layer in layers:
-        _keep_one_source(tables, {"corpus." + key for key in _list_keys(layer.tables.get("corpus"))})
-        _lay_over(tables, deepcopy(layer.tables))
+        lay_layer(tables, deepcopy(layer.tables))
     return tables
+
+
+def lay_layer(tables: dict[str, Any], layer: dict[str, Any]) -> None:
+    """Put the values of a layer, such as a file's, over tables."""
+    _keep_one_source(tables, {"corpus." + key for key in _list_keys(layer.get("corpus"))})
+    _lay_over(tables, layer)
 
 
 def _list_keys(table: object) -> list[str]:
@@ -514,16 +519,25 @@ def apply_setting(tables: dict[str, Any], setting: str) -> None:
     table[last] = value
 
 
+def apply_settings(tables: dict[str, Any], settings: Sequence[str]) -> None:
+    """Apply every ``a.b=value``; what is named takes the place of what cannot stand beside it.
+
+    Raises:
+        ConfigError: as :func:`apply_setting`.
+    """
+    for setting in settings:
+        apply_setting(tables, setting)
+    _keep_one_source(tables, {setting.split("=", 1)[0].strip() for setting in settings})
+    _drop_abilities(tables, settings)
+
+
 def make_config(tables: dict[str, Any], settings: Sequence[str] = (), last: str = "") -> RunConfig:
     """Return the validated configuration of a run up to a stage, or of all stages.
 
     Raises:
         ConfigError: naming each key that is unknown or out of range, and what is allowed.
     """
-    for setting in settings:
-        apply_setting(tables, setting)
-    _keep_one_source(tables, {setting.split("=", 1)[0].strip() for setting in settings})
-    _drop_abilities(tables, settings)
+    apply_settings(tables, settings)
     _fill_roles(tables)
     try:
         config = RunConfig.model_validate(tables)
