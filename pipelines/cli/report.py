@@ -8,7 +8,7 @@ import base64
 import io
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from math import ceil
@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
 
 from pipelines.agent.pictures import REPAIRS, has_opencv, make_repairs, read_losses
 from pipelines.agent.scenes import NO_SCENE
 from pipelines.checksums import read_note
+from pipelines.cli.drawing import draw_funnel, draw_path, list_steps
 from pipelines.cli.facets import (
     describe_branch,
     describe_cell,
@@ -35,13 +37,14 @@ from pipelines.cli.facets import (
     read_stage,
     shorten_text,
 )
+from pipelines.cli.glossary import explain_reason
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import write_text
 from pipelines.ids import draw_unit
 from pipelines.pictures import open_pixels
 from pipelines.release.making import read_picture
 from pipelines.run.costs import RowCost, read_spent, share_costs
-from pipelines.run.views import find_corpus, list_latest
+from pipelines.run.views import find_corpus, list_latest, run_sql
 from pipelines.run.workspace import read_model
 from schemas.datasets import Certificate, Difficulty, Enhancement, Grounding, Picture, ReleaseEntry, Rewrite, Rollout
 from schemas.manifest import Manifest
@@ -49,11 +52,14 @@ from schemas.proofs import UNCOUNTED, Branch, Hop, Proof, TraceLink
 
 SIDE = 320
 QUALITY = 60
-QUESTIONS = 50
-EXAMPLES = 6
+QUESTIONS = 12
+"""Shown if nobody says how many."""
+EXAMPLES = 3
 SEED = 7
 """Questions and examples are drawn by their ids and this seed."""
-TOP = 12
+REFUSED = 3
+"""Refused rows shown for each reason of each stage."""
+TOP = 8
 """Values that a distribution shows."""
 LONGEST_SHOWN = 600
 FUNNEL = ("stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out")
@@ -135,6 +141,16 @@ class EnhancementReport:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedRows:
+    """Some rows that a stage refused for one reason: their ids, and what the check saw of each."""
+
+    stage: str
+    reason: str
+    rows: int
+    shown: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseCosts:
     """What a released row took of each stage; without rows there are no costs."""
 
@@ -156,25 +172,26 @@ class Report:
     total: int
     enhancements: EnhancementReport
     courses: CourseReport
+    refused: tuple[RefusedRows, ...]
 
 
-def write_report(workspace_root: Path, out: Path) -> Path:
-    """Write the page and return its path.
+def write_report(workspace_root: Path, out: Path, count: int = QUESTIONS) -> Path:
+    """Write the page with at most ``count`` questions and return its path.
 
     Raises:
         ConfigError: if the workspace has no sealed stage to report on.
     """
-    write_text(out, render_report(collect_report(workspace_root)))
+    write_text(out, render_report(collect_report(workspace_root, count)))
     return out
 
 
-def collect_report(root: Path) -> Report:
+def collect_report(root: Path, count: int = QUESTIONS) -> Report:
     """Return what the page shows; the same workspace always gives the same report.
 
     Raises:
         ConfigError: if the workspace has no sealed stage.
     """
-    funnel = _read_funnel(root)
+    funnel = read_funnel(root)
     if not funnel:
         raise ConfigError(f"report: {root} has no finished stage; run synth run first")
     questions = _read_questions(root)
@@ -184,16 +201,20 @@ def collect_report(root: Path) -> Report:
         funnel=funnel,
         costs=share_release_costs(root),
         distributions=_make_distributions(questions),
-        questions=_make_cards(root, sample_questions(questions, QUESTIONS)),
+        questions=_make_cards(root, sample_questions(questions, count)),
         total=len(questions),
         enhancements=report_enhancements(root),
         courses=report_courses(root),
+        refused=tuple(_read_refused(root, funnel)),
     )
 
 
 def render_report(report: Report) -> str:
     """Return the page as HTML; the template escapes every value."""
-    source = (resources.files("pipelines.cli") / "report.html.j2").read_text(encoding="utf-8")
+    source, style = (
+        (resources.files("pipelines.cli") / name).read_text(encoding="utf-8")
+        for name in ("report.html.j2", "view/templates/drawing.css")
+    )
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     functions = (
         describe_branch,
@@ -208,10 +229,29 @@ def render_report(report: Report) -> str:
     environment.globals |= {function.__name__: function for function in functions}
     environment.globals |= {"describe_counts": _describe_counts, "list_difficulty": _list_difficulty}
     environment.globals |= {"shorten": lambda text: shorten_text(text, LONGEST_SHOWN), "UNCOUNTED": UNCOUNTED}
-    return environment.from_string(source).render(report=report)
+    environment.globals |= {"explain_reason": explain_reason, "draw_path": draw_path, "list_steps": list_steps}
+    # The style is a file of ours, not a value of a row.
+    return environment.from_string(source).render(
+        report=report, style=Markup(style), diagram=draw_funnel(report.funnel)  # noqa: S704
+    )
 
 
-def _read_funnel(root: Path) -> tuple[Mapping[str, Any], ...]:
+def _read_refused(root: Path, funnel: Sequence[Mapping[str, Any]]) -> Iterator[RefusedRows]:
+    """Yield for each stage and reason the first rows by id, reasons with the most rows first."""
+    found = run_sql(
+        root,
+        "SELECT stage, reason, record_id, detail FROM rejections "
+        f"QUALIFY row_number() OVER (PARTITION BY stage, reason ORDER BY record_id) <= {REFUSED} ORDER BY record_id",
+    )
+    shown: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for stage, reason, record_id, detail in found.rows:
+        shown.setdefault((stage, reason), []).append((record_id, shorten_text(detail, LONGEST_SHOWN)))
+    for row in funnel:
+        for reason, rows in sorted(row["rejected"].items(), key=lambda pair: (-pair[1], pair[0])):
+            yield RefusedRows(row["stage"], reason, rows, tuple(shown.get((row["stage"], reason), ())))
+
+
+def read_funnel(root: Path) -> tuple[Mapping[str, Any], ...]:
     """Return the counts of the corpus and of each latest sealed stage, in pipeline order."""
     found: list[Mapping[str, Any]] = []
     corpus = find_corpus(root)
@@ -383,7 +423,7 @@ def report_enhancements(root: Path) -> EnhancementReport:
         kept=len(kept),
         rows=_count_rows(rows),
         left=tuple(sorted(others.items())),
-        examples=tuple(_make_example(root, row) for row in shown),
+        examples=tuple(make_example(root, row) for row in shown),
     )
 
 
@@ -410,7 +450,8 @@ def _find_tenth(strength: float) -> int:
     return max(0, ceil(round(strength * 10, 6)) - 1)
 
 
-def _make_example(root: Path, row: Enhancement) -> EnhancementExample:
+def make_example(root: Path, row: Enhancement) -> EnhancementExample:
+    """Return the pictures of a degraded question: before, degraded, and repaired where the tool is installed."""
     original, degraded, trial = row.original, row.picture, row.trial
     if original is None or degraded is None or trial is None:
         return EnhancementExample((), f"{row.record_id}: has no picture")

@@ -358,6 +358,7 @@ def explain_command(
 @app.command("report")
 def report_command(
     out: Annotated[Path | None, typer.Option("--out", help="HTML file to write.")] = None,
+    questions: Annotated[int, typer.Option("--questions", min=0, help="Questions that it shows.")] = 12,
     run: RunOption = "",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
@@ -367,5 +368,22 @@ def report_command(
     from pipelines.cli.report import write_report
 
     with looking_at(workspace, run):
-        path = write_report(workspace, out or workspace / "report.html")
+        path = write_report(workspace, out or workspace / "report.html", questions)
     emit_json({"report": str(path)}) if as_json else emit(str(path))
+
+
+@app.command("view")
+def view_command(  # noqa: PLR0913 - as above
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Of the loopback; 0 takes a free one.")] = 0,
+    release: Annotated[str, typer.Option("--release", help="Begin with the rows of this one: DATASET/VERSION.")] = "",
+    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address and open no browser.")] = False,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Look through a workspace in a browser, refused rows included: a local page, until Ctrl-C."""
+    from pipelines.cli.view.server import serve_view
+
+    def say(address: str) -> None:
+        emit_json({"address": address}) if as_json else emit(f"{address}  (Ctrl-C ends it)")
+
+    serve_view(workspace, port, release, not no_open, say)

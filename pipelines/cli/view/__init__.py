@@ -1,0 +1,1 @@
+"""``synth view``: a local page to look through a workspace, its refused rows included."""
