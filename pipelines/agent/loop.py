@@ -10,8 +10,8 @@ from typing import Literal
 
 from pipelines.agent.cascade import ESTIMATED
 from pipelines.agent.contamination import Watched
-from pipelines.agent.dialects import SYNTH, Dialect, list_offered, translate_tools
-from pipelines.agent.observations import refuse_call
+from pipelines.agent.dialects import SYNTH, Dialect, SystemInputs, list_offered, translate_tools
+from pipelines.agent.observations import ToolOutcome, refuse_call
 from pipelines.agent.tools import ToolBox, call_tool
 from pipelines.agent.transcript import (
     BadTurn,
@@ -124,7 +124,7 @@ async def run_rollout(agent: Agent, question: Grounding, oracle: TeacherOracle) 
     """
     if question.picture is None:
         raise RecordFailed("no-picture", f"question {question.record_id} has no picture to begin with")
-    opening = _render_opening(agent, question.text, question.picture, oracle)
+    opening = render_question(agent, question.text, question.picture)
     course = Course(opening, (RolloutImage(id="img_1", picture=question.picture),))
     about = Watched(question.text, (question.record_id, question.parent_id))
     with open_stopwatch() as stopwatch:
@@ -163,8 +163,19 @@ def _write_rollout(agent: Agent, question: Grounding, attempt: int, end: End, da
     )
 
 
-def _render_opening(agent: Agent, question: str, picture: Picture, oracle: TeacherOracle) -> tuple[Message, Message]:
-    inputs = _make_inputs(agent, neutralise_markup(question), agent.settings.max_calls + 1, oracle)
+def render_question(agent: Agent, question: str, picture: Picture) -> tuple[Message, Message]:
+    """Return the messages that a rollout begins with: the system message, and the question with its picture.
+
+    Raises:
+        ConfigError: if the agent's prompt has other parts.
+    """
+    turns_left = agent.settings.max_calls + 1
+    inputs = SystemInputs(
+        tools=agent.offered,
+        offered=list_offered(agent.offered),
+        turns_left=turns_left,
+        question=neutralise_markup(question),
+    )
     rendered = render_prompt(agent.prompt, inputs, (picture.sha256,))
     if len(rendered) != 2:
         raise ConfigError(f"prompt {agent.prompt.label}: a rollout needs a system: and a user: part")
@@ -194,7 +205,7 @@ async def _take_turn(agent: Agent, frame: Frame, course: Course) -> Course | End
         note_request(TASK, agent.model.name, error=str(error))
         return End(course, "failed", failure=str(error).encode("utf-8", "replace").decode())
     try:
-        reply, turn = _read_reply(said, agent.dialect)
+        reply, turn = read_reply(said, agent.dialect)
     except BadTurn as error:
         note_request(TASK, agent.model.name, said)
         return _answer_bad_turn(agent, course, said, error)
@@ -240,7 +251,7 @@ def _make_request(agent: Agent, frame: Frame, course: Course) -> ChatRequest:
     )
 
 
-def _read_reply(said: ChatReply, dialect: Dialect) -> tuple[str, Turn]:
+def read_reply(said: ChatReply, dialect: Dialect) -> tuple[str, Turn]:
     """Return a reply's text and turn.
 
     Raises:
@@ -252,13 +263,17 @@ def _read_reply(said: ChatReply, dialect: Dialect) -> tuple[str, Turn]:
     return reply, parse_turn(reply, dialect)
 
 
+def explain_bad_turn(error: BadTurn) -> ToolOutcome:
+    """Return what a model is told of a turn that cannot be read."""
+    # Tags are named in it, and none may stand in an observation.
+    return refuse_call(BAD_TURN, f"This turn cannot be read: {str(error).translate(_PLAIN)}.")
+
+
 def _answer_bad_turn(agent: Agent, course: Course, said: ChatReply, error: BadTurn) -> Course | End:
     reply = show_reply(said) if agent.dialect.native else restore_thought(said, agent.dialect)
     observation = None
     if agent.settings.bad_turns == "tell":
-        # Tags are named in it, and none may stand in an observation.
-        said_plainly = str(error).translate(_PLAIN)
-        observation = refuse_call(BAD_TURN, f"This turn cannot be read: {said_plainly}.").observation
+        observation = explain_bad_turn(error).observation
     kept = reply.encode("utf-8", "replace").decode()
     course = _add_step(agent, course, said, _make_step(Turn(""), kept, observation))
     return End(course, "format") if observation is None else _go_on(agent, course)

@@ -10,6 +10,7 @@ from pipelines.cli.console import (
     WORKSPACE,
     ConfigOption,
     JsonOption,
+    ModelsOption,
     RecipeOption,
     ReleaseArgument,
     RunOption,
@@ -19,6 +20,7 @@ from pipelines.cli.console import (
     emit,
     emit_json,
     emit_table,
+    interruptible,
     to_json,
 )
 
@@ -245,3 +247,39 @@ def validate_command(
         emit(f"{folder}: {len(problems) or 'nothing'}{more} against it for {to}{named}")
     if problems:
         raise typer.Exit(1)
+
+
+@app.command("serve-tools")
+def serve_tools_command(  # noqa: PLR0913 - a command line has the options it has
+    release: Annotated[
+        Path | None, typer.Option("--release", help="Release whose questions are served, else all of the last run.")
+    ] = None,
+    dialect: Annotated[
+        str, typer.Option("--dialect", help="Protocol of the tools, if not that of the configuration.")
+    ] = "",
+    evaluating: Annotated[
+        bool, typer.Option("--evaluating", help="Open questions that are held out for evaluation, too.")
+    ] = False,
+    host: Annotated[str, typer.Option("--host", help="Address to listen at; there is no password.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 for any that is free.")] = 8765,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="File that every call is appended to, a JSON object a line.")
+    ] = None,
+    mcp: Annotated[
+        Literal["", "stdio", "http"], typer.Option("--mcp", help="Speak MCP: beside HTTP, or on stdio alone.")
+    ] = "",
+    question: Annotated[str, typer.Option("--question", help="With --mcp stdio: id of the question.")] = "",
+    recipe: RecipeOption = "",
+    config: ConfigOption = None,
+    models: ModelsOption = "",
+    set_: SetOption = None,
+    workspace: WorkspaceOption = WORKSPACE,
+) -> None:
+    """Serve the tools of the rollouts over HTTP or MCP, for trainers that roll exported questions out."""
+    from pipelines.cli.commands import load_config
+    from pipelines.cli.tool_server import ServingOptions, serve_tools
+
+    options = ServingOptions(release, dialect, evaluating, host, port, record, mcp, question)
+    settings = load_config(recipe, config, set_ or [], models=models)
+    with interruptible("the server is ended"):
+        serve_tools(settings, workspace, options, emit)

@@ -12,7 +12,7 @@ from pipelines.config.settings import RunConfig, Section
 from pipelines.config.writing import write_toml
 from pipelines.ids import digest_value
 
-LEFT_OUT = frozenset({"runtime", "corpus", "health", "replies"})
+LEFT_OUT = frozenset({"runtime", "corpus", "health", "replies", "tool_server"})
 """Sections that decide no row; the corpus is known by its digest."""
 UNTOLD = frozenset({"models", "live", "sparql", "budget"})
 """Sections about servers and money: one digest each, whatever their types."""

@@ -332,6 +332,15 @@ class HighResolutionConfig(Section):
     parts: int = Field(12, ge=3, description="other pictures around it, as many as there is room for")
 
 
+class ToolServerConfig(Section):
+    """`synth serve-tools`: limits of the server; those of an attempt are `rollouts.max_calls` and the like."""
+
+    sessions: int = Field(1000, ge=1, description="sessions open at once")
+    idle_seconds: float = Field(900.0, gt=0.0, description="seconds without a call after which a session is forgotten")
+    call_seconds: float = Field(60.0, gt=0.0, description="seconds that one call may take")
+    request_bytes: int = Field(65_536, ge=1024, description="bytes of a request")
+
+
 class ToolsConfig(Section):
     """What the agent's visual tools work with."""
 
@@ -1230,6 +1239,7 @@ class RunConfig(Section):
     encoder: EncoderConfig = EncoderConfig()
     image_search: ImageSearchConfig = ImageSearchConfig()
     tools: ToolsConfig = ToolsConfig()
+    tool_server: ToolServerConfig = ToolServerConfig()
     live: LiveConfig = LiveConfig()
     difficulty: DifficultyConfig = DifficultyConfig()
     judging: JudgingConfig = JudgingConfig()
