@@ -55,7 +55,7 @@ test-clip: $(STAMP)
 	bash .ci/extra.sh clip $(CLIP) $(PYTHON) open_clip
 	$(CLIP)/bin/python -m pytest -m clip tests/clip
 
-# A real Prefect server with workers, from this clone and from a wheel: README's schedule as it stands.
+# A real Prefect server with workers, from this clone and from a wheel: the documentation's schedule as it stands.
 test-prefect: $(STAMP)
 	$(BIN)/pytest -n 0 -m prefect tests/flows
 

@@ -12,6 +12,8 @@ FENCE = re.compile(r'^```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?[^\n]*\n
 ANY_FENCE = re.compile(r"^ *```", re.M)
 ENDS = re.compile(r"<!-- exit (\d) -->\n$")
 RUN = ("console", "bash", "sql", "toml", "python")
+PACKAGE = "pyproject.toml"
+"""Name of a block that is no configuration: a package's own file."""
 SHOWN = ("text", "json")
 """Outputs and excerpts: nobody runs them."""
 

@@ -1,8 +1,11 @@
 """Runs a page's blocks in order in a folder of its own, on a small world, against servers of the tests."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -12,8 +15,8 @@ import pytest
 
 from pipelines.config.loading import read_layers
 from pipelines.run.workspace import Workspace
-from tests.chaos.driving import ROOT, call_here
-from tests.docs.blocks import Block, Command, read_blocks, read_commands
+from tests.chaos.driving import ROOT, Outcome, call_here, make_command
+from tests.docs.blocks import PACKAGE, Block, Command, read_blocks, read_commands
 from tests.mock_openai import start_mock
 
 PARSED: Mapping[tuple[str, ...], str] = {
@@ -21,9 +24,8 @@ PARSED: Mapping[tuple[str, ...], str] = {
     ("pip", "install"): "fetches packages",
     ("python", "-m", "venv"): "makes an environment",
     ("vllm/bin/pip", "install"): "fetches vLLM; make test-vllm runs a real one",
-    ("curl",): "fetches dumps",
+    (".", ".venv/bin/activate"): "changes the shell",
     ("prefect",): "needs a server; tests/flows/test_deployed.py runs these blocks, marked prefect",
-    (".venv/bin/prefect",): "as above",
     ("export",): "sets a variable of the shell",
     ("ray", "start"): "needs hosts; make test-ray runs two nodes",
     ("ssh-keygen",): "asks for a passphrase; tests/pipelines/release/test_signing.py signs and verifies",
@@ -37,7 +39,6 @@ SERVED: Mapping[tuple[str, ...], str] = {
     ): "serves until Ctrl-C; tests/pipelines/services has a fake vLLM, make test-vllm a real one",
 }
 """Commands of synth whose options are parsed, but that are not run here, and why."""
-SMALL = ("corpus.generate.entities=300", "groundings.min_answers=2", "seed=9")
 ADDRESS = re.compile(r"http://127\.0\.0\.1:80\d\d/v1")
 QUESTION = re.compile(r"\bq-[0-9a-f]{16}\b")
 
@@ -57,10 +58,14 @@ class Page:
     more: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Arguments that a command of synth gets besides, by its name."""
     replaced: dict[str, str] = field(default_factory=dict)
+    apart: bool = False
+    """Whether commands run in processes of their own, with what the page has written on their path."""
 
     def run(self, block: Block) -> None:
-        if block.language == "toml":
+        if block.title:
             (self.folder / block.title).write_text(self.replace(block.text))
+            if block.title == PACKAGE:
+                install(self.folder)
         elif block.language == "sql":
             self.call(Command(("synth", "sql", block.text), block.place, block.code))
         elif block.language == "python":
@@ -72,9 +77,21 @@ class Page:
 
     def call(self, command: Command) -> None:
         words = [word for each in command.words[1:] for word in self.expand(self.replace(each))]
-        outcome = call_here(self.capture, *words, *self.more.get(words[0], ()))
+        words += self.more.get(words[0], ())
+        outcome = self.call_apart(words) if self.apart else call_here(self.capture, *words)
         told = f"{command.place}: {command.text}\n{outcome.out[-1500:]}\n{outcome.err[-1500:]}"
         assert outcome.code == command.code, told
+
+    def call_apart(self, words: Sequence[str]) -> Outcome:
+        env = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(self.folder)]),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        done = subprocess.run(
+            make_command(*words), cwd=self.folder, env=env, capture_output=True, text=True, check=False
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
 
     def run_python(self, block: Block) -> None:
         done = subprocess.run(
@@ -105,12 +122,33 @@ class Page:
         return sorted(str(path.relative_to(self.folder)) for path in self.folder.glob(word)) or [word]
 
 
+def install(folder: Path) -> None:
+    """Leave what an installer leaves of a package in development: its name, version and entry points."""
+    project = tomllib.loads((folder / PACKAGE).read_text())["project"]
+    told = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    groups = (
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
+        for group, points in project["entry-points"].items()
+    )
+    (told / "entry_points.txt").write_text("\n".join(groups))
+
+
+def place_dump(world: Path, folder: Path) -> None:
+    """Put a world's files into a folder under the names of English Wikipedia's."""
+    for path in world.iterdir():
+        if path.is_file():
+            shutil.copy(path, folder / path.name.replace("toywiki-", "enwiki-"))
+    shutil.copytree(world / "images", folder / "images")
+
+
 @contextmanager
 def serve_models(page: Page, blocks: Sequence[Block]) -> Iterator[None]:
     """Stand a server in for each address that a configuration of the page names, under the name of its model."""
     with ExitStack() as until_done:
         for block in blocks:
-            if block.language != "toml" or not ADDRESS.search(block.text):
+            if block.language != "toml" or block.title == PACKAGE or not ADDRESS.search(block.text):
                 continue
             path = page.folder / block.title
             path.write_text(block.text)

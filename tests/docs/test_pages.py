@@ -11,7 +11,7 @@ import typer
 from pipelines.cli.commands import load_config
 from pipelines.cli.main import app
 from schemas.reasons import STAGE_REASONS
-from tests.docs.blocks import DOCS, ROOT, list_commands, list_pages, read_blocks
+from tests.docs.blocks import DOCS, PACKAGE, ROOT, list_commands, list_pages, read_blocks
 from tests.docs.running import PARSED, find_reason
 
 PAGES = list_pages()
@@ -57,12 +57,12 @@ def test_no_reason_is_given_for_what_no_page_names():
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_a_configuration_has_a_name_and_loads(path, tmp_path):
     for block in read_blocks(path):
-        if block.language != "toml":
+        if block.language != "toml" or block.title == PACKAGE:
             continue
         assert block.title.endswith(".toml"), f"{block.place}: a configuration needs the name of its file"
         (tmp_path / block.title).write_text(block.text)
         recipe = "" if "extends" in tomllib.loads(block.text) else "demo"
-        assert load_config(recipe, [tmp_path / block.title], []), block.place
+        assert load_config(recipe, [tmp_path / block.title], [], last="corpus"), block.place
 
 
 def test_the_site_builds_without_a_dead_link_and_asks_nothing_of_anybody(tmp_path):
@@ -81,6 +81,12 @@ def test_the_glossary_tells_every_reason_and_no_other():
     told = tomllib.loads((DOCS / "reasons.toml").read_text("utf-8"))
     assert set(told) == {reason for reasons in STAGE_REASONS.values() for reason in reasons}
     assert [reason for reason, entry in told.items() if set(entry) != {"means", "do"} or not all(entry.values())] == []
+
+
+def test_readme_links_to_files_that_are_there():
+    linked = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text("utf-8"))
+    assert [path for path in linked if not (ROOT / path).is_file()] == []
+    assert len(linked) > len(PAGES)
 
 
 def test_readme_fits_a_screen():
