@@ -26,9 +26,7 @@ PARSED: Mapping[tuple[str, ...], str] = {
     ("vllm/bin/pip", "install"): "fetches vLLM; make test-vllm runs a real one",
     (".", ".venv/bin/activate"): "changes the shell",
     ("prefect",): "needs a server; tests/flows/test_deployed.py runs these blocks, marked prefect",
-    ("export",): "sets a variable of the shell",
     ("ray", "start"): "needs hosts; make test-ray runs two nodes",
-    ("ssh-keygen",): "asks for a passphrase; tests/pipelines/release/test_signing.py signs and verifies",
 }
 """What is parsed alone, by how it begins, and why."""
 SERVED: Mapping[tuple[str, ...], str] = {
@@ -55,6 +53,7 @@ class Page:
 
     folder: Path
     capture: pytest.CaptureFixture[str]
+    set_variable: Callable[[str, str], None]
     more: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Arguments that a command of synth gets besides, by its name."""
     replaced: dict[str, str] = field(default_factory=dict)
@@ -72,7 +71,11 @@ class Page:
             self.run_python(block)
         elif block.language in ("console", "bash"):
             for command in read_commands(block):
-                if not find_reason(command.words):
+                if command.words[0] == "export":
+                    self.set_variable(*command.words[1].split("=", 1))
+                elif command.words[0] == "ssh-keygen":
+                    subprocess.run(command.words, cwd=self.folder, check=True)
+                elif not find_reason(command.words):
                     self.call(command)
 
     def call(self, command: Command) -> None:

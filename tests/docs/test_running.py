@@ -2,8 +2,8 @@
 
 import shutil
 
-import huggingface_hub
 import pytest
+from huggingface_hub import constants
 
 from tests.docs.blocks import DOCS, read_blocks
 from tests.docs.running import Page, place_dump, run_page
@@ -17,7 +17,7 @@ REPO = "org/name"
 @pytest.fixture
 def page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    return Page(tmp_path, capsys)
+    return Page(tmp_path, capsys, monkeypatch.setenv)
 
 
 @pytest.fixture
@@ -45,13 +45,13 @@ def test_training(finished):
 
 @pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 def test_pushing(finished, monkeypatch):
-    monkeypatch.setenv("HF_TOKEN", "hf_none")
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(finished.folder / "cache"))
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(finished.folder / "cache"))
     hub = HubServer(REPO)
     with run_live_server(hub.respond) as server:
         hub.url = f"http://127.0.0.1:{server.port}"
-        monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", hub.url)
+        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}")
         assert run_page(DOCS / "push.md", finished)
     assert len(hub.tags) == 2
 
