@@ -16,7 +16,6 @@ from rich.text import Text
 
 from pipelines.cli.commands import lay_options
 from pipelines.config.loading import apply_setting, lay_layer, list_recipes, make_config, read_config_file, read_layers
-from pipelines.config.settings import RunConfig
 from pipelines.errors import ConfigError
 from pipelines.run.jsonlog import start_json_log
 from pipelines.run.loop import RunRequest
@@ -34,9 +33,12 @@ from pipelines.run.naming import (
 )
 from pipelines.run.rebuilding import Retold, read_retold
 from pipelines.run.runner import find_last
+from pipelines.run.views import QueryRows, run_sql
 from pipelines.run.workspace import Workspace, viewing
 
 DEMO = "demo"
+NO_TABLE = "Catalog Error"
+"""In what DuckDB says of a table that it does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +64,6 @@ class RunChoice:
     release: Path | None = None
 
 
-def make_request(
-    choice: RunChoice,
-    root: Path,
-    until: str,
-    only: Sequence[str],
-    fresh: Sequence[str] = (),
-    retry: Sequence[str] = (),
-) -> RunRequest:
-    """Return what is asked of the run that is meant; `synth run` and the flow both begin here."""
-    chosen = choose_run(choice, root, find_last(until, only))
-    return RunRequest(chosen.config, root, until, tuple(only), tuple(fresh), tuple(retry), chosen.named)
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenRun:
-    """A run with its whole configuration."""
-
-    config: RunConfig
-    named: NamedRun
-
-
 @dataclass(frozen=True, slots=True)
 class _Base:
     """What options lie over."""
@@ -92,16 +73,26 @@ class _Base:
     retold: Retold | None = None
 
 
-def choose_run(choice: RunChoice, root: Path, last: str = "") -> ChosenRun:
-    """Return the run that is meant, with its configuration.
+def make_request(
+    choice: RunChoice,
+    root: Path,
+    until: str = "",
+    only: Sequence[str] = (),
+    fresh: Sequence[str] = (),
+    retry: Sequence[str] = (),
+) -> RunRequest:
+    """Return what is asked of the run that is meant; `synth run`, its flow, and who looks at a run all begin here.
 
     A recipe, a file that names one, or a release begins with a configuration of its own. Else a run that the workspace
     keeps goes on with what was kept: the named one, or the one that began last. In an empty workspace it is the demo.
 
     Args:
-        choice: what the command line says.
+        choice: which run, and what is given for its configuration.
         root: the workspace.
-        last: stage after which nothing is run, so that what later ones need may be missing; empty for all.
+        until: last stage to run, empty for all; what later ones need may be missing.
+        only: run just these stages; empty for all.
+        fresh: roles and tools that are asked anew.
+        retry: rows that ended so are asked anew.
 
     Raises:
         ConfigError: if there is no such run, recipe, file or release, or a key or value is wrong.
@@ -110,18 +101,18 @@ def choose_run(choice: RunChoice, root: Path, last: str = "") -> ChosenRun:
         check_name(choice.name)
     base = _find_base(choice, Workspace(root.resolve()))
     tables = lay_options(base.tables, choice.limits, choice.settings, choice.models)
-    config = make_config(deepcopy(tables), (), last)
+    config = make_config(deepcopy(tables), (), find_last(until, only))
     named = NamedRun(base.name, tables)
     if base.retold is not None:
         notes = tuple(base.retold.hold(config, _list_given(choice)))
         named = replace(named, corpus=base.retold.manifest.corpus, notes=notes)
-    return ChosenRun(config, named)
+    return RunRequest(config, root, until, tuple(only), tuple(fresh), tuple(retry), named)
 
 
 def _find_base(choice: RunChoice, workspace: Workspace) -> _Base:
     layers = [read_config_file(path) for path in choice.configs]
     if choice.release is not None:
-        return _retell(choice, choice.release, layers)
+        return _retell(choice, workspace, choice.release, layers)
     if choice.recipe or any("recipe" in layer or "extends" in layer for layer in layers):
         tables = read_layers(choice.recipe, choice.configs)
         return _Base(choice.name or _name_by_files(layers, choice.configs) or choice.recipe, tables)
@@ -149,10 +140,12 @@ def _refuse_unknown(name: str, workspace: Workspace) -> NoReturn:
     raise AssertionError(name)
 
 
-def _retell(choice: RunChoice, folder: Path, layers: Sequence[dict[str, Any]]) -> _Base:
+def _retell(choice: RunChoice, workspace: Workspace, folder: Path, layers: Sequence[dict[str, Any]]) -> _Base:
     if choice.recipe:
         raise ConfigError(f"--recipe {choice.recipe}: the release names its recipe; leave one of the two out")
     retold = read_retold(folder)
+    if workspace.root.is_relative_to(folder.resolve()):
+        raise ConfigError(f"workspace {workspace.root}: lies in the release {folder}; name another with --workspace")
     tables = deepcopy(retold.tables)
     for layer in layers:
         lay_layer(tables, layer)
@@ -180,7 +173,7 @@ def _list_given(choice: RunChoice) -> list[str]:
 def choose_log(choice: RunChoice, root: Path) -> None:
     """Begin a log in JSON if the configuration asks for one, although the rest of it may be wrong."""
     tables: dict[str, Any] = {}
-    # What is wrong is told by :func:`choose_run`, in the log that is chosen here.
+    # What is wrong is told by :func:`make_request`, in the log that is chosen here.
     with suppress(ConfigError):
         tables = _find_base(choice, Workspace(root.resolve())).tables
     for setting in choice.settings:
@@ -200,6 +193,24 @@ def looking_at(root: Path, run: str) -> Iterator[None]:
     """
     with viewing(find_run(Workspace(root), run).name if run else ""):
         yield
+
+
+def ask_runs(root: Path, statement: str) -> tuple[QueryRows, str]:
+    """Ask the views of the last run, or of the latest one that has the tables of a statement.
+
+    Returns:
+        What the statement gives, and the run that was asked in place of the last one; empty for that one.
+
+    Raises:
+        ConfigError: as :func:`run_sql`, if it cannot be answered by any.
+    """
+    try:
+        return run_sql(root, statement), ""
+    except ConfigError as error:
+        for run in reversed(list_runs(Workspace(root))) if NO_TABLE in str(error) else ():
+            with viewing(run.name), suppress(ConfigError):
+                return run_sql(root, statement), run.name
+        raise
 
 
 def summarise_runs(root: Path) -> list[RunSummary]:

@@ -49,8 +49,8 @@ def prune_workspace(root: Path, keep: RunConfig | None, named: Sequence[Kind], a
     return leftovers
 
 
-def list_stage_keys(config: RunConfig, workspace: Workspace) -> list[StageKey]:
-    """Return the corpus and the stages, with their keys, that a run by a configuration would use.
+def list_stage_keys(config: RunConfig, workspace: Workspace, last: str = "") -> list[StageKey]:
+    """Return the corpus and the stages, with their keys, that a run by a configuration would use up to a stage or all.
 
     Raises:
         ConfigError: if its corpus is not built here, so that it has no stages here either.
@@ -61,7 +61,8 @@ def list_stage_keys(config: RunConfig, workspace: Workspace) -> list[StageKey]:
     with closing(Corpus.open(folder)) as corpus, closing(Assembly(config, workspace, corpus)) as assembly:
         # What a later round draws is read from the rounds before it.
         earlier = read_rounds(assembly).keys if config.targets.wanted else []
-        return [("corpus", folder.name), *earlier, *((plan.name, plan.key) for plan in assembly.plan_stages())]
+        planned = [] if last == "corpus" else assembly.plan_stages(last)
+        return [("corpus", folder.name), *earlier, *((plan.name, plan.key) for plan in planned)]
 
 
 def list_kept_keys(run: KeptRun) -> list[StageKey]:
@@ -71,14 +72,14 @@ def list_kept_keys(run: KeptRun) -> list[StageKey]:
         ConfigError: if its configuration cannot be read any more, so that nobody knows what it needs.
     """
     try:
-        config = make_config(run.read_tables())
+        config = make_config(run.read_tables(), (), run.note.last)
         is_built = find_built_corpus(config, run.workspace) is not None
     except ConfigError as error:
         raise ConfigError(
             f"prune: run {run.name} cannot be planned, so what it needs is not known ({error}); mend it, or say "
             f"`synth runs --forget {run.name}`"
         ) from error
-    return list_stage_keys(config, run.workspace) if is_built else []
+    return list_stage_keys(config, run.workspace, run.note.last) if is_built else []
 
 
 def describe_leftovers(leftovers: Sequence[Leftover]) -> list[dict[str, Any]]:

@@ -64,13 +64,13 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
         read_root,
         verify_releases,
     )
-    from pipelines.cli.naming import RunChoice, choose_run, looking_at
+    from pipelines.cli.naming import RunChoice, looking_at, make_request
     from pipelines.release.verify import describe_rows
     from pipelines.run.naming import find_release
     from pipelines.run.progress import make_reporter
 
     choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()))
-    reading = ReadingChoice(choose_run(choice, workspace).config, read, sample) if read else None
+    reading = ReadingChoice(make_request(choice, workspace).config, read, sample) if read else None
     release = find_release(workspace, release) if release else None
     wanted = read_root(root, release)
     with looking_at(workspace, run):

@@ -167,10 +167,10 @@ def doctor_command(  # noqa: PLR0913 - as above
 ) -> None:
     """Check that configuration, input, disk, models and software are ready; servers are sent a few tokens each."""
     from pipelines.cli.doctor import examine_run, render_examination
-    from pipelines.cli.naming import RunChoice, choose_run
+    from pipelines.cli.naming import RunChoice, make_request
 
     choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), models=models)
-    examination = examine_run(choose_run(choice, workspace).config, workspace)
+    examination = examine_run(make_request(choice, workspace).config, workspace)
     emit_json(to_json(examination)) if as_json else emit_table(render_examination(examination))
     if not examination.ready:
         raise typer.Exit(2)
@@ -193,7 +193,7 @@ def plan_command(  # noqa: PLR0913 - as above
 ) -> None:
     """Say what a run would still do and cost, by what was measured here and else at most."""
     from pipelines.cli.commands import name_limits, plan_by_sample
-    from pipelines.cli.naming import RunChoice, choose_log, choose_run
+    from pipelines.cli.naming import RunChoice, choose_log, make_request
     from pipelines.cli.plan import estimate_run, render_estimate
     from pipelines.cli.targets import render_targets
     from pipelines.cli.yields import render_yield
@@ -201,7 +201,7 @@ def plan_command(  # noqa: PLR0913 - as above
     limits = tuple(name_limits(limit, budget))
     choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), limits, models)
     choose_log(choice, workspace)
-    settings = choose_run(choice, workspace).config
+    settings = make_request(choice, workspace).config
     with interruptible():
         estimate, ended = (
             plan_by_sample(settings, workspace, sample) if sample else (estimate_run(settings, workspace), None)
@@ -228,11 +228,11 @@ def serve_model_command(
     workspace: WorkspaceOption = WORKSPACE,
 ) -> None:
     """Start vLLM's server for a role as the configuration says, and end it with this command."""
-    from pipelines.cli.naming import RunChoice, choose_run
+    from pipelines.cli.naming import RunChoice, make_request
     from pipelines.run.workspace import Workspace
     from pipelines.services.clients.serving import serve_model
 
-    settings = choose_run(RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ())), workspace).config
+    settings = make_request(RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ())), workspace).config
     with interruptible("the server is ended"):
         serve_model(settings, role, Workspace(workspace.resolve()).logs, emit)
 
@@ -331,11 +331,14 @@ def sql_command(
     as_json: JsonOption = False,
 ) -> None:
     """Ask DuckDB about every dataset of a workspace, rejections included."""
-    from pipelines.cli.naming import looking_at
+    from pipelines.cli.naming import ask_runs, looking_at
+    from pipelines.run.progress import make_reporter
     from pipelines.run.views import render_result, run_sql
 
     with looking_at(workspace, run):
-        result = run_sql(workspace, statement)
+        result, asked = (run_sql(workspace, statement), "") if run else ask_runs(workspace, statement)
+    if asked:
+        make_reporter().warn(f"the last run has no such table; this is of run {asked}")
     emit_json(result.as_dicts()) if as_json else emit_table(render_result(result))
 
 

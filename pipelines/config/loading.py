@@ -202,12 +202,10 @@ def is_asked(role: str, last: str) -> bool:
 def _check_models(config: RunConfig, last: str) -> None:
     models = config.models
     for role in models.list_roles():
-        model, allowed = models.get(role), (*ADAPTERS.get(role, ADAPTERS["solver"]), "plugin")
+        model, allowed = models.get(role), ADAPTERS.get(role, ADAPTERS["solver"])
         place = models.name_place(role)
         if model.adapter not in allowed:
             raise ConfigError(f"configuration: {place}.adapter {model.adapter!r}; allowed: {', '.join(allowed)}")
-        if (model.adapter == "plugin") != bool(model.plugin):
-            raise ConfigError(f'configuration: {place}.plugin {model.plugin!r}: it goes with adapter = "plugin"')
         if model.adapter == "openai" and not model.base_url and is_asked(role, last):
             raise ConfigError(
                 f"configuration: {place}.base_url is empty; name the server: "
@@ -470,14 +468,14 @@ def _join(layers: Sequence[Layer]) -> dict[str, Any]:
     """Return the tables of layers over one another: joined key by key, but a list takes the place of a list."""
     tables: dict[str, Any] = {}
     for layer in layers:
-        lay_layer(tables, deepcopy(layer.tables))
+        lay_layer(tables, layer.tables)
     return tables
 
 
-def lay_layer(tables: dict[str, Any], layer: dict[str, Any]) -> None:
+def lay_layer(tables: dict[str, Any], layer: Mapping[str, Any]) -> None:
     """Put the values of a layer, such as a file's, over tables."""
     _keep_one_source(tables, {"corpus." + key for key in _list_keys(layer.get("corpus"))})
-    _lay_over(tables, layer)
+    _lay_over(tables, deepcopy(dict(layer)))
 
 
 def _list_keys(table: object) -> list[str]:

@@ -23,7 +23,7 @@ from pipelines.corpus.manifest import read_manifest
 from pipelines.errors import ConfigError, CorruptInput, Damaged, ServiceError
 from pipelines.ids import digest_file
 from pipelines.release.manifest import MANIFEST, find_changes, read_release_manifest
-from pipelines.run.naming import list_kept
+from pipelines.run.naming import NOTE, KeptRun, list_kept
 from pipelines.run.views import CATALOGUE
 from pipelines.run.workspace import LATEST, NAME, StageFolder, Workspace, read_model, read_names
 from pipelines.services.clients.batch import read_batch_note
@@ -198,10 +198,8 @@ def examine_notes(workspace: Workspace) -> Iterator[Finding]:
         except Damaged as error:
             yield Finding(path, error.what, remedy)
     for run in list_kept(workspace):
-        try:
-            run.note  # noqa: B018 - reading it is the check
-        except Damaged as error:
-            yield Finding(error.path, error.what, f"`synth run {run.name}` writes it again")
+        if what := run.find_damage():
+            yield Finding(run.config.with_name(NOTE), what, f"`synth run {run.name}` writes it again")
     for path in sorted(workspace.derived.glob("*.npy")):
         if not is_sealed(path):
             yield Finding(path, "has other bytes than were written", RUN)
@@ -218,7 +216,7 @@ def _examine_marks(workspace: Workspace) -> Iterator[Finding]:
         ),
         (workspace.root / "flow-run.txt", r"[0-9a-f-]{36}", "remove it: the next flow run writes it"),
     )
-    for run in list_kept(workspace):
+    for run in (KeptRun(workspace, path.name) for path in sorted(workspace.runs.glob("[!.]*")) if path.is_dir()):
         try:
             run.read_tables()
         except ConfigError as error:
@@ -230,8 +228,12 @@ def _examine_marks(workspace: Workspace) -> Iterator[Finding]:
 
 
 def _list_notes(workspace: Workspace) -> list[Path]:
-    last = workspace.root / LATEST
-    return [last, *(path for path in workspace.list_latest() if path != last)]
+    """Return the notes of what runs used that are there or should be, the last run's first."""
+    found = [workspace.root / LATEST]
+    with suppress(Damaged):
+        last = read_names(found[0]).get("run")
+        found += [workspace.runs / last / LATEST] if last else []
+    return list(dict.fromkeys([*found, *workspace.list_latest()]))
 
 
 def read_notes(workspace: Workspace) -> list[Mapping[str, str]]:

@@ -206,7 +206,7 @@ def run_request(
         open_progress(workspace, run, reporter, config.recipe, config.budget.money) as told,
     ):
         claimed(workspace)
-        for line in keep_run(workspace, request.named, config.recipe) if request.named else ():
+        for line in keep_run(workspace, request.named, config.recipe, request.last) if request.named else ():
             told.note(line)
         if request.fresh:
             renew(workspace.replies, request.fresh, config.replies.address)
@@ -325,8 +325,8 @@ def _open_corpus(request: RunRequest, workspace: Workspace, warner: Warner) -> t
     if request.named and (wanted := request.named.corpus) not in ("", corpus.digest):
         corpus.close()
         raise ConfigError(
-            f"corpus {corpus.folder.name}: its digest is {corpus.digest}, that of the release is {wanted}; name the "
-            "dump that it was made from: --set corpus.dump=FILE"
+            f"corpus {corpus.folder.name}: its digest is {corpus.digest}, that of the release is {wanted}; give what "
+            "that was made from: --set corpus.dump=FILE, corpus.world=DIR, or the keys of corpus.generate"
         )
     report = report_corpus(corpus, built, spent[0])
     reporter.begin("corpus", 0, "pages")

@@ -4,7 +4,7 @@
 
     workspace/runs/<name>/
       config.toml    recipe, files and options in one; the last line seals it
-      run.json       recipe, when it began last, when it ended
+      run.json       recipe, the last stage that was wanted, when it began last, when it ended
       latest.json    which corpus, keys and releases it used last
 
 A kept configuration holds what a user may write into one, and so names of environment variables and no secret.
@@ -26,6 +26,7 @@ from pipelines.checksums import hash_bytes
 from pipelines.config.writing import write_toml
 from pipelines.errors import ConfigError, Damaged
 from pipelines.files import remove_whole, write_text
+from pipelines.release.manifest import MANIFEST, read_release_manifest
 from pipelines.run.underway import read_runs
 from pipelines.run.workspace import LATEST, Workspace, read_model, read_names, write_model
 from schemas.manifest import Manifest, Usage
@@ -44,6 +45,8 @@ class RunNote(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     recipe: str
+    last: str = ""
+    """Stage that it was to end with; empty for all."""
     began: str
     ended: str = ""
     """Empty while the run is under way, and for ever if it was stopped."""
@@ -85,8 +88,15 @@ class KeptRun:
         Raises:
             Damaged: if the note has other bytes than were written.
         """
-        path = self.workspace.runs / self.name / NOTE
+        path = self.config.with_name(NOTE)
         return read_model(path, RunNote) if path.is_file() else RunNote(recipe="", began="")
+
+    def find_damage(self) -> str:
+        """Return what is wrong with the note; empty for nothing."""
+        try:
+            return "" if self.note.began else "is missing"
+        except Damaged as error:
+            return error.what
 
     def read_tables(self) -> dict[str, Any]:
         """Return the kept configuration.
@@ -154,10 +164,10 @@ def find_run(workspace: Workspace, name: str) -> KeptRun:
     raise ConfigError(f"run {name!r}: workspace {workspace.root} keeps none of that name; {hint}")
 
 
-def keep_run(workspace: Workspace, named: NamedRun, recipe: str) -> Iterator[str]:
+def keep_run(workspace: Workspace, named: NamedRun, recipe: str, last: str = "") -> Iterator[str]:
     """Keep the configuration of a run that begins, and yield in words whether it is known and what it has changed.
 
-    The workspace is claimed by the caller.
+    The workspace is claimed by the caller. ``last`` is the stage that the run ends with; empty for all.
     """
     kept = KeptRun(workspace, check_name(named.name))
     text = write_toml(named.tables)
@@ -169,7 +179,7 @@ def keep_run(workspace: Workspace, named: NamedRun, recipe: str) -> Iterator[str
     changes = list(list_changes(before or {}, named.tables)) if before is not None else []
     if before is None or changes:
         write_text(kept.config, f"{text}# xxh3 = {hash_bytes(text.encode())}\n")
-    write_model(kept.config.with_name(NOTE), RunNote(recipe=recipe, began=_tell_time()))
+    write_model(kept.config.with_name(NOTE), RunNote(recipe=recipe, last=last, began=_tell_time()))
     if before is None:
         yield f"run {named.name} begins: recipe {recipe}, kept in {kept.config}"
     else:
@@ -239,8 +249,6 @@ class RunSummary:
 
 def summarise_run(run: KeptRun, last: bool) -> RunSummary:
     """Return where a run stands; ``last`` says whether none began after it, since only one can be under way."""
-    from pipelines.release.manifest import MANIFEST, read_release_manifest
-
     note, used = run.note, run.read_used()
     alive = last and not note.ended and any(found.is_alive for found in read_runs(run.workspace))
     releases = {name.partition(":")[2]: version for name, version in used.items() if name.startswith("release:")}
