@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any, Final
 
@@ -87,6 +88,8 @@ QUOTED: Final = 160
 BYTES_PER_DUMP_BYTE = 12
 """Workspace bytes a byte of compressed dump needs at most: page store, search index, tables."""
 SPARE_BYTES = 500_000_000
+_NAMES = ("flows", "pipelines", "prompts", "schemas")
+"""Names that we import ourselves by; any other package may have them, too."""
 _REPLY_TOKENS = 128
 _STONES = ("quartz", "basalt")
 """Not colours: a model gives one only if the schema is enforced."""
@@ -158,7 +161,18 @@ def _look_at_software() -> list[Finding]:
     for module in ("huggingface_hub", "datasets"):
         here = importlib.util.find_spec(module) is not None
         found.append(Finding(module, "ok" if here else "warning", "installed" if here else "pip install 'synth[hub]'"))
-    return found
+    return [*found, _look_at_names()]
+
+
+def _look_at_names() -> Finding:
+    """Say whether another installed package has one of our import names: whose module is imported is then chance."""
+    owners = packages_distributions()
+    taken = [f"{name} ({', '.join(others)})" for name in _NAMES if (others := {*owners.get(name, ())} - {"synth"})]
+    if taken:
+        return Finding(
+            "import names", "warning", f"others have {', '.join(taken)}: give synth an environment of its own"
+        )
+    return Finding("import names", "ok", f"{', '.join(_NAMES)}: nobody else's here")
 
 
 def _look_at_news(source: Path) -> Finding:

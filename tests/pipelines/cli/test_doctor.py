@@ -17,6 +17,20 @@ def look_at_workspace(root):
     return next(finding for finding in examine_run(CONFIG, root).findings if finding.what == "workspace")
 
 
+def test_another_package_of_one_of_our_import_names_is_told(tmp_path, monkeypatch):
+    def look():
+        return next(
+            finding for finding in examine_run(CONFIG, tmp_path / "w").findings if finding.what == "import names"
+        )
+
+    assert look().state == "ok"
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "other-1.0.dist-info").mkdir()
+    (tmp_path / "other-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (tmp_path / "other-1.0.dist-info" / "top_level.txt").write_text("schemas\nelse_where\n")
+    assert (look().state, "schemas (other)" in look().detail) == ("warning", True)
+
+
 def test_a_workspace_that_is_not_there_is_not_made(tmp_path):
     finding = look_at_workspace(tmp_path / "a" / "b")
     assert (finding.state, str(tmp_path) in finding.detail) == ("ok", True)
