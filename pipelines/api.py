@@ -48,6 +48,7 @@ from pipelines.cli.commands import load_config, verify_releases
 from pipelines.cli.explain import Explanation, explain_record
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.layouts import ForeignQuestion, UnreadRow
+from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, ServiceError, SynthError
 from pipelines.graph.query import Indexes
 from pipelines.release.exporters.base import Exporter, ExportOptions, Written, read_release
@@ -56,8 +57,9 @@ from pipelines.release.verify import VerifyReport
 from pipelines.run.executors import make_executor
 from pipelines.run.loop import RunDocument, RunRequest, run_request
 from pipelines.run.progress import SilentReporter
+from pipelines.run.shards import read_parts
 from pipelines.run.stage import RecordStage as Stage
-from pipelines.run.views import QueryRows, list_views, open_views, run_sql
+from pipelines.run.views import QueryRows, find_corpus, list_latest, list_views, open_views, run_sql
 from pipelines.services.protocols import (
     Backend,
     ChatModel,
@@ -68,6 +70,7 @@ from pipelines.services.protocols import (
     TextSearch,
 )
 from schemas.base import Record, Rejection
+from schemas.datasets import Grounding
 from schemas.reasons import PluginReason
 
 __all__ = [
@@ -126,12 +129,12 @@ class Rows:
     def to_arrow(self) -> pa.Table:
         """Return all rows as an Arrow table."""
         with open_views(self.root) as connection:
-            return connection.execute(f"FROM {self._quoted}").to_arrow_table()
+            return connection.sql(f"FROM {self._quoted}").to_arrow_table()
 
     def __iter__(self) -> Iterator[dict[str, object]]:
         """Yield each row by column name, a batch in memory at a time."""
         with open_views(self.root) as connection:
-            reader: pa.RecordBatchReader = connection.execute(f"FROM {self._quoted}").to_arrow_reader()
+            reader: pa.RecordBatchReader = connection.sql(f"FROM {self._quoted}").to_arrow_reader()
             for batch in reader:
                 yield from batch.to_pylist()
 
@@ -171,6 +174,26 @@ class OpenWorkspace:
         folders = sorted(path.parent for path in self.root.glob(f"releases/*/[!.]*/{MANIFEST}"))
         read = ((folder, read_release_manifest(folder)) for folder in folders)
         return [PublishedRelease(each.dataset, each.version, folder, each.rows) for folder, each in read]
+
+    def open_corpus(self) -> Indexes:
+        """Return the corpus of the last run, as checks are given it.
+
+        Raises:
+            ConfigError: if there is none.
+        """
+        folder = find_corpus(self.root)
+        if folder is None:
+            raise ConfigError(f"workspace {self.root}: it has no corpus; run `synth run` first")
+        return Indexes(Corpus.open(folder))
+
+    def list_claims(self) -> Iterator[tuple[str, Claim]]:
+        """Yield each finished question of the last run with its id, as checks are given it: to try one of your own.
+
+        Questions that were not walked have no proof, and are left out.
+        """
+        for found in list_latest(self.root):
+            rows = read_parts(found.folder, Grounding) if found.stage == "groundings" else ()
+            yield from ((row.record_id, Claim(row.text, row.answer, row.proof)) for row in rows if row.proof.nodes)
 
     def explain(self, record_id: str) -> Explanation:
         """Return all that is known of the row whose id begins so, across stages.

@@ -25,6 +25,7 @@ from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, ServiceError, SynthError
 from pipelines.ids import digest_file
+from pipelines.plugins import GROUPS, list_names
 from pipelines.release.manifest import read_release_manifest
 from pipelines.run.assembly import SOURCES, list_sources, make_evaluator, make_page_reader
 from pipelines.run.executors import make_executor
@@ -171,19 +172,21 @@ def measure_judges(
 
 
 def describe_stages() -> tuple[dict[str, Any], Table]:
-    """Return the stages with their sources and reasons, and the recipes, as a document and as a table."""
+    """Return the stages with their sources and reasons, recipes and plugins, as a document and as a table."""
     stages: list[tuple[str, list[str]]] = [("corpus", ["dump"])]
     # Of a stage that several methods have, the first says where its rows come from.
     methods = reversed(list(SOURCES))
     known = {name: sources for each in methods for name, sources in list_sources(each, pooled=True).items()}
     stages += [(name, list(known[name]) or ["corpus"]) for name in STAGE_REASONS if name in known]
     rows = [{"stage": name, "from": sources, "reasons": list(STAGE_REASONS[name])} for name, sources in stages]
-    table = Table(title=f"recipes: {', '.join(list_recipes())}")
+    plugins = {kind: names for kind in GROUPS if (names := list_names(kind))}
+    told = "".join(f"; plugins ({kind}): {', '.join(names)}" for kind, names in plugins.items())
+    table = Table(title=f"recipes: {', '.join(list_recipes())}{told}")
     for column in ("stage", "from", "may refuse a row for"):
         table.add_column(column)
     for name, sources in stages:
         table.add_row(name, ", ".join(sources), ", ".join(STAGE_REASONS[name]))
-    return {"stages": rows, "recipes": list_recipes()}, table
+    return {"stages": rows, "recipes": list_recipes(), "plugins": plugins}, table
 
 
 @dataclass(frozen=True, slots=True)

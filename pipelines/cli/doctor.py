@@ -51,7 +51,7 @@ from pipelines.run.corpora import DUMP_PATTERN
 from pipelines.run.judges import Finding, list_roles_in_use, look_at_judges
 from pipelines.run.languages import SCRIPTED, list_problems
 from pipelines.run.models import make_commons_api
-from pipelines.run.plugins import find_prompt_folder
+from pipelines.run.plugins import check_plugins, find_prompt_folder, list_named
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.chat import PictureParts, make_body, name_key, read_headers
 from pipelines.services.clients.http import (
@@ -140,6 +140,7 @@ def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> Ex
         *_look_at_ledger(workspace, config.replies.address),
         _look_at_disk(config, workspace),
         *_look_at_prompts(config),
+        *_look_at_plugins(config, workspace.root),
         *_look_at_models(config),
         *look_at_judges(config),
         *look_at_own_servers(config),
@@ -215,6 +216,13 @@ def _look_at_prompts(config: RunConfig) -> list[Finding]:
         return []
     look = partial(check_prompts, chosen=own.versions)
     return [_try("prompts", lambda: f"{look(find_prompt_folder(own))} replaced by those of {own.dir or own.plugin}")]
+
+
+def _look_at_plugins(config: RunConfig, root: Path) -> list[Finding]:
+    def look() -> str:
+        return ", ".join(f"{each.name} ({each.distribution} {each.version})" for each in check_plugins(config, root))
+
+    return [_try("plugins", look)] if list_named(config) else []
 
 
 def _look_at_workspace(workspace: Workspace, address: str) -> Finding:

@@ -1,7 +1,7 @@
 """The plugins of a run: loaded by its configuration, put where they belong, and told of where one is gone."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -137,6 +137,7 @@ class Plugins:
     """The plugins that a configuration names, each loaded when it is first needed."""
 
     config: RunConfig
+    _loaded: dict[tuple[Kind, str], Plugin] = field(default_factory=dict, compare=False)
 
     @property
     def _named(self) -> PluginsConfig:
@@ -148,7 +149,9 @@ class Plugins:
         Raises:
             ConfigError: if it is missing or broken.
         """
-        return load_plugin(kind, name, self._named.settings.get(name))
+        if (kind, name) not in self._loaded:
+            self._loaded[kind, name] = load_plugin(kind, name, self._named.settings.get(name))
+        return self._loaded[kind, name]
 
     @cached_property
     def checks(self) -> tuple[PluggedCheck, ...]:
@@ -225,8 +228,8 @@ def list_named(config: RunConfig) -> list[tuple[Kind, str]]:
     return list(dict.fromkeys(named))
 
 
-def check_plugins(config: RunConfig, root: Path) -> None:
-    """Load every plugin that a configuration names, before anything is written.
+def check_plugins(config: RunConfig, root: Path) -> list[PluginEntry]:
+    """Load every plugin that a configuration names, before anything is written, and return what each is known by.
 
     Raises:
         ConfigError: naming the one that is missing or broken, the stages that it decided in the workspace, and what to
@@ -234,13 +237,14 @@ def check_plugins(config: RunConfig, root: Path) -> None:
     """
     if config.plugins.checks and config.method not in WALKED:
         raise ConfigError(f"plugins.checks: questions of the method {config.method} are not walked, and not checked so")
-    plugins = Plugins(config)
+    plugins, loaded = Plugins(config), list[PluginEntry]()
     for kind, name in list_named(config):
         try:
-            plugins.load(kind, name)
+            loaded.append(plugins.load(kind, name).entry)
         except ConfigError as error:
             told = [text for stage, entry, text in list_absent(root) if (entry.kind, entry.name) == (kind, name)]
             raise ConfigError("; ".join([str(error), *told])) from error
+    return loaded
 
 
 def list_absent(root: Path) -> list[tuple[str, PluginEntry, str]]:

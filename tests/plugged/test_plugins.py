@@ -5,15 +5,30 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import prompts
+from pipelines.checks.examination import Claim
+from pipelines.checks.plugged import PluggedCheck
+from pipelines.checks.verdicts import CheckResult
+from pipelines.cli.commands import describe_stages
 from pipelines.cli.main import main
 from pipelines.config.loading import make_config, read_recipe
+from pipelines.config.settings import PromptsConfig
+from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
+from pipelines.ids import digest_value
 from pipelines.plugins import explain_absence, list_names, load_plugin
-from pipelines.run.plugins import Plugins
+from pipelines.run.assembly import Assembly
+from pipelines.run.plugins import Plugins, check_plugins, find_prompt_folder
+from pipelines.run.runner import select_stages
+from pipelines.run.workspace import Workspace
+from pipelines.services.prompting import check_prompts, load_prompt, make_schema
+from schemas.tasks import QuestionReply
 from tests.conftest import SETTINGS
 from tests.plugged import install
 
@@ -93,7 +108,12 @@ def test_plugins_are_run_upgraded_and_removed_by_the_command_line(elsewhere, fir
     assert named.keys() == {"brief", "plain", "shrug"}
     assert named["plain"]["distribution"] == "acme-words"
     assert named["brief"]["settings"] == {"words": 40}
-    assert elsewhere.call("verify", str(release)).strip().splitlines()[-1].count("/")
+    rows = len(elsewhere.ask("from trajectories"))
+    done, of = elsewhere.call("verify", str(release)).split()[-1].split("/")
+    assert 0 < int(done) == int(of) <= rows
+    assert "brief" in elsewhere.run(command="plan")
+    (refused,) = elsewhere.ask("select min(record_id) as id from rejections where stage = 'brief'")
+    assert "brief:too-many-words" in elsewhere.call("explain", refused["id"])
     out = tmp_path / "lines"
     assert "only ids are written" in elsewhere.call("export", str(release), str(out), "--to", "lines")
     assert "nothing against it" in elsewhere.call("validate", str(out), "--to", "lines")
@@ -131,18 +151,151 @@ def test_plugins_are_run_upgraded_and_removed_by_the_command_line(elsewhere, fir
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
     """A folder of installed plugins that this process sees."""
-    install(tmp_path, "acme-words")
-    install(tmp_path, "acme-parts")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield tmp_path
+    site = tmp_path / "site"
+    install(site, "acme-words")
+    install(site, "acme-parts")
+    monkeypatch.syspath_prepend(str(site))
+    yield site
     for name in [name for name in sys.modules if name.startswith("acme_")]:
         del sys.modules[name]
+
+
+def plan(demo, *settings):
+    """The planned stages of the demo with settings over it, by name."""
+    config = make_config(read_recipe("demo"), [f"corpus.world={demo.world}", *SETTINGS, *settings])
+    workspace = Workspace(demo.root)
+    corpus = Corpus.open(workspace.corpora / workspace.read_latest()["corpus"])
+    with closing(Assembly(config, workspace, corpus)) as assembly:
+        return {stage.name: stage for stage in assembly.plan_stages()}
+
+
+def find_changed(before, after):
+    return [name for name in before if before[name].key != after[name].key]
+
+
+def test_keys_without_plugins_hold_nothing_of_them(demo, installed):
+    planned = plan(demo)
+    assert {name: stage.key for name, stage in planned.items()} == {
+        name: key for name, key in Workspace(demo.root).read_latest().items() if name in planned
+    }
+    assert not any(stage.plugins for stage in planned.values())
+    told = json.loads((demo.stage("groundings").path / "manifest.json").read_text())
+    assert "plugins" not in told
+    stage = planned["groundings"].stage
+    rules = [
+        stage.settings.require_image, stage.settings.min_answers, stage.settings.retrieval_rank, stage.audit,
+        stage.chooser.identity, stage.distractors.identity if stage.distractors else "",
+    ]  # fmt: skip
+    parts = [*rules, stage.asking.identity, make_schema(QuestionReply), stage.reader.identity]
+    assert stage.fingerprint() == digest_value(parts)
+
+
+@pytest.mark.parametrize(
+    ("setting", "first", "kind"),
+    [
+        ('plugins.checks=["plain"]', "groundings", "checks"),
+        ('plugins.stages={brief="enhancements"}', "selections", "stages"),
+        ('models.solver={adapter="plugin", plugin="shrug", name="shrug"}', "difficulty", "backends"),
+        ('plugins.tools={text_search="silence"}', "difficulty", "backends"),
+        ('prompts.plugin="wording"', "questions", "prompts"),
+    ],
+)
+def test_a_plugin_changes_the_keys_of_what_it_decides_and_of_what_follows(demo, installed, setting, first, kind):
+    words = (Path(prompts.__file__).parent / "write_question" / "v4.md").read_text()
+    (installed / "acme_parts" / "wording" / "write_question").mkdir(exist_ok=True)
+    (installed / "acme_parts" / "wording" / "write_question" / "v1.md").write_text(words.replace("walking", "going"))
+    before, after = plan(demo), plan(demo, setting)
+    assert find_changed(before, after) == list(before)[list(before).index(first) :]
+    decided = [name for name, stage in after.items() if any(entry.kind == kind for entry in stage.plugins)]
+    assert decided[0] == ("brief" if kind == "stages" else first)
+    install(installed, "acme-parts", "1.1")
+    install(installed, "acme-words", "1.1")
+    again = find_changed(after, plan(demo, setting))
+    # A prompt is known by its file: the same words under another version make nothing again.
+    assert again == ([] if kind == "prompts" else list(after)[list(after).index(decided[0]) :])
+
+
+def test_a_stage_is_chosen_with_the_one_that_it_follows(demo, installed):
+    planned = list(plan(demo, 'plugins.stages={brief="questions"}').values())
+    assert [each.name for each in select_stages(planned, "questions", ())] == ["seeds", "paths", "questions", "brief"]
+    assert [each.name for each in select_stages(planned, "", ["questions"])] == ["questions", "brief"]
+    assert planned[4].sources[0].name == "brief"
+    for after in ("bridges", "releases"):
+        with pytest.raises(ConfigError, match=rf"plugins.stages.brief: no place after '{after}'; .* has seeds, paths"):
+            plan(demo, f'plugins.stages={{brief="{after}"}}')
+
+
+def test_a_plugin_that_fails_or_answers_otherwise_stops_the_run_and_is_named(demo, installed):
+    check = PluggedCheck(load_plugin("checks", "plain"))
+    claim = Claim(text="How high?", answer=None, proof=None)
+    assert check.make_check(None, claim)().passed
+    told = PluggedCheck(replace(check.plugin, made=lambda ground, claim: CheckResult("FAIL", "made-up")))
+    with pytest.raises(
+        ConfigError, match=r"plugin 'plain' of acme-words 1.0 returned .*made-up.*; its reasons are not-plain"
+    ):
+        told.make_check(None, claim)()
+    failing = PluggedCheck(replace(check.plugin, made=lambda ground, claim: claim.proof.nodes))
+    with pytest.raises(ConfigError, match=r"plugin 'plain' of acme-words 1.0 failed at 'How high\?': AttributeError"):
+        failing.make_check(None, claim)()
+    refused = PluggedCheck(load_plugin("checks", "plain", {"word": "high"})).make_check(None, claim)()
+    assert (refused.outcome, refused.code) == ("FAIL", "plain:not-plain")
+
+
+def test_a_source_reads_a_pool_and_is_part_of_its_identity(demo, installed, tmp_path):
+    path = tmp_path / "pairs.txt"
+    path.write_text("Who made it?\nIlse Tarn\nWhere is it?\nOstrel\n")
+    pool = f'name="pairs", plugin="pairs", path="{path}", share=0.5'
+    planned = plan(demo, f"pools=[{{{pool}}}]")
+    stage = planned["pools"].stage
+    assert stage.count_candidates() == 2
+    assert [(row.reason, row.record_id) for row in stage()] == [
+        ("no-picture", "pool:pairs:0"),
+        ("no-picture", "pool:pairs:1"),
+    ]
+    assert [entry.name for entry in planned["pools"].plugins] == ["pairs"]
+    install(installed, "acme-parts", "1.1")
+    assert plan(demo, f"pools=[{{{pool}}}]")["pools"].key != planned["pools"].key
+
+
+def test_a_version_of_a_prompt_is_chosen_by_the_configuration(installed):
+    folder = installed / "acme_parts" / "wording" / "write_question"
+    folder.mkdir(exist_ok=True)
+    words = (Path(prompts.__file__).parent / "write_question" / "v4.md").read_text()
+    for number in (1, 2):
+        (folder / f"v{number}.md").write_text(words.replace("walking", f"going {number} times over"))
+    found = find_prompt_folder(PromptsConfig(plugin="wording"))
+    assert check_prompts(found) == 1
+    assert load_prompt("write_question", 4, found).label == "write_question/own-v2"
+    assert load_prompt("write_question", 4, found, {"write_question": 1}).label == "write_question/own-v1"
+    with pytest.raises(ConfigError, match=r"prompts.versions.write_question: .* has no v3.md"):
+        check_prompts(found, {"write_question": 3})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (('plugins.checks=["absent"]',), r"plugin 'absent' of synth.checks is not installed"),
+        (('plugins.checks=["plain"]', "method=news"), r"plugins.checks: questions of the method news are not walked"),
+        (('models.solver={adapter="plugin", name="x"}',), r"models.solver.plugin '': it goes with adapter"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_anything_is_written(demo, installed, tmp_path, settings, message):
+    root = tmp_path / "new"
+
+    def begin():
+        check_plugins(make_config(read_recipe("demo"), [f"corpus.world={demo.world}", *settings]), root)
+
+    with pytest.raises(ConfigError, match=message):
+        begin()
+    assert not root.exists()
 
 
 def test_only_what_a_configuration_names_is_imported(installed, demo, capsys):
     assert "broken" in list_names("checks")
     with pytest.raises(SystemExit):
         main(["--help"])
+    document, _ = describe_stages()
+    assert document["plugins"]["stages"] == ("brief",)
     assert not [name for name in sys.modules if name.startswith("acme_")]
     config = make_config(read_recipe("demo"), [f"corpus.world={demo.world}", 'plugins.checks=["plain"]'])
     assert Plugins(config).checks[0].plugin.entry.distribution == "acme-words"
