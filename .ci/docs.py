@@ -180,7 +180,8 @@ def write_reasons() -> str:
         keys = dict.fromkeys(key for stage in stages[reason] if (key := GOVERNING.get(stage, {}).get(reason)))
         where = ", ".join(stages[reason])
         decided = f" Decided by `{'`, `'.join(', '.join(keys).split(', '))}`." if keys else ""
-        text += f"\n## {reason}\n\n{told[reason]['means']}\n\nStages: {where}.{decided} {told[reason]['do']}\n"
+        text += f"\n## {reason}\n\n{told[reason]['means']}\n\n*Stages:* {where}.{decided}\n"
+        text += f"\n*What to do:* {told[reason]['do']}\n"
     return text
 
 
@@ -271,3 +272,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, f"papers/{paper.name}", content=paper.read_text("utf-8")))
     files.append(File.generated(config, "example.jpg", content=(ROOT / "data_cards" / "example.jpg").read_bytes()))
     return files
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Return a page with links to what lies beside the pages in the repository, and among them in the site."""
+    return re.sub(r"\]\(\.\./(papers/|example\.jpg)", r"](\1", markdown)
