@@ -63,7 +63,7 @@ test-browser: $(STAMP)
 	bash .ci/extra.sh browser $(BROWSER) $(PYTHON) playwright axe_playwright_python
 	$(BROWSER)/bin/python -m pytest -n 0 -m browser tests/browser
 
-# A real Prefect server with workers, from this clone and from a wheel: README's schedule as it stands.
+# A real Prefect server with workers, from this clone and from a wheel: the documentation's schedule as it stands.
 test-prefect: $(STAMP)
 	$(BIN)/pytest -n 0 -m prefect tests/flows
 

@@ -17,27 +17,20 @@ from mkdocs.structure.files import File, Files
 from pydantic import BaseModel
 
 from pipelines import errors
+from pipelines.cli.facets import STAGE_MODELS
 from pipelines.cli.main import app
 from pipelines.cli.settings import list_keys
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.release import rows
+from pipelines.release.rows import ROW_TYPES
 from pipelines.run.advice import GOVERNING
-from schemas import datasets, manifest, proofs
+from schemas import manifest, proofs
 from schemas.base import Record, derive_fields, derive_schema
 from schemas.reasons import STAGE_REASONS
 
 ROOT = Path(__file__).resolve().parents[1]
-REASONS = ROOT / "data_cards" / "docs" / "reasons.toml"
-STAGES: Mapping[str, type[Record]] = {
-    "seeds": datasets.Seed, "paths": datasets.Path, "questions": datasets.Question, "rewrites": datasets.Rewrite,
-    "articles": datasets.Article, "anchors": datasets.Anchor, "bridges": datasets.Bridge,
-    "groundings": datasets.Grounding, "difficulty": datasets.Difficulty, "enhancements": datasets.Enhancement,
-    "rollouts": datasets.Rollout, "trajectories": datasets.Trajectory, "releases": datasets.ReleaseEntry,
-}  # fmt: skip
-"""The row type that a stage makes; stages that only choose keep that of the stage before."""
-RELEASES: Mapping[str, type[BaseModel]] = {
-    "sft": rows.SftRow, "rl": rows.RlRow, "vqa": rows.VqaRow, "bridgevqa": rows.BridgeVqaRow,
-}  # fmt: skip
+DOCS = ROOT / "data_cards" / "docs"
+REASONS = DOCS / "reasons.toml"
+COLUMNS = tomllib.loads((DOCS / "columns.toml").read_text("utf-8"))
 
 
 @cache
@@ -59,11 +52,10 @@ def _read_notes(module: ModuleType) -> dict[tuple[str, str], str]:
 
 
 def _find_note(model: type[BaseModel], name: str) -> str:
-    """Return what is said of a field, where it is declared."""
-    for owner in model.__mro__:
-        if name in inspect.get_annotations(owner):
-            return _read_notes(sys.modules[owner.__module__]).get((owner.__name__, name), "")
-    return ""
+    """Return what is said of a field where it is declared, else in columns.toml; empty if nobody says anything."""
+    owner = next(each for each in model.__mro__ if name in inspect.get_annotations(each))
+    own = _read_notes(sys.modules[owner.__module__]).get((owner.__name__, name), "")
+    return own or COLUMNS.get(owner.__name__, {}).get(name) or COLUMNS.get(name, "")
 
 
 def _find_model(annotation: object) -> type[BaseModel] | None:
@@ -101,7 +93,7 @@ def _render_columns(model: type[BaseModel]) -> str:
         declared = model.model_fields.get(field.name)
         part = _find_model(declared.annotation) if declared else None
         note = _find_note(model, field.name) if declared else "Key of the stage that wrote the row."
-        lines.append((f"`{field.name}`", _describe_arrow(field), f"{note} {_link(part)}".strip()))
+        lines.append((f"`{field.name}`", _describe_arrow(field), f"{note} {_link(part)}"))
     return _table(("column", "Arrow type", "meaning"), lines)
 
 
@@ -128,6 +120,17 @@ def _first(model: type[BaseModel]) -> str:
     return " ".join((model.__doc__ or "").strip().split("\n\n")[0].split())
 
 
+def _render_all(models: Mapping[str, type[BaseModel]]) -> str:
+    """Return the tables of row types by the datasets that have them; some share one."""
+    named: dict[type[BaseModel], list[str]] = {}
+    for dataset, model in models.items():
+        named.setdefault(model, []).append(dataset)
+    return "".join(
+        f"\n### {', '.join(datasets)}\n\n{_first(model)}\n\n{_render_columns(model)}"
+        for model, datasets in named.items()
+    )
+
+
 def write_columns() -> str:
     """Return the page of every dataset's columns."""
     text = (
@@ -135,13 +138,8 @@ def write_columns() -> str:
         "are derived from the same types. `synth sql` has each stage of the last run as a view of its name.\n"
         "\n## Stages\n"
     )
-    for stage, model in STAGES.items():
-        text += f"\n### {stage}\n\n{_first(model)}\n\n{_render_columns(model)}"
-    text += "\n## Releases\n\n`exam` has the columns of `vqa`.\n"
-    for dataset, model in RELEASES.items():
-        text += f"\n### Release {dataset}\n\n{_first(model)}\n\n{_render_columns(model)}"
-    text += "\n## Parts\n"
-    for part in _list_parts([*STAGES.values(), *RELEASES.values()]):
+    text += _render_all(STAGE_MODELS) + "\n## Releases\n" + _render_all(ROW_TYPES) + "\n## Parts\n"
+    for part in _list_parts([*STAGE_MODELS.values(), *ROW_TYPES.values()]):
         if part.__module__ != proofs.__name__:
             text += f"\n### {part.__name__}\n\n{_first(part)}\n\n{_render_columns(part)}"
     text += f"\n## Manifest of a stage\n\n{_first(manifest.Manifest)}\n\n" + _table(
@@ -182,7 +180,8 @@ def write_reasons() -> str:
         keys = dict.fromkeys(key for stage in stages[reason] if (key := GOVERNING.get(stage, {}).get(reason)))
         where = ", ".join(stages[reason])
         decided = f" Decided by `{'`, `'.join(', '.join(keys).split(', '))}`." if keys else ""
-        text += f"\n## {reason}\n\n{told[reason]['means']}\n\nStages: {where}.{decided} {told[reason]['do']}\n"
+        text += f"\n## {reason}\n\n{told[reason]['means']}\n\n*Stages:* {where}.{decided}\n"
+        text += f"\n*What to do:* {told[reason]['do']}\n"
     return text
 
 
@@ -256,6 +255,15 @@ PAGES = {
 }
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put pages that the navigation does not name at its end."""
+    named = str(config.nav)
+    rest = [page.name for page in sorted(DOCS.glob("*.md")) if f"'{page.name}'" not in named]
+    if rest and config.nav is not None:
+        config.nav.append({"More": rest})
+    return config
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add what is made from code, the papers' tables, and the pictures of README's row and the benchmarks."""
     for path, write in PAGES.items():
@@ -264,3 +272,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, f"papers/{paper.name}", content=paper.read_text("utf-8")))
     files.append(File.generated(config, "example.jpg", content=(ROOT / "data_cards" / "example.jpg").read_bytes()))
     return files
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Return a page with links to what lies beside the pages in the repository, and among them in the site."""
+    return re.sub(r"\]\(\.\./(papers/|example\.jpg)", r"](\1", markdown)

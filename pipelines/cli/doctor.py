@@ -26,6 +26,7 @@ from typing import Any, Final
 from PIL import Image
 from pydantic import BaseModel
 from rich.table import Table
+from rich.text import Text
 
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.pictures import has_opencv, make_repairs
@@ -758,5 +759,6 @@ def render_examination(examination: Examination) -> Table:
     for column in ("looked at", "state", "found"):
         table.add_column(column)
     for finding in examination.findings:
-        table.add_row(finding.what, finding.state, finding.detail)
+        # Not as markup: [clip] would be a style, and lost.
+        table.add_row(finding.what, finding.state, Text(finding.detail))
     return table

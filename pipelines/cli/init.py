@@ -29,7 +29,7 @@ extends = "{recipe}"
 """
 _DUMP = """
 [corpus]
-dump = "{dump}"  # English, or see "Other languages" in the README; tables and images/ are found beside it
+dump = "{dump}"  # English, or see "Other languages" in data_cards/docs/wiki.md; tables and images/ are found beside it
 """
 _TOY = """
 [corpus.generate]  # a toy Wikipedia; for a dump put `[corpus]` and `dump = "FILE"` here

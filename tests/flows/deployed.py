@@ -67,7 +67,7 @@ class Server:
 
     @property
     def env(self) -> dict[str, str]:
-        """Of commands: as README sets it, apart from the port, and faster in looking for work."""
+        """Of commands: as the page sets it, apart from the port, and faster in looking for work."""
         return os.environ | {
             "PREFECT_HOME": str(self.folder / "prefect"),
             "PREFECT_SERVER_API_PORT": str(self.port),

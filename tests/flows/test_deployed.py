@@ -1,4 +1,4 @@
-"""README followed to the letter gives a scheduled run that completes, from a clone and from a wheel."""
+"""The page on schedules followed to the letter gives a scheduled run that completes, from a clone and from a wheel."""
 
 import json
 import re
@@ -25,15 +25,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def read_commands(name: str) -> list[list[str]]:
-    """Return the commands of a block of README as lists of words."""
-    block = re.search(rf"<!-- commands: {name} -->\n```\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
-    assert block, f"README has no block {name}"
+    """Return the commands of a block of the documentation as lists of words."""
+    pages = "".join(path.read_text("utf-8") for path in sorted((ROOT / "data_cards" / "docs").glob("*.md")))
+    block = re.search(rf"<!-- commands: {name} -->\n```console\n(.*?)```", pages, re.S)
+    assert block, f"no page has a block {name}"
     return [words for line in block[1].splitlines() if (words := shlex.split(line, comments=True))]
 
 
 def fill_in(words: list[str]) -> list[str]:
-    """Return a command of README as this machine has it: its Python, and every minute in place of every night."""
-    program = {".venv/bin/synth": "pipelines.cli.main", ".venv/bin/prefect": "prefect"}[words[0]]
+    """Return a command of a page as this machine has it: its Python, and every minute in place of every night."""
+    program = {"synth": "pipelines.cli.main", "prefect": "prefect"}[words[0]]
     every_minute = ["* * * * *" if word == "0 2 * * *" else word for word in words[1:]]
     return [sys.executable, "-m", program, *every_minute]
 
@@ -49,9 +50,9 @@ def list_ended(server: Server, deployment: str) -> list[dict]:
     return [run for run in server.list_runs(deployment) if run["auto_scheduled"] and run["state_name"] == "Completed"]
 
 
-def test_readme_gives_a_scheduled_run_that_completes(server: Server, tmp_path: Path) -> None:
+def test_the_page_gives_a_scheduled_run_that_completes(server: Server, tmp_path: Path) -> None:
     start, _, deploy, work = read_commands("schedule")
-    assert start[:3] == [".venv/bin/prefect", "server", "start"], start
+    assert start[:3] == ["prefect", "server", "start"], start
     run_command(fill_in(deploy), tmp_path, server.env)
     before = server.describe()
     assert {pool["name"]: pool["concurrency_limit"] for pool in before[:3]} == {"cpu": None, "gpu": 1, "parents": None}

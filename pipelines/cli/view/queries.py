@@ -13,7 +13,8 @@ import duckdb
 
 from pipelines.cli.facets import STAGE_MODELS, Refusal
 from pipelines.errors import ConfigError
-from pipelines.run.views import LatestStage, list_latest, open_views, quote_text
+from pipelines.run.view_sql import quote_text
+from pipelines.run.views import LatestStage, list_latest, open_views
 from pipelines.run.workspace import StageFolder, Workspace
 from schemas.base import Record, read_row
 from schemas.manifest import InputEntry

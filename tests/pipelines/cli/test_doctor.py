@@ -1,9 +1,11 @@
 import pytest
 
 from pipelines.cli.commands import run_recipe
-from pipelines.cli.doctor import examine_run
+from pipelines.cli.console import emit_table
+from pipelines.cli.doctor import Examination, examine_run, render_examination
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
+from pipelines.run.judges import Finding
 from tests.mock_batches import BatchMock, serve_batches
 from tests.mock_openai import start_mock
 
@@ -47,6 +49,11 @@ def test_a_workspace_in_the_place_of_a_file_is_a_problem(tmp_path, below):
     examination = examine_run(CONFIG, tmp_path / "file" / below)
     assert not examination.ready
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_an_extra_in_brackets_is_printed_as_it_is(capsys):
+    emit_table(render_examination(Examination((Finding("ranker", "warning", "pip install 'synth[clip]'"),))))
+    assert "synth[clip]" in capsys.readouterr().out
 
 
 def test_a_server_away_is_no_ready_run_and_scripted_players_need_none(tmp_path):
