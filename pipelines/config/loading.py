@@ -608,9 +608,9 @@ def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     where = ".".join(str(part) for part in problem["loc"])
     if problem["type"] != "extra_forbidden":
         told = problem["input"]
-        private = where.endswith("_env") or where == "replies.address"
-        hidden = private or (isinstance(told, str) and is_key(mask_keys(told)))
-        given = "" if hidden else f" (given {_SECRETS.sub('...', repr(told))})"
+        is_secret = isinstance(told, str) and is_key(mask_keys(told))
+        secret = is_secret or where.endswith("_env") or where == "replies.address"
+        given = "" if secret else f" (given {_SECRETS.sub('...', repr(told))})"
         return mask_keys(f"{where}: {problem['msg']}{given}")
     model: Any = RunConfig
     for part in (part for part in problem["loc"][:-1] if isinstance(part, str)):
