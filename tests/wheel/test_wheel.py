@@ -35,7 +35,7 @@ def list_steps(word: str, stage: int) -> list[str]:
     return re.findall(rf"^{word} +(.*)$", re.split(r"^FROM ", TEXT, flags=re.M)[stage + 1], re.M)
 
 
-def call(command: list[str], folder: Path, env: dict[str, str], patience: float = 900.0) -> str:
+def call(command: list[str], folder: Path, env: dict[str, str], patience: float = 3000.0) -> str:
     """Return what a command prints; a machine that others use may take long."""
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=patience)
     assert done.returncode == 0, done.stderr[-3000:]
