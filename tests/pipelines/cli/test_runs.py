@@ -104,7 +104,7 @@ def test_run_by_name_goes_on_with_what_was_kept_and_is_the_last_one_then(work, d
 def test_options_change_a_run_and_each_key_is_said(work, capsys):
     options = ("--set", "seeds.limit=7", "--set", "questions.volatile=false", "--until", "seeds", "--workspace", work)
     said = call_here(capsys, "run", "part", *options)
-    assert "run part goes on: recipe demo, 2 keys changed" in said.err
+    assert "run part goes on: recipe demo, changed keys: 2" in said.err
     assert "run part: questions.volatile: True -> False" in said.err
     assert "run part: seeds.limit: 6 -> 7" in said.err
     assert KeptRun(Workspace(work), "part").read_tables()["seeds"]["limit"] == 7
