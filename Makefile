@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml .ci/constraints.txt
 	touch $(STAMP)
 
 demo: $(STAMP)
-	$(BIN)/synth run
+	$(BIN)/synth run demo
 	$(BIN)/synth verify
 
 lint: $(STAMP)

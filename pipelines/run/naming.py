@@ -176,14 +176,14 @@ def keep_run(workspace: Workspace, named: NamedRun, recipe: str, last: str = "")
     except ConfigError as error:
         yield f"run {named.name}: its configuration is kept anew: {error}"
         before = None
-    changes = list(list_changes(before or {}, named.tables)) if before is not None else []
+    changes = [] if before is None else list(list_changes(before, named.tables))
     if before is None or changes:
         write_text(kept.config, f"{text}# xxh3 = {hash_bytes(text.encode())}\n")
     write_model(kept.config.with_name(NOTE), RunNote(recipe=recipe, last=last, began=_tell_time()))
     if before is None:
         yield f"run {named.name} begins: recipe {recipe}, kept in {kept.config}"
     else:
-        yield f"run {named.name} goes on: recipe {recipe}, {f'{len(changes)} keys changed' if changes else 'as kept'}"
+        yield f"run {named.name} goes on: recipe {recipe}, {f'changed keys: {len(changes)}' if changes else 'as kept'}"
     yield from (f"run {named.name}: {line}" for line in (*changes, *named.notes))
 
 
