@@ -116,7 +116,7 @@ def test_tables_of_large_runs_fit(width):
 def test_tables_of_all_commands_fit(demo, tmp_path, width):
     """Of a small run that is done, as each command renders them."""
     config, vqa = demo.config, demo.release("vqa")
-    row = run_sql(demo.root, "select id from releases limit 1").rows[0][0]
+    row = run_sql(demo.root, "select record_id from selections limit 1").rows[0][0]
     tables = [
         render_estimate(estimate_run(config, demo.root)),
         render_yield(measure_sample(config, demo.root)),
