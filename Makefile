@@ -9,7 +9,7 @@ RAY := .venv-ray
 # Trainers whose own loaders read what is exported; each has an environment under .venv-consumers.
 CONSUMERS ?= llamafactory ms-swift trl verl
 
-.PHONY: demo test test-slow bench-planted test-postgres test-vllm test-clip test-ray test-consumers test-prefect lint install clean
+.PHONY: demo test test-slow bench-planted test-postgres test-vllm test-clip test-ray test-consumers test-prefect test-wheel lint install clean
 
 install: $(STAMP)
 
@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml .ci/constraints.txt
 	touch $(STAMP)
 
 demo: $(STAMP)
-	$(BIN)/synth run
+	$(BIN)/synth run demo
 	$(BIN)/synth verify
 
 lint: $(STAMP)
@@ -27,6 +27,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/hadolint .ci/Dockerfile
 
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
@@ -58,6 +59,10 @@ test-clip: $(STAMP)
 # A real Prefect server with workers, from this clone and from a wheel: README's schedule as it stands.
 test-prefect: $(STAMP)
 	$(BIN)/pytest -n 0 -m prefect tests/flows
+
+# A wheel as .ci/Dockerfile builds and installs it, in an empty folder: demo, verify, push to a stand-in, load.
+test-wheel: $(STAMP)
+	$(BIN)/pytest -n 0 -m wheel tests/wheel
 
 # Two Ray nodes with a network, processes and folders of their own, a Prefect server and PostgreSQL 15; needs root.
 FAULTS ?= 4

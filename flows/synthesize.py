@@ -27,15 +27,15 @@ from prefect.utilities.annotations import quote
 from flows.artifacts import publish_artifacts
 from flows.cluster import RayPool, make_span_future
 from flows.zombies import succeed
-from pipelines.cli.commands import load_config, name_limits
+from pipelines.cli.commands import name_limits
+from pipelines.cli.naming import RunChoice, make_request
 from pipelines.config.settings import RunConfig
 from pipelines.errors import SynthError, WorkspaceBusy
 from pipelines.run.corpora import count_cores
 from pipelines.run.endings import naming_endings
 from pipelines.run.executors import Executor, LocalExecutor, SpanExecutor, SpanProgress
-from pipelines.run.loop import RunRequest, run_request
+from pipelines.run.loop import run_request
 from pipelines.run.progress import LogReporter
-from pipelines.run.runner import find_last
 from pipelines.run.spans import Span, SpanReport, WorkerSpec
 from pipelines.run.stopping import heeding_signals
 from pipelines.run.underway import read_runs
@@ -54,6 +54,7 @@ _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "ret
 @flow(name="synthesize", log_prints=True)
 def synthesize(  # noqa: PLR0913 - the options of `synth run`
     workspace: str = "workspace",
+    name: str = "",
     recipe: str = "",
     settings: list[str] | None = None,
     until: str = "",
@@ -64,12 +65,14 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
     fresh_replies: list[str] | None = None,
     retry: list[str] | None = None,
     models: str = "",
+    release: str = "",
 ) -> list[str] | State[Any]:
     """Run a recipe in a workspace and return the releases' folders; stages and shards that are done are skipped.
 
     Args:
         workspace: folder for everything a run makes.
-        recipe: shipped recipe; empty for demo.
+        name: of the run; empty for the recipe's or the file's, or the last one where neither is given.
+        recipe: shipped recipe; empty for that of the run, demo in an empty workspace.
         settings: keys to change, as ``section.key=value``.
         until: stop after this stage.
         configs: TOML files over the recipe, the last one uppermost.
@@ -79,6 +82,7 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
         fresh_replies: roles and tools that are asked anew.
         retry: ``failed``, ``unscored`` or reasons: rows that ended so are asked anew.
         models: ``scripted`` for the players of the toy world.
+        release: folder of a release that is made again by the settings that it tells.
 
     Returns:
         The folders, or the state that says why not, by which a caller in Python meets the error itself.
@@ -91,22 +95,22 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
     try:
         # Prefect's own handler of SIGTERM would raise amid the loop, and requests in flight would be paid for nothing.
         with naming_endings(), heeding_signals():
-            files, limits = [Path(path) for path in configs or []], name_limits(limit, budget)
-            config = load_config(recipe, files, settings or [], limits, models, find_last(until, stages or []))
-            again = tuple(fresh_replies or ()), tuple(retry or ())
-            request = RunRequest(config, Path(workspace), until, tuple(stages or ()), *again)
-            document = run_request(request, make_reporter(), choose_executor(config), note_holder)
+            files, limits = tuple(Path(path) for path in configs or []), tuple(name_limits(limit, budget))
+            rest = tuple(settings or ()), limits, models, Path(release) if release else None
+            choice, again = RunChoice(name, recipe, files, *rest), (fresh_replies or [], retry or [])
+            request = make_request(choice, Path(workspace), until, stages or [], *again)
+            document = run_request(request, make_reporter(), choose_executor(request.config), note_holder)
             publish_artifacts(document)
             document.check_released()
     except WorkspaceBusy as error:
-        return name_busy(error, Workspace(Path(workspace)), config.recipe)
+        return name_busy(error, Workspace(Path(workspace)), request.config.recipe)
     except SynthError as error:
         if isinstance(error.__cause__, KeyboardInterrupt):
             raise name_interrupt() from error
         if error.exit_code not in ENDINGS:
             raise
         return name_ending(error)
-    return [str(release.path) for release in document.releases]
+    return [str(published.path) for published in document.releases]
 
 
 def name_ending(error: SynthError) -> State[Any]:

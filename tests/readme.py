@@ -12,6 +12,8 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 
+from pipelines.run.workspace import Workspace
+
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 PICTURE = ROOT / "data_cards" / "example.jpg"
@@ -20,7 +22,7 @@ BLOCK = re.compile(r"(<!-- begin (?P<name>\w+) -->\n)(?P<body>.*?)(<!-- end (?P=
 
 def read_manifests(workspace: Path) -> list[dict]:
     """Return the corpus manifest and those of the last run's stages, in pipeline order."""
-    latest = json.loads((workspace / "latest.json").read_text())
+    latest = Workspace(workspace).read_latest()
     names = [
         "seeds",
         "paths",
@@ -54,7 +56,7 @@ def render_funnel(workspace: Path) -> str:
 
 def choose_row(workspace: Path) -> dict:
     """Return the three-hop question about a bridge, tower or castle with the smallest id, else any of three hops."""
-    latest = json.loads((workspace / "latest.json").read_text())
+    latest = Workspace(workspace).read_latest()
     data = workspace / "releases" / "vqa" / latest["release:vqa"] / "data" / "*.parquet"
     query = f"""
         SELECT id FROM read_parquet('{data}') WHERE hops = 3

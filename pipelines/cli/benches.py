@@ -27,6 +27,9 @@ NIGHTLY = "0 2 * * *"
 
 @app.command("deploy")
 def deploy_command(  # noqa: PLR0913 - a command line has the options it has
+    run: Annotated[
+        str, typer.Argument(help="Run that is deployed, or a recipe, as of `synth run`.", metavar="[RUN]")
+    ] = "",
     recipe: RecipeOption = "",
     config: ConfigOption = None,
     limit: LimitOption = 0,
@@ -41,13 +44,16 @@ def deploy_command(  # noqa: PLR0913 - a command line has the options it has
     as_json: JsonOption = False,
 ) -> None:
     """Give a Prefect server a run every night: pools, limits, schedules; a second time changes nothing."""
-    from pipelines.cli.commands import load_config, name_limits
+    from pipelines.cli.commands import name_limits
     from pipelines.cli.deploying import Schedule, deploy_run, describe_deployed
+    from pipelines.cli.naming import RunChoice, make_request
 
-    # Refused now and not at two in the night.
-    load_config(recipe, config, set_ or [], name_limits(limit, budget), models)
+    # Refused now and not at two in the night; and by then another run may be the last one.
+    limits = tuple(name_limits(limit, budget))
+    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), limits, models)
     parameters = {
         "workspace": str(workspace.resolve()),
+        "name": make_request(choice, workspace).name,
         "recipe": recipe,
         "configs": [str(path.resolve()) for path in config or []],
         "limit": limit,

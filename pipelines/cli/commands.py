@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from rich.table import Table
 
 from pipelines.config.loading import (
     apply_setting,
+    apply_settings,
     choose_players,
     explain_missing,
     list_recipes,
@@ -28,11 +29,10 @@ from pipelines.release.manifest import read_release_manifest
 from pipelines.run.assembly import SOURCES, list_sources, make_evaluator, make_page_reader
 from pipelines.run.executors import make_executor
 from pipelines.run.heartbeat import telling_waits
-from pipelines.run.jsonlog import start_json_log
 from pipelines.run.loop import RunDocument, RunRequest, run_request
 from pipelines.run.models import JUDGES, Roles
 from pipelines.run.progress import Reporter, make_reporter
-from pipelines.run.workspace import Workspace
+from pipelines.run.workspace import LATEST, Workspace, read_names
 from pipelines.services.clients.serving import owned_servers
 from schemas.reasons import STAGE_REASONS
 
@@ -64,27 +64,19 @@ def load_config(
         ConfigError: if a name, a key or a value is wrong.
     """
     tables = read_layers(recipe or ("" if paths else "demo"), paths or ())
+    return make_config(lay_options(tables, limits, settings, models), (), last)
+
+
+def lay_options(tables: dict[str, Any], limits: Sequence[str], settings: Sequence[str], models: str) -> dict[str, Any]:
+    """Return tables with the options of a command line over them; see :func:`load_config`."""
     if models not in ("", "scripted"):
         raise ConfigError(f"--models {models!r}: the only choice is scripted")
     if models:
         choose_players(tables)
     for limit in limits:
         apply_setting(tables, limit)
-    return make_config(tables, settings, last)
-
-
-def choose_log(recipe: str, paths: Sequence[Path] | None, settings: Sequence[str]) -> None:
-    """Begin a log in JSON if the configuration asks for one, although the rest of it may be wrong."""
-    tables: dict[str, Any] = {}
-    # What is wrong is told by :func:`load_config`, in the log that is chosen here.
-    with suppress(ConfigError):
-        tables = read_layers(recipe or ("" if paths else "demo"), paths or ())
-    for setting in settings:
-        with suppress(ConfigError):
-            apply_setting(tables, setting)
-    runtime = tables.get("runtime")
-    if isinstance(runtime, dict) and runtime.get("log") == "json":
-        start_json_log()
+    apply_settings(tables, settings)
+    return tables
 
 
 def name_limits(seeds: int, money: float) -> list[str]:
@@ -102,8 +94,12 @@ def run_recipe(
     retry: Sequence[str] = (),
 ) -> RunDocument:
     """Run the missing parts of a recipe in a workspace, and say on stderr how far it is; see :func:`run_request`."""
-    request = RunRequest(config, root, until, tuple(only), tuple(fresh), tuple(retry))
-    return run_request(request, make_reporter(), make_executor(config))
+    return run_here(RunRequest(config, root, until, tuple(only), tuple(fresh), tuple(retry)))
+
+
+def run_here(request: RunRequest) -> RunDocument:
+    """Run what is asked on this machine, and say on stderr how far it is; see :func:`run_request`."""
+    return run_request(request, make_reporter(), make_executor(request.config))
 
 
 def render_run(document: RunDocument) -> Table:
@@ -155,7 +151,7 @@ def run_sample(sample: RunConfig, root: Path, until: str) -> SynthError | None:
     from pipelines.run.views import write_catalogue
 
     workspace = Workspace(root.resolve())
-    before = workspace.read_latest()
+    before = read_names(workspace.root / LATEST)
     ended: SynthError | None = None
     try:
         run_recipe(sample, root, until, [])

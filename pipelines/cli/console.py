@@ -40,6 +40,10 @@ ModelsOption = Annotated[
         metavar="scripted",
     ),
 ]
+RunOption = Annotated[
+    str, typer.Option("--run", help="Run that is meant; `synth runs` lists them. The last one if left out.")
+]
+ReleaseArgument = Annotated[Path, typer.Argument(help="Release folder, or RUN/DATASET.", metavar="RELEASE")]
 WORKSPACE = Path("workspace")
 PIPE_COLUMNS = 140
 

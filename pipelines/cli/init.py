@@ -1,24 +1,30 @@
-"""``synth init``: a commented configuration for a recipe, to be filled in and given to ``--config``."""
+"""``synth config init``: a commented configuration for a recipe, to be filled in and given to ``--config``."""
 
+import json
 from pathlib import Path
 
 from pipelines.cli.doctor import SEEING
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.profiles import load_profiles
+from pipelines.config.schema import make_schema
 from pipelines.config.settings import ModelsConfig, RunConfig
 from pipelines.errors import ConfigError
 from pipelines.files import explain_os_error, write_text
 from pipelines.run.assembly import list_missing_roles
 
 FILE = "synth.toml"
+SCHEMA = "synth.schema.json"
+"""Beside the file, whose first line names it as Taplo and Even Better TOML want it."""
 DUMP = "wiki-pages-articles-multistream.xml.bz2"
 _HEAD = """\
+#:schema ./{schema}
 # Configuration of your runs of the recipe {recipe}. Fill it in, look whether all is there, ask what it costs, run:
 #   synth doctor --config {path}
 #   synth plan --config {path} --sample 20
 #   synth run --config {path}
-# Keys that are missing here have the recipe's values; `synth config --recipe {recipe}` lists them all. Further --config
-# files override this one, and --set overrides all.
+# Keys that are missing here have the recipe's values; `synth config keys --recipe {recipe}` lists them all, and
+# `synth config show --config {path}` says where each value comes from. Further --config files override this one, and
+# --set overrides all. extends = "FILE.toml" lies over a file of your own instead.
 extends = "{recipe}"
 """
 _DUMP = """
@@ -76,7 +82,7 @@ _SCRIPTED = """
 
 
 def write_starter(folder: Path, recipe: str) -> Path:
-    """Write a configuration for a recipe that loads as it is, and return its path.
+    """Write a configuration for a recipe that loads as it is, with its schema for editors, and return its path.
 
     Raises:
         ConfigError: if there is no such recipe, or the folder has such a file already.
@@ -84,20 +90,21 @@ def write_starter(folder: Path, recipe: str) -> Path:
     path = folder / FILE
     if path.exists():
         raise ConfigError(f"init {path}: exists already; remove it, or choose another folder")
-    text = write_toml(recipe, path)
+    text, schema = compose_starter(recipe, path), json.dumps(make_schema(), indent=1) + "\n"
     try:
+        write_text(folder / SCHEMA, schema)
         write_text(path, text)
     except OSError as error:
         raise explain_os_error(error, f"init {folder}") from error
     return path
 
 
-def write_toml(recipe: str, path: Path) -> str:
+def compose_starter(recipe: str, path: Path) -> str:
     """Return the configuration's text for a file at ``path``."""
     tables = read_recipe(recipe)
     toy = "generate" in tables.get("corpus", {})
     config = make_config(tables, () if toy else (f"corpus.dump={DUMP}",))
-    text = _HEAD.format(recipe=recipe, path=path)
+    text = _HEAD.format(recipe=recipe, path=path, schema=SCHEMA)
     generated = config.corpus.generate
     text += _TOY.format(entities=generated.entities) if generated is not None else _DUMP.format(dump=DUMP)
     text += _PICTURES + _MODELS.format(profiles=", ".join(load_profiles()))

@@ -13,10 +13,12 @@ from rich.text import Text
 from pipelines.cli.console import to_json
 from pipelines.cli.plan import find_built_corpus, read_rounds
 from pipelines.cli.status import format_bytes
+from pipelines.config.loading import make_config
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.run.assembly import Assembly
+from pipelines.run.naming import KeptRun, list_kept
 from pipelines.run.pruning import Kind, Leftover, StageKey, find_leftovers, find_living, remove_leftovers
 from pipelines.run.workspace import Workspace
 
@@ -39,6 +41,7 @@ def prune_workspace(root: Path, keep: RunConfig | None, named: Sequence[Kind], a
         raise ConfigError(f"workspace {root}: no such folder; run `synth run` first")
     workspace = Workspace(root.resolve())
     more = list_stage_keys(keep, workspace) if keep else []
+    more += [key for run in list_kept(workspace) for key in list_kept_keys(run)]
     with workspace.claim(holder="prune"):
         leftovers = find_leftovers(workspace, find_living(workspace, more), named)
         if apply:
@@ -46,8 +49,8 @@ def prune_workspace(root: Path, keep: RunConfig | None, named: Sequence[Kind], a
     return leftovers
 
 
-def list_stage_keys(config: RunConfig, workspace: Workspace) -> list[StageKey]:
-    """Return the corpus and the stages, with their keys, that a run by a configuration would use.
+def list_stage_keys(config: RunConfig, workspace: Workspace, last: str = "") -> list[StageKey]:
+    """Return the corpus and the stages, with their keys, that a run by a configuration would use up to a stage or all.
 
     Raises:
         ConfigError: if its corpus is not built here, so that it has no stages here either.
@@ -58,7 +61,25 @@ def list_stage_keys(config: RunConfig, workspace: Workspace) -> list[StageKey]:
     with closing(Corpus.open(folder)) as corpus, closing(Assembly(config, workspace, corpus)) as assembly:
         # What a later round draws is read from the rounds before it.
         earlier = read_rounds(assembly).keys if config.targets.wanted else []
-        return [("corpus", folder.name), *earlier, *((plan.name, plan.key) for plan in assembly.plan_stages())]
+        planned = [] if last == "corpus" else assembly.plan_stages(last)
+        return [("corpus", folder.name), *earlier, *((plan.name, plan.key) for plan in planned)]
+
+
+def list_kept_keys(run: KeptRun) -> list[StageKey]:
+    """Return what a kept run would use, so that what it made before it was stopped stays; nothing without a corpus.
+
+    Raises:
+        ConfigError: if its configuration cannot be read any more, so that nobody knows what it needs.
+    """
+    try:
+        config = make_config(run.read_tables(), (), run.note.last)
+        is_built = find_built_corpus(config, run.workspace) is not None
+    except ConfigError as error:
+        raise ConfigError(
+            f"prune: run {run.name} cannot be planned, so what it needs is not known ({error}); mend it, or say "
+            f"`synth runs --forget {run.name}`"
+        ) from error
+    return list_stage_keys(config, run.workspace, run.note.last) if is_built else []
 
 
 def describe_leftovers(leftovers: Sequence[Leftover]) -> list[dict[str, Any]]:

@@ -11,6 +11,8 @@ from pipelines.cli.console import (
     ConfigOption,
     JsonOption,
     RecipeOption,
+    ReleaseArgument,
+    RunOption,
     SetOption,
     WorkspaceOption,
     app,
@@ -27,7 +29,9 @@ ToOption = Annotated[str, typer.Option("--to", help=f"Trainer that is to read it
 
 @app.command("verify")
 def verify_command(  # noqa: PLR0913 - one argument for each option
-    release: Annotated[Path | None, typer.Argument(help="Release folder; left out, the last run's releases.")] = None,
+    release: Annotated[
+        Path | None, typer.Argument(help="Release folder, or RUN/DATASET; left out, the last run's releases.")
+    ] = None,
     corpus: Annotated[Path | None, typer.Option("--corpus", help="Corpus folder, if not the workspace's.")] = None,
     dump: Annotated[
         Path | None, typer.Option("--dump", help="Build the corpus from this dump and verify by it.")
@@ -46,6 +50,7 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
     recipe: RecipeOption = "",
     config: ConfigOption = None,
     set_: SetOption = None,
+    run: RunOption = "",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
@@ -54,19 +59,23 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
         ReadingChoice,
         check_author,
         compare_releases,
-        load_config,
         read_root,
         verify_releases,
     )
+    from pipelines.cli.naming import RunChoice, looking_at, make_request
     from pipelines.release.verify import describe_rows
+    from pipelines.run.naming import find_release
     from pipelines.run.progress import make_reporter
 
-    reading = ReadingChoice(load_config(recipe, config, set_ or []), read, sample) if read else None
+    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()))
+    reading = ReadingChoice(make_request(choice, workspace).config, read, sample) if read else None
+    release = find_release(workspace, release) if release else None
     wanted = read_root(root, release)
-    reports = verify_releases(release, corpus, dump, workspace, make_reporter(), reading)
-    reports = check_author(reports, release, workspace, wanted, signers)
-    if apart_from:
-        reports = compare_releases(reports, release, workspace, apart_from)
+    with looking_at(workspace, run):
+        reports = verify_releases(release, corpus, dump, workspace, make_reporter(), reading)
+        reports = check_author(reports, release, workspace, wanted, signers)
+        if apart_from:
+            reports = compare_releases(reports, release, workspace, apart_from)
     passed = all(report.passed for report in reports)
     if as_json:
         emit_json(to_json(reports))
@@ -88,7 +97,7 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
 
 @app.command("sign")
 def sign_command(
-    release: Annotated[Path, typer.Argument(help="Release folder.")],
+    release: ReleaseArgument,
     key: Annotated[Path, typer.Option("--key", help="SSH key's file: private, or public if an agent has the other.")],
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
@@ -97,22 +106,25 @@ def sign_command(
     from pipelines.ids import digest_file
     from pipelines.release.manifest import MANIFEST
     from pipelines.release.signing import sign_release
+    from pipelines.run.naming import find_release
 
+    release = find_release(workspace, release)
     path, root = sign_release(release, key), digest_file(release / MANIFEST)
     emit_json({"signature": str(path), "root": root}) if as_json else emit(f"{path}: signs root {root}")
 
 
 @app.command("diff")
 def diff_command(
-    a: Annotated[Path, typer.Argument(help="A release folder.")],
-    b: Annotated[Path, typer.Argument(help="Another release folder of the same dataset.")],
+    a: Annotated[Path, typer.Argument(help="A release folder, or RUN/DATASET.")],
+    b: Annotated[Path, typer.Argument(help="Another release folder of the same dataset, or RUN/DATASET.")],
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
     """Compare two releases: rows added, removed and changed, and how the funnel moved."""
     from pipelines.cli.diff import diff_releases, render_diff
+    from pipelines.run.naming import find_release
 
-    difference = diff_releases(a, b)
+    difference = diff_releases(find_release(workspace, a), find_release(workspace, b))
     emit_json(to_json(difference)) if as_json else emit_table(render_diff(difference))
 
 
@@ -150,7 +162,7 @@ def audit_command(  # noqa: PLR0913 - one argument for each option
 
 @app.command("push")
 def push_command(  # noqa: PLR0913 - a command line has the options it has
-    release: Annotated[Path, typer.Argument(help="Release folder.")],
+    release: ReleaseArgument,
     repo: Annotated[str, typer.Option("--repo", help="Dataset repository, org/name.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be sent, and send nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask; needed where there is no terminal.")] = False,
@@ -166,8 +178,9 @@ def push_command(  # noqa: PLR0913 - a command line has the options it has
     """Push a release to the Hugging Face Hub: a plan, one commit beside what is there, verified, tagged."""
     from pipelines.cli.pushing import check_approval, describe_plan, render_plan
     from pipelines.release.push import PushOptions, carry_out, plan_push
+    from pipelines.run.naming import find_release
 
-    plan = plan_push(release, repo, options=PushOptions(public, pr, replace, toy))
+    plan = plan_push(find_release(workspace, release), repo, options=PushOptions(public, pr, replace, toy))
     if not as_json:
         emit_table(render_plan(plan))
     elif dry_run or plan.done or not yes:
@@ -181,7 +194,7 @@ def push_command(  # noqa: PLR0913 - a command line has the options it has
 
 @app.command("export")
 def export_command(  # noqa: PLR0913 - a command line has the options it has
-    release: Annotated[Path, typer.Argument(help="Release folder.")],
+    release: ReleaseArgument,
     out: Annotated[Path, typer.Argument(help="Folder to write; it must not exist.")],
     to: ToOption,
     dialect: Annotated[
@@ -198,8 +211,11 @@ def export_command(  # noqa: PLR0913 - a command line has the options it has
     """Write a release as a trainer's own loader reads it, and hold the files to that loader's rules."""
     from pipelines.release.exporters.base import ExportOptions
     from pipelines.release.exporters.registry import export_release
+    from pipelines.run.naming import find_release
 
-    report = export_release(release, out, to, ExportOptions(dialect=dialect, name=name, calls=calls))
+    report = export_release(
+        find_release(workspace, release), out, to, ExportOptions(dialect=dialect, name=name, calls=calls)
+    )
     if as_json:
         emit_json(to_json(report))
         return

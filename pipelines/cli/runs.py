@@ -12,6 +12,7 @@ from pipelines.cli.console import (
     LimitOption,
     ModelsOption,
     RecipeOption,
+    RunOption,
     SetOption,
     WorkspaceOption,
     app,
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 @app.command("run")
 def run_command(  # noqa: PLR0913 - a command line has the options it has
+    name: Annotated[
+        str, typer.Argument(help="Run to begin or go on with, or a recipe; the last one if left out.", metavar="[NAME]")
+    ] = "",
     recipe: RecipeOption = "",
     config: ConfigOption = None,
     stage: Annotated[list[str] | None, typer.Option("--stage", help="Run only this stage; may be repeated.")] = None,
@@ -48,22 +52,26 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     ] = 0,
     models: ModelsOption = "",
     set_: SetOption = None,
+    release: Annotated[
+        Path | None, typer.Option("--from", help="Make this release again, by the settings that it tells.")
+    ] = None,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a recipe, or go on with it: what is done is not done again."""
-    from pipelines.cli.commands import choose_log, load_config, name_limits, render_run, run_recipe
+    """Run a recipe, or go on with a run: what is done is not done again, and its settings are kept by its name."""
+    from pipelines.cli.commands import name_limits, render_run, run_here
+    from pipelines.cli.naming import RunChoice, choose_log, make_request
     from pipelines.cli.targets import render_targets
-    from pipelines.run.runner import find_last
 
-    choose_log(recipe, config, set_ or [])
-    last = find_last(until, stage or [])
-    settings = load_config(recipe, config, set_ or [], name_limits(limit, budget), models, last)
+    limits = tuple(name_limits(limit, budget))
+    choice = RunChoice(name, recipe, tuple(config or ()), tuple(set_ or ()), limits, models, release)
+    choose_log(choice, workspace)
+    request = make_request(choice, workspace, until, stage or [], fresh or [], retry or [])
     if preview:
-        _preview_run(settings, workspace, preview, as_json)
+        _preview_run(request.config, workspace, preview, as_json)
         return
     with interruptible():
-        document = run_recipe(settings, workspace, until, stage or [], fresh or [], retry or [])
+        document = run_here(request)
     if as_json:
         emit_json(document.as_dict())
     else:
@@ -89,18 +97,21 @@ def _preview_run(settings: "RunConfig", workspace: Path, wanted: int, as_json: b
         raise ended
 
 
-@app.command("init")
-def init_command(
-    folder: Annotated[Path, typer.Argument(help="Where synth.toml is written.", metavar="DIR")],
-    recipe: RecipeOption = "",
+@app.command("runs")
+def runs_command(
+    forget: Annotated[
+        str, typer.Option("--forget", help="Remove what is kept of this run, and nothing that it made.", metavar="NAME")
+    ] = "",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a commented configuration for a recipe: models, prices, pictures and pools."""
-    from pipelines.cli.init import write_starter
+    """List the runs of a workspace: recipe, state, last time, rows released, cost; the last one goes on next."""
+    from pipelines.cli.naming import forget_kept, render_runs, summarise_runs
 
-    path = write_starter(folder, recipe or "demo")
-    emit_json({"config": str(path)}) if as_json else emit(f"{path}: fill it in, then synth doctor --config {path}")
+    if forget:
+        forget_kept(workspace, forget)
+    runs = summarise_runs(workspace)
+    emit_json(to_json(runs)) if as_json else emit_table(render_runs(runs))
 
 
 @app.command("stages")
@@ -120,6 +131,7 @@ def status_command(
     prometheus: Annotated[
         bool, typer.Option("--prometheus", help="Print only what a run under way counts, as text for Prometheus.")
     ] = False,
+    run: RunOption = "",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
@@ -127,12 +139,14 @@ def status_command(
     if check:
         _check_workspace(workspace, as_json)
         return
+    from pipelines.cli.naming import looking_at
     from pipelines.cli.status import describe_metrics, describe_status, render_status, summarise_workspace
 
     if prometheus:
         emit(describe_metrics(workspace))
         return
-    status = summarise_workspace(workspace)
+    with looking_at(workspace, run):
+        status = summarise_workspace(workspace)
     emit_json(describe_status(status)) if as_json else emit_table(render_status(status))
 
 
@@ -162,45 +176,28 @@ def _check_workspace(workspace: Path, as_json: bool) -> None:
 
 
 @app.command("doctor")
-def doctor_command(
+def doctor_command(  # noqa: PLR0913 - as above
     recipe: RecipeOption = "",
     config: ConfigOption = None,
     models: ModelsOption = "",
     set_: SetOption = None,
+    run: RunOption = "",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
     """Check that configuration, input, disk, models and software are ready; servers are sent a few tokens each."""
-    from pipelines.cli.commands import load_config
     from pipelines.cli.doctor import examine_run, render_examination
+    from pipelines.cli.naming import RunChoice, make_request
     from pipelines.run.heartbeat import telling_waits
     from pipelines.run.progress import make_reporter
 
-    settings = load_config(recipe, config, set_ or [], models=models)
+    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), models=models)
+    settings = make_request(choice, workspace).config
     with interruptible("nothing was changed"), telling_waits(make_reporter()):
         examination = examine_run(settings, workspace)
     emit_json(to_json(examination)) if as_json else emit_table(render_examination(examination))
     if not examination.ready:
         raise typer.Exit(2)
-
-
-@app.command("config")
-def config_command(  # noqa: PLR0913 - as above
-    key: Annotated[list[str] | None, typer.Argument(help="Section or key, such as seeds or paths.hops.")] = None,
-    recipe: RecipeOption = "",
-    config: ConfigOption = None,
-    models: ModelsOption = "",
-    set_: SetOption = None,
-    workspace: WorkspaceOption = WORKSPACE,
-    as_json: JsonOption = False,
-) -> None:
-    """List every key of the configuration: its default, what it means, and its value in a recipe."""
-    from pipelines.cli.commands import load_config
-    from pipelines.cli.settings import list_keys, render_keys
-
-    settings = load_config(recipe, config, set_ or [], models=models)
-    keys = list_keys(settings, key or ())
-    emit_json(to_json(keys)) if as_json else emit_table(render_keys(keys, f"configuration of {settings.recipe}"))
 
 
 @app.command("plan")
@@ -214,17 +211,21 @@ def plan_command(  # noqa: PLR0913 - as above
     budget: Annotated[float, typer.Option("--budget", min=0.0, help="Say how far this much money goes.")] = 0.0,
     models: ModelsOption = "",
     set_: SetOption = None,
+    run: RunOption = "",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
     """Say what a run would still do and cost, by what was measured here and else at most."""
-    from pipelines.cli.commands import choose_log, load_config, name_limits, plan_by_sample
+    from pipelines.cli.commands import name_limits, plan_by_sample
+    from pipelines.cli.naming import RunChoice, choose_log, make_request
     from pipelines.cli.plan import estimate_run, render_estimate
     from pipelines.cli.targets import render_targets
     from pipelines.cli.yields import render_yield
 
-    choose_log(recipe, config, set_ or [])
-    settings = load_config(recipe, config, set_ or [], name_limits(limit, budget), models)
+    limits = tuple(name_limits(limit, budget))
+    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), limits, models)
+    choose_log(choice, workspace)
+    settings = make_request(choice, workspace).config
     with interruptible():
         estimate, ended = (
             plan_by_sample(settings, workspace, sample) if sample else (estimate_run(settings, workspace), None)
@@ -247,15 +248,17 @@ def serve_model_command(
     recipe: RecipeOption = "",
     config: ConfigOption = None,
     set_: SetOption = None,
+    run: RunOption = "",
     workspace: WorkspaceOption = WORKSPACE,
 ) -> None:
     """Start vLLM's server for a role as the configuration says, and end it with this command."""
-    from pipelines.cli.commands import load_config
+    from pipelines.cli.naming import RunChoice, make_request
     from pipelines.run.workspace import Workspace
     from pipelines.services.clients.serving import serve_model
 
+    settings = make_request(RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ())), workspace).config
     with interruptible("the server is ended"):
-        serve_model(load_config(recipe, config, set_ or []), role, Workspace(workspace.resolve()).logs, emit)
+        serve_model(settings, role, Workspace(workspace.resolve()).logs, emit)
 
 
 @replies.callback(invoke_without_command=True)
@@ -298,7 +301,7 @@ def prune_workspace_command(  # noqa: PLR0913 - as above
     corpora_too: Annotated[
         bool, typer.Option("--corpora", help="Also corpora that nothing is made from; they take long to build.")
     ] = False,
-    recipe: Annotated[str, typer.Option("--recipe", help="Keep what this recipe uses, beside the last run's.")] = "",
+    recipe: Annotated[str, typer.Option("--recipe", help="Keep what this recipe uses, beside what runs do.")] = "",
     config: ConfigOption = None,
     models: ModelsOption = "",
     limit: LimitOption = 0,
@@ -306,7 +309,7 @@ def prune_workspace_command(  # noqa: PLR0913 - as above
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove what neither the last run, nor a configuration that is named, nor a release needs; says what, first."""
+    """Remove what no kept run, no configuration that is named and no release needs; says what, first."""
     from pipelines.cli.commands import load_config, name_limits
     from pipelines.cli.pruning import describe_leftovers, prune_workspace, render_leftovers
 
@@ -347,37 +350,49 @@ def repair_replies_command(workspace: WorkspaceOption = WORKSPACE, as_json: Json
 @app.command("sql")
 def sql_command(
     statement: Annotated[str, typer.Argument(help="SQL over seeds, paths, ..., rejections, failures, funnel, pages.")],
+    run: RunOption = "",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
     """Ask DuckDB about every dataset of a workspace, rejections included."""
+    from pipelines.cli.naming import ask_runs, looking_at
+    from pipelines.run.progress import make_reporter
     from pipelines.run.views import render_result, run_sql
 
-    result = run_sql(workspace, statement)
+    with looking_at(workspace, run):
+        result, asked = (run_sql(workspace, statement), "") if run else ask_runs(workspace, statement)
+    if asked:
+        make_reporter().warn(f"the last run has no such table; this is of run {asked}")
     emit_json(result.as_dicts()) if as_json else emit_table(render_result(result))
 
 
 @app.command("explain")
 def explain_command(
     record_id: Annotated[str, typer.Argument(help="Id, or the beginning of one, of any row of any stage.")],
+    run: RunOption = "",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
     """Show everything known about one row: path, evidence, certificates, picture, attempts, releases."""
     from pipelines.cli.explain import explain_record, render_explanation
+    from pipelines.cli.naming import looking_at
 
-    explanation = explain_record(workspace, record_id)
+    with looking_at(workspace, run):
+        explanation = explain_record(workspace, record_id)
     emit_json(to_json(explanation)) if as_json else emit_table(render_explanation(explanation))
 
 
 @app.command("report")
 def report_command(
     out: Annotated[Path | None, typer.Option("--out", help="HTML file to write.")] = None,
+    run: RunOption = "",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
     """Write one HTML page about the last run: funnel, distributions, questions with pictures and evidence."""
+    from pipelines.cli.naming import looking_at
     from pipelines.cli.report import write_report
 
-    path = write_report(workspace, out or workspace / "report.html")
+    with looking_at(workspace, run):
+        path = write_report(workspace, out or workspace / "report.html")
     emit_json({"report": str(path)}) if as_json else emit(str(path))

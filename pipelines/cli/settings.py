@@ -1,13 +1,18 @@
-"""``synth config``: every key of the configuration with its default, its meaning and a recipe's value."""
+"""``synth config keys``: every key of the configuration with its type, default and meaning, and a recipe's value."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from rich.table import Table
+from rich.console import Group
+from rich.padding import Padding
+from rich.text import Text
 
+from pipelines.config.schema import describe_values
 from pipelines.config.settings import RunConfig
 from pipelines.errors import ConfigError
 
@@ -19,6 +24,9 @@ class Key:
     name: str
     """As ``section.key``; ``NAME`` stands for a name of your own."""
     type: str
+    """In TOML's words."""
+    allowed: str
+    """What its values are held to; empty where all of the type are allowed."""
     default: Any
     meaning: str
     value: Any
@@ -46,13 +54,17 @@ def _is_under(key: str, name: str) -> bool:
     return key == name or key.startswith(f"{name}.")
 
 
+_describe = cache(describe_values)
+
+
 def _walk(model: type[BaseModel], value: BaseModel | None, prefix: str) -> Iterator[Key]:
     for name, field in model.model_fields.items():
         own = getattr(value, name, None)
         section = _find_section(field)
         if section is None:
             default = None if field.is_required() else field.get_default(call_default_factory=True)
-            yield Key(prefix + name, _describe_type(field), default, field.description or "", own, field.is_required())
+            described = _describe(model)[name]
+            yield Key(prefix + name, *described, default, field.description or "", own, field.is_required())
         elif isinstance(own, dict):
             yield from _walk(section, None, f"{prefix}{name}.NAME.")
         elif section is model:
@@ -67,21 +79,24 @@ def _find_section(field: FieldInfo) -> type[BaseModel] | None:
     return next((each for each in types if isinstance(each, type) and issubclass(each, BaseModel)), None)
 
 
-def _describe_type(field: FieldInfo) -> str:
-    annotation = field.annotation
-    return (
-        getattr(annotation, "__name__", str(annotation))
-        if not get_args(annotation)
-        else str(annotation).replace("typing.", "")
-    )
-
-
-def render_keys(keys: Sequence[Key], title: str) -> Table:
-    """Return the keys as a table; a value that is the default is left out."""
-    table = Table(title=title)
-    for column in ("key", "default", "here", "meaning"):
-        table.add_column(column, overflow="fold")
+def render_keys(keys: Sequence[Key], recipe: str) -> Group:
+    """Return the keys as a list with two or three lines each; a value that is the default is left out."""
+    lines: list[Text | Padding] = []
     for key in keys:
-        here = "" if key.value is None or key.value == key.default else repr(key.value)
-        table.add_row(key.name, "(required)" if key.required else repr(key.default), here, key.meaning)
-    return table
+        own = "" if key.value is None or key.value == key.default else f"; {recipe}: {_write_value(key.value)}"
+        default = "required" if key.required else f"default {_write_value(key.default)}"
+        lines.append(Text.assemble((key.name, "bold"), f"  {key.type}, {default}", (own, "cyan")))
+        told = [key.meaning, f"allowed: {key.allowed}" if key.allowed else ""]
+        lines += [Padding(Text(text), (0, 0, 0, 4), expand=False) for text in told if text]
+    return Group(*lines)
+
+
+def _write_value(value: Any) -> str:  # noqa: ANN401 - any value that a configuration has
+    """Return a value as TOML has it; none is what is not set."""
+    if value is None:
+        return "not set"
+    if isinstance(value, dict):
+        return (
+            "{ " + ", ".join(f"{key} = {_write_value(entry)}" for key, entry in value.items()) + " }" if value else "{}"
+        )
+    return json.dumps(value, ensure_ascii=False)

@@ -9,6 +9,7 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pipelines.config.settings import RunConfig, Section
+from pipelines.config.writing import write_toml
 from pipelines.ids import digest_value
 
 LEFT_OUT = frozenset({"runtime", "corpus", "health", "replies"})
@@ -53,6 +54,17 @@ def read_sections(told: Mapping[str, Told]) -> dict[str, Any]:
             table = table.setdefault(part, {})
         table[key] = value
     return tables
+
+
+def render_told(told: Mapping[str, Told], untold: Mapping[str, str], corpus: str) -> str:
+    """Return what is told of a configuration as TOML, and in comments what is not told, each with its digest."""
+    lines = [
+        "# What of the settings may be told. `synth run --from .` rebuilds the release in the folder of this file.",
+        f"# Corpus, by its digest: {corpus}",
+        "# Not told, each with the sha256 of its value:",
+        *(f"#   {name} {digest}" for name, digest in untold.items()),
+    ]
+    return "\n".join(lines) + "\n\n" + write_toml(read_sections(told))
 
 
 def _list_values(section: Section, prefix: str) -> Iterator[tuple[str, Any, bool]]:

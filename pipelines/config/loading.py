@@ -1,13 +1,15 @@
 """Load RunConfig: TOML files, every key declared, unknown keys refused, secrets as names of environment variables.
 
-A recipe under ``pipelines/recipes`` is such a file. Each ``--config`` names one that lies over the recipe and over
+A recipe is such a file. A file may extend another one, each ``--config`` names one that lies over the recipe and over
 those named before, and ``--set a.b=value`` changes one key. Rules that concern several keys are checked here.
 """
 
 import difflib
 import re
 import tomllib
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from copy import deepcopy
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -318,6 +320,15 @@ _SECRETS = re.compile(r"(?<=://)[^/\s'\"]*(?=@)|(?<=\?)[^'\"]+")
 """What may be one in an address: user and password, parameters."""
 
 
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """The tables of one recipe or file, without what lies below it."""
+
+    source: str
+    """As messages name it."""
+    tables: dict[str, Any]
+
+
 def list_recipes() -> list[str]:
     """Return the names of the shipped recipes."""
     folder = resources.files("pipelines.config") / "recipes"
@@ -325,14 +336,12 @@ def list_recipes() -> list[str]:
 
 
 def read_recipe(name: str) -> dict[str, Any]:
-    """Return a shipped recipe's tables.
+    """Return a shipped recipe's tables over those of the recipe that it extends.
 
     Raises:
         ConfigError: if there is no such recipe.
     """
-    if name not in list_recipes():
-        raise ConfigError(f"recipe {name!r} does not exist; there are: {', '.join(list_recipes())}")
-    return tomllib.loads((resources.files("pipelines.config") / "recipes" / f"{name}.toml").read_text())
+    return _join(_list_chain(name))
 
 
 def choose_players(tables: dict[str, Any]) -> None:
@@ -357,41 +366,116 @@ def read_config_file(path: Path) -> dict[str, Any]:
     """Return a configuration file's tables.
 
     Raises:
-        ConfigError: if the file is missing or no TOML.
+        ConfigError: if the file is missing or no TOML, or has a key or a value that no configuration may have.
     """
     try:
-        return tomllib.loads(path.read_text())
+        tables = tomllib.loads(path.read_text())
     except FileNotFoundError as error:
         raise ConfigError(f"config {path}: no such file") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"config {path}: not TOML: {error}") from error
+    _check_alone({key: value for key, value in tables.items() if key != "extends"}, f"config {path}")
+    return tables
+
+
+def _check_alone(tables: Mapping[str, Any], place: str) -> None:
+    """Refuse what is wrong whatever lies below; what is missing may come from there."""
+    try:
+        RunConfig.model_validate(tables)
+    except ValidationError as error:
+        if wrong := [_explain(problem) for problem in error.errors() if problem["type"] != "missing"]:
+            raise ConfigError(f"{place}: {'; '.join(wrong)}") from error
 
 
 def read_layers(recipe: str, paths: Sequence[Path]) -> dict[str, Any]:
-    """Return the tables of a recipe with those of files over it, the last one uppermost.
-
-    The recipe is the one that is named, else the one that a file extends or is called by, else none: then the files
-    are the whole configuration. A list takes the place of a list; tables are joined key by key.
+    """Return the tables of a recipe with those of files over it, as :func:`list_layers` has them.
 
     Raises:
-        ConfigError: if a file is missing or no TOML, there is no such recipe, or two are named.
+        ConfigError: as :func:`list_layers`.
     """
-    layers = {str(path): read_config_file(path) for path in paths}
-    extended = {path: layer.pop("extends", None) for path, layer in layers.items()}
-    called = {path: str(layer["recipe"]) for path, layer in layers.items() if layer.get("recipe") in list_recipes()}
-    shipped = called | {path: str(name) for path, name in extended.items() if name is not None}
-    wanted = {recipe, *shipped.values()} - {""}
-    if len(wanted) > 1:
-        said = [*([f"--recipe {recipe}"] if recipe else []), *(f"{path}: {name}" for path, name in shipped.items())]
-        raise ConfigError(f"configuration: more than one recipe is named ({', '.join(said)}); leave all but one out")
-    strange = [(path, layer) for path, layer in layers.items() if path not in shipped and "recipe" not in layer]
-    if strange and not wanted:
-        raise ConfigError(f'config {strange[0][0]}: names no recipe; say extends = "RECIPE" in it, or --recipe RECIPE')
-    tables = read_recipe(wanted.pop()) if wanted else {}
-    for layer in layers.values():
-        _keep_one_source(tables, {"corpus." + key for key in _list_keys(layer.get("corpus"))})
-        _lay_over(tables, layer)
+    return _join(list_layers(recipe, paths))
+
+
+def list_layers(recipe: str, paths: Sequence[Path]) -> list[Layer]:
+    """Return the layers of a configuration, the last one uppermost.
+
+    Lowest is what is named: the recipe, or what the files extend, with all that extends in its turn. A file says so by
+    ``extends`` (a recipe, the path of a file from its own folder, or "" for nothing) or by a recipe's name of its own.
+    Where nothing is named the files are the whole configuration.
+
+    Raises:
+        ConfigError: if a file is missing or no TOML, there is no such recipe, files extend one another in a circle, or
+            two different recipes or files are named.
+    """
+    files = [(path, read_config_file(path)) for path in paths]
+    bases: dict[str, str | Path] = {f"--recipe {recipe}": recipe} if recipe else {}
+    for path, tables in files:
+        if (base := _take_base(path, tables)) is not None:
+            bases[f"{path}: {base or 'nothing'}"] = base
+    if len({*bases.values()}) > 1:
+        raise ConfigError(f"configuration: more than one recipe is named ({', '.join(bases)}); leave all but one out")
+    below = _list_chain(next(iter(bases.values()))) if bases else []
+    layers = [*below, *(Layer(str(path), tables) for path, tables in files)]
+    if paths and not any("recipe" in layer.tables for layer in layers):
+        raise ConfigError(f'config {paths[0]}: names no recipe; say extends = "RECIPE" in it, or --recipe RECIPE')
+    return layers
+
+
+def _take_base(path: Path, tables: dict[str, Any]) -> str | Path | None:
+    """Take out what a file extends: a recipe, a file, "" for nothing; None if the file leaves it open."""
+    if "extends" not in tables:
+        return called if (called := tables.get("recipe")) in list_recipes() else None
+    base = tables.pop("extends")
+    if not isinstance(base, str):
+        raise ConfigError(f"config {path}: extends {base!r}: expected the name of a recipe, or the path of a file")
+    if not base or base in list_recipes():
+        return base
+    if not base.endswith(".toml"):
+        raise ConfigError(f"config {path}: extends: {_explain_recipe(base)}; a file's name ends with .toml")
+    file = (path.parent / base).resolve()
+    if not file.is_file():
+        raise ConfigError(f"config {path}: extends {base!r}: no such file ({file})")
+    return file
+
+
+def _list_chain(base: str | Path, above: tuple[str | Path, ...] = ()) -> list[Layer]:
+    """Return the layers of a recipe or a file, with all that it extends below it."""
+    if base in above:
+        circle = " extends ".join(str(each) for each in (*above[above.index(base) :], base))
+        raise ConfigError(f"configuration: files extend one another in a circle: {circle}")
+    if not base:
+        return []
+    if isinstance(base, Path):
+        layer = Layer(str(base), read_config_file(base))
+        below = _take_base(base, layer.tables)
+    else:
+        layer = Layer(f"recipe {base}", _read_shipped(base))
+        below = layer.tables.pop("extends", None)
+    return [*([] if below is None else _list_chain(below, (*above, base))), layer]
+
+
+def _read_shipped(name: str) -> dict[str, Any]:
+    if name not in list_recipes():
+        raise ConfigError(_explain_recipe(name))
+    return tomllib.loads((resources.files("pipelines.config") / "recipes" / f"{name}.toml").read_text())
+
+
+def _explain_recipe(name: str) -> str:
+    return f"recipe {name!r} does not exist; there are: {', '.join(list_recipes())}"
+
+
+def _join(layers: Sequence[Layer]) -> dict[str, Any]:
+    """Return the tables of layers over one another: joined key by key, but a list takes the place of a list."""
+    tables: dict[str, Any] = {}
+    for layer in layers:
+        lay_layer(tables, layer.tables)
     return tables
+
+
+def lay_layer(tables: dict[str, Any], layer: Mapping[str, Any]) -> None:
+    """Put the values of a layer, such as a file's, over tables."""
+    _keep_one_source(tables, {"corpus." + key for key in _list_keys(layer.get("corpus"))})
+    _lay_over(tables, deepcopy(dict(layer)))
 
 
 def _list_keys(table: object) -> list[str]:
@@ -433,16 +517,25 @@ def apply_setting(tables: dict[str, Any], setting: str) -> None:
     table[last] = value
 
 
+def apply_settings(tables: dict[str, Any], settings: Sequence[str]) -> None:
+    """Apply every ``a.b=value``; what is named takes the place of what cannot stand beside it.
+
+    Raises:
+        ConfigError: as :func:`apply_setting`.
+    """
+    for setting in settings:
+        apply_setting(tables, setting)
+    _keep_one_source(tables, {setting.split("=", 1)[0].strip() for setting in settings})
+    _drop_abilities(tables, settings)
+
+
 def make_config(tables: dict[str, Any], settings: Sequence[str] = (), last: str = "") -> RunConfig:
     """Return the validated configuration of a run up to a stage, or of all stages.
 
     Raises:
         ConfigError: naming each key that is unknown or out of range, and what is allowed.
     """
-    for setting in settings:
-        apply_setting(tables, setting)
-    _keep_one_source(tables, {setting.split("=", 1)[0].strip() for setting in settings})
-    _drop_abilities(tables, settings)
+    apply_settings(tables, settings)
     _fill_roles(tables)
     try:
         config = RunConfig.model_validate(tables)

@@ -2,13 +2,14 @@
 
 import json
 
+from pipelines.config.disclosure import render_told
 from pipelines.release.card import CardFacts, Prose, make_croissant, render_card
 from pipelines.release.making import Example
 from pipelines.release.manifest import ReleaseManifest
 from pipelines.release.quality import Quality, render_quality
 from pipelines.release.rows import ROW_TYPES, ReleaseRow, make_release_schema
 
-DOCUMENTS = ("quality.json", "quality.md", "croissant.json", "README.md")
+DOCUMENTS = ("quality.json", "quality.md", "croissant.json", "config.toml", "README.md")
 
 
 def render_documents(
@@ -32,5 +33,6 @@ def render_documents(
         "quality.json": json.dumps(quality, indent=1, ensure_ascii=False) + "\n",
         "quality.md": render_quality(quality, f"Quality of {manifest.dataset} {manifest.version}"),
         "croissant.json": json.dumps(croissant, indent=1, ensure_ascii=False) + "\n",
+        "config.toml": render_told(manifest.told, manifest.untold, manifest.corpus),
         "README.md": render_card(prose, CardFacts(manifest, quality, schema, shown, row)),
     }

@@ -9,7 +9,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -23,8 +23,9 @@ from pipelines.corpus.manifest import read_manifest
 from pipelines.errors import ConfigError, CorruptInput, Damaged, ServiceError
 from pipelines.ids import digest_file
 from pipelines.release.manifest import MANIFEST, find_changes, read_release_manifest
+from pipelines.run.naming import NOTE, KeptRun, list_kept
 from pipelines.run.views import CATALOGUE
-from pipelines.run.workspace import NAME, StageFolder, Workspace, read_model, read_names
+from pipelines.run.workspace import LATEST, NAME, StageFolder, Workspace, read_model, read_names
 from pipelines.services.clients.batch import read_batch_note
 from pipelines.services.clients.ledger import check_ledger
 from pipelines.services.clients.replies import ADDRESS, PATIENCE, open_ledger, read_address, read_epochs, try_patiently
@@ -185,7 +186,7 @@ def examine_notes(workspace: Workspace) -> Iterator[Finding]:
     """Look at notes and kept marks of the workspace: each is made again, or learned again, by the next run."""
     finished = (workspace.root / CATALOGUE).is_file()
     readers = (
-        (workspace.root / "latest.json", read_names, finished, "`synth run` notes again what it uses"),
+        *((path, read_names, finished, "`synth run` notes again what it uses") for path in _list_notes(workspace)),
         (workspace.root / "inputs.json", read_names, finished, "`synth run` hashes the inputs again"),
         (workspace.vendors, read_vendors, False, "`synth run` learns again what servers refuse"),
     )
@@ -196,6 +197,9 @@ def examine_notes(workspace: Workspace) -> Iterator[Finding]:
             read(path)
         except Damaged as error:
             yield Finding(path, error.what, remedy)
+    for run in list_kept(workspace):
+        if what := run.find_damage():
+            yield Finding(run.config.with_name(NOTE), what, f"`synth run {run.name}` writes it again")
     for path in sorted(workspace.derived.glob("*.npy")):
         if not is_sealed(path):
             yield Finding(path, "has other bytes than were written", RUN)
@@ -212,22 +216,45 @@ def _examine_marks(workspace: Workspace) -> Iterator[Finding]:
         ),
         (workspace.root / "flow-run.txt", r"[0-9a-f-]{36}", "remove it: the next flow run writes it"),
     )
+    for run in (KeptRun(workspace, path.name) for path in sorted(workspace.runs.glob("[!.]*")) if path.is_dir()):
+        try:
+            run.read_tables()
+        except ConfigError as error:
+            told, _, remedy = str(error).removeprefix(f"{run.config}: ").partition("; ")
+            yield Finding(run.config, told, remedy)
     for path, form, remedy in marks:
         if path.is_file() and not re.fullmatch(form, path.read_text(encoding="utf-8", errors="replace").strip()):
             yield Finding(path, "is not as it was written", remedy)
 
 
-def read_latest(workspace: Workspace) -> Mapping[str, str]:
-    """Return what the last run used; nothing where the note of it is damaged."""
-    try:
-        return workspace.read_latest()
-    except Damaged:
-        return {}
+def _list_notes(workspace: Workspace) -> list[Path]:
+    """Return the notes of what runs used that are there or should be, the last run's first."""
+    found = [workspace.root / LATEST]
+    with suppress(Damaged):
+        last = read_names(found[0]).get("run")
+        found += [workspace.runs / last / LATEST] if last else []
+    return list(dict.fromkeys([*found, *workspace.list_latest()]))
+
+
+def read_notes(workspace: Workspace) -> list[Mapping[str, str]]:
+    """Return what runs used, each with a name and the last one; those whose notes are damaged are left out."""
+    found: list[Mapping[str, str]] = []
+    for path in workspace.list_latest():
+        with suppress(Damaged):
+            found.append(read_names(path))
+    return [note for note in found if "run" not in note]
+
+
+def list_used(workspace: Workspace) -> set[tuple[str, str]]:
+    """Return the corpora and the stages, each with its key, that any run here used last."""
+    used = {pair for note in read_notes(workspace) for pair in note.items()}
+    return {(name, key) for name, key in used if not name.startswith("release:")}
 
 
 def _examine_corpora(workspace: Workspace) -> Iterator[Finding]:
     remedy = "`synth run` builds this corpus again from its dump"
-    names = {path.name for path in workspace.corpora.glob("[!.]*")} | {read_latest(workspace).get("corpus", "")} - {""}
+    names = {path.name for path in workspace.corpora.glob("[!.]*")}
+    names |= {key for name, key in list_used(workspace) if name == "corpus"}
     for folder in (workspace.corpora / name for name in sorted(names)):
         if not (folder / "manifest.json").is_file():
             yield Finding(folder / "manifest.json", "is missing", remedy)
@@ -263,8 +290,8 @@ def _examine_folder(folder: Path, remedy: str) -> Iterator[Finding]:
 
 
 def _examine_stages(workspace: Workspace) -> Iterator[Finding]:
-    """Look at each stage that is there, and for each that the last run or a sealed stage was made with."""
-    named = {(name, key) for name, key in read_latest(workspace).items() if not name.startswith(("corpus", "release:"))}
+    """Look at each stage that is there, and for each that a run or a sealed stage was made with."""
+    named = {(name, key) for name, key in list_used(workspace) if name != "corpus"}
     present = {(path.parent.name, path.name) for path in workspace.root.glob("stages/*/[!.]*") if path.is_dir()}
     for name, key in sorted(named | present):
         try:
@@ -308,9 +335,10 @@ def count_replies(workspace: Workspace, keys: Sequence[str]) -> int:
 
 def examine_receipt(workspace: Workspace, folder: StageFolder) -> Iterator[Finding]:
     """Look at the note of what was published from a stage of releases."""
-    receipt, latest = folder.path / "published.json", read_latest(workspace)
+    receipt = folder.path / "published.json"
     remedy = "`synth run` publishes again, and what is the same stays"
-    published = latest.get("releases") == folder.path.name and any(name.startswith("release:") for name in latest)
+    of_stage = [note for note in read_notes(workspace) if note.get("releases") == folder.path.name]
+    published = any(name.startswith("release:") for note in of_stage for name in note)
     if published and not receipt.is_file():
         yield Finding(receipt, "is missing", remedy)
     try:
@@ -504,7 +532,7 @@ def examine_catalogue(workspace: Workspace) -> Iterator[Finding]:
     """Look at the catalogue of views."""
     path = workspace.root / CATALOGUE
     if not path.is_file():
-        if read_latest(workspace):
+        if read_notes(workspace):
             yield Finding(path, "is missing", RUN)
         return
     try:

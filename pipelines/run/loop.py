@@ -30,6 +30,7 @@ from pipelines.run.judges import check_judges
 from pipelines.run.languages import check_language, find_lacks
 from pipelines.run.mending import check_pictures, mend_stages, run_mending
 from pipelines.run.models import check_renewable
+from pipelines.run.naming import NamedRun, end_run, keep_run
 from pipelines.run.progress import Reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
 from pipelines.run.quotas import TargetRow
@@ -61,6 +62,7 @@ class RunRequest:
         only: run just these stages; empty for all.
         fresh: roles and tools whose recorded replies are not used from now on.
         retry: ``failed``, ``unscored`` or reasons: rows that ended so are asked anew.
+        named: its name and what is kept under it; None for a run that is not kept.
     """
 
     config: RunConfig
@@ -69,11 +71,17 @@ class RunRequest:
     only: tuple[str, ...] = ()
     fresh: tuple[str, ...] = ()
     retry: tuple[str, ...] = ()
+    named: NamedRun | None = None
 
     @property
     def last(self) -> str:
         """The last stage that is wanted; empty for all."""
         return find_last(self.until, self.only)
+
+    @property
+    def name(self) -> str:
+        """What it is called; empty for a run that is not kept."""
+        return self.named.name if self.named else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,8 @@ class RunDocument:
     """Files that were damaged or missing, each with what was wrong and what was done."""
     targets: tuple[TargetRow, ...] = ()
     """The strata of the target sizes; none where none is set, or the run ended before selections."""
+    name: str = ""
+    """Of the run; empty for one that is not kept."""
 
     def check_released(self) -> None:
         """Raise an error unless something is released or was not to be, as much of each stratum as was wanted.
@@ -111,7 +121,12 @@ class RunDocument:
     def as_dict(self) -> dict[str, Any]:
         """Return the document of ``synth run --json`` (DESIGN section 7)."""
         return {
-            "run": {"recipe": self.recipe, "workspace": str(self.workspace), "seconds": round(self.seconds, 3)},
+            "run": {
+                "name": self.name,
+                "recipe": self.recipe,
+                "workspace": str(self.workspace),
+                "seconds": round(self.seconds, 3),
+            },
             "stages": [_describe_report(report) for report in self.stages],
             "releases": [
                 {"dataset": r.dataset, "version": r.version, "path": str(r.path), "rows": r.rows, "root": r.root}
@@ -189,6 +204,8 @@ def run_request(
         open_progress(workspace, run, reporter, config.recipe, config.budget.money) as told,
     ):
         claimed(workspace)
+        for line in keep_run(workspace, request.named, config.recipe, request.last) if request.named else ():
+            told.note(line)
         if request.fresh:
             renew(workspace.replies, request.fresh, config.replies.address)
         warner, executor = Warner(told), executor or LocalExecutor()
@@ -198,6 +215,8 @@ def run_request(
         reports, (releases, published, nothing), targets = run_mending(
             workspace, attempt, warner.tell_damage, config.replies.address
         )
+        if request.named:
+            end_run(workspace, request.named)
     return RunDocument(
         config.recipe,
         workspace.root,
@@ -209,6 +228,7 @@ def run_request(
         tuple(warner.said),
         tuple(warner.damaged),
         targets,
+        request.name,
     )
 
 
@@ -256,7 +276,7 @@ def _run_claimed(
             if report.stage == "rewrites":
                 _warn_of_rounds(assembly, planned, warner)
             if 0 < report.rows_in == report.failed:
-                finish_run(assembly, planned, [])
+                finish_run(assembly, planned, [], request.name)
                 raise GateNotMet(
                     f'{report.stage}: all {report.failed:,} rows failed; `synth sql "from failures"` says why'
                 )
@@ -281,12 +301,12 @@ def _run_claimed(
                     _retry_once(chosen, retry, reporter)
                 make(chosen, end)
             except _NothingLeftError as stopped:
-                finish_run(assembly, planned, [])
+                finish_run(assembly, planned, [], request.name)
                 return join_reports(reports, rounds), ([], False, str(stopped)), _sum_targets(filling)
         check_pictures(lost)
         if config.method == "news":
             _say_decisions(config, workspace, planned, warner)
-        ended = finish_run(assembly, planned, chosen)
+        ended = finish_run(assembly, planned, chosen, request.name)
         return join_reports(reports, rounds), ended, _sum_targets(filling)
 
 
@@ -300,6 +320,12 @@ def _open_corpus(request: RunRequest, workspace: Workspace, warner: Warner) -> t
     warner.warn_of_start(config, dump, request.last)
     with timing() as spent:
         corpus, built = ensure_corpus(source, workspace, reporter, config.runtime.workers, warner.tell_damage)
+    if request.named and (wanted := request.named.corpus) not in ("", corpus.digest):
+        corpus.close()
+        raise ConfigError(
+            f"corpus {corpus.folder.name}: its digest is {corpus.digest}, that of the release is {wanted}; give what "
+            "that was made from: --set corpus.dump=FILE, corpus.world=DIR, or the keys of corpus.generate"
+        )
     report = report_corpus(corpus, built, spent[0])
     reporter.begin("corpus", 0, "pages")
     reporter.finish(report.summarise(), report.count())
@@ -419,7 +445,7 @@ def list_asked_roles(config: RunConfig, chosen: Sequence[PlannedStage], again: b
 
 
 def finish_run(
-    assembly: Assembly, planned: Sequence[PlannedStage], chosen: Sequence[PlannedStage]
+    assembly: Assembly, planned: Sequence[PlannedStage], chosen: Sequence[PlannedStage], run: str = ""
 ) -> tuple[list[PublishedRelease], bool, str]:
     """Note what the run used, publish its releases when it got that far, and write the catalogue of views.
 
@@ -435,7 +461,7 @@ def finish_run(
     releases, written = publish_run(assembly, planned) if last else ([], False)
     published = {f"release:{r.dataset}": r.version for r in releases}
     used = {"corpus": assembly.corpus.folder.name, **complete}
-    workspace.note_latest({**used, **_list_later(workspace, planned, used), **published})
+    workspace.note_latest({**used, **_list_later(workspace, planned, used, run), **published}, run)
     write_catalogue(workspace.root)
     empty = last and not any(release.rows for release in releases)
     return releases, written, f"nothing was released: {'; '.join(map(_describe_loss, planned))}" if empty else ""
@@ -451,10 +477,12 @@ def _describe_loss(plan: PlannedStage) -> str:
     return f"{plan.name} kept {manifest.kept:,} of {manifest.rows_in:,}" + (f" ({reasons})" if reasons else "")
 
 
-def _list_later(workspace: Workspace, planned: Sequence[PlannedStage], used: Mapping[str, str]) -> dict[str, str]:
+def _list_later(
+    workspace: Workspace, planned: Sequence[PlannedStage], used: Mapping[str, str], run: str
+) -> dict[str, str]:
     """Return the stages after the planned ones that an earlier run of this configuration made from these very rows."""
     found = dict(used)
-    latest = workspace.read_latest()
+    latest = workspace.read_latest(run)
     for name in STAGE_ORDER[STAGE_ORDER.index(planned[-1].name) + 1 :] if planned else ():
         manifest = workspace.stage(name, latest[name]).read_manifest() if name in latest else None
         if manifest is not None and manifest.config_digest == planned[-1].config_digest:

@@ -31,7 +31,7 @@ from pipelines.run.integrity import (
     examine_replies_missing,
     examine_stage,
     find_replied_pictures,
-    read_latest,
+    list_used,
     read_pictures,
     read_receipts,
 )
@@ -57,19 +57,19 @@ def _check_mounted(workspace: Workspace, address: str) -> None:
     Raises:
         ConfigError: what is gone, and what to do if that is meant.
     """
-    latest = read_latest(workspace)
+    used = {name for name, _ in list_used(workspace)}
     for name, pattern in (("corpus", "*"), ("stages", "*/*")):
         made = {"corpus"} if name == "corpus" else set(STAGE_ORDER) - {"corpus"}
-        if made & latest.keys() and not any((workspace.root / name).glob(pattern)):
-            raise ConfigError(_explain_gone(workspace.root / name, "latest.json"))
+        if made & used and not any((workspace.root / name).glob(pattern)):
+            raise ConfigError(_explain_gone(workspace.root / name, workspace.list_latest()))
     for finding in () if address else examine_replies_missing(workspace):
         raise ConfigError(finding.describe())
 
 
-def _explain_gone(folder: Path, too: str) -> str:
+def _explain_gone(folder: Path, notes: Sequence[Path]) -> str:
     return (
         f"{folder}: nothing of it is there, and the workspace needs it; is it mounted, or was it moved? Bring it back; "
-        f"if it was removed on purpose, remove {folder.with_name(too)}, too, and it is made again"
+        f"if it was removed on purpose, remove {' and '.join(map(str, notes))}, too, and it is made again"
     )
 
 
@@ -147,8 +147,8 @@ def mend_stages(
         ConfigError: if a stage or its pictures are of another version or gone as a whole, or replies would be paid
             again. Nothing was changed.
     """
-    latest = read_latest(workspace)
-    found = [examine_stage(plan.folder, latest.get(plan.name) == plan.key) for plan in planned]
+    used = list_used(workspace)
+    found = [examine_stage(plan.folder, (plan.name, plan.key) in used) for plan in planned]
     for finding in (each for damage in found for each in damage.findings):
         say(finding.describe())
     sound = {damage.folder.part(s.shard): (damage, s.shard) for damage in found
@@ -206,7 +206,7 @@ def _mend_pictures(workspace: Workspace, corpus: Corpus, parts: Sequence[Path], 
     """Bring back pictures that are damaged or missing; return those that stay away, with the parts that cite them."""
     findings = {finding.path: finding for finding in examine_pictures(workspace, CHECKED_BYTES, parts)}
     if len(findings) > 1 and not any(workspace.images.glob("??/*")):
-        raise ConfigError(_explain_gone(workspace.images, "stages"))
+        raise ConfigError(_explain_gone(workspace.images, [workspace.root / "stages"]))
     wanted = {path.stem for path in findings}
     cited, citing = dict[str, CitedPicture](), defaultdict[str, list[Path]](list)
     for part in parts if wanted else ():

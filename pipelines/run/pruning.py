@@ -1,8 +1,8 @@
 """What a workspace holds that nothing living needs, and its removal.
 
-Living is what the last run used, what a configuration uses that the caller names, and what a release cites, each with
-all that it was made from. What is younger than the note of the last run (``latest.json``) is living, too: a run that
-was interrupted goes on with it. What costs hours or money to make again goes only if it is named.
+Living is what any run that is kept used last, what a configuration uses that the caller names, and what a release
+cites, each with all that it was made from. What is younger than the last note of a run (``latest.json``) is living,
+too: a run that was interrupted goes on with it. What costs hours or money to make again goes only if it is named.
 """
 
 import re
@@ -23,7 +23,7 @@ from pipelines.ids import digest_file
 from pipelines.release.manifest import MANIFEST, read_release_manifest
 from pipelines.run.corpora import DUMP_PATTERN
 from pipelines.run.underway import place_progress
-from pipelines.run.workspace import StageFolder, Workspace
+from pipelines.run.workspace import StageFolder, Workspace, read_names
 from pipelines.services.clients.replies import read_address
 from pipelines.services.clients.sqlite import FILE, connect_replies, explain_sqlite_error
 from schemas.manifest import ShardSidecar
@@ -72,18 +72,18 @@ class Living:
 
 
 def find_living(workspace: Workspace, more: Iterable[StageKey] = ()) -> Living:
-    """Return what the last run, the releases and the keys that are named need.
+    """Return what the runs that are kept, the last one, the releases and the keys that are named need.
 
     Raises:
         ConfigError: if a release's manifest cannot be read.
-        CorruptInput: if a manifest or ``latest.json`` is damaged.
+        CorruptInput: if a manifest or a ``latest.json`` is damaged.
     """
-    latest = workspace.read_latest()
-    roots = {(name, key) for name, key in latest.items() if not name.startswith("release:")} | set(more)
+    notes = {path: read_names(path) for path in workspace.list_latest()}
+    used = {pair for note in notes.values() for pair in note.items()}
+    roots = {(name, key) for name, key in used if name != "run" and not name.startswith("release:")} | set(more)
     for manifest in workspace.releases.glob(f"*/[!.]*/{MANIFEST}"):
         roots |= {(entry.name, entry.key) for entry in read_release_manifest(manifest.parent).lineage}
-    note = workspace.root / "latest.json"
-    since = note.stat().st_mtime if note.is_file() else 0.0
+    since = max((path.stat().st_mtime for path in notes), default=0.0)
     young = {(path.parent.name, path.name) for path in _list_stages(workspace) if path.stat().st_mtime >= since}
     found, waiting = set[StageKey](), [*roots, *young]
     while waiting:

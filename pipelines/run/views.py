@@ -20,6 +20,7 @@ from rich.text import Text
 
 from pipelines.errors import ConfigError, CorruptInput, Unavailable
 from pipelines.files import clear_temps, explain_os_error, replacing
+from pipelines.run.naming import describe_others
 from pipelines.run.workspace import StageFolder, Workspace
 from schemas.reasons import STAGE_REASONS
 
@@ -252,7 +253,9 @@ def run_sql(workspace_root: Path, statement: str) -> QueryRows:
             columns = tuple(column[0] for column in connection.description or ())
             return QueryRows(columns, tuple(connection.fetchall()))
         except duckdb.Error as error:
-            raise ConfigError(f"sql: {error}\nviews: {', '.join(sorted(names))}") from error
+            others = describe_others(Workspace(workspace_root), set(names))
+            more = f"\nof other runs: {others}" if others else ""
+            raise ConfigError(f"sql: {error}\nviews: {', '.join(sorted(names))}{more}") from error
 
 
 def _check_reading(connection: duckdb.DuckDBPyConnection, statement: str) -> None:

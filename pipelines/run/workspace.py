@@ -10,7 +10,8 @@
       batches/                       which requests are under way in batches
       logs/                          what servers that were started here said; progress/ of the processes of a run;
                                      metrics.prom for Prometheus
-      latest.json                    which corpus and which key of each stage the last run used
+      runs/<name>/                   a run: its configuration, and which corpus and which key of each stage it used
+      latest.json                    the run that used them last; of a run without a name, what it used
       flow-run.txt                   which flow run of Prefect held the workspace last
       .nightly                       locked by the flow run that starts runs in parts, which it names
 """
@@ -21,6 +22,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -40,6 +42,9 @@ LOCK = ".lock"
 """File that a run locks; meanwhile it says what holds it, and the run's name on a line of its own."""
 NAME = ".name"
 """File of the workspace's own name."""
+LATEST = "latest.json"
+_VIEWED = ContextVar("viewed run", default="")
+"""The run that a command looks at; empty for the last one."""
 
 
 def read_model(path: Path, model: type[ModelT]) -> ModelT:
@@ -235,6 +240,11 @@ class Workspace:
         return self.root / "review"
 
     @property
+    def runs(self) -> Path:
+        """Folder of named runs."""
+        return self.root / "runs"
+
+    @property
     def worlds(self) -> Path:
         """Folder of generated toy wikis."""
         return self.root / "worlds"
@@ -243,14 +253,31 @@ class Workspace:
         """Return a stage's output folder."""
         return StageFolder(self.root / "stages" / name / key)
 
-    def read_latest(self) -> dict[str, str]:
-        """Return the corpus name and the key of each stage that the last run used; empty before any run."""
-        return read_names(self.root / "latest.json")
+    def read_latest(self, run: str = "") -> dict[str, str]:
+        """Return the corpus name, the key of each stage and the releases that a run used; empty before any run.
 
-    def note_latest(self, entries: dict[str, str]) -> None:
-        """Replace ``latest.json``: what it names together was made by one configuration from one corpus."""
-        if entries != self.read_latest():
-            write_names(self.root / "latest.json", entries)
+        It is the run that is named, else the one of :func:`viewing`, else the last one that noted what it used.
+        """
+        name = run or _VIEWED.get()
+        last = {"run": name} if name else read_names(self.root / LATEST)
+        return read_names(self.runs / last["run"] / LATEST) if "run" in last else last
+
+    def list_latest(self) -> list[Path]:
+        """Return the notes of what runs used: the last one's, and each named run's."""
+        return [path for path in (self.root / LATEST, *sorted(self.runs.glob(f"[!.]*/{LATEST}"))) if path.is_file()]
+
+    def note_latest(self, entries: dict[str, str], run: str = "") -> None:
+        """Note what a run used, and that it was the last: by one configuration, from one corpus.
+
+        Args:
+            entries: what it used. A run without a name takes the place of another one without.
+            run: its name; empty for none.
+        """
+        if run and entries != read_names(self.runs / run / LATEST):
+            write_names(self.runs / run / LATEST, entries)
+        last = {"run": run} if run else entries
+        if last != read_names(self.root / LATEST):
+            write_names(self.root / LATEST, last)
 
     @contextmanager
     def claim(self, address: str = "", holder: str = "run") -> Iterator[str]:
@@ -349,3 +376,13 @@ class Workspace:
         inner = (folder for pattern in ("stages/*", "stages/*/*", "images/*") for folder in self.root.glob(pattern))
         for folder in (self.root, self.batches, *inner):
             clear_temps(folder)
+
+
+@contextmanager
+def viewing(run: str) -> Iterator[None]:
+    """Let what is read of workspaces inside the block be of a run; of the last one, if the name is empty."""
+    token = _VIEWED.set(run)
+    try:
+        yield
+    finally:
+        _VIEWED.reset(token)

@@ -86,6 +86,7 @@ KINDS = (
     Kind("releases/rl/*/README.md", PUBLISHED),
     Kind("derived/*.npy", AGAIN),
     Kind("latest.json", "notes again"),
+    Kind("runs/*/latest.json", "notes again"),
     Kind("inputs.json", "hashes the inputs again"),
     Kind("synth.duckdb", AGAIN),
 )

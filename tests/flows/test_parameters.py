@@ -7,8 +7,8 @@ import typer
 from flows.synthesize import synthesize
 from pipelines.cli.main import app
 
-PLURAL = {"config": "configs", "set": "settings", "stage": "stages"}
-"""Options that may be repeated; the flow takes a list of each."""
+OTHERWISE = {"config": "configs", "set": "settings", "stage": "stages", "from": "release"}
+"""Options that may be repeated, of which the flow takes a list, and one whose name is a word of Python's."""
 OWN = {"json"}
 """Of the command line alone: how the result is printed."""
 
@@ -16,7 +16,7 @@ OWN = {"json"}
 def test_the_parameters_of_the_flow_are_the_options_of_the_command():
     command = typer.main.get_command(app).commands["run"]
     options = {param.opts[0].removeprefix("--"): param for param in command.params if param.name != "help"}
-    named = {PLURAL.get(name, name).replace("-", "_"): param for name, param in options.items() if name not in OWN}
+    named = {OTHERWISE.get(name, name).replace("-", "_"): param for name, param in options.items() if name not in OWN}
     parameters = inspect.signature(synthesize.fn).parameters
     assert set(parameters) == set(named)
     for name, parameter in parameters.items():

@@ -61,6 +61,15 @@ def test_a_flow_over_a_finished_run_starts_no_task(by_command: Path, monkeypatch
     assert digest_outputs(by_command) == before
 
 
+def test_the_flow_goes_on_with_a_run_of_the_command_by_its_name(
+    by_command: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flows import synthesize as module
+
+    monkeypatch.setattr(module, "choose_executor", lambda _: Idle())
+    assert len(module.synthesize(workspace=str(by_command), name="demo")) == 3
+
+
 def test_a_wrong_setting_fails_the_flow_before_anything_is_written(tmp_path: Path) -> None:
     from flows.synthesize import synthesize
 

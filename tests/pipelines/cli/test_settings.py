@@ -31,11 +31,25 @@ def test_a_key_that_must_be_given_says_so_in_place_of_a_default():
     shown = {key.name: key for key in list_keys(DEMO, ["pools"])}
     assert (shown["pools.name"].required, shown["pools.name"].default) == (True, None)
     assert not shown["pools.share"].required
-    console = Console(width=200, record=True, file=io.StringIO())
-    console.print(render_keys(list_keys(DEMO, ["pools"]), "pools"))
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(render_keys(list_keys(DEMO, ["pools"]), "demo"))
     text = console.export_text()
-    assert "(required)" in text
+    assert "pools.name  string, required\n" in text
     assert "Undefined" not in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_key_has_a_type_in_tomls_words_and_what_is_allowed():
+    said = {key.name: (key.type, key.allowed) for key in list_keys(DEMO)}
+    assert said["paths.hops"] == ("array of integers", "")
+    assert said["paths.guide"] == ("string", "off, model")
+    assert said["splits.sft"] == ("float", ">= 0 and <= 1")
+    assert said["tools.summarise"] == ("boolean or string", "auto")
+    assert said["releases.search_free"] == ("array of 2 floats", ">= 0 and <= 1")
+    assert said["models.solver.temperature"] == ("float", ">= 0 and <= 2")
+    assert said["paths.answer_types"] == ("table", ">= 0; date, number, name, string")
+    words = {word for kind, _ in said.values() for word in kind.split()}
+    assert words <= set("array of 2 or string strings integer integers float floats boolean table tables".split())
 
 
 def test_keys_of_models_are_listed_once_a_role():
@@ -48,8 +62,18 @@ def test_an_unknown_name_is_refused_with_what_there_is():
         list_keys(DEMO, ["pathz"])
 
 
-def test_the_command_prints_the_keys_of_a_section(capsys):
+@pytest.mark.parametrize("command", [["config", "keys", "seeds"], ["config", "seeds"]])
+def test_the_command_prints_the_keys_of_a_section(capsys, command):
     with pytest.raises(SystemExit) as ended:
-        main(["config", "seeds", "--json"])
+        main([*command, "--json"])
     assert ended.value.code == 0
-    assert "seeds.limit" in [key["name"] for key in json.loads(capsys.readouterr().out)]
+    assert {key["name"].partition(".")[0] for key in json.loads(capsys.readouterr().out)} == {"seeds"}
+
+
+def test_the_command_alone_lists_every_key_of_the_demo(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["config"])
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    assert all(f"{key.name}  {key.type}," in said for key in list_keys(DEMO))
+    assert "seeds.limit  integer, default 0; demo: 850\n" in said

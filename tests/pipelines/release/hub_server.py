@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 from dataclasses import dataclass, field
+from urllib.parse import unquote
 
 from tests.pipelines.services.clients.live_servers import Answer, Asked
 
@@ -58,6 +59,8 @@ class HubServer:
             return answer_json({"error": "none"}, 404, NOT_FOUND)
         return answer_json({"id": self.repo, "sha": self.head, "private": True, "siblings": []})
 
+    answer_revision = answer_about
+
     def answer_repos(self, asked: Asked, place: str) -> Answer:
         self.trees.append({".gitattributes": b""})
         return answer_json({"url": f"{self.url}/datasets/{self.repo}", "name": self.repo, "id": "1"})
@@ -97,7 +100,14 @@ class HubServer:
         return answer_json({"commitOid": self.head, "commitUrl": f"{self.url}/datasets/{self.repo}/commit/{self.head}"})
 
     def answer_tree(self, asked: Asked, place: str) -> Answer:
-        return answer_json([self.describe(path, content) for path, content in sorted(self.trees[-1].items())])
+        folder = "".join(f"{part}/" for part in unquote(place).split("/")[3:])
+        below = {path.removeprefix(folder): path for path in sorted(self.trees[-1]) if path.startswith(folder)}
+        if asked.query.get("recursive") == "true":
+            return answer_json([self.describe(path, self.trees[-1][path]) for path in below.values()])
+        files = [self.describe(path, self.trees[-1][path]) for name, path in below.items() if "/" not in name]
+        folders = {name.partition("/")[0]: "directory" for name in below if "/" in name}
+        told = [{"type": kind, "path": folder + name, "oid": "0" * 40} for name, kind in folders.items()]
+        return answer_json([*files, *told])
 
     def describe(self, path: str, content: str | bytes) -> dict:
         small = content if isinstance(content, bytes) else b"pointer to " + content.encode()
@@ -118,7 +128,10 @@ class HubServer:
         return Answer()
 
     def answer_resolve(self, asked: Asked, place: str) -> Answer:
-        content = self.trees[-1][place.split("/", 3)[3]]
-        assert isinstance(content, bytes)
-        digest = hashlib.sha1(content).hexdigest()
-        return Answer(body=content, headers={"X-Repo-Commit": self.head, "ETag": f'"{digest}"'})
+        path = place.split("/", 3)[3]
+        if path not in self.trees[-1]:
+            return answer_json({"error": "none"}, 404, {"X-Error-Code": "EntryNotFound"})
+        content = self.trees[-1][path]
+        body = content if isinstance(content, bytes) else self.store[content]
+        digest = hashlib.sha1(body).hexdigest()
+        return Answer(body=body, headers={"X-Repo-Commit": self.head, "ETag": f'"{digest}"'})

@@ -1,0 +1,240 @@
+"""Which run a command is about: its name, and its configuration from options, a kept run or a release."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group
+from rich.table import Column, Table
+from rich.text import Text
+
+from pipelines.cli.commands import lay_options
+from pipelines.config.loading import apply_setting, lay_layer, list_recipes, make_config, read_config_file, read_layers
+from pipelines.errors import ConfigError
+from pipelines.run.jsonlog import start_json_log
+from pipelines.run.loop import RunRequest
+from pipelines.run.naming import (
+    NAME,
+    NamedRun,
+    RunSummary,
+    check_name,
+    find_run,
+    flatten,
+    forget_run,
+    list_kept,
+    list_runs,
+    summarise_run,
+)
+from pipelines.run.rebuilding import Retold, read_retold
+from pipelines.run.runner import find_last
+from pipelines.run.views import QueryRows, run_sql
+from pipelines.run.workspace import Workspace, viewing
+
+DEMO = "demo"
+NO_TABLE = "Catalog Error"
+"""In what DuckDB says of a table that it does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunChoice:
+    """What a command line says of a run and its configuration.
+
+    Attributes:
+        name: of the run; empty for the recipe's or the file's, or the last one where neither is given.
+        recipe: shipped recipe; empty for that of the run or the files.
+        configs: TOML files, the last one uppermost.
+        settings: values as ``section.key=value``.
+        limits: as settings, which override them.
+        models: ``scripted`` for the players of the toy world.
+        release: folder of a release whose configuration is taken.
+    """
+
+    name: str = ""
+    recipe: str = ""
+    configs: tuple[Path, ...] = ()
+    settings: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
+    models: str = ""
+    release: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """What options lie over."""
+
+    name: str
+    tables: dict[str, Any]
+    retold: Retold | None = None
+
+
+def make_request(
+    choice: RunChoice,
+    root: Path,
+    until: str = "",
+    only: Sequence[str] = (),
+    fresh: Sequence[str] = (),
+    retry: Sequence[str] = (),
+) -> RunRequest:
+    """Return what is asked of the run that is meant; `synth run`, its flow, and who looks at a run all begin here.
+
+    A recipe, a file that names one, or a release begins with a configuration of its own. Else a run that the workspace
+    keeps goes on with what was kept: the named one, or the one that began last. In an empty workspace it is the demo.
+
+    Args:
+        choice: which run, and what is given for its configuration.
+        root: the workspace.
+        until: last stage to run, empty for all; what later ones need may be missing.
+        only: run just these stages; empty for all.
+        fresh: roles and tools that are asked anew.
+        retry: rows that ended so are asked anew.
+
+    Raises:
+        ConfigError: if there is no such run, recipe, file or release, or a key or value is wrong.
+    """
+    if choice.name:
+        check_name(choice.name)
+    base = _find_base(choice, Workspace(root.resolve()))
+    tables = lay_options(base.tables, choice.limits, choice.settings, choice.models)
+    config = make_config(deepcopy(tables), (), find_last(until, only))
+    named = NamedRun(base.name, tables)
+    if base.retold is not None:
+        notes = tuple(base.retold.hold(config, _list_given(choice)))
+        named = replace(named, corpus=base.retold.manifest.corpus, notes=notes)
+    return RunRequest(config, root, until, tuple(only), tuple(fresh), tuple(retry), named)
+
+
+def _find_base(choice: RunChoice, workspace: Workspace) -> _Base:
+    layers = [read_config_file(path) for path in choice.configs]
+    if choice.release is not None:
+        return _retell(choice, workspace, choice.release, layers)
+    if choice.recipe or any("recipe" in layer or "extends" in layer for layer in layers):
+        tables = read_layers(choice.recipe, choice.configs)
+        return _Base(choice.name or _name_by_files(layers, choice.configs) or choice.recipe, tables)
+    if choice.name:
+        kept = next((run for run in list_kept(workspace) if run.name == choice.name), None)
+    else:
+        # Without a name, a file that names no recipe is refused, and not laid over whatever ran last.
+        kept = next(reversed(list_runs(workspace)), None) if not layers else None
+    if kept is not None:
+        tables = kept.read_tables()
+        for layer in layers:
+            lay_layer(tables, layer)
+        return _Base(kept.name, tables)
+    if choice.name and choice.name not in list_recipes():
+        _refuse_unknown(choice.name, workspace)
+    recipe = choice.name or ("" if layers else DEMO)
+    return _Base(recipe, read_layers(recipe, choice.configs))
+
+
+def _refuse_unknown(name: str, workspace: Workspace) -> NoReturn:
+    try:
+        find_run(workspace, name)
+    except ConfigError as error:
+        raise ConfigError(f"{error}; no recipe is called so either: `synth run {name} --recipe R` begins it") from error
+    raise AssertionError(name)
+
+
+def _retell(choice: RunChoice, workspace: Workspace, folder: Path, layers: Sequence[dict[str, Any]]) -> _Base:
+    if choice.recipe:
+        raise ConfigError(f"--recipe {choice.recipe}: the release names its recipe; leave one of the two out")
+    retold = read_retold(folder)
+    if workspace.root.is_relative_to(folder.resolve()):
+        raise ConfigError(f"workspace {workspace.root}: lies in the release {folder}; name another with --workspace")
+    tables = deepcopy(retold.tables)
+    for layer in layers:
+        lay_layer(tables, layer)
+    return _Base(choice.name or _make_name(retold.manifest.recipe), tables, retold)
+
+
+def _name_by_files(layers: Sequence[Mapping[str, Any]], paths: Sequence[Path]) -> str:
+    """Return the name that a file gives its recipe, the last one's, else how the first file is called."""
+    own = [str(layer["recipe"]) for layer in layers if layer.get("recipe", "demo") not in list_recipes()]
+    return _make_name(own[-1] if own else paths[0].stem) if paths else ""
+
+
+def _make_name(text: str) -> str:
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("._-")[:64]
+    return name if NAME.fullmatch(name) else "run"
+
+
+def _list_given(choice: RunChoice) -> list[str]:
+    """Return the keys, or sections, that a command line gives values for."""
+    keys = [setting.partition("=")[0].strip() for setting in (*choice.limits, *choice.settings)]
+    keys += [key for path in choice.configs for key in flatten(read_config_file(path))]
+    return [*keys, *(["models"] if choice.models else [])]
+
+
+def choose_log(choice: RunChoice, root: Path) -> None:
+    """Begin a log in JSON if the configuration asks for one, although the rest of it may be wrong."""
+    tables: dict[str, Any] = {}
+    # What is wrong is told by :func:`make_request`, in the log that is chosen here.
+    with suppress(ConfigError):
+        tables = _find_base(choice, Workspace(root.resolve())).tables
+    for setting in choice.settings:
+        with suppress(ConfigError):
+            apply_setting(tables, setting)
+    runtime = tables.get("runtime")
+    if isinstance(runtime, dict) and runtime.get("log") == "json":
+        start_json_log()
+
+
+@contextmanager
+def looking_at(root: Path, run: str) -> Iterator[None]:
+    """Look at what a run made inside the block; at the last one's, if no run is named.
+
+    Raises:
+        ConfigError: if the workspace keeps no such run.
+    """
+    with viewing(find_run(Workspace(root), run).name if run else ""):
+        yield
+
+
+def ask_runs(root: Path, statement: str) -> tuple[QueryRows, str]:
+    """Ask the views of the last run, or of the latest one that has the tables of a statement.
+
+    Returns:
+        What the statement gives, and the run that was asked in place of the last one; empty for that one.
+
+    Raises:
+        ConfigError: as :func:`run_sql`, if it cannot be answered by any.
+    """
+    try:
+        return run_sql(root, statement), ""
+    except ConfigError as error:
+        for run in reversed(list_runs(Workspace(root))) if NO_TABLE in str(error) else ():
+            with viewing(run.name), suppress(ConfigError):
+                return run_sql(root, statement), run.name
+        raise
+
+
+def summarise_runs(root: Path) -> list[RunSummary]:
+    """Return the runs of a workspace, the one that began last at the end."""
+    runs = list_runs(Workspace(root))
+    return [summarise_run(run, run is runs[-1]) for run in runs]
+
+
+def forget_kept(root: Path, name: str) -> None:
+    """Remove what is kept of a run, while no run holds the workspace."""
+    workspace = Workspace(root.resolve())
+    find_run(workspace, name)
+    with workspace.claim(holder="runs"):
+        forget_run(workspace, name)
+
+
+def render_runs(runs: Sequence[RunSummary]) -> Group:
+    """Return the runs as a table; the last one is what `synth run` goes on with."""
+    if not runs:
+        return Group(Text("no run is kept here; `synth run` makes a demo"))
+    rows, cost = Column("rows released"), Column("cost", justify="right")
+    table = Table(Column("run", no_wrap=True), "recipe", "state", "last (UTC)", rows, cost, box=SIMPLE_HEAD)
+    for run in runs:
+        released = ", ".join(f"{dataset} {count:,}" for dataset, count in run.rows.items()) or "-"
+        time = datetime.fromisoformat(run.time).strftime("%Y-%m-%d %H:%M") if run.time else "-"
+        table.add_row(Text(run.name), Text(run.recipe), run.state, time, released, f"{run.cost:,.4g}")
+    return Group(table, Text(f"`synth run` goes on with {runs[-1].name}"))

@@ -1,0 +1,306 @@
+"""Named runs: the configuration that a workspace keeps of each, and what each has made.
+
+::
+
+    workspace/runs/<name>/
+      config.toml    recipe, files and options in one; the last line seals it
+      run.json       recipe, the last stage that was wanted, when it began last, when it ended
+      latest.json    which corpus, keys and releases it used last
+
+A kept configuration holds what a user may write into one, and so names of environment variables and no secret.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from pipelines.checksums import hash_bytes
+from pipelines.config.writing import write_toml
+from pipelines.errors import ConfigError, Damaged
+from pipelines.files import remove_whole, write_text
+from pipelines.release.manifest import MANIFEST, read_release_manifest
+from pipelines.run.underway import read_runs
+from pipelines.run.workspace import LATEST, Workspace, read_model, read_names, write_model
+from schemas.manifest import Manifest, Usage
+
+CONFIG = "config.toml"
+NOTE = "run.json"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+SEAL = re.compile(r"# xxh3 = ([0-9a-f]+)\n\Z")
+UNSET = "unset"
+State = Literal["finished", "under way", "stopped"]
+
+
+class RunNote(BaseModel):
+    """``run.json``; times are ISO 8601, UTC."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    recipe: str
+    last: str = ""
+    """Stage that it was to end with; empty for all."""
+    began: str
+    ended: str = ""
+    """Empty while the run is under way, and for ever if it was stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRun:
+    """What a run is called and made of.
+
+    Attributes:
+        name: of the run.
+        tables: its configuration, as :func:`pipelines.config.loading.make_config` takes it.
+        corpus: content digest that its corpus must have; empty for any.
+        notes: what is to be said of it when it begins.
+    """
+
+    name: str
+    tables: Mapping[str, Any]
+    corpus: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """A run that a workspace knows."""
+
+    workspace: Workspace
+    name: str
+
+    @property
+    def config(self) -> Path:
+        """The kept configuration."""
+        return self.workspace.runs / self.name / CONFIG
+
+    @cached_property
+    def note(self) -> RunNote:
+        """When it ran; it began never where that is not noted, because the run was killed as it began.
+
+        Raises:
+            Damaged: if the note has other bytes than were written.
+        """
+        path = self.config.with_name(NOTE)
+        return read_model(path, RunNote) if path.is_file() else RunNote(recipe="", began="")
+
+    def find_damage(self) -> str:
+        """Return what is wrong with the note; empty for nothing."""
+        try:
+            return "" if self.note.began else "is missing"
+        except Damaged as error:
+            return error.what
+
+    def read_tables(self) -> dict[str, Any]:
+        """Return the kept configuration.
+
+        Raises:
+            ConfigError: if it is not what was kept.
+        """
+        try:
+            text = self.config.read_bytes().decode()
+            seal = SEAL.search(text)
+            if seal is not None and hash_bytes(text[: seal.start()].encode()) == seal[1]:
+                return tomllib.loads(text)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{self.config}: cannot be read ({error}); {self._say_remedy()}") from error
+        raise ConfigError(f"{self.config}: has other bytes than were kept; {self._say_remedy()}")
+
+    def _say_remedy(self) -> str:
+        return f"keep it anew with `synth run {self.name} --config FILE`, or `synth runs --forget {self.name}`"
+
+    def read_used(self) -> dict[str, str]:
+        """Return which corpus, keys and releases it used last; nothing before anything was made."""
+        return read_names(self.workspace.runs / self.name / LATEST)
+
+
+def check_name(name: str) -> str:
+    """Return the name of a run.
+
+    Raises:
+        ConfigError: if it cannot be one.
+    """
+    if not NAME.fullmatch(name):
+        raise ConfigError(f"run {name!r}: a name has up to 64 letters of A-Z, digits, and . _ - after the first")
+    return name
+
+
+def list_runs(workspace: Workspace) -> list[KeptRun]:
+    """Return the runs that a workspace keeps, the one that began last at the end.
+
+    Raises:
+        ConfigError: if a note is damaged by which several are sorted.
+    """
+    found = list_kept(workspace)
+    try:
+        return sorted(found, key=lambda run: (run.note.began, run.name)) if len(found) > 1 else found
+    except Damaged as error:
+        raise ConfigError(f"{error}; `synth run {error.path.parent.name}` writes it again") from error
+
+
+def list_kept(workspace: Workspace) -> list[KeptRun]:
+    """Return the runs that a workspace keeps, by name; no note is read."""
+    return [KeptRun(workspace, path.parent.name) for path in sorted(workspace.runs.glob(f"[!.]*/{CONFIG}"))]
+
+
+def find_run(workspace: Workspace, name: str) -> KeptRun:
+    """Return a run by its name.
+
+    Raises:
+        ConfigError: if the workspace keeps none of that name.
+    """
+    names = {run.name: run for run in list_kept(workspace)}
+    if name in names:
+        return names[name]
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names) or 'none'}"
+    raise ConfigError(f"run {name!r}: workspace {workspace.root} keeps none of that name; {hint}")
+
+
+def keep_run(workspace: Workspace, named: NamedRun, recipe: str, last: str = "") -> Iterator[str]:
+    """Keep the configuration of a run that begins, and yield in words whether it is known and what it has changed.
+
+    The workspace is claimed by the caller. ``last`` is the stage that the run ends with; empty for all.
+    """
+    kept = KeptRun(workspace, check_name(named.name))
+    text = write_toml(named.tables)
+    try:
+        before = kept.read_tables() if kept.config.is_file() else None
+    except ConfigError as error:
+        yield f"run {named.name}: its configuration is kept anew: {error}"
+        before = None
+    changes = [] if before is None else list(list_changes(before, named.tables))
+    if before is None or changes:
+        write_text(kept.config, f"{text}# xxh3 = {hash_bytes(text.encode())}\n")
+    write_model(kept.config.with_name(NOTE), RunNote(recipe=recipe, last=last, began=_tell_time()))
+    if before is None:
+        yield f"run {named.name} begins: recipe {recipe}, kept in {kept.config}"
+    else:
+        yield f"run {named.name} goes on: recipe {recipe}, {f'changed keys: {len(changes)}' if changes else 'as kept'}"
+    yield from (f"run {named.name}: {line}" for line in (*changes, *named.notes))
+
+
+def end_run(workspace: Workspace, named: NamedRun) -> None:
+    """Note that a run came to its end."""
+    run = KeptRun(workspace, named.name)
+    write_model(run.config.with_name(NOTE), run.note.model_copy(update={"ended": _tell_time()}))
+
+
+def _tell_time() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def list_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each key that two configurations have otherwise, as ``seeds.limit: 5 -> 8``."""
+    old, new = flatten(before), flatten(after)
+    for key in sorted(old.keys() | new.keys()):
+        # Not by ==: for Python, 1 is True.
+        was, now = (repr(found[key]) if key in found else UNSET for found in (old, new))
+        if was != now:
+            yield f"{key}: {was} -> {now}"
+
+
+def flatten(tables: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the values of nested tables by ``section.key``."""
+    flat: dict[str, Any] = {}
+    for key, value in tables.items():
+        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return flat
+
+
+def forget_run(workspace: Workspace, name: str) -> None:
+    """Remove what is kept of a run, and nothing that it made; views go on showing that if it ran last.
+
+    The workspace is claimed by the caller.
+
+    Raises:
+        ConfigError: if there is no such run.
+    """
+    run = find_run(workspace, name)
+    if read_names(workspace.root / LATEST) == {"run": name}:
+        workspace.note_latest(run.read_used())
+    remove_whole(run.config.parent)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One line of ``synth runs``."""
+
+    name: str
+    recipe: str
+    state: State
+    time: str
+    """When it ended, or else began; ISO 8601, UTC."""
+    rows: dict[str, int]
+    """Released rows by dataset."""
+    releases: dict[str, str]
+    """Version by dataset."""
+    cost: float
+    """Of the stages that it uses; several runs may use the same."""
+    config: Path
+
+
+def summarise_run(run: KeptRun, last: bool) -> RunSummary:
+    """Return where a run stands; ``last`` says whether none began after it, since only one can be under way."""
+    note, used = run.note, run.read_used()
+    alive = last and not note.ended and any(found.is_alive for found in read_runs(run.workspace))
+    releases = {name.partition(":")[2]: version for name, version in used.items() if name.startswith("release:")}
+    folders = {dataset: run.workspace.releases / dataset / version for dataset, version in releases.items()}
+    rows = {name: read_release_manifest(path).rows for name, path in folders.items() if (path / MANIFEST).is_file()}
+    return RunSummary(
+        name=run.name,
+        recipe=note.recipe,
+        state="finished" if note.ended else "under way" if alive else "stopped",
+        time=note.ended or note.began,
+        rows=rows,
+        releases=releases,
+        cost=sum(usage.cost for usage in _list_usages(run.workspace, used)),
+        config=run.config,
+    )
+
+
+def _list_usages(workspace: Workspace, used: Mapping[str, str]) -> Iterator[Usage]:
+    for stage, key in used.items():
+        manifest: Manifest | None = None
+        if stage != "corpus" and not stage.startswith("release:"):
+            manifest = workspace.stage(stage, key).read_manifest()
+        if manifest is not None:
+            yield from (manifest.usage, manifest.stopped)
+
+
+def find_release(root: Path, given: Path) -> Path:
+    """Return the folder of a release that is given as a folder, or as the run that made it: ``RUN`` or ``RUN/DATASET``.
+
+    Raises:
+        ConfigError: if the run released nothing of that name, or several datasets and none is named.
+    """
+    workspace, (name, *more) = Workspace(root), given.parts or ("",)
+    if given.exists() or len(more) > 1 or not (workspace.runs / name / CONFIG).is_file():
+        return given
+    used = KeptRun(workspace, name).read_used()
+    found = {dataset.partition(":")[2]: version for dataset, version in used.items() if dataset.startswith("release:")}
+    wanted = more or (list(found) if len(found) == 1 else [])
+    if not wanted or wanted[0] not in found:
+        there = ", ".join(f"{name}/{dataset}" for dataset in sorted(found)) or "none"
+        raise ConfigError(f"run {name}: name one of its releases; there are: {there}")
+    return workspace.releases / wanted[0] / found[wanted[0]]
+
+
+def describe_others(workspace: Workspace, shown: set[str]) -> str:
+    """Return which stages other runs have that the views of this one lack; empty for none."""
+    found = []
+    for run in list_kept(workspace):
+        try:
+            used = run.read_used()
+        except Damaged:
+            continue
+        more = sorted({stage for stage in used if stage != "corpus" and ":" not in stage} - shown)
+        found += [f"{', '.join(more)} of --run {run.name}"] if more else []
+    return "; ".join(found)
