@@ -2,6 +2,7 @@
 
 import io
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from pipelines.cli.diff import diff_releases, render_diff
 from pipelines.cli.doctor import examine_run, render_examination
 from pipelines.cli.explain import explain_record, render_explanation
 from pipelines.cli.fitting import LONGEST_WORD, fit
+from pipelines.cli.naming import render_runs
 from pipelines.cli.plan import estimate_run, measure_sample, render_estimate
 from pipelines.cli.preview import read_preview, render_preview
 from pipelines.cli.pruning import prune_workspace, render_leftovers
@@ -26,6 +28,7 @@ from pipelines.cli.targets import render_targets
 from pipelines.cli.yields import render_yield
 from pipelines.run.integrity import Finding
 from pipelines.run.loop import RunDocument
+from pipelines.run.naming import RunSummary
 from pipelines.run.quotas import TargetRow
 from pipelines.run.runner import StageReport
 from pipelines.run.views import render_result, run_sql
@@ -110,6 +113,9 @@ def test_tables_of_large_runs_fit(width):
     check_fits(render_run(make_run_document()), width)
     check_fits(render_targets(targets), width)
     check_fits(describe_stages()[1], width)
+    rows = {"sft": LARGE, "rl": LARGE, "vqa": LARGE}
+    run = RunSummary("opensearch-vl-of-november", "opensearch-vl", "done", "2026-11-27", rows, {}, 12.5, Path("c.toml"))
+    check_fits(render_runs([run]), width)
 
 
 @pytest.mark.parametrize("width", [80, 120])
