@@ -13,6 +13,7 @@ from rich.text import Text
 
 from pipelines.cli.audit import audit_files, read_options, render_audit
 from pipelines.cli.commands import describe_stages, render_run
+from pipelines.cli.console import emit_prose
 from pipelines.cli.damage import render_damage
 from pipelines.cli.diff import diff_releases, render_diff
 from pipelines.cli.doctor import examine_run, render_examination
@@ -142,3 +143,17 @@ def test_tables_of_all_commands_fit(demo, tmp_path, width):
     ]
     for table in tables:
         check_fits(table, width)
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_lines_are_wrapped_at_words_on_a_terminal_and_left_alone_elsewhere(is_watched, monkeypatch):
+    said, path = "paths rejected: " + ", ".join(["no-answer-in-reach 55"] * 9), "/a" * 60
+    out = io.StringIO()
+    out.isatty = lambda: is_watched
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setenv("COLUMNS", "80")
+    emit_prose(f"{said}\n{path}")
+    *lines, last = out.getvalue().splitlines()
+    assert last == path
+    assert " ".join(lines) == said
+    assert (max(map(len, lines)) <= 80) == is_watched
