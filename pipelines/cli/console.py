@@ -2,10 +2,13 @@
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated, Any
 
 import typer
@@ -63,6 +66,15 @@ PIPE_COLUMNS = 140
 def emit(text: str) -> None:
     """Write a line to stdout: results go there, progress and errors to stderr."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def emit_prose(text: str) -> None:
+    """Write lines to stdout; on a terminal none is broken amid a word."""
+    if sys.stdout.isatty():
+        columns = shutil.get_terminal_size().columns
+        fold = partial(wrap, width=columns, break_long_words=False, break_on_hyphens=False)
+        text = "\n".join("\n".join(fold(line)) for line in text.splitlines())
+    emit(text)
 
 
 def emit_json(document: Any) -> None:  # noqa: ANN401 - any JSON value

@@ -18,6 +18,7 @@ from pipelines.cli.console import (
     app,
     emit,
     emit_json,
+    emit_prose,
     emit_table,
     interruptible,
     replies,
@@ -82,7 +83,7 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
         emit_table(render_run(document))
         if document.targets:
             emit_table(render_targets(document.targets))
-        emit(document.summarise())
+        emit_prose(document.summarise())
     document.check_released()
 
 

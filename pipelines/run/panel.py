@@ -159,7 +159,7 @@ def _choose_window(names: Sequence[str], is_open: Sequence[bool], height: int) -
 def _list_cells(work: WorkProgress | None, is_wide: bool) -> list[str]:
     if work is None:
         return [*[""] * (7 if is_wide else 5), "to do"]
-    if not (work.open or work.done):
+    if not (work.open or work.done or work.shards):
         return [*[""] * (7 if is_wide else 5), "done before" if work.unit == "rows" else "done"]
     # How many rows will come is not known while the stage before is at work.
     come = work.done + work.backlog_rows if work.open else 0
@@ -184,7 +184,7 @@ def _list_totals(run: RunProgress) -> Iterator[Text]:
         f"{count:,} {what}" for count, what in ((run.failures, "failed"), (usage.retries, "sent again")) if count
     ]
     yield _name("requests", ", ".join([said, *trouble]))
-    money = f"money {usage.cost:,.2f}"
+    money = f"money {usage.cost:,.2f}" if usage.cost >= 1 or not usage.cost else f"money {usage.cost:.4f}"
     if limit := max(process.money for process in run.processes):
         money += f" of {limit:,.2f} ({usage.cost / limit:.0%})"
     yield _name("tokens", f"{usage.tokens_in:,} in, {usage.tokens_out:,} out; {money}")

@@ -2,6 +2,7 @@
 
 import io
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,11 +13,13 @@ from rich.text import Text
 
 from pipelines.cli.audit import audit_files, read_options, render_audit
 from pipelines.cli.commands import describe_stages, render_run
+from pipelines.cli.console import emit_prose
 from pipelines.cli.damage import render_damage
 from pipelines.cli.diff import diff_releases, render_diff
 from pipelines.cli.doctor import examine_run, render_examination
 from pipelines.cli.explain import explain_record, render_explanation
 from pipelines.cli.fitting import LONGEST_WORD, fit
+from pipelines.cli.naming import render_runs
 from pipelines.cli.plan import estimate_run, measure_sample, render_estimate
 from pipelines.cli.preview import read_preview, render_preview
 from pipelines.cli.pruning import prune_workspace, render_leftovers
@@ -26,6 +29,7 @@ from pipelines.cli.targets import render_targets
 from pipelines.cli.yields import render_yield
 from pipelines.run.integrity import Finding
 from pipelines.run.loop import RunDocument
+from pipelines.run.naming import RunSummary
 from pipelines.run.quotas import TargetRow
 from pipelines.run.runner import StageReport
 from pipelines.run.views import render_result, run_sql
@@ -110,13 +114,16 @@ def test_tables_of_large_runs_fit(width):
     check_fits(render_run(make_run_document()), width)
     check_fits(render_targets(targets), width)
     check_fits(describe_stages()[1], width)
+    rows = {"sft": LARGE, "rl": LARGE, "vqa": LARGE}
+    run = RunSummary("opensearch-vl-of-november", "opensearch-vl", "done", "2026-11-27", rows, {}, 12.5, Path("c.toml"))
+    check_fits(render_runs([run]), width)
 
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_tables_of_all_commands_fit(demo, tmp_path, width):
     """Of a small run that is done, as each command renders them."""
     config, vqa = demo.config, demo.release("vqa")
-    row = run_sql(demo.root, "select id from releases limit 1").rows[0][0]
+    row = run_sql(demo.root, "select record_id from selections limit 1").rows[0][0]
     tables = [
         render_estimate(estimate_run(config, demo.root)),
         render_yield(measure_sample(config, demo.root)),
@@ -136,3 +143,17 @@ def test_tables_of_all_commands_fit(demo, tmp_path, width):
     ]
     for table in tables:
         check_fits(table, width)
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_lines_are_wrapped_at_words_on_a_terminal_and_left_alone_elsewhere(is_watched, monkeypatch):
+    said, path = "paths rejected: " + ", ".join(["no-answer-in-reach 55"] * 9), "/a" * 60
+    out = io.StringIO()
+    out.isatty = lambda: is_watched
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setenv("COLUMNS", "80")
+    emit_prose(f"{said}\n{path}")
+    *lines, last = out.getvalue().splitlines()
+    assert last == path
+    assert " ".join(lines) == said
+    assert (max(map(len, lines)) <= 80) == is_watched

@@ -1,6 +1,5 @@
 """A few questions through every stage before the run."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -70,9 +69,9 @@ def test_a_preview_disturbs_no_run_and_pays_for_nothing_again(demo, tmp_path, ca
     before = {path: path.read_bytes() for path in root.glob("stages/*/*/manifest.json")}
     latest = Workspace(root).read_latest()
     given = list_settings((f"corpus.world={demo.world}", *SETTINGS))
-    code, out, _ = call_here(capsys, "run", *given, "--preview", 2, "--workspace", root, "--json")
-    document = json.loads(out)
-    assert code == 0
+    outcome = call_here(capsys, "run", *given, "--preview", 2, "--workspace", root, "--json")
+    assert outcome.code == 0
+    document = outcome.document
     assert len(document["cards"]) == 2
     assert all(Path(card["picture"]).is_file() for card in document["cards"])
     assert Workspace(root).read_latest() == latest
