@@ -11,21 +11,14 @@ from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, get_args
 
 from pipelines.errors import ConfigError
 from pipelines.ids import digest_value
 from schemas.manifest import PluginEntry, PluginSetting
+from schemas.manifest import PluginKind as Kind
 
-Kind = Literal["backends", "checks", "exporters", "sources", "prompts", "stages"]
-GROUPS: Final[Mapping[Kind, str]] = {
-    "backends": "synth.backends",
-    "checks": "synth.checks",
-    "exporters": "synth.exporters",
-    "sources": "synth.sources",
-    "prompts": "synth.prompts",
-    "stages": "synth.stages",
-}
+GROUPS: Final[Mapping[Kind, str]] = {kind: f"synth.{kind}" for kind in get_args(Kind)}
 """Groups of entry points; what each is called with and returns is told in :mod:`pipelines.api`."""
 
 
