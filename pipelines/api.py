@@ -35,9 +35,12 @@ Distribution, version and the sha256 of the package's files are part of the key 
 manifests name them: another version makes those stages again, and what follows from them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -73,6 +76,8 @@ from schemas.base import Record, Rejection
 from schemas.datasets import Grounding
 from schemas.reasons import PluginReason
 
+ResultT = TypeVar("ResultT")
+
 __all__ = [
     "PASSED", "Backend", "ChatModel", "ChatReply", "ChatRequest", "Check", "CheckResult", "Claim", "ConfigError",
     "Explanation", "ExportOptions", "Exporter", "ForeignQuestion", "GateNotMet", "ImageSearch", "Indexes",
@@ -91,7 +96,7 @@ def run(
     until: str = "",
     models: str = "",
 ) -> RunDocument:
-    """Run the missing parts of a recipe, as ``synth run`` does; nothing is printed.
+    """Run the missing parts of a recipe, as ``synth run`` does; nothing is printed. It works in a notebook, too.
 
     Args:
         recipe: name of a shipped recipe, or a configuration that :func:`load_config` returned; empty for the recipe
@@ -116,7 +121,18 @@ def run(
         config = recipe
     else:
         config = load_config(recipe, [Path(each) for each in files], settings, models=models, last=until)
-    return run_request(RunRequest(config, Path(workspace), until), SilentReporter(), make_executor(config))
+    request = RunRequest(config, Path(workspace), until)
+    return _call_apart(lambda: run_request(request, SilentReporter(), make_executor(config)))
+
+
+def _call_apart(call: Callable[[], ResultT]) -> ResultT:
+    """Call where no event loop runs: a notebook has one of its own in its thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return call()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,5 +251,6 @@ def verify(release: str | Path, corpus: str | Path | None = None) -> VerifyRepor
     """
     folder = Path(release).resolve()
     root = folder.parent.parent.parent
-    (report,) = verify_releases(folder, Path(corpus) if corpus else None, None, root, SilentReporter())
+    place = Path(corpus) if corpus else None
+    (report,) = _call_apart(lambda: verify_releases(folder, place, None, root, SilentReporter()))
     return report

@@ -11,21 +11,13 @@ from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, get_args
 
 from pipelines.errors import ConfigError
 from pipelines.ids import digest_value
-from schemas.manifest import PluginEntry, PluginSetting
+from schemas.manifest import PluginEntry, PluginKind, PluginSetting
 
-Kind = Literal["backends", "checks", "exporters", "sources", "prompts", "stages"]
-GROUPS: Final[Mapping[Kind, str]] = {
-    "backends": "synth.backends",
-    "checks": "synth.checks",
-    "exporters": "synth.exporters",
-    "sources": "synth.sources",
-    "prompts": "synth.prompts",
-    "stages": "synth.stages",
-}
+GROUPS: Final[Mapping[PluginKind, str]] = {kind: f"synth.{kind}" for kind in get_args(PluginKind)}
 """Groups of entry points; what each is called with and returns is told in :mod:`pipelines.api`."""
 
 
@@ -43,12 +35,12 @@ class Plugin:
         return digest_value(self.entry)
 
 
-def list_names(kind: Kind) -> tuple[str, ...]:
+def list_names(kind: PluginKind) -> tuple[str, ...]:
     """Return the names of installed plugins; none is imported."""
     return tuple(sorted({found.name for found in entry_points(group=GROUPS[kind])}))
 
 
-def load_plugin(kind: Kind, name: str, settings: Mapping[str, PluginSetting] | None = None) -> Plugin:
+def load_plugin(kind: PluginKind, name: str, settings: Mapping[str, PluginSetting] | None = None) -> Plugin:
     """Import a plugin and make it with its settings.
 
     Raises:
@@ -70,7 +62,7 @@ def load_plugin(kind: Kind, name: str, settings: Mapping[str, PluginSetting] | N
     return Plugin(entry, made)
 
 
-def find_entry(kind: Kind, name: str) -> EntryPoint:
+def find_entry(kind: PluginKind, name: str) -> EntryPoint:
     """Return a plugin's entry point without importing it.
 
     Raises:
@@ -86,7 +78,7 @@ def find_entry(kind: Kind, name: str) -> EntryPoint:
     return next(iter(found.values()))
 
 
-def make_entry(kind: Kind, found: EntryPoint) -> PluginEntry:
+def make_entry(kind: PluginKind, found: EntryPoint) -> PluginEntry:
     """Return what a plugin is known by, as it lies on disk.
 
     Raises:

@@ -146,12 +146,14 @@ class ModelEntry(ManifestPart):
 
 
 PluginSetting = str | int | float | bool
+PluginKind = Literal["backends", "checks", "exporters", "sources", "prompts", "stages"]
+"""Its group of entry points is ``synth.`` and this."""
 
 
 class PluginEntry(ManifestPart):
     """A plugin that decided rows: what it is known by, and what it was told."""
 
-    kind: Literal["backends", "checks", "exporters", "sources", "prompts", "stages"]
+    kind: PluginKind
     name: str
     """Of its entry point."""
     distribution: str

@@ -10,11 +10,11 @@ from pipelines.checks.plugged import PluggedCheck
 from pipelines.config.settings import PluginsConfig, PromptsConfig, RunConfig
 from pipelines.errors import ConfigError, SynthError
 from pipelines.ids import digest_value
-from pipelines.plugins import Kind, Plugin, explain_absence, find_entry, find_folder, load_plugin
+from pipelines.plugins import Plugin, explain_absence, find_entry, find_folder, load_plugin
 from pipelines.run.stage import AnyStage, RecordStage
 from pipelines.services.protocols import ChatReply, ChatRequest
 from schemas.base import Record, Rejection
-from schemas.manifest import Manifest, ModelEntry, PluginEntry
+from schemas.manifest import Manifest, ModelEntry, PluginEntry, PluginKind
 
 WALKED = frozenset(["paths", "injection", "concepts"])
 """Methods whose finished questions plugins' checks are asked of."""
@@ -138,13 +138,13 @@ class Plugins:
     """The plugins that a configuration names, each loaded when it is first needed."""
 
     config: RunConfig
-    _loaded: dict[tuple[Kind, str], Plugin] = field(default_factory=dict, compare=False)
+    _loaded: dict[tuple[PluginKind, str], Plugin] = field(default_factory=dict, compare=False)
 
     @property
     def _named(self) -> PluginsConfig:
         return self.config.plugins
 
-    def load(self, kind: Kind, name: str) -> Plugin:
+    def load(self, kind: PluginKind, name: str) -> Plugin:
         """Load a plugin with its settings.
 
         Raises:
@@ -217,10 +217,10 @@ class Plugins:
             yield self.load("prompts", self.config.prompts.plugin)
 
 
-def list_named(config: RunConfig) -> list[tuple[Kind, str]]:
+def list_named(config: RunConfig) -> list[tuple[PluginKind, str]]:
     """Return every plugin that a configuration names, with its kind."""
     models = [config.models.get(role) for role in config.models.list_roles()]
-    named: list[tuple[Kind, str]] = [("checks", name) for name in config.plugins.checks]
+    named: list[tuple[PluginKind, str]] = [("checks", name) for name in config.plugins.checks]
     named += [("stages", name) for name in config.plugins.stages]
     named += [("backends", model.plugin) for model in models if model.adapter == "plugin"]
     named += [("backends", name) for name in config.plugins.tools.values()]

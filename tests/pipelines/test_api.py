@@ -1,5 +1,6 @@
 """The Python API: what a user calls, what a user's check is given, and the examples of the documentation."""
 
+import asyncio
 import doctest
 import importlib.util
 import json
@@ -22,6 +23,10 @@ def finished(demo, tmp_path_factory):
     root = tmp_path_factory.mktemp("api") / "workspace"
     shutil.copytree(demo.root, root)
     return root, [f"corpus.world={demo.world}", *SETTINGS]
+
+
+async def call_inside_a_loop(call):
+    return call()
 
 
 def load_example(name):
@@ -47,6 +52,9 @@ def test_a_finished_run_is_found_again_and_released_the_same(demo, finished):
     assert {r.dataset: (r.version, r.rows) for r in document.releases} == {
         r.dataset: (r.version, r.rows) for r in open_workspace(root).releases()
     }
+    # A notebook's own event loop runs while its cells do.
+    again = asyncio.run(call_inside_a_loop(lambda: run(demo.config, root, until="paths")))
+    assert [report.stage for report in again.stages] == ["corpus", "seeds", "paths"]
     with pytest.raises(ConfigError, match="a whole configuration takes no files"):
         run(demo.config, root, settings=["seed=1"])
 
