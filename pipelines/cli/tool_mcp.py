@@ -5,7 +5,7 @@ process is about one question. The question with its picture is the prompt ``que
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,13 +36,7 @@ def make_mcp_server(service: ToolService, find_session: Callable[[Context], str]
     """
 
     async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        functions = [each["function"] for each in service.tools]
-        return types.ListToolsResult(
-            tools=[
-                types.Tool(name=each["name"], description=each["description"], input_schema=each["parameters"])
-                for each in functions
-            ]
-        )
+        return types.ListToolsResult(tools=[_describe_tool(each["function"]) for each in service.tools])
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         with _explaining():
@@ -69,6 +63,10 @@ def make_mcp_server(service: ToolService, find_session: Callable[[Context], str]
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
     )
+
+
+def _describe_tool(function: Mapping[str, Any]) -> types.Tool:
+    return types.Tool(name=function["name"], description=function["description"], input_schema=function["parameters"])
 
 
 @contextmanager

@@ -269,7 +269,8 @@ def make_app(service: ToolService, host: str = "127.0.0.1", speaks_mcp: bool = F
 
     app = FastAPI(title="synth serve-tools", lifespan=living, docs_url=None, redoc_url=None)
     _add_limits(app, host, service.environment.limits.request_bytes)
-    _add_routes(app, service)
+    _add_views(app, service)
+    _add_sessions(app, service)
     if manager is not None:
         # A route and no mount: that would answer with a redirect.
         app.router.routes.append(Route("/sessions/{session_id}/mcp", manager.asgi_app))
@@ -321,7 +322,8 @@ def _refuse(status: int, error: str, text: str) -> JSONResponse:
     return JSONResponse({"error": error, "detail": text.encode("utf-8", "replace").decode()}, status)
 
 
-def _add_routes(app: FastAPI, service: ToolService) -> None:
+def _add_views(app: FastAPI, service: ToolService) -> None:
+    """Add what says what is served."""
     environment = service.environment
 
     @app.get("/")
@@ -343,6 +345,11 @@ def _add_routes(app: FastAPI, service: ToolService) -> None:
     @app.get("/questions")
     async def list_questions() -> dict[str, list[str]]:
         return {"questions": environment.list_questions()}
+
+
+def _add_sessions(app: FastAPI, service: ToolService) -> None:
+    """Add what begins, goes on with and ends an attempt."""
+    environment = service.environment
 
     @app.post("/sessions", status_code=201)
     async def open_session(body: Question) -> dict[str, Any]:

@@ -64,7 +64,8 @@ async def roll(row):
         for (name, given), reply in zip(made, seen, strict=True)
     ]
     answer = answer.replace("TRUTH", row["reward_model"]["ground_truth"])
-    score = compute_score(row["data_source"], "".join(said) + answer, row["reward_model"]["ground_truth"], info)
+    truth = row["reward_model"]["ground_truth"]
+    score = compute_score(row["data_source"], "".join(said) + answer, truth, info, dialect="synth")
     return {
         "question_id": info["question_id"],
         "seen": seen,

@@ -165,6 +165,22 @@ def test_the_last_call_is_followed_by_the_answer_alone(session, config):
     with_one_more.close()
 
 
+@pytest.mark.parametrize(
+    ("limit", "ended"), [({"max_context": 10}, "context-limit"), ({"max_seconds": 5.0}, "time-limit")]
+)
+def test_an_attempt_is_over_where_a_rollout_would_be(config, spare, limit, ended):
+    now = [0.0]
+    with open_environment(config, spare, ServingOptions()) as environment:
+        environment.clock = lambda: now[0]
+        settings = environment.agent.settings.model_copy(update=limit)
+        environment.agent = replace(environment.agent, settings=settings)
+        session = environment.open_session(environment.list_questions()[0])
+        now[0] = 6.0
+        replies = [asyncio.run(environment.call(session, "image_search", "{}")) for _ in range(2)]
+    assert [(reply.ended, reply.observation) for reply in replies] == [(ended, None)] * 2
+    assert session.calls == 0
+
+
 def test_calls_of_one_attempt_made_at_once_give_each_picture_a_name_of_its_own(served, config, spare):
     with open_environment(config, spare, ServingOptions()) as environment:
         session = environment.open_session(environment.list_questions()[0])

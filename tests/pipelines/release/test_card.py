@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 
 import pytest
 
@@ -224,3 +225,13 @@ def test_pages_that_state_the_branches_of_a_tree_are_credited(tmp_path):
     tree = question.model_copy(update={"proof": question.proof.model_copy(update={"branches": (branch,)})})
     added = {line.title for line in credit(tree)} - {line.title for line in credit(question)}
     assert added == {"Lund Hall", "Marn Tower"}
+
+
+def test_a_release_of_an_invented_wiki_credits_and_cites_nobody_real(demo):
+    told = 0
+    for dataset in ("sft", "rl", "vqa"):
+        for path in sorted(demo.release(dataset).rglob("*")):
+            if path.suffix in (".md", ".json", ".tsv"):
+                assert not re.search(r"wikimedia\.org|wikipedia\.org|Wikipedia contributors", path.read_text())
+                told += path.name == "ATTRIBUTION.tsv"
+    assert told == 3
