@@ -86,6 +86,7 @@ OUTSIDE = {
     "copy it there: rsync": "files of another host",
     "a process that reads the dump was killed": "nothing is to be changed",
     "is there a network, and a token": "the Hub",
+    "publishes this with what is released": "no damage: decisions are kept for the next release",
     "picture {}: {}; restore it": "a picture of the input: its folder is mounted again",
     "{}; restore it and run again": "a picture of the input: its folder is mounted again",
     "bring it back and run again": "a picture of the input: its folder is mounted again",
