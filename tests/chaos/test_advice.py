@@ -192,7 +192,8 @@ def test_a_note_that_is_removed_as_advised_is_missed_by_nobody(
     ],
 )
 def test_a_note_that_a_run_deals_with_is_gone_after_it(name: str, remedy: str, own: Path, capsys: Capture) -> None:
-    path = next(own.glob(name.rpartition("/")[0] or ".")) / name.rpartition("/")[2]
+    folder, _, note = name.rpartition("/")
+    path = (next(own.glob(folder)) if folder else own) / note
     path.write_text("{")
     before = digest_files(own / "releases", "**/*")
     expect(capsys, own, path, remedy)
