@@ -35,7 +35,7 @@ from pipelines.checksums import is_whole, open_checked, write_checksums
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import MappedTable, TableWriter
 from pipelines.corpus.wikitext import lead_paragraph
-from pipelines.errors import CorruptInput
+from pipelines.errors import Damaged
 from pipelines.files import drafting_folder, explain_os_error
 from pipelines.ids import digest_value
 from pipelines.pictures import PictureSource, PictureStore, compute_phash
@@ -289,7 +289,7 @@ def open_index(folder: Path) -> ClipIndex:
 
     Raises:
         ConfigError: if a part of it is missing.
-        CorruptInput: if there are not as many embeddings as pictures.
+        Damaged: if there are not as many embeddings as pictures.
     """
     pictures = MappedTable(folder, "pictures")
     if not len(pictures):
@@ -298,9 +298,7 @@ def open_index(folder: Path) -> ClipIndex:
     try:
         return ClipIndex(np.memmap(folder / EMBEDDINGS, "<f4", "r").reshape(len(pictures), -1), pictures)
     except (OSError, ValueError) as error:
-        raise CorruptInput(
-            f"{folder}: no embeddings of {len(pictures)} pictures ({error}); delete the folder"
-        ) from error
+        raise Damaged(folder / EMBEDDINGS, f"is not of {len(pictures)} pictures ({error})") from error
 
 
 @dataclass(frozen=True, slots=True)

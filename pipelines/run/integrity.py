@@ -427,7 +427,7 @@ def read_pictures(parts: Iterable[Path]) -> dict[str, CitedPicture]:
                     table = rows.read(columns=[place + name for name in names])
                     values = zip(*(_flatten(table, place + name) for name in names), strict=True)
                     found |= {sha256: CitedPicture(sha256, *rest) for sha256, *rest in values if sha256}
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise Damaged(part, f"cannot be read ({error})") from error
     return found
 

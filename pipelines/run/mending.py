@@ -151,12 +151,13 @@ def mend_stages(
     found = [examine_stage(plan.folder, (plan.name, plan.key) in used) for plan in planned]
     for finding in (each for damage in found for each in damage.findings):
         say(finding.describe())
-    sound = {damage.folder.part(s.shard): (damage, s.shard) for damage in found
+    sound = {damage.folder.part(s.shard): (damage, s) for damage in found
              for s in (damage.manifest.shards if damage.manifest else ()) if s.shard not in damage.shards}  # fmt: skip
     lost = _mend_pictures(workspace, corpus, list(sound), say)
     for part in sorted({part for parts in lost.values() for part in parts}):
-        damage, shard = sound[part]
-        damage.shards[shard] = damage.folder.read_sidecar(shard)
+        damage, sealed = sound[part]
+        # Not the file beside it, which may be damaged, too.
+        damage.shards[sealed.shard] = sealed
         damage.add(part, "cites a picture that is gone")
     _check_paid(workspace, found)
     for damage in found:

@@ -88,7 +88,7 @@ def read_rows(path: Path, model: type[RecordT]) -> Iterator[RecordT]:
                     for row in batch.to_pylist():
                         row.pop("key")
                         yield read_row(model, row)
-    except (pa.ArrowException, KeyError, OSError) as error:
+    except (pa.ArrowException, KeyError, OSError, UnicodeDecodeError) as error:
         raise Damaged(path, f"cannot be read ({error})", REMEDY) from error
 
 
@@ -115,7 +115,7 @@ def read_rejections(folder: StageFolder, reasons: Collection[str]) -> Iterator[R
             path = folder.rejected(sidecar.shard)
             try:
                 rows = pq.read_table(path).to_pylist()
-            except (pa.ArrowException, OSError) as error:
+            except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
                 raise Damaged(path, f"cannot be read ({error})", REMEDY) from error
             model = find_refusal(folder.path.parent.name)
             yield from (model.model_validate(row, strict=False) for row in rows if row["reason"] in reasons)

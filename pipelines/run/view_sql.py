@@ -89,7 +89,7 @@ def _read_schema(folder: Path, files: str) -> pa.Schema | None:
     path = min(folder.glob(f"{files}-*.parquet"), default=None)
     try:
         return pq.read_schema(path) if path else None
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         return None
 
 

@@ -473,7 +473,7 @@ class CachedEncoder:
             return work(given)
         except sqlite3.Error as error:
             self.close()
-            explained = explain_sqlite_error(error, f"embeddings {self.folder / FILE}", "delete the file and run again")
+            explained = explain_sqlite_error(error, f"embeddings {self.folder / FILE}", "")
             if isinstance(explained, CorruptInput):
                 explained = Damaged(self.folder / FILE, f"is damaged ({error})")
             raise explained from error

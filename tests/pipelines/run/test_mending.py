@@ -387,6 +387,19 @@ def test_a_damaged_picture_that_the_corpus_lacks_stays_until_its_shard_makes_it_
     assert picture.read_bytes() == whole
 
 
+def test_a_picture_that_is_gone_with_the_sidecar_of_its_shard_is_made_again(painted, tmp_path):
+    picture, folder = find_pictures(tmp_path)[0], painted[-1].folder
+    whole = picture.read_bytes()
+    picture.write_bytes(b"damaged")
+    for sidecar in folder.path.glob("part-*.json"):
+        sidecar.write_bytes(sidecar.read_bytes().replace(b"rows_in", b"rows-in"))
+    lost = mend_stages(Workspace(tmp_path), painted, Source(), lambda _: None)
+    assert run(paint(tmp_path)) == ["questions"]
+    check_pictures(lost)
+    assert picture.read_bytes() == whole
+    assert folder.read_manifest() is not None
+
+
 def test_pictures_that_are_gone_as_a_whole_are_asked_for(painted, tmp_path):
     for picture in find_pictures(tmp_path):
         picture.unlink()
@@ -404,3 +417,10 @@ def test_pictures_that_only_recorded_replies_name_are_found_in_one_pass(tmp_path
             ledger.insert(Table.REPLIES, [make_row(sha256, json.dumps(hit))])
     found = find_replied_pictures(workspace, names - {"a" * 64})
     assert {sha256: picture.file for sha256, picture in found.items()} == {"b" * 64: "b.jpg", "c" * 64: "c.jpg"}
+
+
+def test_a_part_whose_columns_have_names_in_no_encoding_is_damaged(painted):
+    part = next(painted[-1].folder.path.glob("part-*.parquet"))
+    part.write_bytes(part.read_bytes().replace(b"sha256", b"\xa0ha256"))
+    with pytest.raises(Damaged, match="cannot be read"):
+        read_pictures([part])

@@ -377,8 +377,12 @@ def test_a_batch_at_another_server_is_not_paid_again(tmp_path):
         ask_until(make_chat(mock, tmp_path, revision="r1", **ALL), lambda: mock.counts["looks"])
         moved = make_chat(mock, tmp_path, revision="r1", base_url="http://127.0.0.1:9/v1", **ALL)
         error = asyncio.run(ask_all(moved))[0]
+        with closing(make_chat(mock, tmp_path, revision="r1", **ALL)) as advised:
+            replies = asyncio.run(ask_all(advised))
     assert isinstance(error, ConfigError)
     assert f"8 requests is under way at {mock.url}" in str(error)
+    assert [reply for reply in replies if isinstance(reply, BaseException)] == []
+    assert (mock.counts["batches"], mock.counts["paid"]) == (1, 8)
 
 
 def test_a_damaged_note_is_refused(tmp_path):
