@@ -4,7 +4,7 @@ import glob
 import json
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from schemas.manifest import InputEntry
 
 PAGE = 50
 MOST_RELATIVES = 400
-LONGEST_CELL = 2000
 FACETS = ("domain", "hops", "difficulty", "split")
 Row = dict[str, Any]
 
@@ -80,7 +79,7 @@ class Difference:
     added: int
     removed: int
     changed: int
-    shown: dict[str, list[str]] = field(default_factory=dict)
+    shown: dict[str, list[str]]
 
 
 class Explorer:

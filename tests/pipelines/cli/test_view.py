@@ -1,8 +1,12 @@
 import hashlib
+import json
 import re
+import signal
+import subprocess
 from html import unescape
 from html.parser import HTMLParser
 from urllib.parse import quote
+from urllib.request import urlopen
 from xml.etree import ElementTree
 
 import pytest
@@ -23,6 +27,7 @@ from schemas.datasets import Difficulty, Trajectory
 from schemas.datasets import Path as WalkedPath
 from schemas.proofs import Branch
 from schemas.reasons import STAGE_REASONS
+from tests.chaos.driving import ROOT, make_command, make_environment
 from tests.pipelines.cli.conftest import FakeStage, make_workspace, write_stage
 from tests.pipelines.cli.viewing import HOSTILE, ask, serving, write_hostile
 from tests.pipelines.release.builders import make_evidence, make_question
@@ -155,6 +160,22 @@ def test_a_taken_port_and_a_missing_workspace_are_told(view, tmp_path):
         ViewServer(view.explorer.root, view.server_port)
     with pytest.raises(ConfigError, match="no such folder"):
         ViewServer(tmp_path / "nowhere")
+
+
+def test_the_command_says_where_it_serves_and_an_interrupt_ends_it(workspace):
+    release = Explorer(workspace).list_releases()[0]
+    command = make_command("view", "--no-open", "--json", "--workspace", workspace, "--release", release)
+    with subprocess.Popen(command, cwd=ROOT, env=make_environment(), stdout=subprocess.PIPE, text=True) as process:
+        try:
+            said = "".join(iter(process.stdout.readline, "}\n")) + "}"
+            address = json.loads(said)["address"]
+            with urlopen(address, timeout=60) as reply:
+                page = reply.read().decode()
+            assert f"<option selected>{release}</option>" in page
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=60) == 0
+        finally:
+            process.kill()
 
 
 # Lists
