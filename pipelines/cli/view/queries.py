@@ -86,7 +86,7 @@ class Explorer:
     """Questions to one workspace; a run that ends meanwhile is seen by the next one. Safe to use from threads."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root.absolute()
+        self.root = root.resolve()
         self._lock = threading.Lock()
         self._opened: tuple[dict[str, str], duckdb.DuckDBPyConnection, list[LatestStage]] | None = None
         self.read_facets = lru_cache(maxsize=64)(self._read_facets)

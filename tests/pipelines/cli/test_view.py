@@ -259,6 +259,12 @@ def test_a_run_that_ends_meanwhile_is_seen(many):
     assert explorer.list_rows(Choice("difficulty")).total == 1
 
 
+def test_a_workspace_behind_a_link_is_the_same(many, tmp_path_factory):
+    link = tmp_path_factory.mktemp("elsewhere") / "link"
+    link.symlink_to(many)
+    assert Explorer(link).list_rows(Choice("difficulty")).total == 120
+
+
 # One row
 
 
