@@ -1,4 +1,4 @@
-# Two commands from a fresh clone: `make demo` and `make test`. Both make .venv first. `make test-vllm`, `test-clip`, `test-ray` and `test-consumers` make their own.
+# Two commands from a fresh clone: `make demo` and `make test`. Both make .venv first. `make test-vllm`, `test-clip`, `test-browser`, `test-ray` and `test-consumers` make their own.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

@@ -141,7 +141,7 @@ def test_the_keyboard_is_enough(site, open_page):
 
 def test_two_outputs_are_compared_side_by_side(site, open_page):
     with open_page(site.comparison) as page:
-        cells = page.locator("details[open] table.sides tbody tr").first.locator("pre").all_inner_texts()
+        cells = page.locator("details.card[open] table.sides tbody tr").first.locator("pre").all_inner_texts()
         assert cells[1] == "Was it changed?"
         assert cells[0].endswith("?")
         assert page.locator(".tag").all_inner_texts()[1:] == ["added 0", "removed 1", "changed 1"]

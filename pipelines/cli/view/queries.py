@@ -4,7 +4,7 @@ import glob
 import json
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from schemas.manifest import InputEntry
 
 PAGE = 50
 MOST_RELATIVES = 400
-LONGEST_CELL = 2000
 FACETS = ("domain", "hops", "difficulty", "split")
 Row = dict[str, Any]
 
@@ -81,14 +80,14 @@ class Difference:
     added: int
     removed: int
     changed: int
-    shown: dict[str, list[str]] = field(default_factory=dict)
+    shown: dict[str, list[str]]
 
 
 class Explorer:
     """Questions to one workspace; a run that ends meanwhile is seen by the next one. Safe to use from threads."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root.absolute()
+        self.root = root.resolve()
         self._lock = threading.Lock()
         self._opened: tuple[dict[str, str], duckdb.DuckDBPyConnection, list[LatestStage]] | None = None
         self.read_facets = lru_cache(maxsize=64)(self._read_facets)

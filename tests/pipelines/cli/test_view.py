@@ -1,8 +1,12 @@
 import hashlib
+import json
 import re
+import signal
+import subprocess
 from html import unescape
 from html.parser import HTMLParser
 from urllib.parse import quote
+from urllib.request import urlopen
 from xml.etree import ElementTree
 
 import pytest
@@ -23,6 +27,7 @@ from schemas.datasets import Difficulty, Trajectory
 from schemas.datasets import Path as WalkedPath
 from schemas.proofs import Branch
 from schemas.reasons import STAGE_REASONS
+from tests.chaos.driving import ROOT, make_command, make_environment
 from tests.pipelines.cli.conftest import FakeStage, make_workspace, write_stage
 from tests.pipelines.cli.viewing import HOSTILE, ask, serving, write_hostile
 from tests.pipelines.release.builders import make_evidence, make_question
@@ -157,6 +162,22 @@ def test_a_taken_port_and_a_missing_workspace_are_told(view, tmp_path):
         ViewServer(tmp_path / "nowhere")
 
 
+def test_the_command_says_where_it_serves_and_an_interrupt_ends_it(workspace):
+    release = Explorer(workspace).list_releases()[0]
+    command = make_command("view", "--no-open", "--json", "--workspace", workspace, "--release", release)
+    with subprocess.Popen(command, cwd=ROOT, env=make_environment(), stdout=subprocess.PIPE, text=True) as process:
+        try:
+            said = "".join(iter(process.stdout.readline, "}\n")) + "}"
+            address = json.loads(said)["address"]
+            with urlopen(address, timeout=60) as reply:
+                page = reply.read().decode()
+            assert f"<option selected>{release}</option>" in page
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=60) == 0
+        finally:
+            process.kill()
+
+
 # Lists
 
 
@@ -236,6 +257,12 @@ def test_a_run_that_ends_meanwhile_is_seen(many):
     write_stage(many, FakeStage("difficulty", Difficulty), "e" * 16, [make_question(1, None)])
     Workspace(many).note_latest({"difficulty": "e" * 16})
     assert explorer.list_rows(Choice("difficulty")).total == 1
+
+
+def test_a_workspace_behind_a_link_is_the_same(many, tmp_path_factory):
+    link = tmp_path_factory.mktemp("elsewhere") / "link"
+    link.symlink_to(many)
+    assert Explorer(link).list_rows(Choice("difficulty")).total == 120
 
 
 # One row
