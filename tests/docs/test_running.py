@@ -56,6 +56,7 @@ def test_pushing(finished, monkeypatch):
     assert len(hub.tags) == 2
 
 
+@pytest.mark.slow
 def test_models(downloaded):
     assert run_page(DOCS / "models.md", downloaded)
 
