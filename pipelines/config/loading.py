@@ -202,10 +202,12 @@ def is_asked(role: str, last: str) -> bool:
 def _check_models(config: RunConfig, last: str) -> None:
     models = config.models
     for role in models.list_roles():
-        model, allowed = models.get(role), ADAPTERS.get(role, ADAPTERS["solver"])
+        model, allowed = models.get(role), (*ADAPTERS.get(role, ADAPTERS["solver"]), "plugin")
         place = models.name_place(role)
         if model.adapter not in allowed:
             raise ConfigError(f"configuration: {place}.adapter {model.adapter!r}; allowed: {', '.join(allowed)}")
+        if (model.adapter == "plugin") != bool(model.plugin):
+            raise ConfigError(f'configuration: {place}.plugin {model.plugin!r}: it goes with adapter = "plugin"')
         if model.adapter == "openai" and not model.base_url and is_asked(role, last):
             raise ConfigError(
                 f"configuration: {place}.base_url is empty; name the server: "

@@ -56,6 +56,7 @@ def test_pushing(finished, monkeypatch):
     assert len(hub.tags) == 2
 
 
+@pytest.mark.slow
 def test_models(downloaded):
     assert run_page(DOCS / "models.md", downloaded)
 
@@ -87,6 +88,8 @@ def test_extending(page):
 def test_the_real_run(downloaded, demo):
     with run_commons_of(demo.world / "images") as commons:
         api = ["--set", f"commons.api=http://127.0.0.1:{commons.port}/w/api.php"]
-        scripted = [*api, "--models", "scripted"]
-        downloaded.more = {"doctor": api, "plan": scripted, "run": scripted}
+        # A small world fills small targets alone.
+        few = [f"targets.{split}.rows={rows}" for split, rows in (("sft", 2), ("rl", 1), ("eval", 0))]
+        small = [*api, "--models", "scripted", *(word for setting in few for word in ("--set", setting))]
+        downloaded.more = {"doctor": api, "plan": small, "run": small}
         assert run_page(DOCS / "real-run.md", downloaded)
