@@ -186,7 +186,7 @@ def mend_stage(damage: StageDamage) -> None:
     folder, manifest = damage.folder, damage.manifest
     notes = damage.notes
     if manifest is not None and not damage.shards and (damage.lost or damage.notes):
-        notes = list(folder.path.glob("stopped-*.json"))
+        notes = sorted({*notes, *folder.path.glob("stopped-*.json")})
         folder.note_stopped(manifest.stopped)
     for path in notes:
         path.unlink()
