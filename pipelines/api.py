@@ -49,7 +49,7 @@ from pipelines.checks.plugged import QuestionCheck as Check
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.cli.commands import load_config, verify_releases
 from pipelines.cli.explain import Explanation, explain_record
-from pipelines.config.settings import RunConfig
+from pipelines.config.settings import PluginsConfig, RunConfig
 from pipelines.corpus.layouts import ForeignQuestion, UnreadRow
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, ServiceError, SynthError
@@ -236,12 +236,13 @@ def open_workspace(path: str | Path = "workspace") -> OpenWorkspace:
     return OpenWorkspace(root.resolve())
 
 
-def verify(release: str | Path, corpus: str | Path | None = None) -> VerifyReport:
+def verify(release: str | Path, corpus: str | Path | None = None, plugins: PluginsConfig | None = None) -> VerifyReport:
     """Derive every answer of a release again from corpus and proofs, with no model.
 
     Args:
         release: folder of a release.
         corpus: folder of the corpus that its proofs refer to; None for the one in its own workspace.
+        plugins: checks that are asked again, as ``load_config(...).plugins``; None for none.
 
     Returns:
         The report; ``report.passed`` says whether all holds, ``report.problems`` what does not.
@@ -252,5 +253,6 @@ def verify(release: str | Path, corpus: str | Path | None = None) -> VerifyRepor
     folder = Path(release).resolve()
     root = folder.parent.parent.parent
     place = Path(corpus) if corpus else None
-    (report,) = _call_apart(lambda: verify_releases(folder, place, None, root, SilentReporter()))
+    chosen = plugins or PluginsConfig()
+    (report,) = _call_apart(lambda: verify_releases(folder, place, None, root, SilentReporter(), plugins=chosen))
     return report

@@ -6,8 +6,11 @@ decides, so another version makes exactly these stages again, and those that fol
 """
 
 import hashlib
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +22,9 @@ from schemas.manifest import PluginEntry, PluginKind, PluginSetting
 
 GROUPS: Final[Mapping[PluginKind, str]] = {kind: f"synth.{kind}" for kind in get_args(PluginKind)}
 """Groups of entry points; what each is called with and returns is told in :mod:`pipelines.api`."""
+
+_INSTALLERS = re.compile(r"(^|/)__pycache__/|^\.\./|^[^/]+\.(dist|egg)-info/|^__editable__|^[^/]+\.pth$")
+"""What installers write for themselves: it differs from machine to machine, and decides no row."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,9 @@ def find_folder(found: EntryPoint) -> Path:
     Raises:
         ConfigError: if there is none.
     """
-    return _find_sources(found, found.module)[0]
+    spec = _find_spec(found, found.module)
+    folders = [*(spec.submodule_search_locations or ()), Path(str(spec.origin)).parent]
+    return Path(folders[0])
 
 
 def _name_distribution(found: EntryPoint) -> tuple[str, str]:
@@ -123,26 +131,51 @@ def _name_distribution(found: EntryPoint) -> tuple[str, str]:
 
 
 def _digest_sources(found: EntryPoint) -> str:
-    """Return the sha256 over names and bytes of all files of the plugin's package: prompts and tables decide, too."""
+    """Return the sha256 over names and bytes of all files that may decide: prompts and tables do, too.
+
+    These are the files of the distribution, and the package that is named. An editable install records none of its
+    files: all packages and modules beside the named one are taken.
+    """
+    files = {str(file): Path(str(file.locate())) for file in (found.dist and found.dist.files) or ()}
+    root, places = _find_places(found)
+    for place in places:
+        paths = place.rglob("*") if place.is_dir() else [place]
+        files |= {path.relative_to(root).as_posix(): path for path in paths}
     digest = hashlib.sha256()
-    folder, module = _find_sources(found, found.module.partition(".")[0])
-    for path in sorted(folder.rglob("*")) if module is None else [module]:
-        name = path.relative_to(folder)
-        if path.is_file() and "__pycache__" not in name.parts:
+    for name, path in sorted(files.items()):
+        if not _INSTALLERS.search(name) and path.is_file():
             content = path.read_bytes()
-            digest.update(f"{name.as_posix()}\0{len(content)}\0".encode() + content)
+            digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
 
 
-def _find_sources(found: EntryPoint, module: str) -> tuple[Path, Path | None]:
-    """Return the folder of a package, or that of a module and its file; a top-level one is not imported for it."""
+def _find_places(found: EntryPoint) -> tuple[Path, list[Path]]:
+    """Return the folder that a plugin is imported from, and the packages and modules in it that may be the plugin's."""
+    parts = found.module.split(".")
+    for depth in range(len(parts)):
+        spec = _find_spec(found, ".".join(parts[: depth + 1]))
+        if spec.origin is not None:
+            break
+    else:
+        what = f"{found.module} is a namespace, which others may share; give it an __init__.py"
+        raise ConfigError(f"plugin {describe_entry(found)} cannot be loaded: {what}")
+    place = Path(spec.origin).parent if spec.submodule_search_locations else Path(spec.origin)
+    if not place.exists():
+        raise ConfigError(f"plugin {describe_entry(found)} cannot be loaded: {found.module} is in no file")
+    root = place.parents[depth]
+    told = found.dist.read_text("direct_url.json") if found.dist is not None else None
+    if not json.loads(told or "{}").get("dir_info", {}).get("editable"):
+        return root, [place]
+    packages = [init.parent for folder in (root, place.parent) for init in folder.glob("*/__init__.py")]
+    return root, [place, *packages, *root.glob("*.py"), *place.parent.glob("*.py")]
+
+
+def _find_spec(found: EntryPoint, module: str) -> ModuleSpec:
+    """Return where a module lies; only the packages that it is in are imported for it."""
     try:
         spec = find_spec(module)
     except ImportError as error:
         raise ConfigError(f"plugin {describe_entry(found)} cannot be loaded: {error}") from error
-    if spec is None or (not spec.submodule_search_locations and spec.origin is None):
+    if spec is None:
         raise ConfigError(f"plugin {describe_entry(found)} cannot be loaded: there is no module {module}")
-    if spec.submodule_search_locations:
-        return Path(next(iter(spec.submodule_search_locations))), None
-    file = Path(str(spec.origin))
-    return file.parent, file
+    return spec

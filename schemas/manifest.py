@@ -163,7 +163,9 @@ class PluginEntry(ManifestPart):
     reasons: dict[str, str] = {}
     """What it refuses rows for, with what each means; a row has it as ``name:reason``."""
     settings: dict[str, PluginSetting] = {}
-    """As the configuration gives them: `synth verify` asks a check again with the same."""
+    """As the configuration gives them; in a release numbers and switches alone."""
+    untold: dict[str, str] = Field({}, exclude_if=lambda digests: not digests)
+    """In a release: sha256 of each other setting."""
 
     def list_reasons(self) -> tuple[str, ...]:
         """Return its reasons as rows have them."""

@@ -21,7 +21,7 @@ from pipelines.config.loading import (
     make_config,
     read_layers,
 )
-from pipelines.config.settings import RunConfig
+from pipelines.config.settings import PluginsConfig, RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, ServiceError, SynthError
 from pipelines.ids import digest_file
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from pipelines.cli.judge_card import JudgeReport
     from pipelines.cli.plan import RunEstimate
     from pipelines.release.verify import VerifyReport
+
+NO_PLUGINS = PluginsConfig()
 
 
 def load_config(
@@ -274,13 +276,14 @@ def check_author(
     return checked
 
 
-def verify_releases(
+def verify_releases(  # noqa: PLR0913 - what is verified, by what, and who is asked again
     release: Path | None,
     corpus: Path | None,
     dump: Path | None,
     root: Path,
     reporter: Reporter,
     reading: ReadingChoice | None = None,
+    plugins: PluginsConfig = NO_PLUGINS,
 ) -> "list[VerifyReport]":
     """Verify one release, or those of the last run.
 
@@ -291,6 +294,7 @@ def verify_releases(
         root: the workspace; replies of a model that reads are recorded in it.
         reporter: told how far it is.
         reading: a model that reads the questions again; None for no model at all.
+        plugins: checks that may be asked again, with their settings; none is loaded that only a release names.
 
     Raises:
         ConfigError: if there is no release, no corpus to verify by, or no model in the role that is to read.
@@ -315,7 +319,7 @@ def verify_releases(
         for folder in folders:
             reporter.begin("verify", 0, "rows")
             place = ground(choose(folder))
-            report = verify_release(folder, place, reporter.advance)
+            report = verify_release(folder, place, reporter.advance, plugins)
             if reading is not None and roles is not None:
                 evaluator = make_evaluator(place, roles, reading.role)
                 pages = make_page_reader(place, roles, reading.role)

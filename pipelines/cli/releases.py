@@ -1,8 +1,9 @@
 """Commands about releases and what is made of them."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -23,6 +24,10 @@ from pipelines.cli.console import (
     interruptible,
     to_json,
 )
+
+if TYPE_CHECKING:
+    from pipelines.cli.naming import RunChoice
+    from pipelines.config.settings import PluginsConfig
 
 TRAINERS = "llamafactory, ms-swift, trl, verl-sft, mars-sft (of sft); verl, rllm, mmsearch-r1, mars (of rl)"
 SHOWN_PROBLEMS = 50
@@ -49,6 +54,10 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
     signers: Annotated[
         Path | None, typer.Option("--signers", help="File of allowed signers (ssh-keygen); one must have signed.")
     ] = None,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option("--plugin", help="Ask this plugin's check again, as your own configuration's are; repeat."),
+    ] = None,
     recipe: RecipeOption = "",
     config: ConfigOption = None,
     set_: SetOption = None,
@@ -71,10 +80,11 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
 
     choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()))
     reading = ReadingChoice(make_request(choice, workspace).config, read, sample) if read else None
+    plugins = _choose_plugins(choice, workspace, plugin or ())
     release = find_release(workspace, release) if release else None
     wanted = read_root(root, release)
     with looking_at(workspace, run):
-        reports = verify_releases(release, corpus, dump, workspace, make_reporter(), reading)
+        reports = verify_releases(release, corpus, dump, workspace, make_reporter(), reading, plugins)
         reports = check_author(reports, release, workspace, wanted, signers)
         if apart_from:
             reports = compare_releases(reports, release, workspace, apart_from)
@@ -95,6 +105,21 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
         emit(describe_rows(reports))
     if not passed:
         raise typer.Exit(1)
+
+
+def _choose_plugins(choice: "RunChoice", workspace: Path, named: Sequence[str]) -> "PluginsConfig":
+    """Return the plugins of the user's own configuration, with the checks named beside."""
+    from pipelines.cli.naming import RunChoice, make_request
+    from pipelines.config.settings import PluginsConfig
+    from pipelines.errors import ConfigError
+
+    try:
+        own = make_request(choice, workspace).config.plugins
+    except ConfigError:
+        if choice != RunChoice():
+            raise
+        own = PluginsConfig()  # no configuration was asked for, and the workspace has none that can be read
+    return own.model_copy(update={"checks": (*own.checks, *named)})
 
 
 @app.command("sign")

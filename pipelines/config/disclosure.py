@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pipelines.config.settings import RunConfig, Section
 from pipelines.config.writing import write_toml
 from pipelines.ids import digest_value
+from schemas.manifest import PluginEntry
 
 LEFT_OUT = frozenset({"runtime", "corpus", "health", "replies", "tool_server"})
 """Sections that decide no row; the corpus is known by its digest."""
@@ -42,6 +43,21 @@ def disclose_settings(config: RunConfig) -> tuple[dict[str, Told], dict[str, str
 def digest_settings(told: Mapping[str, Told], untold: Mapping[str, str], corpus: str) -> str:
     """Return the digest of a configuration over a corpus, which anyone can derive from what is told."""
     return digest_value([{name: digest_value(value) for name, value in told.items()} | dict(untold), corpus])
+
+
+def disclose_plugin(entry: PluginEntry) -> PluginEntry:
+    """Return what may be told of a plugin: of its settings numbers and switches, and digests of the others.
+
+    >>> told = {"words": 40, "path": "/home/ann"}
+    >>> shown = disclose_plugin(
+    ...     PluginEntry(kind="checks", name="a", distribution="b", version="1", sha256="c", settings=told)
+    ... )
+    >>> shown.settings, list(shown.untold)
+    ({'words': 40}, ['path'])
+    """
+    told = {name: value for name, value in entry.settings.items() if not isinstance(value, str)}
+    untold = {name: digest_value(value) for name, value in entry.settings.items() if name not in told}
+    return entry.model_copy(update={"settings": told, "untold": untold})
 
 
 def read_sections(told: Mapping[str, Told]) -> dict[str, Any]:

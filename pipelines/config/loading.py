@@ -73,6 +73,7 @@ def check_whole(config: RunConfig, last: str = "") -> None:
     _check_rounds(config)
     _check_concepts(config)
     _check_models(config, last)
+    _check_plugin_settings(config)
     _check_batches(config)
     _check_pools(config)
     _check_targets(config)
@@ -292,11 +293,26 @@ def _check_sent(place: str, model: ModelConfig) -> None:
             raise ConfigError(
                 f'configuration: {place}.headers.{name}: a secret is named by its variable, as "env:VARIABLE"'
             )
+        if is_key(value):
+            raise ConfigError(
+                f'configuration: {place}.headers.{name}: this looks like a key; name its variable, as "env:VARIABLE"'
+            )
         if value.startswith("env:"):
             try:
                 check_variable(value.removeprefix("env:"))
             except ValueError as error:
                 raise ConfigError(f"configuration: {place}.headers.{name}: env: {error}") from None
+
+
+def _check_plugin_settings(config: RunConfig) -> None:
+    for name, settings in config.plugins.settings.items():
+        for key, value in settings.items():
+            named = isinstance(value, str) and (key.endswith("_env") or value.startswith("env:"))
+            if is_key(str(value).removeprefix("env:")) if named else _is_secret(key, value):
+                raise ConfigError(
+                    f"configuration: plugins.settings.{name}.{key}: a secret may stand in no configuration; name its "
+                    "variable, in a setting called ..._env or as env:VARIABLE, for the plugin to read"
+                )
 
 
 def _is_secret(key: str, value: object) -> bool:

@@ -1170,8 +1170,8 @@ class PluginsConfig(Section):
     )
     settings: dict[PluginName, dict[str, bool | int | float | str]] = Field(
         default_factory=dict,
-        description="what each plugin is made with, by its name; manifests keep them, so a secret is the name of a "
-        "variable",
+        description="what each plugin is made with, by its name; a secret is the name of a variable. Releases tell "
+        "numbers and switches",
     )
 
 

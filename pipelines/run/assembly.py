@@ -61,7 +61,7 @@ from pipelines.run.models import (
     make_wikidata_source,
     open_later,
 )
-from pipelines.run.plugins import Plugins, find_prompt_folder
+from pipelines.run.plugins import find_prompt_folder
 from pipelines.run.reviewing import read_decisions
 from pipelines.run.runner import PlannedStage
 from pipelines.run.stage import AnyStage
@@ -177,7 +177,7 @@ class Seeing:
 
     def _make_search(self, thumbnails: Thumbnails | None, fetched: FetchedPictures | None) -> ImageSearch:
         search: ImageSearch = LocalImageSearch(self.corpus, thumbnails=thumbnails, fetched=fetched)
-        if plugged := Plugins(self.config).find_tool("image_search"):
+        if plugged := self.roles.plugins.find_tool("image_search"):
             search = plugged
         elif self._searches_by_likeness:
             from pipelines.agent.picture_search import ClipImageSearch
@@ -398,7 +398,7 @@ class Acting:
     @cached_property
     def corpus_search(self) -> TextSearch:
         """The corpus's full-text search, recorded."""
-        search = Plugins(self.config).find_tool("text_search") or LocalTextSearch(self.corpus)
+        search = self.roles.plugins.find_tool("text_search") or LocalTextSearch(self.corpus)
         return RecordedTextSearch(search, self.roles.replies, self.roles.find_epoch("text_search"))
 
     @cached_property
@@ -410,7 +410,7 @@ class Acting:
         """
         if self.config.tools.family != "live":
             return None
-        roles, live, plugins = self.roles, self.config.live, Plugins(self.config)
+        roles, live, plugins = self.roles, self.config.live, self.roles.plugins
         turns = roles.replies.turns
         texts = plugins.find_tool("text_search") or make_text_search(live, turns)
         images = plugins.find_tool("image_search") or make_image_search(live, roles.pictures, turns)
@@ -468,7 +468,7 @@ class Acting:
         config, roles, live = self.config.tools, self.roles, self.config.tools.family == "live"
         summarised = self.config.summarises
         texts, images = self.live_searches or (self.corpus_search, self.seeing.shown_search)
-        reader: PageReader | None = Plugins(self.config).find_tool("pages")
+        reader: PageReader | None = self.roles.plugins.find_tool("pages")
         if reader is None:
             reader = make_reader(self.config.live, self.roles.replies.turns) if live else LocalPages(self.corpus)
         return ToolBox(
@@ -586,11 +586,6 @@ class Assembly:
     def roles(self) -> Roles:
         """The models of the roles."""
         return Roles(self.config, self.workspace, language=self.corpus.manifest.language)
-
-    @cached_property
-    def plugins(self) -> Plugins:
-        """The plugins that the configuration names."""
-        return Plugins(self.config)
 
     @cached_property
     def splits(self) -> SplitRule:
@@ -871,13 +866,13 @@ class Assembly:
         others = DistractorFetcher(lister, commons.distractors, self.config.seed) if commons.fetch else None
         chooser = self.seeing.make_chooser(lister)
         named = not self.config.ablations.fuzzing
-        settings, plugged = self.config.groundings, self.plugins.checks
+        settings, plugged = self.config.groundings, self.roles.plugins.checks
         return Groundings(self.ground, chooser, asking, settings, self.reader, audit, others, named, plugged)
 
     def _build_pools(self) -> Pools:
         longest = self.config.questions.max_answer_tokens
         digest = partial(digest_input, workspace=self.workspace)
-        read = {pool.name: self.plugins.load("sources", pool.plugin) for pool in self.config.pools if pool.plugin}
+        read = {pool.name: self.roles.plugins.load("sources", pool.plugin) for pool in self.config.pools if pool.plugin}
         return Pools(self.config.pools, self.roles.pictures, self.splits, longest, digest, read)
 
     def _build_mixtures(self) -> Mixtures:
@@ -920,7 +915,7 @@ class Assembly:
         # Where dump and replies lie decides no row; how walks are cut does, which seeds know. The corpus has a digest.
         digest = digest_settings(*disclose_settings(self.config), self.corpus.digest)
         planned: dict[str, PlannedStage] = {}
-        merged = self.plugins.insert_stages(list_sources(self.config.method, bool(self.config.pools)))
+        merged = self.roles.plugins.insert_stages(list_sources(self.config.method, bool(self.config.pools)))
         for name, sources in merged.items():
             after = self.config.plugins.stages.get(name, "")
             if last and not after and last in planned:
@@ -942,7 +937,7 @@ class Assembly:
                 gathers,
                 count_in_flight(self.config, stage),
                 self.config.health,
-                self.plugins.list_deciding(stage),
+                self.roles.plugins.list_deciding(stage),
                 planned[after].place if after else "",
             )
             if name == "groundings":
@@ -950,4 +945,4 @@ class Assembly:
         return list(planned.values())
 
     def _build_inserted(self, name: str, source: PlannedStage) -> AnyStage:
-        return self.plugins.build_stage(name, source.stage.output)
+        return self.roles.plugins.build_stage(name, source.stage.output)

@@ -192,6 +192,11 @@ class Roles:
         return PictureStore(self.workspace.images)
 
     @cached_property
+    def plugins(self) -> Plugins:
+        """The plugins that the configuration names, of all parts of the run."""
+        return Plugins(self.config)
+
+    @cached_property
     def vendors(self) -> "Vendors":
         """What was learned of the servers of all roles."""
         from pipelines.services.clients.vendors import Vendors
@@ -242,7 +247,7 @@ class Roles:
 
     def _plug_model(self, config: ModelConfig) -> ChatModel | None:
         """Return the model that a plugin makes; None where the adapter is ours."""
-        return PluggedChat(Plugins(self.config).load("backends", config.plugin)) if config.plugin else None
+        return PluggedChat(self.plugins.load("backends", config.plugin)) if config.plugin else None
 
     def _build_batched(self, role: str, config: ModelConfig) -> ChatModel:
         from pipelines.services.clients.batch import BatchChat

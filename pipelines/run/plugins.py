@@ -70,7 +70,9 @@ class PluggedTool:
         return digest_value([self.plugin.identity, self.plugin.made.identity])
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the methods of whichever protocol the plugin meets
-        """Return what the plugin's object has."""
+        """Return what the plugin's object has; of private names none, which copying asks of an empty object."""
+        if name.startswith("_") or name == "plugin":
+            raise AttributeError(name)
         return getattr(self.plugin.made, name)
 
 

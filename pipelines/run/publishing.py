@@ -6,7 +6,7 @@ from typing import cast, get_args
 
 from pipelines.agent.dialects import SYNTH, render_system
 from pipelines.checks.benchmarks import count_hits
-from pipelines.config.disclosure import digest_settings, disclose_settings
+from pipelines.config.disclosure import digest_settings, disclose_plugin, disclose_settings
 from pipelines.corpus.store import Corpus
 from pipelines.errors import Damaged
 from pipelines.ids import digest_file, digest_value
@@ -154,7 +154,9 @@ def _describe_origin(
         settings=assembly.config.releases,
         benchmarks=_count_hits(assembly, planned),
         reviews=read_decided(assembly.workspace),
-        plugins=tuple({(e.kind, e.name): e for manifest in manifests for e in manifest.plugins}.values()),
+        plugins=tuple(
+            {(e.kind, e.name): disclose_plugin(e) for manifest in manifests for e in manifest.plugins}.values()
+        ),
     )
 
 

@@ -24,7 +24,7 @@ from pipelines.config.settings import PromptsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.ids import digest_value
-from pipelines.plugins import explain_absence, list_names, load_plugin
+from pipelines.plugins import explain_absence, find_entry, list_names, load_plugin, make_entry
 from pipelines.run.assembly import Assembly
 from pipelines.run.plugins import InsertedStage, Plugins, check_plugins, find_prompt_folder
 from pipelines.run.runner import select_stages
@@ -385,3 +385,57 @@ def test_the_identity_follows_version_settings_and_every_file_of_the_package(ins
     (installed / "acme_words" / "words.txt").write_text("elevation\n")
     assert load_plugin("checks", "plain").entry.sha256 != before.entry.sha256
     assert "its sources have changed" in explain_absence(upgraded.entry)
+
+
+def install_own(site, files, value, record=True):
+    """Put a distribution with one check into a folder, with the record that pip leaves or as an editable install."""
+    for name, text in files.items():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text(text)
+    told = site / "own-1.0.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1.0\n")
+    (told / "entry_points.txt").write_text(f"[synth.checks]\nloud = {value}:Loud\n")
+    names = [*files, "own-1.0.dist-info/METADATA", "../bin/own"] if record else ["own.pth"]
+    (told / "RECORD").write_text("".join(f"{name},,\n" for name in names))
+    (told / "direct_url.json").write_text(json.dumps({} if record else {"dir_info": {"editable": True}}))
+
+
+LOUD = "class Loud:\n    reasons = {}\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "files", "record"),
+    [
+        ("own_loud", {"own_loud.py": LOUD, "own_words.py": ""}, True),
+        ("own_a", {"own_a/__init__.py": LOUD, "own_b/__init__.py": ""}, True),
+        ("own_ns.a", {"own_ns/a/__init__.py": LOUD, "own_ns/b.py": ""}, True),
+        ("own_loud", {"own_loud.py": LOUD, "own_words.py": ""}, False),
+        ("own_a", {"own_a/__init__.py": LOUD, "own_b/__init__.py": ""}, False),
+        ("own_ns.a", {"own_ns/a/__init__.py": LOUD, "own_ns/b.py": ""}, False),
+    ],
+)
+def test_the_identity_follows_every_file_of_the_distribution_and_none_of_another(
+    installed, tmp_path, value, files, record
+):
+    sources = installed if record else tmp_path / "checkout"
+    install_own(sources, files, value, record)
+    sys.path.insert(0, str(sources))
+    try:
+        before = make_entry("checks", find_entry("checks", "loud")).sha256
+        (sources / "own_ns" / "others").mkdir(parents=True)
+        (sources / "own_ns" / "others" / "x.txt").write_text("another distribution's")
+        (sources / "own-1.0.dist-info" / "INSTALLER").write_text("pip")
+        assert make_entry("checks", find_entry("checks", "loud")).sha256 == before
+        (sources / list(files)[1]).write_text("words = 1")
+        assert make_entry("checks", find_entry("checks", "loud")).sha256 != before
+    finally:
+        sys.path.remove(str(sources))
+        for name in [name for name in sys.modules if name.startswith("own_")]:
+            del sys.modules[name]
+
+
+def test_a_namespace_that_others_may_share_is_no_plugin(installed):
+    install_own(installed, {"own_ns/words.txt": ""}, "own_ns")
+    with pytest.raises(ConfigError, match=r"own_ns is a namespace, which others may share; give it an __init__.py"):
+        make_entry("checks", find_entry("checks", "loud"))

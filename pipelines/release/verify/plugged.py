@@ -1,15 +1,22 @@
-"""Checks of plugins that decided a release, asked again; without one its rows are not derived."""
+"""Checks of plugins that decided a release, asked again if whoever verifies has chosen them.
 
-from collections.abc import Iterator
+A release is a stranger's: what it names is not loaded for that alone. A check that was chosen and cannot be asked
+leaves its rows underived.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pipelines.checks.examination import Claim
 from pipelines.checks.plugged import PluggedCheck
 from pipelines.checks.verdicts import run_checks
+from pipelines.config.disclosure import disclose_plugin
+from pipelines.config.settings import PluginsConfig
 from pipelines.graph.query import Indexes
 from pipelines.plugins import explain_absence, load_plugin
 from pipelines.release.manifest import ReleaseManifest
 from pipelines.release.rows import ProofRow
+from schemas.manifest import PluginEntry, PluginSetting
 
 
 @dataclass(frozen=True)
@@ -18,30 +25,40 @@ class Asker:
 
     Attributes:
         ground: the corpus.
-        checks: those that are installed as they were.
-        missing: why each other one cannot be asked, and what to install.
+        checks: those that were chosen and are installed as they were.
+        missing: why each other one that was chosen cannot be asked, and what to install.
+        unasked: those that were not chosen, in words.
         others: plugins of other kinds, in words.
     """
 
     ground: Indexes
     checks: tuple[PluggedCheck, ...] = ()
     missing: tuple[str, ...] = ()
+    unasked: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, manifest: ReleaseManifest, ground: Indexes) -> "Asker":
-        """Load the checks that a manifest names.
+    def of(cls, manifest: ReleaseManifest, ground: Indexes, chosen: PluginsConfig) -> "Asker":
+        """Load the checks that a manifest names and whoever verifies has chosen.
 
         Raises:
             ConfigError: if one is installed as it was and cannot be loaded.
         """
-        asked = [entry for entry in manifest.plugins if entry.kind == "checks"]
-        absent = {entry.name: explain_absence(entry) for entry in asked}
-        loaded = (load_plugin("checks", entry.name, entry.settings) for entry in asked if not absent[entry.name])
+        named = [entry for entry in manifest.plugins if entry.kind == "checks"]
+        asked = [(entry, chosen.settings.get(entry.name, {})) for entry in named if entry.name in chosen.checks]
+        absent = {entry.name: explain_absence(entry) or _explain_settings(entry, own) for entry, own in asked}
+        loaded = (
+            load_plugin("checks", entry.name, entry.settings | own) for entry, own in asked if not absent[entry.name]
+        )
         return cls(
             ground,
             tuple(PluggedCheck(plugin) for plugin in loaded),
             tuple(f"the check {why}; without it no walked row is derived" for why in absent.values() if why),
+            tuple(
+                f"what the check {each.name!r} of {each.distribution} decided: --plugin {each.name} asks it again"
+                for each in named
+                if each.name not in chosen.checks
+            ),
             tuple(f"{each.name} of {each.distribution}" for each in manifest.plugins if each.kind != "checks"),
         )
 
@@ -55,5 +72,17 @@ class Asker:
 
     def describe_unasked(self) -> Iterator[str]:
         """Yield in words what plugins decided that is not derived."""
+        yield from self.unasked
         if self.others:
             yield f"what these plugins decided: {', '.join(self.others)}"
+
+
+def _explain_settings(entry: PluginEntry, own: Mapping[str, PluginSetting]) -> str:
+    """Return which settings a check is to be asked with that are not told, or told otherwise; empty for none."""
+    whole = disclose_plugin(entry.model_copy(update={"settings": entry.settings | own}))
+    made, given = ({**each.settings, **each.untold} for each in (entry, whole))
+    wrong = [key for key in made | given if made.get(key) != given.get(key)]
+    if not wrong:
+        return ""
+    keys = ", ".join(f"plugins.settings.{entry.name}.{key}" for key in sorted(wrong))
+    return f"{entry.name!r} of {entry.distribution} {entry.version} was made with other settings than are given: {keys}"

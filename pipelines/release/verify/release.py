@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 from pydantic import ValidationError
 
+from pipelines.config.settings import PluginsConfig
 from pipelines.errors import CorruptInput, GateNotMet, RecordFailed
 from pipelines.graph.query import Indexes
 from pipelines.ids import digest_file
@@ -41,17 +42,25 @@ from pipelines.release.verify.reports import Problem, VerifyReport
 from pipelines.release.verify.rows import find_row_problems
 from pipelines.release.verify.together import Ledger, check_together, find_placement_problems
 
+NO_PLUGINS = PluginsConfig()
 
-def verify_release(folder: Path, ground: Indexes, advance: Callable[[int], None] = lambda done: None) -> VerifyReport:
+
+def verify_release(
+    folder: Path,
+    ground: Indexes,
+    advance: Callable[[int], None] = lambda done: None,
+    plugins: PluginsConfig = NO_PLUGINS,
+) -> VerifyReport:
     """Verify a release folder against a corpus.
 
     Args:
         folder: ``releases/<dataset>/<version>``.
         ground: the corpus the proofs refer to, built by anyone from the same dump.
         advance: called with the number of rows that are done.
+        plugins: checks that may be asked, with their settings; a release alone makes no plugin's code run.
 
     Raises:
-        ConfigError: if the folder is no release.
+        ConfigError: if the folder is no release, or a check cannot be loaded.
         CorruptInput: if a Parquet file cannot be read.
     """
     given = read_release_manifest(folder)
@@ -66,7 +75,7 @@ def verify_release(folder: Path, ground: Indexes, advance: Callable[[int], None]
         problems.insert(0, Problem("files", str(error)))
     with TemporaryDirectory(prefix="synth-verify-") as place, ExitStack() as stack:
         replayer = stack.enter_context(Replayer(ground.corpus, manifest, PictureStore(Path(place))))
-        check = ReleaseCheck(folder, manifest, ground, replayer)
+        check = ReleaseCheck(folder, manifest, ground, replayer, plugins)
         try:
             problems += check.run(advance)
         except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
@@ -83,6 +92,7 @@ class ReleaseCheck:
     manifest: ReleaseManifest
     ground: Indexes
     replayer: Replayer
+    plugins: PluginsConfig = NO_PLUGINS
     rows: Counter[bool] = field(default_factory=Counter)
     """By whether there is a proof."""
     verified: Counter[bool] = field(default_factory=Counter)
@@ -96,7 +106,7 @@ class ReleaseCheck:
     def __post_init__(self) -> None:
         """Begin the survey of the rows."""
         self.survey, self.sources = Survey(self.manifest), Sources(read_credits(self.folder))
-        self.asker = Asker.of(self.manifest, self.ground)
+        self.asker = Asker.of(self.manifest, self.ground, self.plugins)
 
     def run(self, advance: Callable[[int], None]) -> list[Problem]:
         """Return every problem but those of the manifest's own digests."""
