@@ -37,8 +37,9 @@ manifests name them: another version makes those stages again, and what follows 
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import current_process
 from pathlib import Path
 from typing import TypeVar
 
@@ -49,6 +50,7 @@ from pipelines.checks.plugged import QuestionCheck as Check
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.cli.commands import load_config, verify_releases
 from pipelines.cli.explain import Explanation, explain_record
+from pipelines.cli.naming import RunChoice, make_request
 from pipelines.config.settings import PluginsConfig, RunConfig
 from pipelines.corpus.layouts import ForeignQuestion, UnreadRow
 from pipelines.corpus.store import Corpus
@@ -59,6 +61,7 @@ from pipelines.release.manifest import MANIFEST, PublishedRelease, read_release_
 from pipelines.release.verify import VerifyReport
 from pipelines.run.executors import make_executor
 from pipelines.run.loop import RunDocument, RunRequest, run_request
+from pipelines.run.naming import NamedRun
 from pipelines.run.progress import SilentReporter
 from pipelines.run.shards import read_parts
 from pipelines.run.stage import RecordStage as Stage
@@ -77,6 +80,7 @@ from schemas.datasets import Grounding
 from schemas.reasons import PluginReason
 
 ResultT = TypeVar("ResultT")
+UNGUARDED = 'worker processes import the script that began them: call it under `if __name__ == "__main__":`'
 
 __all__ = [
     "PASSED", "Backend", "ChatModel", "ChatReply", "ChatRequest", "Check", "CheckResult", "Claim", "ConfigError",
@@ -87,7 +91,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def run(
+def run(  # noqa: PLR0913 - one argument for each option
     recipe: str | RunConfig = "demo",
     workspace: str | Path = "workspace",
     *,
@@ -95,17 +99,21 @@ def run(
     settings: Sequence[str] = (),
     until: str = "",
     models: str = "",
+    name: str = "",
 ) -> RunDocument:
     """Run the missing parts of a recipe, as ``synth run`` does; nothing is printed. It works in a notebook, too.
 
+    Worker processes import the script that calls this, so a script calls it under ``if __name__ == "__main__":``.
+
     Args:
         recipe: name of a shipped recipe, or a configuration that :func:`load_config` returned; empty for the recipe
-            that a file names.
+            that a file names, or for the run that the workspace keeps.
         workspace: folder; it is made.
         files: TOML files over the recipe, the last one uppermost.
         settings: values as ``section.key=value``, over all.
         until: last stage to run; empty for all.
         models: ``scripted`` chooses the players of the toy world.
+        name: of the run, under which the workspace keeps the configuration; empty for the recipe's or the file's.
 
     Returns:
         What every stage did, and the releases.
@@ -118,21 +126,34 @@ def run(
     if isinstance(recipe, RunConfig):
         if files or settings or models:
             raise ConfigError("run: a whole configuration takes no files, settings or models; load_config takes them")
-        config = recipe
+        named = NamedRun(name or recipe.recipe, recipe.model_dump(mode="json"))
+        request = RunRequest(recipe, Path(workspace), until, named=named)
     else:
-        config = load_config(recipe, [Path(each) for each in files], settings, models=models, last=until)
-    request = RunRequest(config, Path(workspace), until)
-    return _call_apart(lambda: run_request(request, SilentReporter(), make_executor(config)))
+        choice = RunChoice(name, recipe, tuple(Path(each) for each in files), tuple(settings), models=models)
+        request = make_request(choice, Path(workspace), until)
+    return _call_apart(lambda: run_request(request, SilentReporter(), make_executor(request.config)))
 
 
 def _call_apart(call: Callable[[], ResultT]) -> ResultT:
     """Call where no event loop runs: a notebook has one of its own in its thread."""
+    # As multiprocessing itself tells a worker that still imports the script.
+    if getattr(current_process(), "_inheriting", False):
+        raise ConfigError(UNGUARDED)
+    try:
+        if not _is_in_loop():
+            return call()
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(call).result()
+    except BrokenExecutor as error:
+        raise ConfigError(f"a worker process died as it began, or for lack of memory; {UNGUARDED}") from error
+
+
+def _is_in_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return call()
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(call).result()
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ import asyncio
 import doctest
 import importlib.util
 import json
+import multiprocessing
 import shutil
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +14,9 @@ import pytest
 
 import pipelines.api as api
 from pipelines.api import ConfigError, open_workspace, run, verify
+from pipelines.cli.naming import RunChoice, make_request
+from pipelines.run.naming import list_runs
+from pipelines.run.workspace import Workspace
 from tests.conftest import SETTINGS
 
 EXAMPLES = Path(__file__).parents[2] / "data_cards" / "docs" / "examples"
@@ -57,6 +62,33 @@ def test_a_finished_run_is_found_again_and_released_the_same(demo, finished):
     assert [report.stage for report in again.stages] == ["corpus", "seeds", "paths"]
     with pytest.raises(ConfigError, match="a whole configuration takes no files"):
         run(demo.config, root, settings=["seed=1"])
+
+
+def test_a_run_is_kept_under_its_name_and_goes_on_without_the_recipe(demo, finished):
+    root, settings = finished
+    run("demo", root, settings=settings, until="paths", name="first")
+    run(demo.config, root, until="paths", name="second")
+    assert [each.name for each in list_runs(Workspace(root))][-2:] == ["first", "second"]
+    assert [make_request(RunChoice(name), root).config for name in ("first", "")] == [demo.config, demo.config]
+    assert run("", root, until="seeds").name == "second"
+
+
+def test_a_script_that_its_own_workers_import_is_told_of(demo, finished, monkeypatch):
+    def lose_workers(*_):
+        raise BrokenProcessPool
+
+    monkeypatch.setattr(api, "run_request", lose_workers)
+    with pytest.raises(ConfigError, match=r'a worker process died .* call it under `if __name__ == "__main__":`'):
+        run(demo.config, finished[0])
+    monkeypatch.setattr(multiprocessing.current_process(), "_inheriting", True, raising=False)
+    with pytest.raises(ConfigError, match="worker processes import the script"):
+        run(demo.config, finished[0])
+
+
+def test_an_error_is_told_without_another_that_was_none(tmp_path):
+    with pytest.raises(ConfigError, match=r"no manifest.json") as refused:
+        verify(tmp_path)
+    assert refused.value.__context__ is None
 
 
 def test_datasets_read_as_arrow_and_as_rows_with_rejections_among_them(demo, finished):

@@ -1,3 +1,5 @@
+from contextlib import nullcontext
+
 import pytest
 
 from pipelines.config.loading import make_config, read_recipe
@@ -67,6 +69,9 @@ def test_what_is_neither_is_refused_without_an_echo():
         "models.solver.headers={{ x-key = '{}' }}",
         "models.solver.extra_body={{ api_key = '{}' }}",
         "models.solver.extra_body={{ user = '{}' }}",
+        "models.solver.headers={{ X-Org = '{}' }}",
+        "plugins.settings={{ plain = {{ word = '{}' }} }}",
+        "plugins.settings={{ plain = {{ acme_env = '{}' }} }}",
         "seeds.limit={}",
         "seed.x={}",
         "{}",
@@ -82,6 +87,18 @@ def test_a_key_in_another_wrong_place_is_refused_and_never_echoed(key, setting):
 def test_what_a_request_may_say_is_no_secret(body):
     settings = ["models.solver.adapter=openai", SERVED, f"models.solver.extra_body={{ {body} }}"]
     assert make_config(read_recipe("demo"), settings).models.solver.extra_body
+
+
+@pytest.mark.parametrize(
+    ("told", "allowed"),
+    [("word = 'depth'", True), ("api_key_env = 'ACME_KEY'", True), ("api_key = 'env:ACME_KEY'", True),
+     ("api_key = 'hush'", False), ("password = 'hush'", False)],
+)  # fmt: skip
+def test_a_plugin_is_told_the_variable_of_a_secret_and_never_the_secret(told, allowed):
+    with (
+        nullcontext() if allowed else pytest.raises(ConfigError, match=r"plugins.settings.plain.*: a secret may stand")
+    ):
+        assert make_config(read_recipe("demo"), [f"plugins.settings={{ plain = {{ {told} }} }}"]).plugins.settings
 
 
 @pytest.mark.parametrize("setting", ["models.solver.api_key_env={}", "nothing={}", "{}", "models.solver.{}=1"])

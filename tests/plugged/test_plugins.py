@@ -1,10 +1,10 @@
 """What plugins add runs where our own parts run, is known by key and manifest, and can be upgraded and removed."""
 
 import asyncio
+import importlib
 import json
-import os
+import pickle
 import shutil
-import subprocess
 import sys
 from contextlib import closing
 from dataclasses import replace
@@ -19,24 +19,27 @@ from pipelines.checks.verdicts import CheckResult
 from pipelines.cli.commands import describe_stages
 from pipelines.cli.explain import explain_record
 from pipelines.cli.main import main
+from pipelines.config.disclosure import disclose_plugin
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import PromptsConfig
+from pipelines.config.settings import PluginsConfig, PromptsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.ids import digest_value
 from pipelines.plugins import explain_absence, find_entry, list_names, load_plugin, make_entry
+from pipelines.release.manifest import ReleaseManifest
+from pipelines.release.verify.plugged import Asker
 from pipelines.run.assembly import Assembly
-from pipelines.run.plugins import InsertedStage, Plugins, check_plugins, find_prompt_folder
+from pipelines.run.plugins import InsertedStage, PluggedTool, Plugins, check_plugins, find_prompt_folder
 from pipelines.run.runner import select_stages
 from pipelines.run.views import run_sql
 from pipelines.run.workspace import Workspace
 from pipelines.services.prompting import check_prompts, load_prompt, make_schema
 from schemas.base import Record, Rejection
 from schemas.tasks import QuestionReply
+from tests.chaos.driving import call_here
 from tests.conftest import SETTINGS
 from tests.plugged import install
 
-ROOT = Path(__file__).parents[2]
 NAMED = (
     'plugins.checks=["plain"]',
     'plugins.stages={brief="questions"}',
@@ -52,20 +55,16 @@ class Grounded(Record):
 class Elsewhere:
     """A machine with two distributions installed, a workspace, and the command line."""
 
-    def __init__(self, demo, folder):
-        self.demo, self.site, self.root = demo, folder / "site", folder / "workspace"
-        install(self.site, "acme-words")
-        install(self.site, "acme-parts")
+    def __init__(self, demo, capsys, site, root):
+        self.demo, self.capsys, self.site, self.root = demo, capsys, site, root
         shutil.copytree(demo.root, self.root, ignore=shutil.ignore_patterns("releases"))
 
     def call(self, *arguments, code=0):
-        """Run a command and return what it printed."""
-        path = os.pathsep.join([str(ROOT), str(self.site)])
-        command = [sys.executable, "-m", "pipelines.cli.main", *arguments, "--workspace", str(self.root)]
-        environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
-        assert done.returncode == code, done.stderr[-3000:] + done.stdout[-1000:]
-        return done.stdout if code == 0 else done.stdout + done.stderr
+        """Run a command, to which plugins are new, and return what it printed."""
+        forget_modules()
+        outcome = call_here(self.capsys, *arguments, "--workspace", self.root)
+        assert outcome.code == code, outcome.err[-3000:] + outcome.out[-1000:]
+        return outcome.out if code == 0 else outcome.out + outcome.err
 
     def run(self, *settings, named=NAMED, command="run", code=0):
         said = (f"corpus.world={self.demo.world}", *SETTINGS, *named, *settings)
@@ -76,23 +75,14 @@ class Elsewhere:
         return run_sql(self.root, statement).as_dicts()
 
 
-@pytest.fixture(scope="module")
-def elsewhere(demo, tmp_path_factory):
-    return Elsewhere(demo, tmp_path_factory.mktemp("elsewhere"))
-
-
-@pytest.fixture(scope="module")
-def first(elsewhere):
-    """The stages of a run with a check, a stage and a backend of plugins, by name."""
-    return read_stages(elsewhere.run())
-
-
 def read_stages(printed):
     return {stage["stage"]: stage for stage in json.loads(printed)["stages"]}
 
 
 @pytest.mark.slow
-def test_plugins_are_run_upgraded_and_removed_by_the_command_line(elsewhere, first, tmp_path):
+def test_plugins_are_run_upgraded_and_removed_by_the_command_line(demo, installed, tmp_path, capsys):
+    elsewhere = Elsewhere(demo, capsys, installed, tmp_path / "workspace")
+    first = read_stages(elsewhere.run())
     look_at_rows(elsewhere, first)
     release = next(iter(sorted((elsewhere.root / "releases" / "sft").iterdir())))
     look_at_release(elsewhere, release, tmp_path / "lines")
@@ -132,6 +122,9 @@ def look_at_release(elsewhere, release, out):
     rows = len(elsewhere.ask("from trajectories"))
     done, of = elsewhere.call("verify", str(release)).split()[-1].split("/")
     assert 0 < int(done) == int(of) <= rows
+    assert "'plain' of acme-words decided: --plugin plain asks it again" in elsewhere.call(
+        "verify", str(release), "--recipe", "demo", code=0
+    )
     assert "brief" in elsewhere.run(command="plan")
     assert "only ids are written" in elsewhere.call("export", str(release), str(out), "--to", "lines")
     assert "nothing against it" in elsewhere.call("validate", str(out), "--to", "lines")
@@ -176,8 +169,13 @@ def installed(tmp_path, monkeypatch):
     install(site, "acme-parts")
     monkeypatch.syspath_prepend(str(site))
     yield site
-    for name in [name for name in sys.modules if name.startswith("acme_")]:
+    forget_modules()
+
+
+def forget_modules():
+    for name in [name for name in sys.modules if name.startswith(("acme_", "own_"))]:
         del sys.modules[name]
+    importlib.invalidate_caches()
 
 
 def plan(demo, *settings):
@@ -259,6 +257,29 @@ def test_a_plugin_that_fails_or_answers_otherwise_stops_the_run_and_is_named(dem
         failing.make_check(None, claim)()
     refused = PluggedCheck(load_plugin("checks", "plain", {"word": "high"})).make_check(None, claim)()
     assert (refused.outcome, refused.code) == ("FAIL", "plain:not-plain")
+
+
+def test_a_release_alone_loads_no_check_and_tells_no_text_setting(installed):
+    entry = disclose_plugin(load_plugin("checks", "plain", {"word": "depth"}).entry)
+    assert "depth" not in entry.model_dump_json()
+    forget_modules()
+    manifest = ReleaseManifest.model_construct(plugins=(entry,))
+    alone = Asker.of(manifest, None, PluginsConfig(checks=("broken",)))
+    assert (alone.checks, alone.missing, "acme_words" in sys.modules) == ((), (), False)
+    assert list(alone.describe_unasked()) == [
+        "what the check 'plain' of acme-words decided: --plugin plain asks it again"
+    ]
+    (missing,) = Asker.of(manifest, None, PluginsConfig(checks=("plain",))).missing
+    assert "was made with other settings than are given: plugins.settings.plain.word" in missing
+    told = PluginsConfig(checks=("plain",), settings={"plain": {"word": "depth"}})
+    (check,) = Asker.of(manifest, None, told).checks
+    assert check.plugin.entry.settings == {"word": "depth"}
+
+
+def test_a_tool_of_a_plugin_is_copied_with_the_plugin(installed):
+    tool = PluggedTool(load_plugin("backends", "silence"))
+    copied = pickle.loads(pickle.dumps(tool))
+    assert (copied.identity, callable(copied.search_text)) == (tool.identity, True)
 
 
 @pytest.mark.parametrize(
@@ -416,23 +437,18 @@ LOUD = "class Loud:\n    reasons = {}\n"
     ],
 )
 def test_the_identity_follows_every_file_of_the_distribution_and_none_of_another(
-    installed, tmp_path, value, files, record
+    installed, tmp_path, monkeypatch, value, files, record
 ):
     sources = installed if record else tmp_path / "checkout"
     install_own(sources, files, value, record)
-    sys.path.insert(0, str(sources))
-    try:
-        before = make_entry("checks", find_entry("checks", "loud")).sha256
-        (sources / "own_ns" / "others").mkdir(parents=True)
-        (sources / "own_ns" / "others" / "x.txt").write_text("another distribution's")
-        (sources / "own-1.0.dist-info" / "INSTALLER").write_text("pip")
-        assert make_entry("checks", find_entry("checks", "loud")).sha256 == before
-        (sources / list(files)[1]).write_text("words = 1")
-        assert make_entry("checks", find_entry("checks", "loud")).sha256 != before
-    finally:
-        sys.path.remove(str(sources))
-        for name in [name for name in sys.modules if name.startswith("own_")]:
-            del sys.modules[name]
+    monkeypatch.syspath_prepend(str(sources))
+    before = make_entry("checks", find_entry("checks", "loud")).sha256
+    (sources / "own_ns" / "others").mkdir(parents=True)
+    (sources / "own_ns" / "others" / "x.txt").write_text("another distribution's")
+    (sources / "own-1.0.dist-info" / "INSTALLER").write_text("pip")
+    assert make_entry("checks", find_entry("checks", "loud")).sha256 == before
+    (sources / list(files)[1]).write_text("words = 1")
+    assert make_entry("checks", find_entry("checks", "loud")).sha256 != before
 
 
 def test_a_namespace_that_others_may_share_is_no_plugin(installed):
