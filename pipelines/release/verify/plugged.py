@@ -4,7 +4,7 @@ A release is a stranger's: what it names is not loaded for that alone. A check t
 leaves its rows underived.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipelines.checks.examination import Claim
@@ -77,7 +77,7 @@ class Asker:
             yield f"what these plugins decided: {', '.join(self.others)}"
 
 
-def _explain_settings(entry: PluginEntry, own: Mapping[str, PluginSetting]) -> str:
+def _explain_settings(entry: PluginEntry, own: dict[str, PluginSetting]) -> str:
     """Return which settings a check is to be asked with that are not told, or told otherwise; empty for none."""
     whole = disclose_plugin(entry.model_copy(update={"settings": entry.settings | own}))
     made, given = ({**each.settings, **each.untold} for each in (entry, whole))
