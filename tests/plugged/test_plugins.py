@@ -43,7 +43,7 @@ from tests.plugged import install
 NAMED = (
     'plugins.checks=["plain"]',
     'plugins.stages={brief="questions"}',
-    "plugins.settings={brief={words=40}}",
+    'plugins.settings={brief={words=40}, plain={word="elevation"}}',
     'models.solver={adapter="plugin", plugin="shrug", name="shrug"}',
 )
 
@@ -119,6 +119,7 @@ def look_at_release(elsewhere, release, out):
     assert named.keys() == {"brief", "plain", "shrug"}
     assert named["plain"]["distribution"] == "acme-words"
     assert named["brief"]["settings"] == {"words": 40}
+    assert (named["plain"]["settings"], list(named["plain"]["untold"])) == ({}, ["word"])
     rows = len(elsewhere.ask("from trajectories"))
     done, of = elsewhere.call("verify", str(release)).split()[-1].split("/")
     assert 0 < int(done) == int(of) <= rows
