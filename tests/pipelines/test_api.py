@@ -64,8 +64,9 @@ def test_a_finished_run_is_found_again_and_released_the_same(demo, finished):
         run(demo.config, root, settings=["seed=1"])
 
 
-def test_a_run_is_kept_under_its_name_and_goes_on_without_the_recipe(demo, finished):
-    root, settings = finished
+def test_a_run_is_kept_under_its_name_and_goes_on_without_the_recipe(demo, finished, tmp_path):
+    root, settings = tmp_path / "workspace", finished[1]
+    shutil.copytree(demo.root, root, ignore=shutil.ignore_patterns("releases"))
     run("demo", root, settings=settings, until="paths", name="first")
     run(demo.config, root, until="paths", name="second")
     assert [each.name for each in list_runs(Workspace(root))][-2:] == ["first", "second"]
