@@ -4,13 +4,13 @@ import asyncio
 import base64
 import gzip
 import json
-import time
 import os
 import re
 import sqlite3
 import ssl
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
