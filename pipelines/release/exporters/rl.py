@@ -219,8 +219,8 @@ def write_verl(release: Path, folder: Path, options: ExportOptions) -> Written:
     )
     notes = (
         f"data.train_files is one of {', '.join(f'{split}.parquet' for split in sorted(files.rows))}",
-        f"reward.custom_reward_function.path is {REWARDS}, its name compute_score; reward_kwargs say which; rows name the "
-        f"dialect {dialect}, in whose tags it looks for the answer",
+        f"reward.custom_reward_function.path is {REWARDS}, its name compute_score; reward_kwargs say which; rows "
+        f"name the dialect {dialect}, in whose tags it looks for the answer",
         f"rollout.multi_turn.tool_config_path is {TOOLS}; its classes are in {CLIENT}, so PYTHONPATH has this folder",
         "they ask `synth serve-tools --dialect synth` at the address SYNTH_TOOLS",
         "rollout.multi_turn.max_tool_response_length is 256 in veRL: a page takes 13000",
