@@ -34,6 +34,7 @@ PARSED: Mapping[tuple[str, ...], str] = {
 SERVED: Mapping[tuple[str, ...], str] = {
     ("synth", "deploy"): "needs a Prefect server; tests/flows/test_deployed.py runs it",
     ("synth", "serve-tools"): "serves until Ctrl-C; tests/pipelines/cli/test_tool_server.py runs it",
+    ("synth", "view"): "serves until Ctrl-C; tests/pipelines/cli/test_view.py serves one, make test-browser opens it",
     (
         "synth",
         "serve-model",
