@@ -36,7 +36,8 @@ NOTE = "run.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 SEAL = re.compile(r"# xxh3 = ([0-9a-f]+)\n\Z")
 UNSET = "unset"
-State = Literal["finished", "under way", "stopped"]
+State = Literal["finished", "ended early", "under way", "stopped"]
+"""A run that was to end with an earlier stage than the last, and did, has ended early."""
 
 
 class RunNote(BaseModel):
@@ -257,7 +258,7 @@ def summarise_run(run: KeptRun, last: bool) -> RunSummary:
     return RunSummary(
         name=run.name,
         recipe=note.recipe,
-        state="finished" if note.ended else "under way" if alive else "stopped",
+        state=("ended early" if note.last else "finished") if note.ended else "under way" if alive else "stopped",
         time=note.ended or note.began,
         rows=rows,
         releases=releases,

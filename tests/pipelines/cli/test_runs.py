@@ -64,7 +64,7 @@ def test_runs_lists_each_with_its_recipe_state_time_and_rows(two, demo, capsys):
     runs = list_run_names(capsys, two)
     assert [(name, run["recipe"], run["state"]) for name, run in runs.items()] == [
         ("whole", "demo", "finished"),
-        ("part", "demo", "finished"),
+        ("part", "demo", "ended early"),
     ]
     assert runs["whole"]["rows"] == {release["dataset"]: release["rows"] for release in demo.document["releases"]}
     assert runs["part"]["rows"] == {}
@@ -99,6 +99,31 @@ def test_run_by_name_goes_on_with_what_was_kept_and_is_the_last_one_then(work, d
     assert "Nothing to do" in said.out
     assert list(list_run_names(capsys, work)) == ["part", "whole"]
     assert Workspace(work).read_latest() == Workspace(demo.root).read_latest()
+
+
+def test_a_run_up_to_an_early_stage_keeps_what_it_had_and_its_releases(work, options, capsys):
+    before = Workspace(work).read_latest("whole")
+    made = call_here(capsys, "run", "whole", "--until", "seeds", "--workspace", work)
+    assert "Nothing to do" in made.out
+    assert Workspace(work).read_latest("whole") == before
+    assert call_here(capsys, "verify", "--run", "whole", "--workspace", work).code == 0
+    assert call_here(capsys, "run", "whole", "--until", "corpus", "--workspace", work).code == 0
+    assert Workspace(work).read_latest("whole") == before
+
+
+def test_stages_shared_with_another_run_do_not_part_a_run_from_its_own(work, options, capsys):
+    asked = ("run", "two", "--recipe", "demo", *options, "--set", "difficulty.attempts=3", "--workspace", work)
+    assert call_here(capsys, *asked, "--until", "difficulty").code == 0
+    before, whole = Workspace(work).read_latest("two"), Workspace(work).read_latest("whole")
+    assert before["groundings"] == whole["groundings"]
+    assert before["difficulty"] != whole["difficulty"]
+    assert call_here(capsys, "run", "two", "--until", "seeds", "--workspace", work).code == 0
+    assert Workspace(work).read_latest("two") == before
+    # Without the note of it, too, as where a run was killed amid the stage.
+    Workspace(work).note_latest({name: before[name] for name in ("corpus", "seeds")}, "two")
+    assert call_here(capsys, "run", "whole", "--workspace", work).code == 0
+    call_here(capsys, "prune", "--yes", "--workspace", work)
+    assert Workspace(work).stage("difficulty", before["difficulty"]).path.is_dir()
 
 
 def test_options_change_a_run_and_each_key_is_said(work, capsys):
