@@ -81,6 +81,11 @@ class RunRequest:
         return find_last(self.until, self.only)
 
     @property
+    def tables(self) -> dict[str, Any]:
+        """Its configuration before it is resolved; nothing of a run that is not kept."""
+        return dict(self.named.tables) if self.named else {}
+
+    @property
     def name(self) -> str:
         """What it is called; empty for a run that is not kept."""
         return self.named.name if self.named else ""
@@ -219,7 +224,8 @@ def run_request(
             workspace, attempt, warner.tell_damage, config.replies.address
         )
         if request.named:
-            end_run(workspace, request.named)
+            for line in end_run(workspace, request.named):
+                told.note(line)
     return RunDocument(
         config.recipe,
         workspace.root,
