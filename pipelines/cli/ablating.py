@@ -13,6 +13,7 @@ from pipelines.cli.console import (
     LimitOption,
     ModelsOption,
     RecipeOption,
+    RunOption,
     SetOption,
     WorkspaceOption,
     app,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 @app.command("ablate")
 def ablate_command(  # noqa: PLR0913 - a command line has the options it has
+    run: RunOption = "",
     recipe: RecipeOption = "",
     config: ConfigOption = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="Leave out this alone; may be repeated.")] = None,
@@ -38,12 +40,20 @@ def ablate_command(  # noqa: PLR0913 - a command line has the options it has
     as_json: JsonOption = False,
 ) -> None:
     """Run a recipe whole and with one thing left out at a time, and say what checks and solvers find on the rows."""
-    from pipelines.cli.commands import load_config, name_limits, run_recipe
+    from copy import deepcopy
+
+    from pipelines.cli.commands import name_limits, run_recipe
+    from pipelines.cli.naming import RunChoice, make_request
+    from pipelines.config.loading import make_config
     from pipelines.files import write_text
     from pipelines.run.ablations import ablate, choose_switches
 
+    limits = tuple(name_limits(limit, 0.0))
+    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), limits, models)
+    tables = make_request(choice, workspace).tables
+
     def load(*settings: str) -> "Any":  # noqa: ANN401 - RunConfig, which help does not wait for
-        return load_config(recipe, config, [*(set_ or []), *settings], name_limits(limit, 0.0), models)
+        return make_config(deepcopy(tables), settings)
 
     chosen = choose_switches(only or [])
     with interruptible():

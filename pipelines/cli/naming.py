@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group
@@ -21,9 +21,11 @@ from pipelines.run.jsonlog import start_json_log
 from pipelines.run.loop import RunRequest
 from pipelines.run.naming import (
     NAME,
+    KeptRun,
     NamedRun,
     RunSummary,
     check_name,
+    explain_missing_run,
     find_run,
     flatten,
     forget_run,
@@ -37,6 +39,20 @@ from pipelines.run.views import QueryRows, run_sql
 from pipelines.run.workspace import Workspace, viewing
 
 DEMO = "demo"
+PATHS: Mapping[str, Any] = {
+    "corpus": {"dump": None, "world": None},
+    "news": {"source": None, "decisions": None},
+    "concepts": {"list": None},
+    "questions": {"other_corpus": None},
+    "encoder": {"pretrained": None},
+    "tools": {"edsr": None},
+    "trajectories": {"tokenizer": None},
+    "prompts": {"dir": None},
+    "pools": {"path": None, "images": None, "entities": None},
+    "releases": {"apart_from": None, "benchmarks": {"path": None, "images": None, "entities": None}},
+    "runtime": {"corpora": None},
+}
+"""Keys whose values may be relative paths."""
 NO_TABLE = "Catalog Error"
 """In what DuckDB says of a table that it does not know."""
 
@@ -71,6 +87,9 @@ class _Base:
     name: str
     tables: dict[str, Any]
     retold: Retold | None = None
+    kept: KeptRun | None = None
+    is_guess: bool = False
+    """Whether nothing is named and nothing is kept, so that it is the demo."""
 
 
 def make_request(
@@ -102,10 +121,12 @@ def make_request(
     base = _find_base(choice, Workspace(root.resolve()))
     tables = lay_options(base.tables, choice.limits, choice.settings, choice.models)
     config = make_config(deepcopy(tables), (), find_last(until, only))
-    named = NamedRun(base.name, tables)
+    named = NamedRun(base.name, tables, chosen=bool(choice.name or base.kept), is_guess=base.is_guess)
     if base.retold is not None:
         notes = tuple(base.retold.hold(config, _list_given(choice)))
-        named = replace(named, corpus=base.retold.manifest.corpus, notes=notes)
+        named = replace(named, lineage=base.retold.manifest.lineage, notes=notes)
+    elif base.kept is not None and not base.kept.find_damage():
+        named = replace(named, lineage=base.kept.note.lineage)
     return RunRequest(config, root, until, tuple(only), tuple(fresh), tuple(retry), named)
 
 
@@ -122,22 +143,47 @@ def _find_base(choice: RunChoice, workspace: Workspace) -> _Base:
         # Without a name, a file that names no recipe is refused, and not laid over whatever ran last.
         kept = next(reversed(list_runs(workspace)), None) if not layers else None
     if kept is not None:
-        tables = kept.read_tables()
+        tables = _read_from_here(kept)
         for layer in layers:
             lay_layer(tables, layer)
-        return _Base(kept.name, tables)
+        return _Base(kept.name, tables, kept=kept)
     if choice.name and choice.name not in list_recipes():
-        _refuse_unknown(choice.name, workspace)
+        raise _explain_unknown(choice.name, workspace)
     recipe = choice.name or ("" if layers else DEMO)
-    return _Base(recipe, read_layers(recipe, choice.configs))
+    return _Base(recipe, read_layers(recipe, choice.configs), is_guess=not (choice.name or layers))
 
 
-def _refuse_unknown(name: str, workspace: Workspace) -> NoReturn:
-    try:
-        find_run(workspace, name)
-    except ConfigError as error:
-        raise ConfigError(f"{error}; no recipe is called so either: `synth run {name} --recipe R` begins it") from error
-    raise AssertionError(name)
+def _explain_unknown(name: str, workspace: Workspace) -> ConfigError:
+    """Return why a name is refused that is neither a run's nor a recipe's."""
+    begins = f"`synth run {name} --recipe R` begins it"
+    return ConfigError(f"{explain_missing_run(workspace, name)}; no recipe is called so either: {begins}")
+
+
+def _read_from_here(kept: KeptRun) -> dict[str, Any]:
+    """Return a kept configuration whose relative paths lead where they led from the folder that it was begun in."""
+    tables = kept.read_tables()
+    begun = "" if kept.find_damage() else kept.note.folder
+    if begun and Path(begun) != Path.cwd():
+        _root_paths(tables, PATHS, Path(begun))
+    return tables
+
+
+def _root_paths(table: dict[str, Any], keys: Mapping[str, Any], folder: Path) -> None:
+    """Make what is a file or folder below ``folder`` absolute, in place: a word of another kind stays as it is."""
+    for key, inner in keys.items():
+        value = table.get(key)
+        if isinstance(inner, dict):
+            for each in value if isinstance(value, list) else [value]:
+                if isinstance(each, dict):
+                    _root_paths(each, inner, folder)
+        elif isinstance(value, list):
+            table[key] = [_root(each, folder) for each in value]
+        elif value is not None:
+            table[key] = _root(value, folder)
+
+
+def _root(value: object, folder: Path) -> object:
+    return str(folder / value) if isinstance(value, str) and value and (folder / value).exists() else value
 
 
 def _retell(choice: RunChoice, workspace: Workspace, folder: Path, layers: Sequence[dict[str, Any]]) -> _Base:

@@ -68,18 +68,24 @@ def list_stage_keys(config: RunConfig, workspace: Workspace, last: str = "") -> 
 def list_kept_keys(run: KeptRun) -> list[StageKey]:
     """Return what a kept run would use, so that what it made before it was stopped stays; nothing without a corpus.
 
+    It is planned whole: what it made stays its own when it is then run up to an earlier stage. A run that lacks models
+    for all stages can have made only those up to its last one.
+
     Raises:
         ConfigError: if its configuration cannot be read any more, so that nobody knows what it needs.
     """
-    try:
-        config = make_config(run.read_tables(), (), run.note.last)
-        is_built = find_built_corpus(config, run.workspace) is not None
-    except ConfigError as error:
-        raise ConfigError(
-            f"prune: run {run.name} cannot be planned, so what it needs is not known ({error}); mend it, or say "
-            f"`synth runs --forget {run.name}`"
-        ) from error
-    return list_stage_keys(config, run.workspace, run.note.last) if is_built else []
+    refusal: ConfigError | None = None
+    for last in dict.fromkeys(("", run.note.last)):
+        try:
+            config = make_config(run.read_tables(), (), last)
+            is_built = find_built_corpus(config, run.workspace) is not None
+            return list_stage_keys(config, run.workspace, last) if is_built else []
+        except ConfigError as error:
+            refusal = error
+    raise ConfigError(
+        f"prune: run {run.name} cannot be planned, so what it needs is not known ({refusal}); mend it, or say "
+        f"`synth runs --forget {run.name}`"
+    ) from refusal
 
 
 def describe_leftovers(leftovers: Sequence[Leftover]) -> list[dict[str, Any]]:

@@ -290,6 +290,7 @@ def serve_tools_command(  # noqa: PLR0913 - a command line has the options it ha
         Literal["", "stdio", "http"], typer.Option("--mcp", help="Speak MCP: beside HTTP, or on stdio alone.")
     ] = "",
     question: Annotated[str, typer.Option("--question", help="With --mcp stdio: id of the question.")] = "",
+    run: RunOption = "",
     recipe: RecipeOption = "",
     config: ConfigOption = None,
     models: ModelsOption = "",
@@ -297,10 +298,11 @@ def serve_tools_command(  # noqa: PLR0913 - a command line has the options it ha
     workspace: WorkspaceOption = WORKSPACE,
 ) -> None:
     """Serve the tools of the rollouts over HTTP or MCP, for trainers that roll exported questions out."""
-    from pipelines.cli.commands import load_config
+    from pipelines.cli.naming import RunChoice, looking_at, make_request
     from pipelines.cli.tool_server import ServingOptions, serve_tools
 
     options = ServingOptions(release, dialect, evaluating, host, port, record, mcp, question)
-    settings = load_config(recipe, config, set_ or [], models=models)
-    with interruptible("the server is ended"):
+    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), models=models)
+    settings = make_request(choice, workspace).config
+    with looking_at(workspace, run), interruptible("the server is ended"):
         serve_tools(settings, workspace, options, emit)

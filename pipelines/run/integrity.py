@@ -216,7 +216,7 @@ def _examine_marks(workspace: Workspace) -> Iterator[Finding]:
         ),
         (workspace.root / "flow-run.txt", r"[0-9a-f-]{36}", "remove it: the next flow run writes it"),
     )
-    for run in (KeptRun(workspace, path.name) for path in sorted(workspace.runs.glob("[!.]*")) if path.is_dir()):
+    for run in (KeptRun(workspace, path.name) for path in sorted(workspace.runs.glob("[!._]*")) if path.is_dir()):
         try:
             run.read_tables()
         except ConfigError as error:

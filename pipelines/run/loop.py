@@ -5,7 +5,7 @@ part, and in who is told how far the run is, which is the reporter's.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -38,7 +38,7 @@ from pipelines.run.publishing import publish_run, report_corpus
 from pipelines.run.quotas import TargetRow
 from pipelines.run.retrying import begin_retry, check_retry
 from pipelines.run.reviewing import count_unmatched, export_undecided
-from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, find_last, select_stages
+from pipelines.run.runner import PlannedStage, StageReport, find_last, select_stages
 from pipelines.run.shards import count_pools, read_parts
 from pipelines.run.spans import WorkerSpec
 from pipelines.run.workspace import Workspace
@@ -79,6 +79,11 @@ class RunRequest:
     def last(self) -> str:
         """The last stage that is wanted; empty for all."""
         return find_last(self.until, self.only)
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """Its configuration before it is resolved; nothing of a run that is not kept."""
+        return dict(self.named.tables) if self.named else {}
 
     @property
     def name(self) -> str:
@@ -219,7 +224,8 @@ def run_request(
             workspace, attempt, warner.tell_damage, config.replies.address
         )
         if request.named:
-            end_run(workspace, request.named)
+            for line in end_run(workspace, request.named):
+                told.note(line)
     return RunDocument(
         config.recipe,
         workspace.root,
@@ -465,7 +471,8 @@ def finish_run(
     releases, written = publish_run(assembly, planned) if last else ([], False)
     published = {f"release:{r.dataset}": r.version for r in releases}
     used = {"corpus": assembly.corpus.folder.name, **complete}
-    workspace.note_latest({**used, **_list_later(workspace, planned, used, run), **published}, run)
+    later = {} if last else _list_later(workspace, planned, used, run)
+    workspace.note_latest({**used, **later, **published}, run)
     write_catalogue(workspace.root)
     empty = last and not any(release.rows for release in releases)
     return releases, written, f"nothing was released: {'; '.join(map(_describe_loss, planned))}" if empty else ""
@@ -482,13 +489,24 @@ def _describe_loss(plan: PlannedStage) -> str:
 
 
 def _list_later(
-    workspace: Workspace, planned: Sequence[PlannedStage], used: Mapping[str, str], run: str
+    workspace: Workspace, planned: Sequence[PlannedStage], used: dict[str, str], run: str
 ) -> dict[str, str]:
-    """Return the stages after the planned ones that an earlier run of this configuration made from these very rows."""
-    found = dict(used)
-    latest = workspace.read_latest(run)
-    for name in STAGE_ORDER[STAGE_ORDER.index(planned[-1].place) + 1 :] if planned else ():
-        manifest = workspace.stage(name, latest[name]).read_manifest() if name in latest else None
-        if manifest is not None and manifest.config_digest == planned[-1].config_digest:
-            found |= {name: latest[name]} if all(found.get(e.name) == e.key for e in manifest.inputs) else {}
+    """Return what the run had already beyond what is planned: stages made from these very rows, and their releases.
+
+    Which run made a stage does not matter, nor does the order of stages: plugins have places of their own.
+    """
+    latest, found = workspace.read_latest(run), dict(used)
+    left = {name for name in latest if ":" not in name} - found.keys() - {plan.name for plan in planned}
+    more = left
+    while more:
+        sealed = {name: workspace.stage(name, latest[name]).read_manifest() for name in left}
+        more = {
+            name
+            for name, manifest in sealed.items()
+            if manifest is not None and all(found.get(entry.name) == entry.key for entry in manifest.inputs)
+        }
+        found |= {name: latest[name] for name in more}
+        left = left - more
+    if "releases" in found and found["releases"] == latest.get("releases"):
+        found |= {name: version for name, version in latest.items() if name.startswith("release:")}
     return {name: key for name, key in found.items() if name not in used}

@@ -4,7 +4,9 @@
 
     workspace/runs/<name>/
       config.toml    recipe, files and options in one; the last line seals it
-      run.json       recipe, the last stage that was wanted, when it began last, when it ended
+      config-1.toml  what that was before it was first changed; config-2.toml before the second time
+      run.json       recipe, the last stage that was wanted, when and where it began last, when it ended, and which
+                     release it makes again
       latest.json    which corpus, keys and releases it used last
 
 A kept configuration holds what a user may write into one, and so names of environment variables and no secret.
@@ -29,14 +31,15 @@ from pipelines.files import remove_whole, write_text
 from pipelines.release.manifest import MANIFEST, read_release_manifest
 from pipelines.run.underway import read_runs
 from pipelines.run.workspace import LATEST, Workspace, read_model, read_names, write_model
-from schemas.manifest import Manifest, Usage
+from schemas.manifest import InputEntry, Manifest, Usage
 
 CONFIG = "config.toml"
 NOTE = "run.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 SEAL = re.compile(r"# xxh3 = ([0-9a-f]+)\n\Z")
 UNSET = "unset"
-State = Literal["finished", "under way", "stopped"]
+State = Literal["finished", "ended early", "under way", "stopped"]
+"""A run that was to end with an earlier stage than the last, and did, has ended early."""
 
 
 class RunNote(BaseModel):
@@ -50,6 +53,10 @@ class RunNote(BaseModel):
     began: str
     ended: str = ""
     """Empty while the run is under way, and for ever if it was stopped."""
+    folder: str = ""
+    """Where it was begun: relative paths of its configuration are from there."""
+    lineage: tuple[InputEntry, ...] = ()
+    """Corpus and stages of the release that it makes again; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +66,29 @@ class NamedRun:
     Attributes:
         name: of the run.
         tables: its configuration, as :func:`pipelines.config.loading.make_config` takes it.
-        corpus: content digest that its corpus must have; empty for any.
+        lineage: corpus and stages of the release that it makes again; empty for none.
         notes: what is to be said of it when it begins.
+        chosen: whether the name is the user's choice, and not that of a recipe or a file.
+        is_guess: whether nobody named it nor a recipe, so that it is the demo.
     """
 
     name: str
     tables: Mapping[str, Any]
-    corpus: str = ""
+    lineage: tuple[InputEntry, ...] = ()
     notes: tuple[str, ...] = ()
+    chosen: bool = True
+    is_guess: bool = False
+
+    @property
+    def corpus(self) -> str:
+        """Digest that its corpus must have; empty for any."""
+        return next((entry.digest for entry in self.lineage if entry.name == "corpus"), "")
+
+    def compare_lineage(self, used: Mapping[str, str]) -> str:
+        """Return where what was made parts from the release that was to be made again; empty for nowhere."""
+        apart = [entry.name for entry in self.lineage if used.get(entry.name, entry.key) != entry.key]
+        apart = [name for name in apart if name != "corpus"]
+        return f"{apart[0]}: from here on other rows than the release has may be made" if apart else ""
 
 
 @dataclass(frozen=True)
@@ -159,15 +181,24 @@ def find_run(workspace: Workspace, name: str) -> KeptRun:
     names = {run.name: run for run in list_kept(workspace)}
     if name in names:
         return names[name]
+    raise ConfigError(explain_missing_run(workspace, name))
+
+
+def explain_missing_run(workspace: Workspace, name: str) -> str:
+    """Return that a workspace keeps no run of a name, and which it keeps."""
+    names = [run.name for run in list_kept(workspace)]
     near = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names) or 'none'}"
-    raise ConfigError(f"run {name!r}: workspace {workspace.root} keeps none of that name; {hint}")
+    return f"run {name!r}: workspace {workspace.root} keeps none of that name; {hint}"
 
 
 def keep_run(workspace: Workspace, named: NamedRun, recipe: str, last: str = "") -> Iterator[str]:
     """Keep the configuration of a run that begins, and yield in words whether it is known and what it has changed.
 
     The workspace is claimed by the caller. ``last`` is the stage that the run ends with; empty for all.
+
+    Raises:
+        ConfigError: if that is hardly the run that is meant.
     """
     kept = KeptRun(workspace, check_name(named.name))
     text = write_toml(named.tables)
@@ -176,21 +207,57 @@ def keep_run(workspace: Workspace, named: NamedRun, recipe: str, last: str = "")
     except ConfigError as error:
         yield f"run {named.name}: its configuration is kept anew: {error}"
         before = None
+    _check_meant(workspace, named, recipe, before)
     changes = [] if before is None else list(list_changes(before, named.tables))
+    note = RunNote(recipe=recipe, last=last, began=_tell_time(), folder=str(Path.cwd()), lineage=named.lineage)
+    # First, so that a run which is killed right here is the one that began last.
+    write_model(kept.config.with_name(NOTE), note)
+    aside = _put_aside(kept.config) if changes else ""
     if before is None or changes:
         write_text(kept.config, f"{text}# xxh3 = {hash_bytes(text.encode())}\n")
-    write_model(kept.config.with_name(NOTE), RunNote(recipe=recipe, last=last, began=_tell_time()))
     if before is None:
         yield f"run {named.name} begins: recipe {recipe}, kept in {kept.config}"
     else:
-        yield f"run {named.name} goes on: recipe {recipe}, {f'changed keys: {len(changes)}' if changes else 'as kept'}"
+        changed = f"changed keys: {len(changes)}; before: {aside}" if changes else "as kept"
+        yield f"run {named.name} goes on: recipe {recipe}, {changed}"
     yield from (f"run {named.name}: {line}" for line in (*changes, *named.notes))
 
 
-def end_run(workspace: Workspace, named: NamedRun) -> None:
-    """Note that a run came to its end."""
+def _check_meant(workspace: Workspace, named: NamedRun, recipe: str, before: Mapping[str, Any] | None) -> None:
+    """Refuse to begin a run in the place of another one that nobody meant to leave.
+
+    Raises:
+        ConfigError: if a run of another recipe is called so, or neither what was released here nor this has a name.
+    """
+    if before is not None and not named.chosen and before.get("recipe") != recipe:
+        raise ConfigError(
+            f"run {named.name}: it is one of recipe {before.get('recipe')}, this is recipe {recipe}; give it a name of "
+            f"its own: `synth run NAME ...`, or say `synth run {named.name} ...` to change that run"
+        )
+    if named.is_guess and "releases" in workspace.read_latest():
+        raise ConfigError(
+            f"workspace {workspace.root}: what ran here last has no name, so its recipe is not known; name it: "
+            "--recipe RECIPE, or --config FILE"
+        )
+
+
+def _put_aside(config: Path) -> str:
+    """Keep a copy of a configuration that is about to change, and return its name; one that is there is taken."""
+    text, number = config.read_text(encoding="utf-8"), 1
+    while (place := config.with_stem(f"{config.stem}-{number}")).is_file():
+        if place.read_text(encoding="utf-8") == text:
+            return place.name
+        number += 1
+    write_text(place, text)
+    return place.name
+
+
+def end_run(workspace: Workspace, named: NamedRun) -> Iterator[str]:
+    """Note that a run came to its end, and yield in words where it parts from the release that it was to make again."""
     run = KeptRun(workspace, named.name)
     write_model(run.config.with_name(NOTE), run.note.model_copy(update={"ended": _tell_time()}))
+    if apart := named.compare_lineage(run.read_used()):
+        yield f"run {named.name}: {apart}"
 
 
 def _tell_time() -> str:
@@ -257,7 +324,7 @@ def summarise_run(run: KeptRun, last: bool) -> RunSummary:
     return RunSummary(
         name=run.name,
         recipe=note.recipe,
-        state="finished" if note.ended else "under way" if alive else "stopped",
+        state=("ended early" if note.last else "finished") if note.ended else "under way" if alive else "stopped",
         time=note.ended or note.began,
         rows=rows,
         releases=releases,

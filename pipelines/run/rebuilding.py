@@ -9,6 +9,7 @@ from pipelines.config.disclosure import digest_settings, disclose_settings, read
 from pipelines.config.loading import lay_layer, list_recipes, read_recipe
 from pipelines.config.settings import RunConfig
 from pipelines.errors import ConfigError
+from pipelines.plugins import explain_absence
 from pipelines.release.manifest import ReleaseManifest, read_release_manifest
 
 RULES_NO_ROW = frozenset({"budget"})
@@ -30,7 +31,7 @@ class Retold:
     tables: dict[str, Any]
 
     def hold(self, config: RunConfig, given: Collection[str]) -> Iterator[str]:
-        """Hold a configuration to what the release does not tell, and yield in words what was given otherwise.
+        """Hold a configuration and its plugins to the release, and yield in words what is not as it was made.
 
         Args:
             config: of the run that is to make it again.
@@ -39,7 +40,7 @@ class Retold:
         Raises:
             ConfigError: if something is not told, is not the recipe's, and was not given.
         """
-        _, untold = disclose_settings(config)
+        told, untold = disclose_settings(config)
         apart = [
             name
             for name, digest in self.manifest.untold.items()
@@ -47,13 +48,23 @@ class Retold:
         ]
         missing = [name for name in apart if not any(_touches(key, name) for key in given)]
         if missing:
+            corpus = (
+                ""
+                if any(_touches(key, "corpus") for key in given)
+                else f"; its corpus has digest {self.manifest.corpus[:16]}: if that is not the recipe's, give "
+                "--set corpus.dump=FILE, corpus.world=DIR or the keys of corpus.generate, too"
+            )
             raise ConfigError(
                 f"release {self.folder}: it was made with other values of {', '.join(missing)} than recipe "
                 f"{self.manifest.recipe} has, and does not tell them; give them again: --models scripted, "
-                f"--set {missing[0]}{'.KEY' if '.' not in missing[0] else ''}=VALUE or --config FILE"
+                f"--set {missing[0]}{'.KEY' if '.' not in missing[0] else ''}=VALUE or --config FILE{corpus}"
             )
+        apart += [name for name, value in self.manifest.told.items() if told.get(name) != value]
         for name in apart:
             yield f"{name}: not the value that the release was made with, so its rows may differ"
+        for entry in self.manifest.plugins:
+            if why := explain_absence(entry):
+                yield f"plugin {why}; the release was made with that, so its rows may differ"
 
 
 def _touches(key: str, name: str) -> bool:

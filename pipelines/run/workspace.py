@@ -43,6 +43,8 @@ LOCK = ".lock"
 NAME = ".name"
 """File of the workspace's own name."""
 LATEST = "latest.json"
+UNNAMED = "_unnamed"
+"""Folder among the runs, called as no run can be, of what a run without a name had used before a named one began."""
 _VIEWED = ContextVar("viewed run", default="")
 """The run that a command looks at; empty for the last one."""
 
@@ -270,13 +272,16 @@ class Workspace:
         """Note what a run used, and that it was the last: by one configuration, from one corpus.
 
         Args:
-            entries: what it used. A run without a name takes the place of another one without.
+            entries: what it used. A run without a name takes the place of another one without; a named one of none.
             run: its name; empty for none.
         """
         if run and entries != read_names(self.runs / run / LATEST):
             write_names(self.runs / run / LATEST, entries)
-        last = {"run": run} if run else entries
-        if last != read_names(self.root / LATEST):
+        last, before = {"run": run} if run else entries, read_names(self.root / LATEST)
+        if run and before and "run" not in before:
+            # Nothing else knows it, and what it used was paid for.
+            write_names(self.runs / UNNAMED / LATEST, before)
+        if last != before:
             write_names(self.root / LATEST, last)
 
     @contextmanager

@@ -1,15 +1,18 @@
 """Named runs through the command line: what is kept, what goes on, what is shown, and a release made from itself."""
 
 import json
+import shutil
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from pipelines.cli.commands import run_recipe
+from pipelines.cli.naming import RunChoice, make_request
 from pipelines.config.disclosure import digest_settings
 from pipelines.config.loading import list_recipes, make_config, read_recipe
 from pipelines.config.writing import write_toml
+from pipelines.errors import ConfigError
 from pipelines.release.manifest import read_release_manifest, render_manifest
 from pipelines.run.naming import KeptRun, NamedRun, keep_run, list_changes, list_runs
 from pipelines.run.workspace import Workspace, read_names
@@ -64,7 +67,7 @@ def test_runs_lists_each_with_its_recipe_state_time_and_rows(two, demo, capsys):
     runs = list_run_names(capsys, two)
     assert [(name, run["recipe"], run["state"]) for name, run in runs.items()] == [
         ("whole", "demo", "finished"),
-        ("part", "demo", "finished"),
+        ("part", "demo", "ended early"),
     ]
     assert runs["whole"]["rows"] == {release["dataset"]: release["rows"] for release in demo.document["releases"]}
     assert runs["part"]["rows"] == {}
@@ -99,6 +102,31 @@ def test_run_by_name_goes_on_with_what_was_kept_and_is_the_last_one_then(work, d
     assert "Nothing to do" in said.out
     assert list(list_run_names(capsys, work)) == ["part", "whole"]
     assert Workspace(work).read_latest() == Workspace(demo.root).read_latest()
+
+
+def test_a_run_up_to_an_early_stage_keeps_what_it_had_and_its_releases(work, options, capsys):
+    before = Workspace(work).read_latest("whole")
+    made = call_here(capsys, "run", "whole", "--until", "seeds", "--workspace", work)
+    assert "Nothing to do" in made.out
+    assert Workspace(work).read_latest("whole") == before
+    assert call_here(capsys, "verify", "--run", "whole", "--workspace", work).code == 0
+    assert call_here(capsys, "run", "whole", "--until", "corpus", "--workspace", work).code == 0
+    assert Workspace(work).read_latest("whole") == before
+
+
+def test_stages_shared_with_another_run_do_not_part_a_run_from_its_own(work, options, capsys):
+    asked = ("run", "two", "--recipe", "demo", *options, "--set", "difficulty.attempts=3", "--workspace", work)
+    assert call_here(capsys, *asked, "--until", "difficulty").code == 0
+    before, whole = Workspace(work).read_latest("two"), Workspace(work).read_latest("whole")
+    assert before["groundings"] == whole["groundings"]
+    assert before["difficulty"] != whole["difficulty"]
+    assert call_here(capsys, "run", "two", "--until", "seeds", "--workspace", work).code == 0
+    assert Workspace(work).read_latest("two") == before
+    # Without the note of it, too, as where a run was killed amid the stage.
+    Workspace(work).note_latest({name: before[name] for name in ("corpus", "seeds")}, "two")
+    assert call_here(capsys, "run", "whole", "--workspace", work).code == 0
+    call_here(capsys, "prune", "--yes", "--workspace", work)
+    assert Workspace(work).stage("difficulty", before["difficulty"]).path.is_dir()
 
 
 def test_options_change_a_run_and_each_key_is_said(work, capsys):
@@ -294,6 +322,125 @@ def test_prune_keeps_what_a_stopped_run_has_made_and_nobody_noted(work, demo, ca
     assert call_here(capsys, "run", "whole", "--workspace", work).code == 0
     call_here(capsys, "prune", "--yes", "--workspace", work)
     assert Workspace(work).stage("paths", made["paths"]).path.is_dir()
+
+
+def test_a_finished_workspace_whose_run_has_no_name_is_no_demo(work, capsys):
+    used = Workspace(work).read_latest("whole")
+    shutil.rmtree(work / "runs")
+    (work / "latest.json").unlink()
+    Workspace(work).note_latest(used)
+    refused = call_here(capsys, "run", "--workspace", work)
+    assert refused.code == 2
+    assert "has no name, so its recipe is not known" in refused.err
+    assert Workspace(work).read_latest() == used
+    assert call_here(capsys, "verify", "--workspace", work).code == 0
+
+
+def test_a_named_run_leaves_the_note_of_one_without_a_name(tmp_path):
+    workspace = Workspace(tmp_path)
+    workspace.note_latest({"seeds": "a"})
+    workspace.note_latest({"seeds": "b"}, "named")
+    assert [read_names(path) for path in workspace.list_latest()] == [{"run": "named"}, {"seeds": "a"}, {"seeds": "b"}]
+
+
+def test_two_files_of_one_name_and_two_recipes_are_two_runs(tmp_path):
+    workspace, plan = Workspace(tmp_path), {"seeds": {"limit": 3}}
+    list(keep_run(workspace, NamedRun("synth", {"recipe": "demo"} | plan, chosen=False), "demo"))
+    with pytest.raises(ConfigError, match="one of recipe demo, this is recipe vsearcher; give it a name"):
+        list(keep_run(workspace, NamedRun("synth", {"recipe": "vsearcher"}, chosen=False), "vsearcher"))
+    assert KeptRun(workspace, "synth").read_tables() == {"recipe": "demo"} | plan
+    assert list(keep_run(workspace, NamedRun("synth", {"recipe": "vsearcher"}), "vsearcher"))
+
+
+def test_a_name_is_chosen_where_it_is_given_or_kept(two, tmp_path):
+    file = tmp_path / "synth.toml"
+    file.write_text('extends = "demo"')
+    for choice, chosen in (
+        (RunChoice("mine", configs=(file,)), True),
+        (RunChoice("whole"), True),
+        (RunChoice(), True),
+        (RunChoice(configs=(file,)), False),
+    ):
+        assert make_request(choice, two).named.chosen == chosen
+
+
+def test_what_a_run_was_before_it_is_changed_is_put_aside_once(tmp_path):
+    run = KeptRun(Workspace(tmp_path), "demo")
+    first, second = ({"recipe": "demo", "seed": seed} for seed in (1, 2))
+    kept = [list(keep_run(run.workspace, NamedRun("demo", tables), "demo")) for tables in (first, second) * 2]
+    aside = [line.rpartition("; before: ")[2] for line, *_ in kept[1:]]
+    assert aside == ["config-1.toml", "config-2.toml", "config-1.toml"]
+    assert tomllib.loads(run.config.with_name("config-1.toml").read_text()) == first
+    assert [each.name for each in list_runs(run.workspace)] == ["demo"]
+
+
+def test_a_run_that_is_killed_as_it_is_kept_is_the_last_one(tmp_path, monkeypatch):
+    workspace = Workspace(tmp_path)
+    for name in ("new", "old"):
+        list(keep_run(workspace, NamedRun(name, {"recipe": "demo"}), "demo"))
+
+    def fail(*_):
+        raise OSError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pipelines.run.naming.write_text", fail)
+        with pytest.raises(OSError, match="killed"):
+            list(keep_run(workspace, NamedRun("new", {"recipe": "demo", "seed": 2}), "demo"))
+    assert [run.name for run in list_runs(workspace)] == ["old", "new"]
+
+
+def test_relative_paths_lead_where_they_led_whoever_goes_on_elsewhere(tmp_path, monkeypatch):
+    workspace = Workspace(tmp_path / "work")
+    for place in ("c1", "c2"):
+        (tmp_path / place / "world").mkdir(parents=True)
+    pools = [{"name": "mine", "path": "world"}, {"name": "far", "path": "not-there"}]
+    tables = read_recipe("demo") | {"corpus": {"world": "world"}, "pools": pools}
+    monkeypatch.chdir(tmp_path / "c1")
+    list(keep_run(workspace, NamedRun("one", tables), "demo"))
+    assert read_named(workspace) == tables
+    monkeypatch.chdir(tmp_path / "c2")
+    assert read_named(workspace)["corpus"] == {"world": str(tmp_path / "c1" / "world")}
+    assert [pool["path"] for pool in read_named(workspace)["pools"]] == [str(tmp_path / "c1" / "world"), "not-there"]
+
+
+def read_named(workspace):
+    return make_request(RunChoice("one"), workspace.root).named.tables
+
+
+def test_a_run_that_makes_a_release_again_is_held_to_its_corpus_when_it_goes_on(work, demo, capsys, tmp_path):
+    release = copy_workspace(find_vqa(work), tmp_path / "release")
+    world = list_settings([f"corpus.world={demo.world}"])
+    asked = ("run", "again", "--from", release, *world, "--until", "corpus", "--workspace", work)
+    assert call_here(capsys, *asked).code == 0
+    assert call_here(capsys, "run", "again", "--until", "corpus", "--workspace", work).code == 0
+    named = make_request(RunChoice("again"), work).named
+    assert named.corpus == read_release_manifest(release).corpus
+    other = list_settings(["corpus.generate.entities=60", 'corpus.world=""'])
+    held = call_here(capsys, "run", "again", *other, "--until", "corpus", "--workspace", work)
+    assert held.code == 2, held.err
+    assert "that of the release is" in held.err
+
+
+def test_what_a_release_tells_and_its_stages_are_compared_with_what_makes_it_again(work, demo, capsys, tmp_path):
+    release = copy_workspace(find_vqa(work), tmp_path / "release")
+    other = list_settings([f"corpus.world={demo.world}", "seeds.limit=3"])
+    made = call_here(capsys, "run", "again", "--from", release, *other, "--until", "seeds", "--workspace", work)
+    assert made.code == 0, made.err
+    assert "run again: seeds.limit: not the value that the release was made with" in made.err
+    assert "run again: seeds: from here on other rows than the release has may be made" in made.err
+
+
+def test_tools_and_ablations_are_of_the_run_that_is_kept(two, capsys, monkeypatch):
+    asked = []
+    monkeypatch.setattr("pipelines.cli.tool_server.serve_tools", lambda config, *_: asked.append(config))
+    monkeypatch.setattr("pipelines.run.ablations.ablate", lambda load, *_: asked.extend([load(), load("seed=8")]) or [])
+    monkeypatch.setattr("pipelines.cli.ablating.list_lines", lambda _: [])
+    for command in ("serve-tools", "ablate"):
+        for run in ((), ("--run", "whole")):
+            assert call_here(capsys, command, *run, "--workspace", two).code == 0
+    part, whole = (make_config(KeptRun(Workspace(two), name).read_tables()) for name in ("part", "whole"))
+    changed = [config.model_copy(update={"seed": 8}) for config in (part, whole)]
+    assert asked == [part, whole, part, changed[0], whole, changed[1]]
 
 
 def test_changes_are_told_key_by_key_and_by_type():
