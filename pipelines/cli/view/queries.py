@@ -1,6 +1,5 @@
 """What the view asks a workspace: DuckDB over Parquet, read-only, a page of rows at a time."""
 
-import glob
 import json
 import threading
 from collections.abc import Iterable, Sequence
@@ -13,7 +12,7 @@ import duckdb
 
 from pipelines.cli.facets import STAGE_MODELS, Refusal
 from pipelines.errors import ConfigError
-from pipelines.run.view_sql import quote_text
+from pipelines.run.view_sql import quote_text, scan
 from pipelines.run.views import LatestStage, list_latest, open_views
 from pipelines.run.workspace import StageFolder, Workspace
 from schemas.base import Record, read_row
@@ -364,12 +363,12 @@ class Explorer:
 def scan_rows(folder: StageFolder, kind: str = "part") -> str:
     """Return a table of a stage's rows: kept ones, ``rejected`` or ``failed``."""
     name = "part" if kind == "kept" else kind
-    return f"read_parquet({quote_text(f'{glob.escape(folder.path.as_posix())}/{name}-*.parquet')})"
+    return scan(folder.path / f"{name}-*.parquet")
 
 
 def scan_release(folder: Path) -> str:
     """Return a table of a release's rows, of all splits."""
-    return f"read_parquet({quote_text(f'{glob.escape(folder.as_posix())}/data/*.parquet')})"
+    return scan(folder / "data" / "*.parquet")
 
 
 def _among(column: str, values: Iterable[object]) -> str:

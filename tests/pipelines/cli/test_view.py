@@ -1,6 +1,7 @@
 import hashlib
 import json
 import re
+import shutil
 import signal
 import subprocess
 from html import unescape
@@ -17,7 +18,7 @@ from pipelines.cli.drawing import DrawnEdge, DrawnNode, draw_path, list_steps
 from pipelines.cli.glossary import read_glossary
 from pipelines.cli.naming import looking_at
 from pipelines.cli.view.pages import compare_cells, compare_reading, link_row, mark_spans
-from pipelines.cli.view.queries import PAGE, Choice, Explorer
+from pipelines.cli.view.queries import PAGE, Choice, Explorer, scan_release
 from pipelines.cli.view.server import ViewServer
 from pipelines.errors import ConfigError
 from pipelines.run.naming import CONFIG
@@ -257,6 +258,20 @@ def test_a_run_that_ends_meanwhile_is_seen(many):
     write_stage(many, FakeStage("difficulty", Difficulty), "e" * 16, [make_question(1, None)])
     Workspace(many).note_latest({"difficulty": "e" * 16})
     assert explorer.list_rows(Choice("difficulty")).total == 1
+
+
+def test_a_folder_on_the_way_is_no_column(many, view):
+    moved = many / "split=train" / "domain=none" / "id=1"
+    moved.mkdir(parents=True)
+    for path in [path for path in many.iterdir() if path.name != "split=train"]:
+        path.rename(moved / path.name)
+    facets = Explorer(moved).read_facets("difficulty", "kept")
+    assert facets["split"] == [("rl", 80), ("sft", 40)]
+    assert facets["domain"] == [("Building/Place", 60), ("Person", 60)]
+    release = next(iter(view.explorer.list_releases()))
+    shutil.copytree(view.explorer.find_release(release), moved / "releases" / release)
+    held = view.explorer.ask(f"SELECT id FROM {scan_release(view.explorer.find_release(release))}")
+    assert Explorer(moved).find_holding([row["id"] for row in held]) == [release]
 
 
 def test_a_workspace_behind_a_link_is_the_same(many, tmp_path_factory):
