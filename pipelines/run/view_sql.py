@@ -121,7 +121,9 @@ def _quote_name(name: str) -> str:
 
 
 def select_released(root: Path, releases: Mapping[str, Path]) -> str:
-    """Return one row for each question of the latest releases; empty where there is none.
+    """Return one row for each dataset and question of the latest releases; empty where there is none.
+
+    A question that two datasets hold has two rows, with one ``question_id``.
 
     Args:
         root: the workspace.
