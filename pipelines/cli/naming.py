@@ -35,7 +35,6 @@ from pipelines.run.naming import (
 )
 from pipelines.run.rebuilding import Retold, read_retold
 from pipelines.run.runner import find_last
-from pipelines.run.views import QueryRows, run_sql
 from pipelines.run.workspace import Workspace, viewing
 
 DEMO = "demo"
@@ -53,8 +52,6 @@ PATHS: Mapping[str, Any] = {
     "runtime": {"corpora": None},
 }
 """Keys whose values may be relative paths."""
-NO_TABLE = "Catalog Error"
-"""In what DuckDB says of a table that it does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,24 +236,6 @@ def looking_at(root: Path, run: str) -> Iterator[None]:
     """
     with viewing(find_run(Workspace(root), run).name if run else ""):
         yield
-
-
-def ask_runs(root: Path, statement: str) -> tuple[QueryRows, str]:
-    """Ask the views of the last run, or of the latest one that has the tables of a statement.
-
-    Returns:
-        What the statement gives, and the run that was asked in place of the last one; empty for that one.
-
-    Raises:
-        ConfigError: as :func:`run_sql`, if it cannot be answered by any.
-    """
-    try:
-        return run_sql(root, statement), ""
-    except ConfigError as error:
-        for run in reversed(list_runs(Workspace(root))) if NO_TABLE in str(error) else ():
-            with viewing(run.name), suppress(ConfigError):
-                return run_sql(root, statement), run.name
-        raise
 
 
 def summarise_runs(root: Path) -> list[RunSummary]:

@@ -364,14 +364,11 @@ def sql_command(
     as_json: JsonOption = False,
 ) -> None:
     """Ask DuckDB about every dataset of a workspace, rejections included."""
-    from pipelines.cli.naming import ask_runs, looking_at
-    from pipelines.run.progress import make_reporter
+    from pipelines.cli.naming import looking_at
     from pipelines.run.views import render_result, run_sql
 
     with looking_at(workspace, run):
-        result, asked = (run_sql(workspace, statement), "") if run else ask_runs(workspace, statement)
-    if asked:
-        make_reporter().warn(f"the last run has no such table; this is of run {asked}")
+        result = run_sql(workspace, statement)
     emit_json(result.as_dicts()) if as_json else emit_table(render_result(result))
 
 

@@ -60,7 +60,7 @@ from pipelines.corpus.tables import (
     OffsetCounter,
     TableWriter,
     open_spill,
-    quote_path,
+    scan_files,
     stream_tables,
 )
 from pipelines.corpus.texts import join_stores
@@ -249,12 +249,12 @@ def write_aliases(folder: Path, scratch: Path, numbering: Numbering) -> int:
         numbering: of the pages of the dump.
     """
     _write_names(scratch, numbering)
-    names, anchors = (quote_path(scratch / f"{name}.parquet") for name in ("names", "anchors"))
+    names, anchors = (scan_files(scratch / f"{name}.parquet") for name in ("names", "anchors"))
     query = f"""
         SELECT node, alias, min(source) AS rank FROM (
-            SELECT node, alias, source FROM read_parquet({names})
+            SELECT node, alias, source FROM {names}
             UNION ALL
-            SELECT node, alias, {SOURCES.index("anchor")} AS source FROM read_parquet({anchors})
+            SELECT node, alias, {SOURCES.index("anchor")} AS source FROM {anchors}
             GROUP BY node, alias
             HAVING sum(pages) >= 1 AND (sum(pages) >= {ANCHOR_PAGES} OR bool_or(in_infobox))
         )

@@ -225,7 +225,7 @@ def _read_media(media: Path | None, megabytes: int) -> Generator[_Row]:
 def _sort_rows(path: Path, columns: str, order: str, megabytes: int) -> Iterator[pa.Table]:
     folder = TemporaryDirectory(prefix=TEMP_PREFIX, dir=path.parent)
     with folder as name, open_spill(Path(name), megabytes) as database:
-        database.read_parquet(glob.escape(str(path))).create_view("rows")
+        database.read_parquet(glob.escape(str(path)), hive_partitioning=False).create_view("rows")
         yield from stream_tables(database, f"SELECT {columns} FROM rows {order}", _MERGE_ROWS)
 
 

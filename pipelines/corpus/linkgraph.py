@@ -20,7 +20,7 @@ from pipelines.corpus.tables import (
     TableWriter,
     map_array,
     open_spill,
-    quote_path,
+    scan_files,
     stream_tables,
 )
 from pipelines.errors import ConfigError
@@ -181,7 +181,7 @@ def build_graph(
     in_degree = _write_out_links(folder, node_count, blocks, edges)
     np.save(folder / "in_degree.npy", in_degree)
     np.save(folder / "in_offsets.npy", np.concatenate([[0], np.cumsum(in_degree, dtype=np.int64)]))
-    query = f"SELECT source FROM read_parquet({quote_path(edges)}) ORDER BY target, source"
+    query = f"SELECT source FROM {scan_files(edges)} ORDER BY target, source"
     with (
         open_spill(edges.parent, memory) as database,
         ArrayFile(folder / "in_sources.npy", np.uint32) as in_sources,

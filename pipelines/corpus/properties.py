@@ -40,7 +40,7 @@ from pipelines.corpus.tables import (
     TableWriter,
     cut_groups,
     open_spill,
-    quote_path,
+    scan_files,
     stream_tables,
 )
 from pipelines.errors import ConfigError, CorruptInput
@@ -171,7 +171,7 @@ def read_labels(side: SideProperties, scratch: Path) -> dict[str, str]:
     """Return names of articles' classes in the wiki's language, by Qid: those of classes that have an article there."""
     if side.stated is None:
         return {}
-    table = f"read_parquet({quote_path(side.stated.with_name('entities.parquet'))})"
+    table = scan_files(side.stated.with_name("entities.parquet"))
     with open_spill(scratch) as connection:
         rows = connection.execute(f"""
             SELECT qid, min(label) FROM {table}
@@ -205,18 +205,18 @@ def make_once(
 
 def _place_entities(scratch: Path, parts: Sequence[Part], made: Path, properties: Sequence[Path]) -> Path:
     """Write the entities of Wikidata's dump by page id: found by Qid where page_props has it, else by title."""
-    articles = ", ".join(quote_path(part.folder / "articles.parquet") for part in parts)
+    articles = scan_files(*(part.folder / "articles.parquet" for part in parts))
     known = "SELECT NULL::BIGINT AS page_id, '' AS qid WHERE false"
     if properties:
-        known = f"SELECT page_id, qid FROM read_parquet({quote_path(properties[0])})"
-    entities = quote_path(made)
+        known = f"SELECT page_id, qid FROM {scan_files(properties[0])}"
+    entities = scan_files(made)
     columns = ", ".join(f"coalesce(q.{name}, t.{name}) AS {name}" for name in _PLACED.names[1:])
     query = f"""
         SELECT a.page_id, {columns}
-        FROM read_parquet([{articles}]) a
+        FROM {articles} a
         LEFT JOIN ({known}) p ON p.page_id = a.page_id
-        LEFT JOIN read_parquet({entities}) q ON q.qid = p.qid
-        LEFT JOIN read_parquet({entities}) t ON t.title = CASE WHEN coalesce(p.qid, '') = '' THEN a.title END
+        LEFT JOIN {entities} q ON q.qid = p.qid
+        LEFT JOIN {entities} t ON t.title = CASE WHEN coalesce(p.qid, '') = '' THEN a.title END
         WHERE q.qid IS NOT NULL OR t.qid IS NOT NULL
         ORDER BY a.page_id, length(coalesce(q.qid, t.qid)), coalesce(q.qid, t.qid)
     """
@@ -260,7 +260,7 @@ def collect_properties(side: SideFiles, place: Path, memory_mb: int = MEMORY_MEG
         TableWriter(place, "properties", PAGE_PROPERTIES) as writer,
     ):
         for name, path in (("named", wanted), ("entity_pages", entities), ("counts", counts)):
-            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet({quote_path(path)})")
+            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {scan_files(path)}")
         connection.execute(f"""
             CREATE TABLE counted AS SELECT i.number, {highest}
             FROM counts c JOIN entity_pages i ON i.page_id = c.page_id

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from pipelines.corpus.data import read_data
 from pipelines.corpus.relations import fold_field, read_relations_table
-from pipelines.corpus.tables import BATCH_ROWS, OffsetCounter, TableWriter, open_spill, quote_path, stream_tables
+from pipelines.corpus.tables import BATCH_ROWS, OffsetCounter, TableWriter, open_spill, scan_files, stream_tables
 from pipelines.corpus.templates import MONTHS
 
 STATED = pa.schema(
@@ -189,20 +189,20 @@ def write_statements(folder: Path, scratch: Path, stated: Path | None, nodes: in
 
 def _place_statements(folder: Path, scratch: Path, stated: Path) -> Iterator[pa.Table]:
     """Yield the statements about articles with ``STATEMENTS`` and the reason why one is left out, or ""."""
-    pages, facts = (quote_path(folder / f"{name}.parquet") for name in ("pages", "facts"))
+    pages, facts = (scan_files(folder / f"{name}.parquet") for name in ("pages", "facts"))
     query = f"""
         WITH known AS MATERIALIZED (
             SELECT CAST(substr(qid, 2) AS BIGINT) AS number, min(node) AS node,
                    regexp_replace(arg_min(title, node), ' \\([^()]*\\)$', '') AS name
-            FROM read_parquet({pages}) WHERE qid <> '' GROUP BY number
+            FROM {pages} WHERE qid <> '' GROUP BY number
         ), shown AS (
-            SELECT DISTINCT f.node, n.relation FROM read_parquet({facts}) f JOIN names n ON n.field = f.key
+            SELECT DISTINCT f.node, n.relation FROM {facts} f JOIN names n ON n.field = f.key
         )
         SELECT s.node, t.key, t.property, t.statement, t.value_index, t.value_count,
                coalesce(o.name, t.text) AS text, t.iso, coalesce(o.node, -1) AS target,
                CASE WHEN b.node IS NOT NULL THEN 'in_infobox'
                     WHEN t.object >= 0 AND o.node IS NULL THEN 'without_article' ELSE '' END AS reason
-        FROM read_parquet({quote_path(stated)}) t
+        FROM {scan_files(stated)} t
         JOIN known s ON s.number = t.subject
         LEFT JOIN known o ON o.number = t.object
         LEFT JOIN shown b ON b.node = s.node AND b.relation = t.key

@@ -384,6 +384,7 @@ def merge_groups(first: Iterable[pa.Table], second: Iterable[pa.Table], name: st
         yield merged if len(waiting) == 1 else merged.take(pa.array(order))
 
 
-def quote_path(path: Path) -> str:
-    """Return a path as an SQL string that DuckDB does not take for a pattern."""
-    return "'" + glob.escape(str(path)).replace("'", "''") + "'"
+def scan_files(*paths: Path) -> str:
+    """Return a reader of Parquet files that DuckDB takes for the files alone, neither patterns nor Hive partitions."""
+    quoted = ", ".join("'" + glob.escape(str(path)).replace("'", "''") + "'" for path in paths)
+    return f"read_parquet([{quoted}], hive_partitioning = false)"

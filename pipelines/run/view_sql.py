@@ -46,9 +46,13 @@ def quote_file(path: Path) -> str:
     return quote_text(f"{glob.escape(path.parent.as_posix())}/{path.name}")
 
 
+NO_HIVE = "hive_partitioning = false"
+"""Option of a reader: else a folder ``split=x`` on the way to a workspace is taken for a column."""
+
+
 def scan(path: Path) -> str:
     """Return a reader of the Parquet files whose names match."""
-    return f"read_parquet({quote_file(path)})"
+    return f"read_parquet({quote_file(path)}, {NO_HIVE})"
 
 
 def select_rows(root: Path, folder: Path) -> str:
@@ -117,7 +121,9 @@ def _quote_name(name: str) -> str:
 
 
 def select_released(root: Path, releases: Mapping[str, Path]) -> str:
-    """Return one row for each question of the latest releases; empty where there is none.
+    """Return one row for each dataset and question of the latest releases; empty where there is none.
+
+    A question that two datasets hold has two rows, with one ``question_id``.
 
     Args:
         root: the workspace.

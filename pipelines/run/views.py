@@ -25,6 +25,7 @@ from pipelines.errors import ConfigError, CorruptInput, SynthError, Unavailable
 from pipelines.files import explain_os_error, replacing, write_text
 from pipelines.run.naming import describe_others
 from pipelines.run.view_sql import (
+    NO_HIVE,
     USAGE,
     Source,
     quote_file,
@@ -178,11 +179,11 @@ def _make_manifest_views(folders: list[Path], corpus: Path | None) -> list[View]
             "SELECT 'corpus' AS stage, builder_version AS stage_version, name AS key, '' AS config_digest, "
             "'' AS git_commit, rows_in, kept, rejected, failed, kept AS rows_out, "
             f"NULL::{USAGE} AS usage, NULL::{USAGE} AS stopped, NULL::DOUBLE AS seconds, digest "
-            f"FROM read_json({path}, columns = {CORPUS_MANIFEST})"
+            f"FROM read_json({path}, columns = {CORPUS_MANIFEST}, {NO_HIVE})"
         )
     for folder in folders:
         path = quote_file(folder / "manifest.json")
-        selects.append(f"SELECT * FROM read_json({path}, columns = {STAGE_MANIFEST})")
+        selects.append(f"SELECT * FROM read_json({path}, columns = {STAGE_MANIFEST}, {NO_HIVE})")
     if not selects:
         return []
     funnel = (

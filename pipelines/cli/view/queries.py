@@ -1,9 +1,8 @@
 """What the view asks a workspace: DuckDB over Parquet, read-only, a page of rows at a time."""
 
-import glob
 import json
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -13,7 +12,7 @@ import duckdb
 
 from pipelines.cli.facets import STAGE_MODELS, Refusal
 from pipelines.errors import ConfigError
-from pipelines.run.view_sql import quote_text
+from pipelines.run.view_sql import quote_text, scan
 from pipelines.run.views import LatestStage, list_latest, open_views
 from pipelines.run.workspace import StageFolder, Workspace
 from schemas.base import Record, read_row
@@ -262,18 +261,17 @@ class Explorer:
         Siblings are left out, and all beyond 400 rows.
         """
         stages = self.list_stages()
-        links = " UNION ALL ".join(
-            f"SELECT {quote_text(found.stage)} AS stage, record_id, parent_id FROM {scan_rows(found.folder)}"
-            for found in stages
-        )
-        rows = self.ask(
-            f"WITH RECURSIVE links AS MATERIALIZED ({links}), "
-            "up AS (SELECT unnest([?, ?]) AS id UNION SELECT parent_id FROM links JOIN up ON record_id = id), "
-            "down AS (SELECT ?::VARCHAR AS id UNION SELECT record_id FROM links JOIN down ON parent_id = id) "
-            "SELECT stage, record_id, parent_id FROM links "
-            "WHERE record_id IN (SELECT id FROM up UNION SELECT id FROM down) ORDER BY record_id LIMIT ?",
-            [record_id, parent_id, record_id, MOST_RELATIVES],
-        )
+        # A row is made from rows of stages before: each stage is read once on the way up and once on the way down.
+        line = {record_id, parent_id}
+        for found in reversed(stages):
+            line |= {row["parent_id"] for row in self._find_links(found, line)}
+        made, rows = {record_id}, list[Row]()
+        for found in stages:
+            links = self._find_links(found, line | made, made)
+            rows += links[: MOST_RELATIVES - len(rows)]
+            made |= {row["record_id"] for row in links if row["parent_id"] in made}
+            if len(rows) == MOST_RELATIVES:
+                break
         ids = sorted({record_id} | {row["record_id"] for row in rows})
         refused = " UNION ALL ".join(
             f"SELECT {quote_text(found.stage)} AS stage, record_id, '' AS parent_id, {column} AS reason "
@@ -285,6 +283,15 @@ class Explorer:
         order = {found.stage: place for place, found in enumerate(stages)}
         rows.sort(key=lambda row: (order[row["stage"]], row["record_id"]))
         return [Relative(**row) for row in rows]
+
+    def _find_links(self, found: LatestStage, ids: Set[str], parents: Set[str] = frozenset()) -> list[Row]:
+        """Return a stage's rows with one of these ids, or made from one of these parents: the first 400 by id."""
+        among = f"{_among('record_id', ids)} OR {_among('parent_id', parents)}"
+        return self.ask(
+            f"SELECT {quote_text(found.stage)} AS stage, record_id, parent_id FROM {scan_rows(found.folder)} "
+            f"WHERE {among} ORDER BY record_id LIMIT {MOST_RELATIVES}",
+            [*ids, *parents],
+        )
 
     # Releases and comparisons
 
@@ -304,10 +311,13 @@ class Explorer:
         return self.root / "releases" / name
 
     def find_holding(self, ids: Sequence[str]) -> list[str]:
-        """Return the releases that hold a row with one of these ids."""
-        asked = ((name, scan_release(self.find_release(name))) for name in self.list_releases())
+        """Return the releases that hold a row with one of these ids; one whose data are gone holds none."""
+        folders = {name: self.find_release(name) for name in self.list_releases()}
+        asked = {name: scan_release(folder) for name, folder in folders.items() if any(folder.glob("data/*.parquet"))}
         return [
-            name for name, rows in asked if self.ask(f"SELECT id FROM {rows} WHERE {_among('id', ids)} LIMIT 1", ids)
+            name
+            for name, rows in asked.items()
+            if self.ask(f"SELECT id FROM {rows} WHERE {_among('id', ids)} LIMIT 1", ids)
         ]
 
     def list_keys(self, stage: str) -> list[str]:
@@ -364,12 +374,12 @@ class Explorer:
 def scan_rows(folder: StageFolder, kind: str = "part") -> str:
     """Return a table of a stage's rows: kept ones, ``rejected`` or ``failed``."""
     name = "part" if kind == "kept" else kind
-    return f"read_parquet({quote_text(f'{glob.escape(folder.path.as_posix())}/{name}-*.parquet')})"
+    return scan(folder.path / f"{name}-*.parquet")
 
 
 def scan_release(folder: Path) -> str:
     """Return a table of a release's rows, of all splits."""
-    return f"read_parquet({quote_text(f'{glob.escape(folder.as_posix())}/data/*.parquet')})"
+    return scan(folder / "data" / "*.parquet")
 
 
 def _among(column: str, values: Iterable[object]) -> str:

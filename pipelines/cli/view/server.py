@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlencode, urlsplit
+from urllib.parse import parse_qs, unquote, urlencode
 
 import duckdb
 
@@ -78,17 +78,19 @@ class ViewServer(ThreadingHTTPServer):
 
     def answer(self, target: str) -> Response:
         """Return the response to a GET of an address."""
-        split = urlsplit(target)
-        parts = [unquote(part, errors="replace") for part in split.path.split("/")[1:]]
-        query = {name: values[-1] for name, values in parse_qs(split.query, keep_blank_values=True).items()}
+        if not target.startswith("/"):
+            return _refuse(HTTPStatus.BAD_REQUEST, "The address has no path.")
+        path, _, asked = target.partition("?")
+        parts = [unquote(part, errors="replace") for part in path.split("/")[1:]]
+        query = {name: values[-1] for name, values in parse_qs(asked, keep_blank_values=True).items()}
         try:
             return self._route(parts, query)
         except (ConfigError, Damaged) as error:
             return _refuse(HTTPStatus.NOT_FOUND, str(error))
         except (SynthError, duckdb.Error, OSError) as error:
-            return _refuse(
-                HTTPStatus.INTERNAL_SERVER_ERROR, f"{' '.join(str(error).split())[:500]}; load the page again"
-            )
+            # DuckDB adds the query, which is ours.
+            said = " ".join(str(error).partition("LINE 1:")[0].split())[:500]
+            return _refuse(HTTPStatus.INTERNAL_SERVER_ERROR, f"{said}; load the page again")
 
     def _route(self, parts: list[str], query: Mapping[str, str]) -> Response:
         match parts:

@@ -2,12 +2,15 @@
 
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import duckdb
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines.run.views import QueryRows, run_sql, write_catalogue
+from pipelines.run.workspace import Workspace
 from tests.chaos.driving import ROOT, call_here
 
 PAGE = (ROOT / "data_cards" / "docs" / "questions.md").read_text(encoding="utf-8")
@@ -77,6 +80,23 @@ def test_released_has_one_row_for_each_question_of_each_release(demo) -> None:
     given = run_sql(demo.root, "select dataset, question_id from released").rows
     made = run_sql(demo.root, "select distinct dataset, parent_id from releases").rows
     assert sorted(given) == sorted(made)
+
+
+def test_a_question_of_two_datasets_is_counted_and_shown_once(demo) -> None:
+    """Counted by hand from the files of the releases, where it has a row in each."""
+    proofs = [
+        row
+        for name in Workspace(demo.root).read_latest()
+        if name.startswith("release:")
+        for path in demo.release(name.partition(":")[2]).glob("proofs/*.parquet")
+        for row in pq.read_table(path, columns=["record_id", "text", "answer"]).to_pylist()
+    ]
+    answers = {row["record_id"]: (row["answer"]["type"], row["answer"]["surface"]) for row in proofs}
+    assert len(answers) < len(proofs)
+    told = run_sql(demo.root, QUESTIONS["How are the answers distributed?"]).rows
+    assert {row[:2]: row[2] for row in told} == Counter(answers.values())
+    shown = run_sql(demo.root, QUESTIONS["Which questions are the hardest?"].replace("limit 10", "")).rows
+    assert Counter(row[2] for row in shown) == Counter({row["record_id"]: row["text"] for row in proofs}.values())
 
 
 def test_costs_account_for_every_request(demo) -> None:

@@ -236,6 +236,23 @@ def test_a_query_cannot_see_variables_of_the_program(workspace):
     assert table.num_rows == 1
 
 
+def test_a_folder_on_the_way_is_no_column(tmp_path):
+    """DuckDB takes ``split=train`` in a path for a column of every row, and of every manifest."""
+    plain = make_workspace(tmp_path / "plain")
+    root = make_workspace(tmp_path / "split=train" / "seed=9" / "stage=none" / "workspace")
+    for view in ("difficulty", "trajectories", "rejections", "failures", "manifests", "funnel", "releases"):
+        here, there = (run_sql(folder, f"describe {view}").rows for folder in (root, plain))
+        assert here == there
+    for query in (
+        "select split, count(*) from difficulty group by 1 order by 1",
+        "select split, count(*) from releases group by 1 order by 1",
+        "select stage, rows_in from manifests",
+    ):
+        assert run_sql(root, query) == run_sql(plain, query)
+        with duckdb.connect(str(write_catalogue(root)), read_only=True) as connection:
+            assert connection.execute(query).fetchall() == list(run_sql(plain, query).rows)
+
+
 def test_a_missing_workspace_is_named(tmp_path):
     with pytest.raises(ConfigError, match="nowhere"):
         open_views(tmp_path / "nowhere")

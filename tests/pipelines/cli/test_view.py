@@ -1,6 +1,7 @@
 import hashlib
 import json
 import re
+import shutil
 import signal
 import subprocess
 from html import unescape
@@ -17,7 +18,7 @@ from pipelines.cli.drawing import DrawnEdge, DrawnNode, draw_path, list_steps
 from pipelines.cli.glossary import read_glossary
 from pipelines.cli.naming import looking_at
 from pipelines.cli.view.pages import compare_cells, compare_reading, link_row, mark_spans
-from pipelines.cli.view.queries import PAGE, Choice, Explorer
+from pipelines.cli.view.queries import PAGE, Choice, Explorer, scan_release
 from pipelines.cli.view.server import ViewServer
 from pipelines.errors import ConfigError
 from pipelines.run.naming import CONFIG
@@ -133,6 +134,25 @@ def test_what_is_not_there_is_not_found(view, target):
     reply = ask(view, target)
     assert reply.status == 404
     assert b"stages" not in reply.body
+
+
+@pytest.mark.parametrize("target", ["http://[/", "*", "latest.json", "http://127.0.0.1/"])
+def test_an_address_without_a_path_is_refused(view, target):
+    assert ask(view, target).status == 400
+
+
+def test_a_release_whose_data_are_gone_holds_no_row(workspace):
+    with serving(workspace) as server:
+        (row, *_) = server.explorer.list_rows(Choice("trajectories")).rows
+        page = ask(server, link_row("trajectories", row["record_id"])).text
+        (name, *_) = [name for name in server.explorer.list_releases() if f"{name}</a>" in page]
+        shutil.rmtree(workspace / "releases" / name / "data")
+        reply = ask(server, link_row("trajectories", row["record_id"]))
+        assert (reply.status, f"{name}</a>" in reply.text) == (200, False)
+        damaged = next((workspace / "stages" / "trajectories").rglob("part-*.parquet"))
+        damaged.write_bytes(b"PAR1")
+        reply = ask(server, link_row("trajectories", row["record_id"]))
+        assert (reply.status, damaged.name in reply.text, "SELECT" in reply.text) == (500, True, False)
 
 
 def test_a_picture_is_sent_by_its_sha256_and_a_changed_one_is_not(workspace):
@@ -259,6 +279,20 @@ def test_a_run_that_ends_meanwhile_is_seen(many):
     assert explorer.list_rows(Choice("difficulty")).total == 1
 
 
+def test_a_folder_on_the_way_is_no_column(many, view):
+    moved = many / "split=train" / "domain=none" / "id=1"
+    moved.mkdir(parents=True)
+    for path in [path for path in many.iterdir() if path.name != "split=train"]:
+        path.rename(moved / path.name)
+    facets = Explorer(moved).read_facets("difficulty", "kept")
+    assert facets["split"] == [("rl", 80), ("sft", 40)]
+    assert facets["domain"] == [("Building/Place", 60), ("Person", 60)]
+    release = next(iter(view.explorer.list_releases()))
+    shutil.copytree(view.explorer.find_release(release), moved / "releases" / release)
+    held = view.explorer.ask(f"SELECT id FROM {scan_release(view.explorer.find_release(release))}")
+    assert Explorer(moved).find_holding([row["id"] for row in held]) == [release]
+
+
 def test_a_workspace_behind_a_link_is_the_same(many, tmp_path_factory):
     link = tmp_path_factory.mktemp("elsewhere") / "link"
     link.symlink_to(many)
@@ -335,6 +369,18 @@ def test_the_line_of_a_question_leads_from_its_seed_to_its_releases(demo):
         place = parents[place]
     assert [name.split("-")[0] for name in climbed] == ["rollout", "q", "rewrite", "question", "path", "seed"]
     assert len({relative.record_id for relative in family if relative.stage == "seeds"}) == 1
+
+
+def test_a_line_ends_with_400_rows_and_holds_its_own_beginning(tmp_path):
+    seeds = [make_question(n, None) for n in range(3)]
+    made = [make_question(n, None).model_copy(update={"parent_id": seeds[1].record_id}) for n in range(10, 500)]
+    for key, (name, rows) in zip("ab", (("seeds", seeds), ("difficulty", made)), strict=True):
+        write_stage(tmp_path, FakeStage(name, Difficulty), key * 16, rows)
+    Workspace(tmp_path).note_latest({"seeds": "a" * 16, "difficulty": "b" * 16})
+    family = Explorer(tmp_path).trace_family(seeds[1].record_id, "")
+    assert [relative.record_id for relative in family] == [row.record_id for row in (seeds[1], *made[:399])]
+    last = Explorer(tmp_path).trace_family(made[-1].record_id, seeds[1].record_id)
+    assert [relative.record_id for relative in last] == [seeds[1].record_id, made[-1].record_id]
 
 
 def test_hostile_text_stays_text(tmp_path):

@@ -33,6 +33,14 @@ def test_duplicates_keep_the_first_position_and_self_links_go(tmp_path):
     assert (graph.find_link(0, 1), graph.find_link(1, 0), graph.find_link(2, 1)) == (10, -1, 5)
 
 
+def test_a_folder_called_like_a_column_changes_nothing(tmp_path):
+    links = [(0, 1, 50), (2, 1, 5), (0, 2, 7)]
+    plain, named = tmp_path / "plain", tmp_path / "source=0" / "target=1"
+    write(plain, 3, links)
+    write(named, 3, links)
+    assert read_files(named) == read_files(plain)
+
+
 @given(LINKS, st.sets(st.integers(1, NODES - 1)), st.randoms())
 def test_a_graph_is_what_a_dictionary_of_first_positions_says_however_it_is_cut(tmp_path_factory, links, cuts, random):
     whole, cut = (tmp_path_factory.mktemp("graph") for _ in range(2))
