@@ -10,7 +10,7 @@ BROWSER := .venv-browser
 # Trainers whose own loaders read what is exported; each has an environment under .venv-consumers.
 CONSUMERS ?= llamafactory ms-swift trl verl
 
-.PHONY: demo test test-slow bench-planted test-postgres test-vllm test-clip test-browser test-ray test-consumers test-prefect test-wheel docs lint install clean
+.PHONY: demo test test-slow bench-planted test-faults test-postgres test-vllm test-clip test-browser test-ray test-consumers test-prefect test-wheel docs lint install clean
 
 install: $(STAMP)
 
@@ -36,6 +36,10 @@ test: lint
 # What takes long: kills, full disks, planted defects, mutants of the checks.
 test-slow: $(STAMP)
 	$(BIN)/pytest -n 2 --dist worksteal -m slow
+
+# Every fault of a model server in every role: what the command says, and that it goes on after the repair.
+test-faults: $(STAMP)
+	$(BIN)/pytest -n 2 --dist worksteal -m faults tests/faults
 
 # How good the checks are on planted defects: PAIRS of them each.
 PAIRS ?= 150

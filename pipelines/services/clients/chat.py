@@ -717,6 +717,11 @@ class _Trial:
     said: str = ""
 
 
+def _limit_reply(request: ChatRequest) -> int:
+    """Return the most bytes of a reply."""
+    return max(LEAST_REPLY_BYTES, TOKEN_BYTES * (request.sampling.max_tokens or MOST_TOKENS))
+
+
 def refuse_picture(sha256: str) -> tuple[bytes, str]:
     """Stand in for the picture store of a model that has none.
 
@@ -786,6 +791,8 @@ class OpenAIChat:
                 in all tries, or one too large for the tokens asked for in one try, while others get theirs.
         """
         server = self.vendors.find(self.settings.base_url, self.name)
+        # Who stood behind a request that found everything away has waited as long as that one.
+        since = self.pool.clock()
         while True:
             rules = server.rules
             body = await make_body(self.settings, request, self._pictures, rules)
@@ -794,7 +801,7 @@ class OpenAIChat:
                     continue  # what another request has learned meanwhile
                 try:
                     with Waiting() as waiting:
-                        reply = await self._ask(body, request, waiting)
+                        reply = await self._ask(_Trial(body, since, _limit_reply(request)), request, waiting)
                 except KeysRefused as refused:
                     if rules is server.rules and not server.learn(refused.rules, str(refused)):
                         raise refused.error from None
@@ -802,10 +809,8 @@ class OpenAIChat:
                 server.accept(body.keys)
             return reply if request.stop else part_thought(reply)
 
-    async def _ask(self, body: ChatBody, request: ChatRequest, waiting: Waiting) -> ChatReply:
+    async def _ask(self, trial: _Trial, request: ChatRequest, waiting: Waiting) -> ChatReply:
         """Send a body until there is a reply."""
-        most = max(LEAST_REPLY_BYTES, TOKEN_BYTES * (request.sampling.max_tokens or MOST_TOKENS))
-        trial = _Trial(body, self.pool.clock(), most)
         while True:
             reply = await self._send(trial)
             if reply is not None:

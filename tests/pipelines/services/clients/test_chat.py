@@ -10,6 +10,7 @@ import sqlite3
 import ssl
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -303,6 +304,20 @@ def test_a_server_that_is_not_there_stops_the_run():
         gone = server.url
     with pytest.raises(Unavailable, match="no connection \\(Connect call failed"):
         ask(make_model(gone))
+
+
+def test_requests_behind_one_that_found_the_server_away_do_not_wait_as_long_again():
+    async def ask_many(model):
+        since = time.monotonic()
+        replies = (model.chat(replace(REQUEST, sample=sample)) for sample in range(20))
+        ended = await asyncio.gather(*replies, return_exceptions=True)
+        return ended, time.monotonic() - since
+
+    with run_chat(lambda body: Fault(500)) as server:
+        ended, seconds = asyncio.run(ask_many(make_model(server.url, patience=1.0)))
+    assert {type(error) for error in ended} == {Unavailable}
+    # One after another they would take twenty.
+    assert seconds < 15.0
 
 
 def test_a_server_that_comes_back_is_asked_again():
