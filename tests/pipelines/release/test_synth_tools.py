@@ -68,6 +68,8 @@ def test_a_server_on_this_machine_is_asked_past_any_proxy(monkeypatch):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
+    # Made at the first request of this process, it keeps the proxies of then.
+    monkeypatch.setattr("urllib.request._opener", None)
     with serving(reply(OPENED)) as address:
         session = ToolSession("q1", address).open()
     assert [each["content"] for each in session.messages] == ["", "?"]
