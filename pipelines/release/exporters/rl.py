@@ -26,7 +26,7 @@ from typing import Any
 import pyarrow as pa
 from pydantic import BaseModel
 
-from pipelines.agent.dialects import ToolSpec, list_specs
+from pipelines.agent.dialects import SYNTH, ToolSpec, list_specs
 from pipelines.errors import ConfigError, CorruptInput
 from pipelines.release import rewards, synth_tools
 from pipelines.release.exporters.base import (
@@ -209,7 +209,9 @@ def make_verl_schema() -> pa.Schema:
 def write_verl(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an RL release for veRL; see :class:`Exporter`."""
     files = SplitFiles(folder, ".parquet", open_table(make_verl_schema()))
-    rows_in = _write_rows(read_tasks(release), files, lambda task: _make_verl_row(task, options.dialect))
+    # The tools are offered in our words, so an answer has our tags unless a dialect is asked for.
+    dialect = options.dialect or SYNTH.name
+    rows_in = _write_rows(read_tasks(release), files, lambda task: _make_verl_row(task, dialect))
     _copy_modules(folder)
     # JSON is YAML, and quotes what YAML would take for something else.
     write_document(
@@ -217,7 +219,8 @@ def write_verl(release: Path, folder: Path, options: ExportOptions) -> Written:
     )
     notes = (
         f"data.train_files is one of {', '.join(f'{split}.parquet' for split in sorted(files.rows))}",
-        f"reward.custom_reward_function.path is {REWARDS}, its name compute_score; reward_kwargs say which",
+        f"reward.custom_reward_function.path is {REWARDS}, its name compute_score; reward_kwargs say which; rows "
+        f"name the dialect {dialect}, in whose tags it looks for the answer",
         f"rollout.multi_turn.tool_config_path is {TOOLS}; its classes are in {CLIENT}, so PYTHONPATH has this folder",
         "they ask `synth serve-tools --dialect synth` at the address SYNTH_TOOLS",
         "rollout.multi_turn.max_tool_response_length is 256 in veRL: a page takes 13000",

@@ -175,10 +175,11 @@ def test_veRLs_file_has_no_word_of_the_hubs_image_feature(exports):
     assert b"huggingface" not in (pq.read_schema(exports / "verl" / "train.parquet").metadata or {})
 
 
-def test_the_dialect_that_is_asked_for_reaches_the_reward(release, tmp_path):
-    export_release(release, tmp_path / "out", "verl", ExportOptions(dialect="opensearch-vl"))
+@pytest.mark.parametrize(("dialect", "tag"), [("", "answer"), ("opensearch-vl", "response")])
+def test_the_reward_reads_the_tags_of_the_tools_or_of_the_dialect_that_is_asked_for(release, tmp_path, dialect, tag):
+    export_release(release, tmp_path / "out", "verl", ExportOptions(dialect=dialect))
     row = pq.read_table(tmp_path / "out" / "train.parquet").to_pylist()[0]
-    solution = f"<think>a</think><response>{row['reward_model']['ground_truth']}</response>"
+    solution = f"<think>a</think><{tag}>{row['reward_model']['ground_truth']}</{tag}>"
     score = rewards.compute_score("synth", solution, row["reward_model"]["ground_truth"], row["extra_info"])
     assert score["score"] == 1.0
 
