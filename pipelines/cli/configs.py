@@ -49,10 +49,13 @@ def keys_command(  # noqa: PLR0913 - a command line has the options it has
     as_json: JsonOption = False,
 ) -> None:
     """List every key: its type, its default, what it means, what is allowed, and its value in a recipe."""
-    from pipelines.cli.commands import load_config
+    from pipelines.cli.commands import lay_options
     from pipelines.cli.settings import list_keys, render_keys
+    from pipelines.config.loading import parse_config, read_layers
 
-    settings = load_config(recipe, config, set_ or [], models=models)
+    # Nothing is run, so that what a run needs may be missing: a dump, models.
+    tables = read_layers(recipe or ("" if config else "demo"), config or ())
+    settings = parse_config(lay_options(tables, (), set_ or [], models))
     keys = list_keys(settings, key or ())
     emit_json(to_json(keys)) if as_json else emit_table(render_keys(keys, settings.recipe))
 

@@ -93,7 +93,9 @@ def emit_table(table: Any) -> None:  # noqa: ANN401 - a rich renderable
     from pipelines.cli.fitting import fit
 
     # A pipe or a log has no width of its own but the one that its user names.
-    console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_COLUMNS)
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_COLUMNS
+    # Cells are text, not markup: synth[clip], a folder run[1] and :key: are printed as they are.
+    console = Console(width=width, markup=False, emoji=False)
     console.print(fit(table, console))
 
 

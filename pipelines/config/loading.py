@@ -554,13 +554,22 @@ def make_config(tables: dict[str, Any], settings: Sequence[str] = (), last: str 
         ConfigError: naming each key that is unknown or out of range, and what is allowed.
     """
     apply_settings(tables, settings)
-    _fill_roles(tables)
-    try:
-        config = RunConfig.model_validate(tables)
-    except ValidationError as error:
-        raise ConfigError("configuration: " + "; ".join(_explain(problem) for problem in error.errors())) from error
+    config = parse_config(tables)
     check_whole(config, last)
     return config
+
+
+def parse_config(tables: dict[str, Any]) -> RunConfig:
+    """Return the configuration that tables are, of which a run may need more, such as a dump.
+
+    Raises:
+        ConfigError: naming each key that is unknown or out of range, and what is allowed.
+    """
+    _fill_roles(tables)
+    try:
+        return RunConfig.model_validate(tables)
+    except ValidationError as error:
+        raise ConfigError("configuration: " + "; ".join(_explain(problem) for problem in error.errors())) from error
 
 
 def _keep_one_source(tables: dict[str, Any], named: Set[str]) -> None:

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import duckdb
-from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from pipelines.checksums import read_note
@@ -351,7 +350,7 @@ def render_result(found: QueryRows, form: Form = "table") -> Table | str:
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerows([found.columns, *found.rows])
         return buffer.getvalue()
-    table = Table(*map(escape, found.columns))
+    table = Table(*(Column(Text(name)) for name in found.columns))
     for row in found.rows:
         table.add_row(*(Text(_cut("" if cell is None else str(cell))) for cell in row))
     return table

@@ -22,6 +22,8 @@ from tests.mock_openai import start_mock
 PARSED: Mapping[tuple[str, ...], str] = {
     ("make",): "makes environments; CI runs the targets",
     ("pip", "install"): "fetches packages",
+    ("pip", "wheel"): "fetches what builds a wheel; make test-wheel runs it as .ci/Dockerfile has it",
+    ("docker",): "needs a daemon; make test-wheel runs the build stage of .ci/Dockerfile",
     ("python", "-m", "venv"): "makes an environment",
     ("vllm/bin/pip", "install"): "fetches vLLM; make test-vllm runs a real one",
     (".", ".venv/bin/activate"): "changes the shell",
@@ -31,6 +33,8 @@ PARSED: Mapping[tuple[str, ...], str] = {
 """What is parsed alone, by how it begins, and why."""
 SERVED: Mapping[tuple[str, ...], str] = {
     ("synth", "deploy"): "needs a Prefect server; tests/flows/test_deployed.py runs it",
+    ("synth", "serve-tools"): "serves until Ctrl-C; tests/pipelines/cli/test_tool_server.py runs it",
+    ("synth", "view"): "serves until Ctrl-C; tests/pipelines/cli/test_view.py serves one, make test-browser opens it",
     (
         "synth",
         "serve-model",

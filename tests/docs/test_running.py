@@ -5,6 +5,8 @@ import shutil
 import pytest
 from huggingface_hub import constants
 
+from tests.chaos.driving import list_settings
+from tests.conftest import SETTINGS
 from tests.docs.blocks import DOCS
 from tests.docs.running import Page, place_dump, run_page
 from tests.pipelines.release.hub_server import HubServer
@@ -12,7 +14,7 @@ from tests.pipelines.services.clients.commons_server import run_commons_of
 from tests.pipelines.services.clients.live_servers import run_live_server
 
 REPO = "org/name"
-OTHERS = ("extend", "models", "push", "real-run", "recipes", "scale", "start", "wiki")
+OTHERS = ("extend", "models", "push", "real-run", "recipes", "run", "scale", "start", "wiki")
 """Pages that begin otherwise than where a demo has ended."""
 
 
@@ -53,7 +55,7 @@ def test_pushing(finished, monkeypatch):
             constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}"
         )
         assert run_page(DOCS / "push.md", finished)
-    assert len(hub.tags) == 2
+    assert len(hub.tags) == 3
 
 
 @pytest.mark.slow
@@ -64,6 +66,12 @@ def test_models(downloaded):
 @pytest.mark.slow
 def test_the_start(finished):
     assert run_page(DOCS / "start.md", finished)
+
+
+@pytest.mark.slow
+def test_running_it(finished, demo):
+    finished.more = {"run": list_settings([f"corpus.world={demo.world}", *SETTINGS])}
+    assert run_page(DOCS / "run.md", finished)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Every fault of a model server in every role: no stage is sealed on it, and after the repair it is as if nothing was."""
+"""Every fault of a model server in every role: no stage is sealed, and after the repair it is as if nothing was."""
 
 from collections.abc import Iterator
 from pathlib import Path

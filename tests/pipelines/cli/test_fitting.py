@@ -13,7 +13,7 @@ from rich.text import Text
 
 from pipelines.cli.audit import audit_files, read_options, render_audit
 from pipelines.cli.commands import describe_stages, render_run
-from pipelines.cli.console import emit_prose
+from pipelines.cli.console import emit_prose, emit_table
 from pipelines.cli.damage import render_damage
 from pipelines.cli.diff import diff_releases, render_diff
 from pipelines.cli.doctor import examine_run, render_examination
@@ -157,3 +157,13 @@ def test_lines_are_wrapped_at_words_on_a_terminal_and_left_alone_elsewhere(is_wa
     assert last == path
     assert " ".join(lines) == said
     assert (max(map(len, lines)) <= 80) == is_watched
+
+
+@pytest.mark.parametrize("columns", ["30", "120"])
+def test_what_looks_like_markup_is_printed_as_it_is(capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    table = Table("[dim]what", title="of a[1]")
+    table.add_row("synth[clip] in run[bold] :key:")
+    emit_table(table)
+    said = " ".join(capsys.readouterr().out.split())
+    assert all(word in said for word in ("[dim]what", "of a[1]", "synth[clip]", "run[bold]", ":key:"))

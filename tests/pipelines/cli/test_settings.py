@@ -77,3 +77,12 @@ def test_the_command_alone_lists_every_key_of_the_demo(capsys):
     said = capsys.readouterr().out
     assert all(f"{key.name}  {key.type}," in said for key in list_keys(DEMO))
     assert "seeds.limit  integer, default 0; demo: 850\n" in said
+
+
+def test_keys_of_a_recipe_for_real_dumps_are_listed_without_a_dump_or_models(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["config", "seeds", "--recipe", "vsearcher"])
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    assert 'seeds.rule  string, default "opensearch-vl"; vsearcher: "vsearcher"\n' in said
+    assert "the endpoint of [sparql] has" in said
