@@ -102,8 +102,15 @@ class Terminal:
         self.read(0.5)
         return self.process.wait(10)
 
+    def hang_up(self, patience=PATIENCE) -> int:
+        """Close it as a person closes the window, and return the exit code."""
+        os.close(self._master)
+        self._master = -1
+        return self.process.wait(patience)
+
     def close(self):
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
-        os.close(self._master)
+        if self._master >= 0:
+            os.close(self._master)

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sys
+from codecs import lookup
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -79,8 +80,10 @@ def emit_prose(text: str) -> None:
 
 def emit_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
     """Write one JSON document to stdout."""
-    # A lone surrogate can be written in no encoding, but as JSON's escape.
-    emit(json.dumps(document, indent=1, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace").decode())
+    # What an encoding lacks is written as JSON's escape; a lone surrogate is lacked by every one.
+    is_plain = lookup(sys.stdout.encoding or "utf-8").name != "utf-8"
+    text = json.dumps(document, indent=1, ensure_ascii=is_plain, default=str)
+    emit(text.encode("utf-8", "backslashreplace").decode())
 
 
 def emit_table(table: Any) -> None:  # noqa: ANN401 - a rich renderable
@@ -157,15 +160,24 @@ def fail(error: Any) -> None:  # noqa: ANN401 - a SynthError, whose class is imp
 
 
 def say_end(text: str, code: int, trace: str = "") -> None:
-    """Write to stderr why a command ends, without any key: a line that begins so, after a traceback, or one of JSON."""
+    """Write to stderr why a command ends, without any key: a line that begins so, after a traceback, or one of JSON.
+
+    Where the terminal is gone nobody is told; that changes no exit code.
+    """
     import logging
 
     from pipelines.run.jsonlog import find_json_log, log_event
     from pipelines.secrets import mask_keys
 
     said = mask_keys(text)
-    if find_json_log() is not None:
-        keys = {"exit_code": code} | ({"error": mask_keys(trace)} if trace else {})
-        log_event("error", said, keys, logging.ERROR)
-    else:
-        sys.stderr.write(trace + (f"synth: {said}\n" if not said.startswith("synth:") else f"{said}\n"))
+    try:
+        if find_json_log() is not None:
+            keys = {"exit_code": code} | ({"error": mask_keys(trace)} if trace else {})
+            log_event("error", said, keys, logging.ERROR)
+        else:
+            sys.stderr.write(trace + (f"synth: {said}\n" if not said.startswith("synth:") else f"{said}\n"))
+            sys.stderr.flush()
+    except OSError:
+        # Python writes what is left when it ends; that would fail, too, and change the exit code.
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stderr.fileno())

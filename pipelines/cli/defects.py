@@ -27,7 +27,9 @@ def report_defect(error: Exception, arguments: Sequence[str]) -> None:
     said = " ".join(mask_keys(f"{type(error).__name__}: {error}").split())[:LONGEST_LINE]
     path = _place_log(arguments)
     try:
-        write_text(path, f"{_describe_machine(arguments)}\n{trace}")
+        # What the machine's encoding cannot read has become lone surrogates, which no file takes.
+        text = f"{_describe_machine(arguments)}\n{trace}".encode("utf-8", "backslashreplace").decode()
+        write_text(path, text)
     except OSError as refused:
         say_end(f"a defect of synth: {said}; no log can be written ({refused.strerror})", DEFECT, trace)
     else:

@@ -1,4 +1,4 @@
-"""Tables that fit their terminal: no heading word and no number is cut, however narrow it is.
+"""Tables that fit their terminal: no heading word and no number is cut where the first column fits beside any other.
 
 A table that is too wide loses its frame, and its wordy columns are wrapped. What still does not fit is shown as several
 tables below one another, each with the first column.

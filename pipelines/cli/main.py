@@ -5,6 +5,7 @@ at once.
 """
 
 import sys
+from io import TextIOWrapper
 
 from pipelines.cli import ablating as cli_ablating
 from pipelines.cli import benches as cli_benches
@@ -24,6 +25,9 @@ def main(arguments: list[str] | None = None) -> None:
     0 done; 1 a gate not met; 2 our configuration or input; 3 a service, disk or lock away: run again to continue; 4 a
     defect of synth, with a log of it.
     """
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A name that the terminal's encoding lacks ends no run.
+        sys.stdout.reconfigure(errors="backslashreplace")
     guarded(lambda: app(args=arguments, prog_name="synth"), sys.argv[1:] if arguments is None else arguments)
 
 

@@ -1,4 +1,4 @@
-"""``synth push`` on the console: the plan as a table, and leave to carry it out."""
+"""``synth push`` on the console: the plans as tables, and leave to carry them out."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -38,7 +38,9 @@ class PushOrder:
 
 
 def push_all(order: PushOrder) -> None:
-    """Push each release, after its plan was shown and approved; nothing is sent before there is a plan for every one.
+    """Show the plan of each release and, once they are approved, push one after the other.
+
+    As JSON a release that was sent, also before an error, is its receipt, any other its plan.
 
     Raises:
         ConfigError: if two are of one dataset, each would be a pull request that knows nothing of the others, or as
@@ -49,25 +51,27 @@ def push_all(order: PushOrder) -> None:
         raise ConfigError(f"push: two releases of {twice[0]} are named; a repository holds one, others by their tags")
     if order.options.pull_request and len(order.releases) > 1:
         raise ConfigError("push: --pr takes one release; push the next once that pull request is merged")
-    for release in order.releases[1:]:
-        plan_push(release, order.repo, options=order.options)
-    told = [_push_one(order, release) for release in order.releases]
-    if order.as_json:
-        emit_json(told[0] if len(told) == 1 else told)
-        if not (order.dry_run or order.yes) and any(document["changes"] for document in told):
-            raise ConfigError(UNASKED)
-
-
-def _push_one(order: PushOrder, release: Path) -> dict[str, Any]:
-    """Return what was done, or the plan where nothing was."""
-    # Made anew: the release before has changed the repository.
-    plan = plan_push(release, order.repo, options=order.options)
+    plans = [plan_push(release, order.repo, options=order.options) for release in order.releases]
     if not order.as_json:
-        emit_table(render_plan(plan))
-    if order.dry_run or plan.done or (order.as_json and not order.yes):
-        return describe_plan(plan)
-    check_approval(plan, order.yes, order.ask)
-    receipt = carry_out(plan)
+        emit_table(Group(*map(render_plan, plans)))
+    told, waiting = (
+        [describe_plan(plan) for plan in plans],
+        [place for place, plan in enumerate(plans) if not plan.done],
+    )
+    try:
+        if waiting and not order.dry_run:
+            check_approval(plans[waiting[0]], order.yes, order.ask)
+            for place in waiting:
+                told[place] = _send(order, order.releases[place])
+    finally:
+        # What was sent before an error is told, too.
+        if order.as_json:
+            emit_json(told[0] if len(told) == 1 else told)
+
+
+def _send(order: PushOrder, release: Path) -> dict[str, Any]:
+    # Planned anew: the release before has changed the repository.
+    receipt = carry_out(plan_push(release, order.repo, options=order.options))
     if not order.as_json:
         emit(f"{receipt.url}: commit {receipt.commit} {receipt.tag}")
     return dict(to_json(receipt))

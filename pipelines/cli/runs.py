@@ -61,9 +61,9 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
 ) -> None:
     """Run a recipe, or go on with a run: what is done is not done again, and its settings are kept by its name."""
     # Before the libraries that need it are imported.
-    from pipelines.run.memory import check_memory
+    from pipelines.run.memory import check_address_space
 
-    check_memory()
+    check_address_space()
     from pipelines.cli.commands import name_limits, render_run, run_here
     from pipelines.cli.naming import RunChoice, choose_log, make_request
     from pipelines.cli.targets import render_targets

@@ -93,9 +93,9 @@ def _read_path(context: Context) -> str:
     return str(context.request.path_params["session_id"]) if context.request else ""
 
 
-def make_http_manager(service: ToolService, host: str) -> StreamableHTTPSessionManager:
+def make_http_endpoint(service: ToolService, host: str) -> StreamableHTTPSessionManager:
     """Return what answers at ``/sessions/{session_id}/mcp``; MCP's own sessions are not used, ours are in the path."""
-    names = ["127.0.0.1:*", "localhost:*", "[::1]:*"]
+    names = [f"{name}:*" for name in LOOPBACK]
     guard = TransportSecuritySettings(
         enable_dns_rebinding_protection=host in LOOPBACK,
         allowed_hosts=names,

@@ -58,7 +58,7 @@ STATUS: Mapping[RefusalKind, int] = {
     "too-many-sessions": 503,
     "timeout": 504,
 }
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOOPBACK = ("127.0.0.1", "localhost")
 Protocol = Literal["", "stdio", "http"]
 
 
@@ -253,27 +253,27 @@ def make_app(service: ToolService, host: str = "127.0.0.1", speaks_mcp: bool = F
     Raises:
         ConfigError: if MCP is wanted and not installed.
     """
-    manager: Any = None
+    mcp: Any = None
     if speaks_mcp:
-        from pipelines.cli.tool_mcp import make_http_manager
+        from pipelines.cli.tool_mcp import make_http_endpoint
 
-        manager = make_http_manager(service, host)
+        mcp = make_http_endpoint(service, host)
 
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
-        if manager is None:
+        if mcp is None:
             yield
             return
-        async with manager.run():
+        async with mcp.run():
             yield
 
-    app = FastAPI(title="synth serve-tools", lifespan=living, docs_url=None, redoc_url=None)
+    app = FastAPI(title="synth serve-tools", lifespan=living, openapi_url=None)
     _add_limits(app, host, service.environment.limits.request_bytes)
     _add_views(app, service)
     _add_sessions(app, service)
-    if manager is not None:
+    if mcp is not None:
         # A route and no mount: that would answer with a redirect.
-        app.router.routes.append(Route("/sessions/{session_id}/mcp", manager.asgi_app))
+        app.router.routes.append(Route("/sessions/{session_id}/mcp", mcp.asgi_app))
     return app
 
 
@@ -300,7 +300,7 @@ class RequestLimit:
 def _add_limits(app: FastAPI, host: str, most: int) -> None:
     """Have requests refused that are too long or name another host, and failures told in one form."""
     if host in LOOPBACK:
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"])
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))
 
     app.add_middleware(RequestLimit, most=most)
 

@@ -13,6 +13,7 @@ An attempt whose ``held_out`` is true was shown a fact of a question for evaluat
 
 import asyncio
 import base64
+import http.client
 import importlib
 import io
 import json
@@ -20,9 +21,11 @@ import os
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 import weakref
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +35,8 @@ TRIES = 5
 PATIENCE = 120.0
 """Seconds that a request may take."""
 BUSY = 503
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""Asks this machine itself: a proxy that the environment names would ask its own."""
 
 
 class ToolServerError(RuntimeError):
@@ -120,15 +125,13 @@ class ToolSession:
         return ToolReply(images=images, **{name: told[name] for name in names})
 
     def close(self) -> None:
-        """Close it; a server that is away forgets it by itself."""
+        """Close it; a server that is away, or refuses, forgets it by itself."""
         with self._lock:
             session, self._id = self._id, ""
         if session:
-            try:
+            # An attempt's own error, which this may follow, must not be hidden.
+            with suppress(ToolServerError):
                 send(f"{self.server}/sessions/{session}", method="DELETE", tries=1)
-            except ToolServerError as error:
-                if error.status:
-                    raise
 
 
 def read_pictures(told: list[dict[str, str]]) -> tuple[ShownPicture, ...]:
@@ -150,18 +153,21 @@ def send(url: str, body: Mapping[str, Any] | None = None, method: str = "", trie
     """
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method or None)
+    is_here = urllib.parse.urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
+    ask = DIRECT.open if is_here else urllib.request.urlopen
     for attempt in range(1, tries + 1):
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
+            with ask(request, timeout=PATIENCE) as reply:
                 content = reply.read()
             return json.loads(content) if content else None
         except urllib.error.HTTPError as error:
             told = error.read().decode("utf-8", "replace")
             if error.code != BUSY or attempt == tries:
                 raise ToolServerError(error.code, f"{url}: {error.code} {told}") from error
-        except urllib.error.URLError as error:
-            if not isinstance(error.reason, ConnectionRefusedError) or attempt == tries:
-                raise ToolServerError(0, f"{url}: {error.reason}; does `synth serve-tools` run there?") from error
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            if not isinstance(reason, ConnectionRefusedError) or attempt == tries:
+                raise ToolServerError(0, f"{url}: {reason}; does `synth serve-tools` run there?") from error
         time.sleep(2.0 ** (attempt - 1))
     raise ToolServerError(0, f"{url}: nothing was sent")
 

@@ -28,7 +28,7 @@ from pipelines.run.filling import Filling, take_over
 from pipelines.run.heartbeat import open_progress, telling_waits
 from pipelines.run.judges import check_judges
 from pipelines.run.languages import check_language, find_lacks
-from pipelines.run.memory import check_memory
+from pipelines.run.memory import check_address_space, list_tight_groups
 from pipelines.run.mending import check_pictures, mend_stages, run_mending
 from pipelines.run.models import check_renewable
 from pipelines.run.naming import NamedRun, end_run, keep_run
@@ -217,6 +217,8 @@ def run_request(
         if request.fresh:
             renew(workspace.replies, request.fresh, config.replies.address)
         warner, executor = Warner(told), executor or LocalExecutor()
+        for tight in list_tight_groups():
+            warner.say(tight)
         # Once: a run that begins again after damage must not ask a second time.
         retry = list(request.retry)
         attempt = partial(_run_claimed, request, workspace, warner, executor, run, retry)
@@ -248,7 +250,7 @@ def _check_request(request: RunRequest) -> None:
         ConfigError: naming roles, prompts or replies.
     """
     config = request.config
-    check_memory()
+    check_address_space()
     check_renewable(config, request.fresh)
     check_retry(request.retry)
     if missing := list_missing_roles(config, request.last):

@@ -1,12 +1,12 @@
 """How much memory this process may have, and whether a run fits: libraries that get none end it without a word.
 
-A limit of the address space (``ulimit -v``) also counts what threads only reserve, most of it never used.
+A limit of the address space (``ulimit -v``) also counts what threads only reserve, most of it never used: how much that
+is can be said beforehand. How much a run uses depends on its data, so a control group is only warned of.
 """
 
 import os
 import resource
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.errors import ConfigError
@@ -14,36 +14,37 @@ from pipelines.errors import ConfigError
 GIB = 1 << 30
 ADDRESSES, ADDRESSES_A_CORE = 3 * GIB, GIB // 4
 """Address space that a run reserves; the demo was measured to reserve 2.8 GiB on two cores."""
-RESIDENT = GIB
-"""Memory that a run of the demo uses with its children; a corpus that is built takes more."""
+RESIDENT = GIB // 2
+"""Memory that a run of the demo uses with its children; a larger corpus takes more."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryLimit:
-    """A limit of this process, and what a run needs of it, in bytes."""
+def check_address_space() -> None:
+    """Check that a run fits into the address space that this process may have.
 
-    name: str
-    limit: int
-    needed: int
-    remedy: str
+    Raises:
+        ConfigError: naming the limit, what a run needs, and what to do.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    # Libraries start a thread for each core that this process may use.
+    needed = ADDRESSES + ADDRESSES_A_CORE * len(os.sched_getaffinity(0))
+    if limit != resource.RLIM_INFINITY and limit < needed:
+        raise ConfigError(_describe("the address space (ulimit -v)", limit, needed, "ulimit -v unlimited"))
 
 
-def list_limits(root: Path = Path("/")) -> Iterator[MemoryLimit]:
-    """Yield the limits there are.
+def list_tight_groups(root: Path = Path("/")) -> Iterator[str]:
+    """Yield a warning for each control group that has less memory than the demo uses.
 
     Args:
         root: of the file system that tells of control groups.
     """
-    addresses, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if addresses != resource.RLIM_INFINITY:
-        needed = ADDRESSES + ADDRESSES_A_CORE * (os.cpu_count() or 1)
-        yield MemoryLimit("the address space (ulimit -v)", addresses, needed, "ulimit -v unlimited")
     for path in _list_group_files(root):
         text = path.read_text(encoding="ascii").strip() if path.is_file() else ""
-        if text.isdigit():
-            yield MemoryLimit(
-                f"the control group ({path})", int(text), RESIDENT, "give the container or job more memory"
-            )
+        if text.isdigit() and int(text) < RESIDENT:
+            yield _describe(f"the control group ({path})", int(text), RESIDENT, "give the container or job more memory")
+
+
+def _describe(name: str, limit: int, needed: int, remedy: str) -> str:
+    return f"memory: {name} is limited to {limit / GIB:.1f} GiB, and a run needs {needed / GIB:.1f} GiB; {remedy}"
 
 
 def _list_group_files(root: Path) -> Iterator[Path]:
@@ -56,17 +57,3 @@ def _list_group_files(root: Path) -> Iterator[Path]:
             file = "memory.limit_in_bytes" if controllers else "memory.max"
             inner = top / name.lstrip("/")
             yield from (folder / file for folder in (inner, *inner.parents) if folder.is_relative_to(top))
-
-
-def check_memory(root: Path = Path("/")) -> None:
-    """Check that a run fits into the memory that this process may have.
-
-    Raises:
-        ConfigError: naming the limit, what a run needs, and what to do.
-    """
-    for found in list_limits(root):
-        if found.limit < found.needed:
-            raise ConfigError(
-                f"memory: {found.name} is limited to {found.limit / GIB:.1f} GB, and a run needs "
-                f"{found.needed / GIB:.1f} GB; {found.remedy}"
-            )

@@ -1,15 +1,17 @@
 """The live panel of a run on a terminal: its stages, requests, tokens, money, and what it waits for.
 
 It is drawn below the lines that the run says. A terminal that changes its size is cleared and drawn anew. When the run
-ends early, the last panel stays as plain lines.
+ends early, the last panel stays as plain lines. What goes wrong with the panel is no error of the run.
 """
 
+import logging
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -20,6 +22,7 @@ from rich.text import Text
 
 from pipelines.run.underway import RunProgress, WorkProgress, describe_waits
 
+_LOG = logging.getLogger(__name__)
 EVERY = 0.25
 """Seconds between two drawings."""
 WIDE = 110
@@ -31,7 +34,7 @@ LEAST_STAGES = 1
 
 @dataclass(slots=True)
 class Panel:
-    """Draws a run again and again, below what is said.
+    """Draws a run again and again, below what is said; the first error is logged, and after it nothing is drawn.
 
     Attributes:
         console: of the terminal.
@@ -48,21 +51,18 @@ class Panel:
     """The last lines, which are printed again when the terminal is cleared."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _stop: threading.Event = field(default_factory=threading.Event)
+    _broken: bool = False
 
     def say(self, line: str) -> None:
-        """Print a line above the panel."""
+        """Print a line above the panel, or where the panel was."""
         with self._lock:
             self._said.append(line)
-            self._print(line)
+            self._try(partial(self._print, line))
 
     def draw(self) -> None:
         """Draw the run as it is now."""
-        with self._lock:
-            size = self.console.size
-            if self._live is None or size != self._size:
-                self._begin_anew(size)
-            if self._live is not None:
-                self._live.update(render_panel(self.look(), self.log, size.width, size.height - 1), refresh=True)
+        if not self._broken:
+            self._try(self._draw)
 
     def keep_drawing(self) -> None:
         """Draw until the run ends."""
@@ -72,11 +72,32 @@ class Panel:
     def end(self, is_kept: bool) -> None:
         """Give the terminal back; the last drawing stays if it is to be kept."""
         self._stop.set()
+        self.draw()
+        self._try(partial(self._give_back, is_kept))
+
+    def _try(self, act: Callable[[], None]) -> None:
+        """Use the terminal; what then goes wrong ends the panel, and neither ends the run nor hides its own error."""
         with self._lock:
-            self.draw()
-            if self._live is not None:
-                self._live.transient = not is_kept
-                self._live.stop()
+            try:
+                act()
+            except Exception as error:  # noqa: BLE001 - the numbers may be odd, the terminal may be gone
+                self._stop.set()
+                if not self._broken:
+                    self._broken = True
+                    self._try(partial(self._give_back, True))
+                    _LOG.warning("the panel ends: %s: %s", type(error).__name__, error)
+
+    def _draw(self) -> None:
+        size = self.console.size
+        if self._live is None or size != self._size:
+            self._begin_anew(size)
+        if self._live is not None:
+            self._live.update(render_panel(self.look(), self.log, size.width, size.height - 1), refresh=True)
+
+    def _give_back(self, is_kept: bool) -> None:
+        if self._live is not None:
+            self._live.transient = not is_kept
+            self._live.stop()
 
     def _begin_anew(self, size: tuple[int, int]) -> None:
         if self._live is not None:

@@ -40,7 +40,7 @@ def open_run_log(path: Path, formatter: logging.Formatter | None = None) -> Iter
         OSError: if the file cannot be opened.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    file, log = LogFile(path, encoding="utf-8"), logging.Logger("synth.run")
+    file, log = LogFile(path, encoding="utf-8", errors="backslashreplace"), logging.Logger("synth.run")
     file.setFormatter(formatter or LineFormatter())
     log.addHandler(file)
     # A root logger without handlers has this one; with ours it would have it no more.

@@ -1,7 +1,13 @@
+import json
+import os
+import subprocess
+import sys
+
 import pytest
 
 from pipelines.cli.console import guarded
 from pipelines.errors import ConservationError
+from tests.chaos.driving import ROOT
 from tests.pipelines.test_secrets import KEYS
 
 
@@ -55,3 +61,32 @@ def test_a_log_that_cannot_be_written_leaves_the_traceback(tmp_path, capsys):
 def test_too_little_memory_is_no_defect(capsys):
     assert end(MemoryError()) == 3
     assert "out of memory" in capsys.readouterr().err
+
+
+def run_python(*arguments, **environment):
+    given = os.environ | environment
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.run(command, env=given, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_defect_of_a_command_that_the_locale_cannot_read_has_its_log(tmp_path):
+    place = tmp_path / "wörk"
+    place.mkdir()
+    fail = "import sys; from pipelines.cli.console import guarded; guarded(lambda: 1 / 0, ['--workspace', sys.argv[1]])"
+    done = run_python("-c", fail, place, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    (log,) = (place / "logs").glob("defect-*.log")
+    assert done.returncode == 4
+    assert log.name in done.stderr
+    assert "ZeroDivisionError" in log.read_text()
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_names_that_the_terminals_encoding_lacks_end_no_command(more, tmp_path):
+    place = tmp_path / "wörk日本"
+    place.mkdir()
+    done = run_python("-m", "pipelines.cli.main", "status", "--workspace", place, *more, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    if more:
+        assert place.name in str(json.loads(done.stdout))
+    else:
+        assert r"w\xf6rk\u65e5\u672c" in "".join(done.stdout.split())

@@ -252,6 +252,13 @@ def test_what_is_no_request_of_ours_is_refused(served, headers, status):
     assert post(served.address, "/sessions", body, {"Content-Type": "application/json", **headers}) == status
 
 
+def test_nothing_is_served_but_what_is_said(served):
+    for path in ("/openapi.json", "/docs", "/redoc"):
+        with pytest.raises(ToolServerError) as caught:
+            send(served.address + path)
+        assert caught.value.status == 404
+
+
 def test_every_call_is_recorded_with_its_pictures_by_content(served, session, record, root):
     before = len(record.read_text().splitlines())
     cropped = session.call("crop", {"box": [0, 0, 500, 500]})

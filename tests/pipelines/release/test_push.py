@@ -15,7 +15,7 @@ from pipelines.ids import digest_file
 from pipelines.release.hub_card import split_card
 from pipelines.release.manifest import check_release_files, list_inventions, read_release_manifest
 from pipelines.release.publish import publish_releases
-from pipelines.release.push import PushOptions, plan_push, push_release
+from pipelines.release.push import PushOptions, carry_out, plan_push, push_release
 from schemas.manifest import ModelEntry
 from tests.chaos.driving import call_here
 from tests.pipelines.release.builders import make_context
@@ -435,6 +435,23 @@ def test_of_several_releases_none_is_sent_where_one_cannot_be(releases, later, h
         assert refused.code == 2
         assert told in refused.err
     assert not hub_at_home.messages
+
+
+def test_an_error_amid_several_releases_leaves_the_receipts_of_those_that_were_sent(
+    releases, hub_at_home, capsys, monkeypatch
+):
+    def carry_out_sft(plan):
+        if plan.dataset != "sft":
+            raise Unavailable("push: the hub is away")
+        return carry_out(plan)
+
+    monkeypatch.setattr("pipelines.cli.pushing.carry_out", carry_out_sft)
+    sent = call_here(capsys, "push", releases["sft"], releases["rl"], "--repo", REPO, "--yes", "--json")
+    assert sent.code == 3
+    receipt, plan = json.loads(sent.out)
+    assert receipt["commit"] == hub_at_home.head
+    assert plan["dataset"] == "rl"
+    assert "commit" not in plan
 
 
 def test_who_says_no_is_heard(folder, make_hub):

@@ -1,18 +1,21 @@
 """The panel of a run as a person sees it on a terminal."""
 
+import errno
 import io
 import os
 import re
 import signal
 import socket
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from pipelines.run.panel import render_panel, tell_span
+from pipelines.run.panel import open_panel, render_panel, tell_span
 from pipelines.run.progress import make_reporter
+from pipelines.run.runlog import open_run_log
 from pipelines.run.underway import ProcessProgress, WorkProgress, merge_run
 from schemas.manifest import Usage
 from tests.terminal import Terminal
@@ -116,12 +119,16 @@ from pipelines.cli.console import guarded
 from pipelines.config.settings import ModelConfig
 from pipelines.errors import GateNotMet
 from pipelines.run.heartbeat import open_progress
+from pipelines.run.jsonlog import start_json_log
 from pipelines.run.progress import make_reporter
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.chat import OpenAIChat
 from pipelines.services.protocols import ChatRequest, Message, Sampling
 
 def run():
+    ending, _, form = sys.argv[2].partition("-")
+    if form == "json":
+        start_json_log()
     with open_progress(Workspace(Path(sys.argv[1])), "r1", make_reporter(), "demo") as reporter:
         reporter.plan(["seeds", "paths", "questions"])
         reporter.begin("seeds", 0, "rows")
@@ -129,7 +136,6 @@ def run():
         reporter.begin("paths", 12, "rows")
         for done in range(1, 4):
             reporter.advance(done, "kept")
-        ending = sys.argv[2]
         if ending == "error":
             time.sleep(1)
             raise GateNotMet("paths: all failed")
@@ -172,6 +178,49 @@ def test_an_interrupt_gives_the_terminal_back_and_leaves_the_last_state(start, h
     assert last == "synth: interrupted; the same command goes on from here"
     assert sum("stage 2 of 3, paths" in line for line in lines) == 1
     assert sum(line.startswith("seeds ") for line in lines) == 2
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_terminal_that_is_gone_leaves_an_interrupted_run_and_no_defect(start, tmp_path, form):
+    terminal = start("wait" if form == "text" else "wait-json", environment={"TMPDIR": str(tmp_path)})
+    sign = "stage 2 of 3, paths" if form == "text" else "paths begins"
+    terminal.wait_for(lambda text: sign in text.replace("\n", ""))
+    assert terminal.hang_up() == 3
+    assert not list(tmp_path.rglob("defect-*"))
+
+
+class Gone(io.StringIO):
+    """A terminal that was closed."""
+
+    def write(self, text):
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def look_oddly():
+    raise KeyError("no such stage")
+
+
+@pytest.mark.parametrize(("out", "look"), [(io.StringIO, look_oddly), (Gone, make_run), (io.StringIO, lambda: None)])
+@pytest.mark.parametrize("is_good", [True, False])
+def test_an_error_of_the_panel_is_logged_once_and_none_of_the_run(out, look, is_good, tmp_path):
+    log = tmp_path / "run.log"
+    with (
+        nullcontext() if is_good else pytest.raises(RuntimeError, match="its own"),
+        open_run_log(log),
+        open_panel(out(), look, log) as panel,
+    ):
+        panel.say("seeds 12 kept")
+        panel.draw()
+        if not is_good:
+            raise RuntimeError("its own")
+    assert log.read_text().count("the panel ends: ") == 1
+
+
+def test_after_an_error_of_the_panel_lines_are_said_still(tmp_path):
+    out = io.StringIO()
+    with open_panel(out, look_oddly, tmp_path / "run.log") as panel:
+        panel.say("seeds 12 kept")
+    assert "seeds 12 kept" in out.getvalue()
 
 
 def test_a_server_that_is_away_is_shown_with_how_long_and_until_when(start):
