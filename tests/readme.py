@@ -85,7 +85,7 @@ def render_row(workspace: Path) -> str:
 
 def find_proof(workspace: Path) -> dict:
     """Return the proof row of the example."""
-    latest = json.loads((workspace / "latest.json").read_text())
+    latest = Workspace(workspace).read_latest()
     wanted = choose_row(workspace)["id"]
     folder = workspace / "releases" / "vqa" / latest["release:vqa"] / "proofs"
     for path in sorted(folder.glob("*.parquet")):
