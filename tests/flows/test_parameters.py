@@ -9,8 +9,8 @@ from pipelines.cli.main import app
 
 OTHERWISE = {"config": "configs", "set": "settings", "stage": "stages", "from": "release"}
 """Options that may be repeated, of which the flow takes a list, and one whose name is a word of Python's."""
-OWN = {"json"}
-"""Of the command line alone: how the result is printed."""
+OWN = {"json", "preview"}
+"""Of the command line alone: how the result is printed, and cards for whoever sits there."""
 
 
 def test_the_parameters_of_the_flow_are_the_options_of_the_command():

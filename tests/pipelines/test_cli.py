@@ -30,7 +30,7 @@ from tests.chaos.driving import (
 COMMANDS = ("run", "runs", "ablate", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report",
             "view", "diff", "sign", "audit", "push", "export", "validate", "deploy", "world", "prune", "replies",
             "replies prune", "config keys", "config show", "config init", "config schema", "review export",
-            "review import", "bench judge")  # fmt: skip
+            "review import", "bench judge", "serve-tools")  # fmt: skip
 STAGE_KEYS = {"stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out", "seconds", "calls", "cached_calls",
               "retries", "tokens", "gpu_seconds", "cost", "cost_per_kept"}  # fmt: skip
 HEAVY = ("prefect", "torch", "pyarrow", "duckdb", "pydantic", "numpy", "PIL", "rich.console")

@@ -249,7 +249,7 @@ def test_what_cannot_be_checked_is_counted(tmp_path):
 
 def test_that_no_picture_was_looked_at_is_the_last_line_and_in_the_document(tmp_path):
     path = write_lines(tmp_path, row(image="a.jpg", question="Whose is it, says 她?", entity=""))
-    done = CliRunner().invoke(app, ["audit", str(path), str(path)])
+    done = CliRunner().invoke(app, ["audit", str(path), str(path)], env={"COLUMNS": "160"})
     told = [line for line in done.stdout.splitlines() if "not checked" in line]
     assert "pictures none of which lies beside the file" in told[-1]
     done = CliRunner().invoke(app, ["audit", str(path), "--json"])

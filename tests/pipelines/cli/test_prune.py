@@ -84,7 +84,7 @@ def test_a_look_changes_nothing_and_says_what_would_go_and_why(work, capsys):
     shown = call_here(capsys, "prune", "--workspace", work)
     assert shown.code == 0
     assert digest_files(work, "stages/**/*") | digest_files(work, "images/**/*") == before
-    assert "no current configuration and no release cites this key" in shown.out
+    assert "no current configuration and no release cites this key" in " ".join(shown.out.split())
     assert "nothing is changed yet" in shown.out
 
 
@@ -130,7 +130,7 @@ def test_replies_stay_while_a_stage_is_unfinished(work, capsys):
 def test_a_configuration_that_is_named_stays(work, demo, capsys):
     gone = prune(capsys, work, "--yes", "--replies", *list_arguments(demo, DROPPED))
     # Groundings looks at pictures that it then does not take: no row ever cites them.
-    assert gone.keys() <= {("pictures", "pictures")}
+    assert gone.keys() <= {("pictures", "pictures"), ("logs", "logs")}
     again = run_recipe(change(demo.config, DROPPED), work, "groundings", ())
     assert "Nothing to do" in again.summarise()
 
@@ -184,7 +184,8 @@ def test_old_logs_go(work, capsys):
     make_old(logs / "old.log")
     make_process(Workspace(work), "killed", run="r0")
     (killed,) = (make_old(path) for path in place_progress(Workspace(work)).iterdir())
-    assert prune(capsys, work, "--yes")["logs", "logs"]["number"] == 2
+    assert prune(capsys, work, "--yes")["logs", "logs"]["number"] >= 2
+    assert not (logs / "old.log").exists()
     assert (logs / "new.log").is_file()
     assert not killed.exists()
 

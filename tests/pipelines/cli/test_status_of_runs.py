@@ -178,7 +178,7 @@ def test_the_log_of_the_next_command_is_text_again(tmp_path, capsys):
 
 def test_a_status_without_a_run_is_as_it_was(workspace):
     document = describe_status(summarise_workspace(workspace))
-    assert set(document) == {"root", "corpus", "stages", "releases", "folders"}
+    assert set(document) == {"root", "absent", "corpus", "stages", "releases", "folders"}
     assert "Run " not in show(render_status(summarise_workspace(workspace)))
 
 

@@ -55,7 +55,7 @@ def test_a_service_that_asks_for_a_pause_is_sent_nothing_in_the_meantime():
 
 def test_a_stage_that_reads_a_whole_dataset_does_not_start_before_it_is_there(tmp_path):
     def plan(name, folder, *gathers):
-        return SimpleNamespace(name=name, folder=StageFolder(folder), sources=(), gathers=gathers)
+        return SimpleNamespace(name=name, place=name, folder=StageFolder(folder), sources=(), gathers=gathers)
 
     whole = plan("groundings", tmp_path / "groundings")
     searching = plan("difficulty", tmp_path / "difficulty", whole)
