@@ -7,10 +7,12 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +87,16 @@ class Server:
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/api/{path}", data, {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.loads(answer.read() or b"null")
+        for left in range(10, -1, -1):
+            try:
+                with urllib.request.urlopen(request, timeout=30) as answer:
+                    return json.loads(answer.read() or b"null")
+            except urllib.error.HTTPError as error:
+                # A server whose database is busy says so, and Prefect's own client asks it again.
+                if error.code != HTTPStatus.SERVICE_UNAVAILABLE or not left:
+                    raise
+                time.sleep(1)
+        raise AssertionError(path)
 
     def is_up(self) -> bool:
         try:
