@@ -46,8 +46,8 @@ def make_command(*arguments: object) -> list[str]:
 
 
 def make_run(workspace: Path, *more: object, settings: Iterable[str] = SMALL) -> list[str]:
-    """Return the command line of a run that answers in JSON."""
-    return make_command("run", "--workspace", workspace, *list_settings(settings), *more, "--json")
+    """Return the command line of a run that answers in JSON; by its recipe, so that no option of an earlier one stays."""
+    return make_command("run", "--recipe", "demo", "--workspace", workspace, *list_settings(settings), *more, "--json")
 
 
 def make_environment() -> dict[str, str]:

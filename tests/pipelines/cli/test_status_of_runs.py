@@ -46,7 +46,7 @@ def away():
 
 
 def make_arguments(workspace, *settings):
-    return ("run", "--workspace", workspace, "--limit", "60", *list_settings((*SMALL, *settings)))
+    return ("run", "--recipe", "demo", "--workspace", workspace, "--limit", "60", *list_settings((*SMALL, *settings)))
 
 
 def start_waiting(workspace, address, *settings):
