@@ -18,6 +18,12 @@ import pyte
 PATIENCE = 120.0
 
 
+def _take_terminal():
+    """Make the terminal the child's own, whose end it hears of, although `nohup` may have kept that from the tests."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 @dataclass
 class Terminal:
     """A terminal of so many columns and lines that runs Python with arguments; stdout may go to a file instead."""
@@ -44,7 +50,7 @@ class Terminal:
             stderr=inner,
             env=kept | {"TERM": "xterm-256color", "PYTHONPATH": str(Path.cwd())} | self.environment,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=_take_terminal,
         )
         os.close(inner)
         if self.stdout:

@@ -46,7 +46,7 @@ def make_command(*arguments: object) -> list[str]:
 
 
 def make_run(workspace: Path, *more: object, settings: Iterable[str] = SMALL) -> list[str]:
-    """Return the command line of a run that answers in JSON; by its recipe, so that no option of an earlier one stays."""
+    """Return the command line of a run that answers in JSON; by its recipe, so that no earlier option stays."""
     return make_command("run", "--recipe", "demo", "--workspace", workspace, *list_settings(settings), *more, "--json")
 
 
