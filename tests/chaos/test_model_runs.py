@@ -249,11 +249,11 @@ def test_an_interrupt_keeps_what_was_answered_though_requests_hang_and_the_same_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_signals_at_five_moments_make_nothing_be_paid_twice(workspace: Path, number: signal.Signals) -> None:
+def test_signals_at_several_moments_make_nothing_be_paid_twice(workspace: Path, number: signal.Signals) -> None:
     """Two questions at a time: each signal leaves questions that were not begun."""
     with start_mock("--latency", "0.3") as url:
         command = make_solved(workspace, url, "--set", "runtime.concurrency=2")
-        for pause in (0.0, 0.1, 0.2, 0.3, 0.45):
+        for pause in (0.0, 0.15, 0.3):
             before = read_counts(url)["paid"]
             outcome, _ = interrupt(command, url, 1, before + 1, number, pause)
             assert "interrupted" in check_one_line(outcome, 3)
