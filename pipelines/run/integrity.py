@@ -219,9 +219,8 @@ def _examine_marks(workspace: Workspace) -> Iterator[Finding]:
     for run in (KeptRun(workspace, path.name) for path in sorted(workspace.runs.glob("[!._]*")) if path.is_dir()):
         try:
             run.read_tables()
-        except ConfigError as error:
-            told, _, remedy = str(error).removeprefix(f"{run.config}: ").partition("; ")
-            yield Finding(run.config, told, remedy)
+        except Damaged as error:
+            yield Finding(run.config, error.what, error.remedy)
     for path, form, remedy in marks:
         if path.is_file() and not re.fullmatch(form, path.read_text(encoding="utf-8", errors="replace").strip()):
             yield Finding(path, "is not as it was written", remedy)
@@ -230,6 +229,7 @@ def _examine_marks(workspace: Workspace) -> Iterator[Finding]:
 def _list_notes(workspace: Workspace) -> list[Path]:
     """Return the notes of what runs used that are there or should be, the last run's first."""
     found = [workspace.root / LATEST]
+    # Where it is damaged, who reads what is listed here finds that out.
     with suppress(Damaged):
         last = read_names(found[0]).get("run")
         found += [workspace.runs / last / LATEST] if last else []
