@@ -103,16 +103,16 @@ def describe_entry(found: EntryPoint) -> str:
 
 
 def explain_absence(entry: PluginEntry) -> str:
-    """Return why a plugin is not there as it was, and what to install; empty if it is."""
-    wanted = f"{entry.distribution} {entry.version}"
+    """Return how what is installed differs from a plugin that was used, and what to install; empty if it does not."""
+    wanted = entry.describe()
     remedy = f"pip install '{entry.distribution}=={entry.version}'"
     try:
         now = make_entry(entry.kind, find_entry(entry.kind, entry.name))
     except ConfigError:
-        return f"{entry.name!r} of {wanted} is not installed: {remedy}"
+        return f"{wanted} is not installed: {remedy}"
     if (now.distribution, now.version) != (entry.distribution, entry.version):
-        return f"{entry.name!r} of {wanted} is wanted, {now.distribution} {now.version} is installed: {remedy}"
-    return "" if now.sha256 == entry.sha256 else f"{entry.name!r} of {wanted} is wanted, its sources have changed"
+        return f"{wanted} is wanted, {now.distribution} {now.version} is installed: {remedy}"
+    return "" if now.sha256 == entry.sha256 else f"{wanted} is wanted, its sources have changed"
 
 
 def find_folder(found: EntryPoint) -> Path:

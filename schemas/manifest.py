@@ -167,6 +167,10 @@ class PluginEntry(ManifestPart):
     untold: dict[str, str] = Field({}, exclude_if=lambda digests: not digests)
     """In a release: sha256 of each other setting."""
 
+    def describe(self) -> str:
+        """Return its name and the distribution it is from, as messages have them."""
+        return f"{self.name!r} of {self.distribution} {self.version}"
+
     def list_reasons(self) -> tuple[str, ...]:
         """Return its reasons as rows have them."""
         return tuple(f"{self.name}:{reason}" for reason in self.reasons)

@@ -28,7 +28,7 @@ class QuestionCheck(Protocol):
 
 @dataclass(frozen=True)
 class PluggedCheck:
-    """A check of questions that a plugin made."""
+    """A plugin's check of questions."""
 
     plugin: Plugin
 
@@ -38,7 +38,7 @@ class PluggedCheck:
 
     def _ask(self, ground: Indexes, claim: Claim) -> CheckResult:
         entry = self.plugin.entry
-        where = f"plugin {entry.name!r} of {entry.distribution} {entry.version}"
+        where = f"plugin {entry.describe()}"
         try:
             result = self.plugin.made(ground, claim)
         except SynthError:

@@ -33,7 +33,7 @@ from pipelines.run.heartbeat import telling_waits
 from pipelines.run.loop import RunDocument, RunRequest, run_request
 from pipelines.run.models import JUDGES, Roles
 from pipelines.run.progress import Reporter, make_reporter
-from pipelines.run.workspace import LATEST, Workspace, read_names
+from pipelines.run.workspace import LATEST, Workspace, pick_releases, read_names
 from pipelines.services.clients.serving import owned_servers
 from schemas.reasons import STAGE_REASONS
 
@@ -360,13 +360,12 @@ def list_last_releases(workspace: Workspace) -> list[Path]:
     Raises:
         ConfigError: if it published none.
     """
-    latest = workspace.read_latest()
-    names = [(key.partition(":")[2], version) for key, version in sorted(latest.items()) if key.startswith("release:")]
-    if not names:
+    found = pick_releases(workspace.read_latest())
+    if not found:
         raise ConfigError(
             f"workspace {workspace.root}: the last run released nothing here; run `synth run`, or name a release folder"
         )
-    return [workspace.releases / dataset / version for dataset, version in names]
+    return [workspace.releases / dataset / version for dataset, version in sorted(found.items())]
 
 
 def find_corpus(workspace: Workspace, release: Path) -> Path:

@@ -1,7 +1,7 @@
-"""What of a run's configuration may be told to strangers, and a digest that follows from it and from what is not told.
+"""What a release tells of the configuration that it was made by, and one digest over all of it.
 
-A value is told where its type leaves no room for a path, an address or a name of somebody's own: numbers, switches and
-words of a closed list. Of every other value a digest is told.
+A release tells a value if its type leaves no room for a path, an address or a private name: numbers, switches and words
+of a closed list. Of every other value it tells a digest.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,19 +14,22 @@ from pipelines.ids import digest_value
 from schemas.manifest import PluginEntry
 
 LEFT_OUT = frozenset({"runtime", "corpus", "health", "replies", "tool_server"})
-"""Sections that decide no row; the corpus is known by its digest."""
+"""Sections that are left out: they decide no row, and the corpus has a digest of its own."""
 UNTOLD = frozenset({"models", "live", "sparql", "budget"})
-"""Sections about servers and money: one digest each, whatever their types."""
+"""Sections about servers and money: each is told as one digest, whatever the types of its values."""
 TOLD = frozenset({"recipe", "runtime.shard_rows"})
-"""What is told nevertheless: a name of ours, and what decides which walks are drawn together."""
+"""Told despite type or section: the recipe's name, and what decides which walks are drawn together."""
 SILENT = frozenset({"commons.contact", "news.contact"})
-"""Whose requests they are decides no row, and a digest of something so short would tell it."""
+"""Left out even as digests: who makes requests decides no row, and so short a value can be guessed from its digest."""
 Told = bool | int | float | str | list[Any] | None
 """A value as JSON has it."""
 
 
 def disclose_settings(config: RunConfig) -> tuple[dict[str, Told], dict[str, str]]:
-    """Return the values of a configuration that may be told, by ``section.key``, and digests of the others."""
+    """Return the values that may be told and the digests (sha256) of the others, each by ``section.key``, sorted.
+
+    A section of ``UNTOLD`` has one digest, by its name.
+    """
     sections = config.model_dump(mode="json", include=set(UNTOLD), exclude={"live": {"contact"}})
     told: dict[str, Told] = {}
     untold = {name: digest_value(section) for name, section in sections.items()}
@@ -41,12 +44,12 @@ def disclose_settings(config: RunConfig) -> tuple[dict[str, Told], dict[str, str
 
 
 def digest_settings(told: Mapping[str, Told], untold: Mapping[str, str], corpus: str) -> str:
-    """Return the digest of a configuration over a corpus, which anyone can derive from what is told."""
+    """Return the digest of a configuration and its corpus; anyone can compute it from what a release tells."""
     return digest_value([{name: digest_value(value) for name, value in told.items()} | dict(untold), corpus])
 
 
 def disclose_plugin(entry: PluginEntry) -> PluginEntry:
-    """Return what may be told of a plugin: of its settings numbers and switches, and digests of the others.
+    """Return a plugin's entry as a release may tell it: settings that are text are replaced by their digests.
 
     >>> told = {"words": 40, "path": "/home/ann"}
     >>> shown = disclose_plugin(
@@ -61,7 +64,7 @@ def disclose_plugin(entry: PluginEntry) -> PluginEntry:
 
 
 def read_sections(told: Mapping[str, Told]) -> dict[str, Any]:
-    """Return told values as nested tables, as a configuration is made of them."""
+    """Return values by ``section.key`` as the nested tables of a configuration."""
     tables: dict[str, Any] = {}
     for name, value in told.items():
         *path, key = name.split(".")
@@ -73,7 +76,7 @@ def read_sections(told: Mapping[str, Told]) -> dict[str, Any]:
 
 
 def render_told(told: Mapping[str, Told], untold: Mapping[str, str], corpus: str) -> str:
-    """Return what is told of a configuration as TOML, and in comments what is not told, each with its digest."""
+    """Return the values that are told as TOML; comments name the others with their digests."""
     lines = [
         "# What of the settings may be told. `synth run --from .` rebuilds the release in the folder of this file.",
         f"# Corpus, by its digest: {corpus}",

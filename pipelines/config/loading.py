@@ -271,7 +271,7 @@ _FIXED = ("model", "messages", "stream", "n", "tools", "response_format")
 """Keys of a request that synth itself must word."""
 _PRIVATE = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
 _SECRET = re.compile(r"api_?key|authorization|access_?token|secret|cookie|passw", re.IGNORECASE)
-"""Keys of a request that are called so hold one; a stop token is none."""
+"""Names of request keys that hold a secret; ``stop_token`` does not."""
 
 
 def _check_sent(place: str, model: ModelConfig) -> None:
@@ -576,7 +576,7 @@ def make_config(tables: dict[str, Any], settings: Sequence[str] = (), last: str 
 
 
 def parse_config(tables: dict[str, Any]) -> RunConfig:
-    """Return the configuration that tables are, of which a run may need more, such as a dump.
+    """Return the configuration that tables hold; what a run needs besides, such as a dump, is not checked.
 
     Raises:
         ConfigError: naming each key that is unknown or out of range, and what is allowed.

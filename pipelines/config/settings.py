@@ -241,6 +241,7 @@ class SplitRule:
 
 
 OcrEngine = Literal["rapidocr", "layer"]
+PluggableTool = Literal["text_search", "image_search", "pages"]
 PluginName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 
 
@@ -1163,7 +1164,7 @@ class PluginsConfig(Section):
         default_factory=dict,
         description='of the group synth.stages: after which stage each stands, as { shorten = "groundings" }',
     )
-    tools: dict[Literal["text_search", "image_search", "pages"], PluginName] = Field(
+    tools: dict[PluggableTool, PluginName] = Field(
         default_factory=dict,
         description='of the group synth.backends: what answers a tool, as { text_search = "mine" }; a model in a role '
         "is named by models.ROLE.plugin",

@@ -915,12 +915,13 @@ class Assembly:
         # Where dump and replies lie decides no row; how walks are cut does, which seeds know. The corpus has a digest.
         digest = digest_settings(*disclose_settings(self.config), self.corpus.digest)
         planned: dict[str, PlannedStage] = {}
-        merged = self.roles.plugins.insert_stages(list_sources(self.config.method, bool(self.config.pools)))
+        plugins = self.roles.plugins
+        merged = plugins.insert_stages(list_sources(self.config.method, bool(self.config.pools)))
         for name, sources in merged.items():
             after = self.config.plugins.stages.get(name, "")
             if last and not after and last in planned:
                 break
-            stage = self._build_inserted(name, planned[after]) if after else self.build_stage(name)
+            stage = plugins.build_stage(name, planned[after].stage.output) if after else self.build_stage(name)
             inputs = [self.corpus.digest, *(planned[source].key for source in sources)]
             decides = [stage.fingerprint(), *([digest_word_lists()] if name in CHECKED else [])]
             key = make_stage_key(stage.name, stage.version, digest_value(decides), inputs)
@@ -937,12 +938,9 @@ class Assembly:
                 gathers,
                 count_in_flight(self.config, stage),
                 self.config.health,
-                self.roles.plugins.list_deciding(stage),
+                plugins.list_deciding(stage),
                 planned[after].place if after else "",
             )
             if name == "groundings":
                 self.seeing.grounded = folder
         return list(planned.values())
-
-    def _build_inserted(self, name: str, source: PlannedStage) -> AnyStage:
-        return self.roles.plugins.build_stage(name, source.stage.output)

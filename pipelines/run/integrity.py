@@ -25,7 +25,7 @@ from pipelines.ids import digest_file
 from pipelines.release.manifest import MANIFEST, find_changes, read_release_manifest
 from pipelines.run.naming import NOTE, KeptRun, list_kept
 from pipelines.run.views import CATALOGUE
-from pipelines.run.workspace import LATEST, NAME, StageFolder, Workspace, read_model, read_names
+from pipelines.run.workspace import LATEST, NAME, RELEASE, StageFolder, Workspace, pick_releases, read_model, read_names
 from pipelines.services.clients.batch import read_batch_note
 from pipelines.services.clients.ledger import check_ledger
 from pipelines.services.clients.replies import ADDRESS, PATIENCE, open_ledger, read_address, read_epochs, try_patiently
@@ -219,9 +219,8 @@ def _examine_marks(workspace: Workspace) -> Iterator[Finding]:
     for run in (KeptRun(workspace, path.name) for path in sorted(workspace.runs.glob("[!._]*")) if path.is_dir()):
         try:
             run.read_tables()
-        except ConfigError as error:
-            told, _, remedy = str(error).removeprefix(f"{run.config}: ").partition("; ")
-            yield Finding(run.config, told, remedy)
+        except Damaged as error:
+            yield Finding(run.config, error.what, error.remedy)
     for path, form, remedy in marks:
         if path.is_file() and not re.fullmatch(form, path.read_text(encoding="utf-8", errors="replace").strip()):
             yield Finding(path, "is not as it was written", remedy)
@@ -230,6 +229,7 @@ def _examine_marks(workspace: Workspace) -> Iterator[Finding]:
 def _list_notes(workspace: Workspace) -> list[Path]:
     """Return the notes of what runs used that are there or should be, the last run's first."""
     found = [workspace.root / LATEST]
+    # Where it is damaged, who reads what is listed here finds that out.
     with suppress(Damaged):
         last = read_names(found[0]).get("run")
         found += [workspace.runs / last / LATEST] if last else []
@@ -248,7 +248,7 @@ def read_notes(workspace: Workspace) -> list[Mapping[str, str]]:
 def list_used(workspace: Workspace) -> set[tuple[str, str]]:
     """Return the corpora and the stages, each with its key, that any run here used last."""
     used = {pair for note in read_notes(workspace) for pair in note.items()}
-    return {(name, key) for name, key in used if not name.startswith("release:")}
+    return {(name, key) for name, key in used if not name.startswith(RELEASE)}
 
 
 def _examine_corpora(workspace: Workspace) -> Iterator[Finding]:
@@ -338,7 +338,7 @@ def examine_receipt(workspace: Workspace, folder: StageFolder) -> Iterator[Findi
     receipt = folder.path / "published.json"
     remedy = "`synth run` publishes again, and what is the same stays"
     of_stage = [note for note in read_notes(workspace) if note.get("releases") == folder.path.name]
-    published = any(name.startswith("release:") for note in of_stage for name in note)
+    published = any(pick_releases(note) for note in of_stage)
     if published and not receipt.is_file():
         yield Finding(receipt, "is missing", remedy)
     try:

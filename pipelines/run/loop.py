@@ -41,7 +41,7 @@ from pipelines.run.reviewing import count_unmatched, export_undecided
 from pipelines.run.runner import PlannedStage, StageReport, find_last, select_stages
 from pipelines.run.shards import count_pools, read_parts
 from pipelines.run.spans import WorkerSpec
-from pipelines.run.workspace import Workspace
+from pipelines.run.workspace import RELEASE, Workspace
 from pipelines.services.clients.replies import renew
 from pipelines.services.clients.serving import owned_servers
 from pipelines.services.prompting import check_prompts
@@ -471,7 +471,7 @@ def finish_run(
     complete = {plan.name: plan.key for plan in planned if plan.folder.read_manifest() is not None}
     last = bool(chosen) and chosen[-1].name == "releases"
     releases, written = publish_run(assembly, planned) if last else ([], False)
-    published = {f"release:{r.dataset}": r.version for r in releases}
+    published = {f"{RELEASE}{r.dataset}": r.version for r in releases}
     used = {"corpus": assembly.corpus.folder.name, **complete}
     later = {} if last else _list_later(workspace, planned, used, run)
     workspace.note_latest({**used, **later, **published}, run)
@@ -510,5 +510,5 @@ def _list_later(
         found |= {name: latest[name] for name in more}
         left = left - more
     if "releases" in found and found["releases"] == latest.get("releases"):
-        found |= {name: version for name, version in latest.items() if name.startswith("release:")}
+        found |= {name: version for name, version in latest.items() if name.startswith(RELEASE)}
     return {name: key for name, key in found.items() if name not in used}

@@ -30,7 +30,7 @@ from pipelines.errors import ConfigError, Damaged
 from pipelines.files import remove_whole, write_text
 from pipelines.release.manifest import MANIFEST, read_release_manifest
 from pipelines.run.underway import read_runs
-from pipelines.run.workspace import LATEST, Workspace, read_model, read_names, write_model
+from pipelines.run.workspace import LATEST, RELEASE, Workspace, pick_releases, read_model, read_names, write_model
 from schemas.manifest import InputEntry, Manifest, Usage
 
 CONFIG = "config.toml"
@@ -39,7 +39,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 SEAL = re.compile(r"# xxh3 = ([0-9a-f]+)\n\Z")
 UNSET = "unset"
 State = Literal["finished", "ended early", "under way", "stopped"]
-"""A run that was to end with an earlier stage than the last, and did, has ended early."""
+"""``ended early``: with the stage that it was to end with, which is not the last one."""
 
 
 class RunNote(BaseModel):
@@ -69,7 +69,7 @@ class NamedRun:
         lineage: corpus and stages of the release that it makes again; empty for none.
         notes: what is to be said of it when it begins.
         chosen: whether the name is the user's choice, and not that of a recipe or a file.
-        is_guess: whether nobody named it nor a recipe, so that it is the demo.
+        is_guess: whether neither a name nor a recipe was given, so that it is the demo.
     """
 
     name: str
@@ -85,7 +85,7 @@ class NamedRun:
         return next((entry.digest for entry in self.lineage if entry.name == "corpus"), "")
 
     def compare_lineage(self, used: Mapping[str, str]) -> str:
-        """Return where what was made parts from the release that was to be made again; empty for nowhere."""
+        """Return from which stage on the rows may differ from the release that was to be made again; empty for none."""
         apart = [entry.name for entry in self.lineage if used.get(entry.name, entry.key) != entry.key]
         apart = [name for name in apart if name != "corpus"]
         return f"{apart[0]}: from here on other rows than the release has may be made" if apart else ""
@@ -105,7 +105,7 @@ class KeptRun:
 
     @cached_property
     def note(self) -> RunNote:
-        """When it ran; it began never where that is not noted, because the run was killed as it began.
+        """When it ran; ``began`` is empty where the run was killed before that was noted.
 
         Raises:
             Damaged: if the note has other bytes than were written.
@@ -124,23 +124,21 @@ class KeptRun:
         """Return the kept configuration.
 
         Raises:
-            ConfigError: if it is not what was kept.
+            Damaged: if it is not what was kept.
         """
+        remedy = f"keep it anew with `synth run {self.name} --config FILE`, or `synth runs --forget {self.name}`"
         try:
             text = self.config.read_bytes().decode()
             seal = SEAL.search(text)
             if seal is not None and hash_bytes(text[: seal.start()].encode()) == seal[1]:
                 return tomllib.loads(text)
         except (OSError, ValueError) as error:
-            raise ConfigError(f"{self.config}: cannot be read ({error}); {self._say_remedy()}") from error
-        raise ConfigError(f"{self.config}: has other bytes than were kept; {self._say_remedy()}")
-
-    def _say_remedy(self) -> str:
-        return f"keep it anew with `synth run {self.name} --config FILE`, or `synth runs --forget {self.name}`"
+            raise Damaged(self.config, f"cannot be read ({error})", remedy) from error
+        raise Damaged(self.config, "has other bytes than were kept", remedy)
 
     def read_used(self) -> dict[str, str]:
         """Return which corpus, keys and releases it used last; nothing before anything was made."""
-        return read_names(self.workspace.runs / self.name / LATEST)
+        return self.workspace.read_latest(self.name)
 
 
 def check_name(name: str) -> str:
@@ -158,7 +156,7 @@ def list_runs(workspace: Workspace) -> list[KeptRun]:
     """Return the runs that a workspace keeps, the one that began last at the end.
 
     Raises:
-        ConfigError: if a note is damaged by which several are sorted.
+        ConfigError: if there are several, and the note of one is damaged, so that they cannot be sorted.
     """
     found = list_kept(workspace)
     try:
@@ -198,13 +196,13 @@ def keep_run(workspace: Workspace, named: NamedRun, recipe: str, last: str = "")
     The workspace is claimed by the caller. ``last`` is the stage that the run ends with; empty for all.
 
     Raises:
-        ConfigError: if that is hardly the run that is meant.
+        ConfigError: if it would take the place of another run that was probably meant.
     """
     kept = KeptRun(workspace, check_name(named.name))
     text = write_toml(named.tables)
     try:
         before = kept.read_tables() if kept.config.is_file() else None
-    except ConfigError as error:
+    except Damaged as error:
         yield f"run {named.name}: its configuration is kept anew: {error}"
         before = None
     _check_meant(workspace, named, recipe, before)
@@ -265,7 +263,7 @@ def _tell_time() -> str:
 
 
 def list_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """Yield each key that two configurations have otherwise, as ``seeds.limit: 5 -> 8``."""
+    """Yield each key whose value differs between two configurations, as ``seeds.limit: 5 -> 8``."""
     old, new = flatten(before), flatten(after)
     for key in sorted(old.keys() | new.keys()):
         # Not by ==: for Python, 1 is True.
@@ -318,7 +316,7 @@ def summarise_run(run: KeptRun, last: bool) -> RunSummary:
     """Return where a run stands; ``last`` says whether none began after it, since only one can be under way."""
     note, used = run.note, run.read_used()
     alive = last and not note.ended and any(found.is_alive for found in read_runs(run.workspace))
-    releases = {name.partition(":")[2]: version for name, version in used.items() if name.startswith("release:")}
+    releases = pick_releases(used)
     folders = {dataset: run.workspace.releases / dataset / version for dataset, version in releases.items()}
     rows = {name: read_release_manifest(path).rows for name, path in folders.items() if (path / MANIFEST).is_file()}
     return RunSummary(
@@ -336,7 +334,7 @@ def summarise_run(run: KeptRun, last: bool) -> RunSummary:
 def _list_usages(workspace: Workspace, used: Mapping[str, str]) -> Iterator[Usage]:
     for stage, key in used.items():
         manifest: Manifest | None = None
-        if stage != "corpus" and not stage.startswith("release:"):
+        if stage != "corpus" and not stage.startswith(RELEASE):
             manifest = workspace.stage(stage, key).read_manifest()
         if manifest is not None:
             yield from (manifest.usage, manifest.stopped)
@@ -351,8 +349,7 @@ def find_release(root: Path, given: Path) -> Path:
     workspace, (name, *more) = Workspace(root), given.parts or ("",)
     if given.exists() or len(more) > 1 or not (workspace.runs / name / CONFIG).is_file():
         return given
-    used = KeptRun(workspace, name).read_used()
-    found = {dataset.partition(":")[2]: version for dataset, version in used.items() if dataset.startswith("release:")}
+    found = pick_releases(KeptRun(workspace, name).read_used())
     wanted = more or (list(found) if len(found) == 1 else [])
     if not wanted or wanted[0] not in found:
         there = ", ".join(f"{name}/{dataset}" for dataset in sorted(found)) or "none"
@@ -367,7 +364,7 @@ def describe_others(workspace: Workspace, shown: set[str]) -> str:
         try:
             used = run.read_used()
         except Damaged:
-            continue
+            continue  # a hint beside an error: `synth doctor` tells of damage
         more = sorted({stage for stage in used if stage != "corpus" and ":" not in stage} - shown)
         found += [f"{', '.join(more)} of --run {run.name}"] if more else []
     return "; ".join(found)

@@ -1,4 +1,4 @@
-"""The plugins of a run: loaded by its configuration, put where they belong, and told of where one is gone."""
+"""The plugins of a run: they are loaded and put in their places; where one is gone, the stages it decided are named."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,25 +7,24 @@ from pathlib import Path
 from typing import Any, cast
 
 from pipelines.checks.plugged import PluggedCheck
-from pipelines.config.settings import PluginsConfig, PromptsConfig, RunConfig
+from pipelines.config.settings import PluggableTool, PluginsConfig, PromptsConfig, RunConfig
 from pipelines.errors import ConfigError, SynthError
 from pipelines.ids import digest_value
 from pipelines.plugins import Plugin, explain_absence, find_entry, find_folder, load_plugin
 from pipelines.run.stage import AnyStage, RecordStage
+from pipelines.services.prompting import OWN
 from pipelines.services.protocols import ChatReply, ChatRequest
 from schemas.base import Record, Rejection
 from schemas.manifest import Manifest, ModelEntry, PluginEntry, PluginKind
 
 WALKED = frozenset(["paths", "injection", "concepts"])
-"""Methods whose finished questions plugins' checks are asked of."""
-TOOL_STAGES: Mapping[str, frozenset[str]] = {
+"""Methods whose finished questions are given to plugins' checks."""
+TOOL_STAGES: Mapping[PluggableTool, frozenset[str]] = {
     "text_search": frozenset(["difficulty", "rollouts"]),
     "image_search": frozenset(["groundings", "difficulty", "enhancements", "rollouts"]),
     "pages": frozenset(["rollouts"]),
 }
 """Stages that each tool decides."""
-PROMPTED = "/own-v"
-"""What the label of a prompt has that is not ours."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +36,9 @@ class PluggedChat:
     @property
     def identity(self) -> str:
         """The plugin and the model's own identity."""
-        return f"{self._prefix}:{self.plugin.identity[:16]}:{self.plugin.made.identity}"
-
-    @property
-    def _prefix(self) -> str:
-        return f"plugin@{self.plugin.entry.distribution} {self.plugin.entry.version}"
+        entry = self.plugin.entry
+        owner = f"{entry.distribution} {entry.version}"
+        return f"plugin@{owner}:{self.plugin.identity[:16]}:{self.plugin.made.identity}"
 
     @property
     def name(self) -> str:
@@ -117,7 +114,7 @@ class InsertedStage:
         Raises:
             ConfigError: if the plugin fails, or returns anything but rows of this type or a rejection.
         """
-        where = f"plugin {self.name!r} of {self.plugin.entry.distribution} {self.plugin.entry.version}"
+        where = f"plugin {self.plugin.entry.describe()}"
         try:
             made = await self.plugin.made(record)
         except SynthError:
@@ -161,10 +158,10 @@ class Plugins:
         """The checks of finished questions."""
         return tuple(PluggedCheck(self.load("checks", name)) for name in self._named.checks)
 
-    def find_tool(self, tool: str) -> Any:  # noqa: ANN401 - what each tool's protocol says
+    def find_tool(self, tool: PluggableTool) -> Any:  # noqa: ANN401 - what each tool's protocol says
         """Return what answers a tool in place of ours; None where nothing does."""
-        tools: Mapping[str, str] = {str(each): name for each, name in self._named.tools.items()}
-        return PluggedTool(self.load("backends", tools[tool])) if tool in tools else None
+        name = self._named.tools.get(tool)
+        return PluggedTool(self.load("backends", name)) if name else None
 
     def insert_stages(self, sources: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         """Return where each stage's rows come from, with the plugins' stages behind those they are to follow.
@@ -194,8 +191,7 @@ class Plugins:
         plugin = self.load("stages", name)
         for attribute in ("version", "fingerprint", "prompts", "models", "__call__"):
             if not hasattr(plugin.made, attribute):
-                owner = f"{plugin.entry.distribution} {plugin.entry.version}"
-                raise ConfigError(f"plugin {name!r} of {owner} is no stage: it has no {attribute}")
+                raise ConfigError(f"plugin {plugin.entry.describe()} is no stage: it has no {attribute}")
         return cast(RecordStage, InsertedStage(plugin, rows, rows))
 
     def list_deciding(self, stage: AnyStage) -> tuple[PluginEntry, ...]:
@@ -215,7 +211,7 @@ class Plugins:
                 yield self.load("backends", name)
         if stage.name == "pools":
             yield from (self.load("sources", pool.plugin) for pool in self.config.pools if pool.plugin)
-        if self.config.prompts.plugin and any(PROMPTED in label for label in stage.prompts()):
+        if self.config.prompts.plugin and any(OWN in label for label in stage.prompts()):
             yield self.load("prompts", self.config.prompts.plugin)
 
 
@@ -251,7 +247,7 @@ def check_plugins(config: RunConfig, root: Path) -> list[PluginEntry]:
 
 
 def list_absent(root: Path) -> list[tuple[str, PluginEntry, str]]:
-    """Return the stages of a workspace's last run that a plugin decided which is not there as it was.
+    """Return which stages of a workspace's last run were decided by a plugin that is gone or has changed.
 
     Returns:
         The stage, the plugin, and in words what is affected and what to install.
@@ -281,7 +277,7 @@ def _list_following(stage: str, sealed: Mapping[str, Manifest]) -> list[str]:
 
 
 def find_prompt_folder(config: PromptsConfig) -> str:
-    """Return the folder of prompts that are not ours, empty for none.
+    """Return the folder of the user's own or a plugin's prompts; empty for none.
 
     Raises:
         ConfigError: if both a folder and a plugin are named, or the plugin is missing.

@@ -23,7 +23,7 @@ from pipelines.ids import digest_file
 from pipelines.release.manifest import MANIFEST, read_release_manifest
 from pipelines.run.corpora import DUMP_PATTERN
 from pipelines.run.underway import place_progress
-from pipelines.run.workspace import StageFolder, Workspace, read_names
+from pipelines.run.workspace import RELEASE, StageFolder, Workspace, read_names
 from pipelines.services.clients.replies import read_address
 from pipelines.services.clients.sqlite import FILE, connect_replies, explain_sqlite_error
 from schemas.manifest import ShardSidecar
@@ -80,7 +80,7 @@ def find_living(workspace: Workspace, more: Iterable[StageKey] = ()) -> Living:
     """
     notes = {path: read_names(path) for path in workspace.list_latest()}
     used = {pair for note in notes.values() for pair in note.items()}
-    roots = {(name, key) for name, key in used if name != "run" and not name.startswith("release:")} | set(more)
+    roots = {(name, key) for name, key in used if name != "run" and not name.startswith(RELEASE)} | set(more)
     for manifest in workspace.releases.glob(f"*/[!.]*/{MANIFEST}"):
         roots |= {(entry.name, entry.key) for entry in read_release_manifest(manifest.parent).lineage}
     since = max((path.stat().st_mtime for path in notes), default=0.0)

@@ -13,7 +13,7 @@ from pipelines.plugins import explain_absence
 from pipelines.release.manifest import ReleaseManifest, read_release_manifest
 
 RULES_NO_ROW = frozenset({"budget"})
-"""What a release does not tell, and what decides no row of one that was finished."""
+"""Settings that a release does not tell and need not: they decide no row of a finished run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ class Retold:
     tables: dict[str, Any]
 
     def hold(self, config: RunConfig, given: Collection[str]) -> Iterator[str]:
-        """Hold a configuration and its plugins to the release, and yield in words what is not as it was made.
+        """Compare a configuration and its plugins with the release's, and yield in words what differs.
 
         Args:
             config: of the run that is to make it again.
             given: keys, or sections, that the user gave values for.
 
         Raises:
-            ConfigError: if something is not told, is not the recipe's, and was not given.
+            ConfigError: if a value that the release does not tell is neither the recipe's nor given.
         """
         told, untold = disclose_settings(config)
         apart = [
@@ -68,7 +68,7 @@ class Retold:
 
 
 def _touches(key: str, name: str) -> bool:
-    """Say whether a key is a setting, lies in it, or is a section it lies in."""
+    """Say whether two dotted names are the same, or one lies in the other."""
     return f"{key}.".startswith(f"{name}.") or f"{name}.".startswith(f"{key}.")
 
 

@@ -89,7 +89,7 @@ def _is_picture(kind: pa.DataType) -> bool:
 
 
 def _read_schema(folder: Path, files: str) -> pa.Schema | None:
-    """Return the columns of a stage's files; None where there is none that can be read, which the view says."""
+    """Return the columns of a stage's first file; None where that cannot be read: the view's own error says so."""
     path = min(folder.glob(f"{files}-*.parquet"), default=None)
     try:
         return pq.read_schema(path) if path else None
@@ -141,11 +141,11 @@ def select_released(root: Path, releases: Mapping[str, Path]) -> str:
 
 
 def select_costs(released: bool) -> str:
-    """Return what each model in each role took of each stage; tools, and what no role is known of, have no role.
+    """Return calls, tokens and money by stage, role and model; both are '' for tools, and where none was noted.
 
     Args:
-        released: whether there is a stage of releases, over whose rows money is shared out: those of sft if there are
-            any, else all.
+        released: whether there is a stage of releases. Money is then also divided by its rows of sft, or by all of
+            its rows if none is of sft.
     """
     rows = "SELECT coalesce(nullif(count(*) FILTER (dataset = 'sft'), 0), nullif(count(*), 0)) FROM releases"
     return (
@@ -185,7 +185,7 @@ def select_attempts(root: Path, sources: Sequence[Source]) -> str:
 
 
 UNTRACED = ("rollouts", "trajectories")
-"""Stages whose rows are attempts at a question: a seed is followed by its questions."""
+"""Stages whose rows are attempts at a question: a seed's fate is that of its questions alone."""
 
 
 def select_fates(sources: Sequence[Source]) -> str:

@@ -39,7 +39,7 @@ from pipelines.run.view_sql import (
     select_rows,
     select_table,
 )
-from pipelines.run.workspace import StageFolder, Workspace
+from pipelines.run.workspace import StageFolder, Workspace, pick_releases
 from schemas.reasons import STAGE_REASONS
 
 CORPUS_TABLES = ("pages", "facts", "statements", "redirects", "aliases", "images")
@@ -125,13 +125,10 @@ def list_views(root: Path) -> list[View]:
 def _list_answers(root: Path, stages: Sequence[LatestStage]) -> list[View]:
     """Return the views over stages and releases together; each stands after those that it names."""
     sources = [Source(found.stage, _read_inputs(found.folder), found.folder.path) for found in stages]
-    latest = Workspace(root).read_latest()
-    releases = {
-        name.partition(":")[2]: folder
-        for name, version in latest.items()
-        if name.startswith("release:")
-        and any((folder := root / "releases" / name.partition(":")[2] / version).glob("proofs/*.parquet"))
-    }
+    workspace = Workspace(root)
+    published = pick_releases(workspace.read_latest())
+    folders = {dataset: workspace.releases / dataset / version for dataset, version in published.items()}
+    releases = {dataset: folder for dataset, folder in folders.items() if any(folder.glob("proofs/*.parquet"))}
     found = [
         View("released", select_released(root, releases)),
         View("pictures", select_pictures(root, sources)),

@@ -43,8 +43,10 @@ LOCK = ".lock"
 NAME = ".name"
 """File of the workspace's own name."""
 LATEST = "latest.json"
+RELEASE = "release:"
+"""How the name of a released dataset begins among what a run used."""
 UNNAMED = "_unnamed"
-"""Folder among the runs, called as no run can be, of what a run without a name had used before a named one began."""
+"""Folder among the runs for what a run without a name had used before a named one began; no run can be called so."""
 _VIEWED = ContextVar("viewed run", default="")
 """The run that a command looks at; empty for the last one."""
 
@@ -96,6 +98,11 @@ def read_names(path: Path) -> dict[str, str]:
 def write_names(path: Path, names: Mapping[str, str]) -> None:
     """Write a JSON object of strings, sealed, whole or not at all."""
     write_text(path, seal_note(json.dumps(dict(names), indent=1, sort_keys=True)))
+
+
+def pick_releases(used: Mapping[str, str]) -> dict[str, str]:
+    """Return the version of each dataset that is released, by dataset, out of all that a run used."""
+    return {name.removeprefix(RELEASE): version for name, version in used.items() if name.startswith(RELEASE)}
 
 
 @contextmanager
@@ -258,7 +265,7 @@ class Workspace:
     def read_latest(self, run: str = "") -> dict[str, str]:
         """Return the corpus name, the key of each stage and the releases that a run used; empty before any run.
 
-        It is the run that is named, else the one of :func:`viewing`, else the last one that noted what it used.
+        The run is ``run``, else that of :func:`viewing`, else the last one that noted what it used.
         """
         name = run or _VIEWED.get()
         last = {"run": name} if name else read_names(self.root / LATEST)
@@ -269,10 +276,10 @@ class Workspace:
         return [path for path in (self.root / LATEST, *sorted(self.runs.glob(f"[!.]*/{LATEST}"))) if path.is_file()]
 
     def note_latest(self, entries: dict[str, str], run: str = "") -> None:
-        """Note what a run used, and that it was the last: by one configuration, from one corpus.
+        """Note what a run used, by one configuration from one corpus, and that it was the last run.
 
         Args:
-            entries: what it used. A run without a name takes the place of another one without; a named one of none.
+            entries: what it used; of runs without a name only the last one's entries are kept.
             run: its name; empty for none.
         """
         if run and entries != read_names(self.runs / run / LATEST):
@@ -385,7 +392,7 @@ class Workspace:
 
 @contextmanager
 def viewing(run: str) -> Iterator[None]:
-    """Let what is read of workspaces inside the block be of a run; of the last one, if the name is empty."""
+    """Read workspaces inside the block as a run has left them; as the last one has, if the name is empty."""
     token = _VIEWED.set(run)
     try:
         yield

@@ -205,6 +205,8 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_make_object, parse_constant=_refu
 
 FRONT = re.compile(r"\A---\n(?P<front>.*?)\n---\n(?P<body>.*)\Z", re.DOTALL)
 PART = re.compile(r"^(system|user):\s*$", re.MULTILINE)
+OWN = "/own-v"
+"""What stands before the version in the label of a user's own prompt, and in that of no shipped one."""
 _VERSION = re.compile(r"v(?P<number>[1-9][0-9]{0,5})\.md")
 _ECHOED = 4000
 """Characters of a bad reply that the repair request quotes."""
@@ -242,7 +244,7 @@ def load_prompt(
     if own is None:
         return shipped
     number, path = own
-    prompt = _read_prompt(f"{name}/own-v{number}", f"prompt {path}", path.read_bytes())
+    prompt = _read_prompt(f"{name}{OWN}{number}", f"prompt {path}", path.read_bytes())
     strange = sorted({*prompt.inputs} - {*shipped.inputs})
     if strange:
         raise ConfigError(f"prompt {path}: inputs {', '.join(strange)}; there are: {', '.join(shipped.inputs)}")
@@ -321,7 +323,7 @@ def check_prompts(folder: str, chosen: Mapping[str, int] = MappingProxyType({}))
             hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
             raise ConfigError(f"prompts.dir {path}: no prompt has this name; {hint}")
         for number, version in _list_versions(path):
-            _read_prompt(f"{path.name}/own-v{number}", f"prompt {version}", version.read_bytes())
+            _read_prompt(f"{path.name}{OWN}{number}", f"prompt {version}", version.read_bytes())
     return len(replaced)
 
 

@@ -9,12 +9,10 @@ import pytest
 from pipelines.cli.plan import estimate_run
 from pipelines.config.loading import make_config, read_recipe
 from tests.benchmarks.batches import Job
-from tests.chaos.driving import call, check_one_line, copy_workspace, digest_files, make_run, run_small
+from tests.chaos.driving import TINY, call, check_one_line, copy_workspace, digest_files, make_run, run_small
 from tests.mock_batches import start_batches
 
 ROWS, BATCH_ROWS = 300, 60
-TINY = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=4", "seeds.limit=28", "seed=9",
-        "difficulty.probe_attempts=0")  # fmt: skip
 
 
 def make_solved(workspace: Path, url: str, *solver: str) -> list[str]:
@@ -24,7 +22,7 @@ def make_solved(workspace: Path, url: str, *solver: str) -> list[str]:
 
 def list_solver(url: str, *solver: str) -> tuple[str, ...]:
     own = ("adapter=openai", "name=mock", "revision=r1", "settings={}", "price_out=1000", f"base_url={url}", *solver)
-    return (*TINY, *(f"models.solver.{setting}" for setting in own), "judging.max_unscored=1.0")
+    return (*TINY, *(f"models.solver.{setting}" for setting in own))
 
 
 def plan_difficulty(workspace: Path, *settings: str) -> float:

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.driving import (
+    STAGES,
+    TINY,
     call,
     check_one_line,
     copy_workspace,
@@ -16,11 +18,6 @@ from tests.chaos.driving import (
     run_small,
 )
 from tests.mock_openai import Schedule, start_mock
-
-TINY = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=4", "seeds.limit=28", "seed=9",
-        "difficulty.probe_attempts=0", "judging.max_unscored=1.0", "rollouts.dialect=native")  # fmt: skip
-STAGES = {"writer": "questions", "rewriter": "rewrites", "solver": "difficulty", "teacher": "rollouts"}
-"""The stage that asks each role."""
 
 
 @pytest.fixture(scope="module")

@@ -35,10 +35,7 @@ SERVED: Mapping[tuple[str, ...], str] = {
     ("synth", "deploy"): "needs a Prefect server; tests/flows/test_deployed.py runs it",
     ("synth", "serve-tools"): "serves until Ctrl-C; tests/pipelines/cli/test_tool_server.py runs it",
     ("synth", "view"): "serves until Ctrl-C; tests/pipelines/cli/test_view.py serves one, make test-browser opens it",
-    (
-        "synth",
-        "serve-model",
-    ): "serves until Ctrl-C; tests/pipelines/services has a fake vLLM, make test-vllm a real one",
+    ("synth", "serve-model"): "serves until Ctrl-C; tests of services have a fake vLLM, make test-vllm a real one",
 }
 """Commands of synth whose options are parsed, but that are not run here, and why."""
 ADDRESS = re.compile(r"http://127\.0\.0\.1:80\d\d/v1")

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.driving import (
+    STAGES,
+    TINY,
     Outcome,
     call_here,
     check_one_line,
@@ -19,10 +21,6 @@ from tests.faults.server import FAULTS, Handle, open_server
 
 pytestmark = pytest.mark.faults
 
-TINY = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=4", "seeds.limit=28", "seed=9",
-        "difficulty.probe_attempts=0", "judging.max_unscored=1.0", "rollouts.dialect=native")  # fmt: skip
-STAGES = {"writer": "questions", "rewriter": "rewrites", "solver": "difficulty", "teacher": "rollouts"}
-"""The stage that asks each role."""
 SERVED = ("adapter=openai", "name=mock", "revision=r1", "settings={}", "timeout=3", "tries=1", "patience=3")
 
 
@@ -55,10 +53,14 @@ EXPECTED = {
 }
 
 
+def serve_role(role: str, url: str) -> tuple[str, ...]:
+    """Return the settings of a run in which a role is served at an address."""
+    return (*TINY, *(f"models.{role}.{setting}" for setting in (*SERVED, f"base_url={url}")))
+
+
 def run_role(capture: pytest.CaptureFixture[str], url: str, workspace: Path, role: str) -> Outcome:
     """Run a role's stage, always by the same command."""
-    served = [f"models.{role}.{setting}" for setting in (*SERVED, f"base_url={url}")]
-    settings = list_settings((*TINY, *served))
+    settings = list_settings(serve_role(role, url))
     return call_here(capture, "run", "--workspace", workspace, *settings, "--until", STAGES[role], "--json")
 
 
@@ -68,8 +70,7 @@ def undisturbed(made: Path, server: Handle, tmp_path_factory: pytest.TempPathFac
     found = {}
     for role, stage in STAGES.items():
         workspace = copy_workspace(made, tmp_path_factory.mktemp(role) / "workspace")
-        served = [f"models.{role}.{setting}" for setting in (*SERVED, f"base_url={server.url}")]
-        document = run_small(workspace, "--until", stage, settings=(*TINY, *served))
+        document = run_small(workspace, "--until", stage, settings=serve_role(role, server.url))
         found[role] = digest_files(workspace, f"stages/{stage}/{document['stages'][-1]['key']}/*.parquet")
     return found
 

@@ -109,6 +109,5 @@ def find_exporter(name: str) -> Exporter:
         raise ConfigError(f"trainer {name!r} is not known; known are {', '.join((*EXPORTERS, *plugged))}")
     plugin = load_plugin("exporters", name)
     if not isinstance(plugin.made, Exporter) or plugin.made.name != name:
-        owner = f"{plugin.entry.distribution} {plugin.entry.version}"
-        raise ConfigError(f"plugin {name!r} of {owner} made {plugin.made!r}; wanted: an Exporter of this name")
+        raise ConfigError(f"plugin {plugin.entry.describe()} made {plugin.made!r}; wanted: an Exporter of this name")
     return plugin.made

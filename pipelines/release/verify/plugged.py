@@ -85,4 +85,4 @@ def _explain_settings(entry: PluginEntry, own: dict[str, PluginSetting]) -> str:
     if not wrong:
         return ""
     keys = ", ".join(f"plugins.settings.{entry.name}.{key}" for key in sorted(wrong))
-    return f"{entry.name!r} of {entry.distribution} {entry.version} was made with other settings than are given: {keys}"
+    return f"{entry.describe()} was made with other settings than are given: {keys}"

@@ -99,8 +99,8 @@ def write_reply(value: list[object]) -> str:
 class RecordedChat:
     """A chat model whose replies are recorded, so that each is paid for once.
 
-    ``epoch`` is the cache epoch of its role, by which usage is told. The budget is checked before each request that is
-    not recorded.
+    ``epoch`` is the cache epoch of its ``role``; usage is counted by role. The budget is checked before each request
+    that is not recorded.
     """
 
     model: ChatModel
