@@ -506,9 +506,14 @@ def _work_in_pool(
             "complete ranges are not read again"
         ) from error
     except KeyboardInterrupt:
-        # A signal to this process alone: the workers would read their ranges to the end first.
-        for worker in multiprocessing.active_children():
+        # A signal to this process alone: the workers would read their ranges to the end first. The pool isn't waited
+        # for: the signal may come while the pool's thread starts, and such a thread can't be joined.
+        workers_left = multiprocessing.active_children()
+        for worker in workers_left:
             worker.terminate()
+        pool.shutdown(wait=False, cancel_futures=True)
+        for worker in workers_left:
+            worker.join()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
