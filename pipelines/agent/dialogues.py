@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from pipelines.agent.transcript import TOKEN, read_strict_object
-from pipelines.checks.encodings import find_encoding_fault
-from pipelines.checks.foreign import SHORT, SHOWN, Fault, find_answer_leak, find_gap, type_foreign
+from pipelines.checks.foreign import SHORT, SHOWN, Fault, find_answer_leak, find_encoding_fault, find_gap, type_foreign
 from pipelines.corpus.layouts import PLACEHOLDER, ForeignQuestion, Message
 from pipelines.names import fold_name
 

@@ -1,18 +1,26 @@
-"""Faults of a question that somebody else made, told from its words and those of its answers alone."""
+"""Faults of a row that somebody else made: of its question and answers by their words alone, and of its picture."""
 
+import html
 import re
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import Literal
 
+import numpy as np
 from anyascii import anyascii
+from ftfy.badness import is_bad
 
-from pipelines.checks.descriptors import find_slot
-from pipelines.checks.encodings import find_encoding_fault
+from pipelines.checks.descriptors import find_references, find_slot
 from pipelines.checks.leakage import check_answer, check_file_names, split_bare_words
 from pipelines.checks.legibility import LETTERS_AN_ERROR, count_edits
+from pipelines.checks.pictures import MIN_EDGES, SIDE, check_simple, find_telling_word, measure_plainness
+from pipelines.errors import RecordFailed
 from pipelines.graph.answers import type_answer
 from pipelines.names import compile_phrase, fold_name, is_common_word
+from pipelines.pictures import find_extension, open_pixels, read_header
 from schemas.proofs import Answer
 
 
@@ -311,3 +319,168 @@ def _is_choice(question: str, found: str) -> bool:
 
 def _fold(text: str) -> str:
     return " ".join(split_bare_words(text))
+
+
+_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|[nrt](?=[A-Z\s]|$))")
+_PERCENT_ESCAPE = re.compile(r"%20|%[C-Fc-f][0-9A-Fa-f]%[89ABab][0-9A-Fa-f]")
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
+_MARKUP = re.compile(
+    r"</?(?:br|b|i|p|sup|sub|div|span|a|ref|em|strong|font|li|ul|td|tr|html)(?:\s[^<>]*)?/?>|\[\[[^\[\]]+\]\]|'''"
+)
+_LOST = re.compile(r"(?<=[^\W\d_])\?(?=[^\W\d_])|(?<!\S)\?{2,}(?!\S)|\ufffd|ï¿½")
+_BYTES = re.compile(r"(?<!\w)b'[^']*'(?!\w)")
+_UNSEEN = frozenset("\u200b\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff\u00ad")
+"""Format characters that no script needs between its letters, and marks that turn the direction of a text."""
+_PLAIN = frozenset("\n\r\t")
+
+
+def find_encoding_fault(text: str) -> str:
+    """Return what is wrong with a text's encoding, for a reader; empty if nothing is found.
+
+    Found are text of UTF-8 that was read as another encoding, letters that were lost, characters that are none, and
+    escapes of JSON, HTML and addresses, with markup of pages. Addresses hold question marks and escapes rightly.
+    """
+    prose = " ".join(word for word in text.split(" ") if "://" not in word)
+    return next((f"{name} {found!r}" for name, find in _FAULTS for found in find(prose)), "")
+
+
+def _find_controls(text: str) -> Iterator[str]:
+    for char in text:
+        kind = unicodedata.category(char)
+        if (kind == "Cc" and char not in _PLAIN) or kind in ("Co", "Cs") or char in _UNSEEN:
+            yield char
+
+
+def _find_bad(text: str) -> Iterator[str]:
+    if not text.isascii() and is_bad(text):
+        yield next((word for word in text.split() if is_bad(word)), text)[:60]
+
+
+def _find_entities(text: str) -> Iterator[str]:
+    yield from (found for found in _ENTITY.findall(text) if html.unescape(found) != found)
+
+
+_FAULTS: tuple[tuple[str, Callable[[str], Iterator[str]]], ...] = (
+    ("a lost letter", lambda text: (found[0] for found in _LOST.finditer(text))),
+    ("a character that is none,", _find_controls),
+    ("UTF-8 read as another encoding:", _find_bad),
+    ("an escape", lambda text: (found[0] for found in _ESCAPE.finditer(text))),
+    ("an escape of addresses", lambda text: (found[0] for found in _PERCENT_ESCAPE.finditer(text))),
+    ("an HTML entity", _find_entities),
+    ("markup", lambda text: (found[0] for found in _MARKUP.finditer(text))),
+    ("bytes as text", lambda text: (found[0] for found in _BYTES.finditer(text))),
+)
+
+
+Pointing = Literal["plain", "meant", "implied", "none", "unknown"]
+"""``plain``: it says so. ``meant``: a pronoun can mean nothing else. ``implied``: a definite noun may mean what is
+seen. ``unknown``: in a language that is not known."""
+
+_PICTURE = re.compile(
+    r"\b(?:the|this|that|these|those|both|an?|in|on|from|each|given|your|two|which)"
+    r"\s+(?:(?!best|motion)\w+ ){0,2}"
+    r"(?:images?|pictures?|pics?|photos?|photographs?|illustrations?|screenshots?|snapshots?|scene)\b"
+    r"|\b(?:shown|pictured|depicted|visible|displayed|image \d|img_\d"
+    r"|bild(?:es|er)?|fotos?|foto|abbildung|abgebildete[nrsm]?|gezeigte[nrsm]?|photographie|imagen|imagem|immagine"
+    r"|afbeelding|obraz\w*|zdj\w+|fotografia|fotografía|kuva\w*|resim\w*|gambar)\b"
+    r"|изображ|фото|картин|снимк|рисунк|зображ|εικόν|φωτογραφ|صورة|الصورة|תמונה|चित्र|तस्वीर"
+    r"|图|圖|照片|画面|畫面|影像|相片|画像|写真|이미지|사진|그림|ภาพ",
+    re.IGNORECASE,
+)
+_THIS = re.compile(
+    r"\b(?:this|these|here|above|below|diese[rsmn]?|hier|cette?|ces|celui-ci|este|esta|estos|estas|esto|est[ea]s"
+    r"|quest[oaie]|deze|dit|ten|ta|to)\b|\bthat(?=\s*\?)|^(?:\w+ ){0,4}(?:is|are|was|were|of|does) that [a-z]"
+    r"|\bthose (?!who|that|of|in\b)"
+    r"|\bэт(?:от|а|о|и|ой|ого|ом|их|у)\b|\bцей|\bця|هذا|هذه|这|這|此|该|該|この|これ|이 |यह|इस|นี้",
+    re.IGNORECASE,
+)
+_ENGLISH = re.compile(r"\b(?:the|what|which|who|whose|when|where|how|why|is|are|was|were|of|does|did)\b", re.IGNORECASE)
+_HAN = re.compile("[\u4e00-\u9fff]")
+_PRONOUN = re.compile(
+    r"\b(?:it|he|she|they|him|them|her|one)\b|\b(?:is|was|are|were) (?:his|its|their)\b", re.IGNORECASE
+)
+_DEFINITE = re.compile(r"\bthe [a-z]", re.IGNORECASE)
+_NAME = re.compile(r"(?<=[^\s.?!:;\"“”‘'(«]) +[\"“‘'(«]*(?!I\b)[A-Z\u00c0-\u00de]\w*|[“\"«][^”\"»]+[”\"»]|\b\d{3,4}\b")
+_SUPERLATIVE = re.compile(
+    r"\b(?:most|[a-z]{3,}est|first|world|earth|universe|solar)\b(?<!forest)(?<!west)", re.IGNORECASE
+)
+
+
+def judge_pointing(text: str) -> Pointing:
+    """Say how a question points to its picture, in its own words and without a proof.
+
+    Our own questions are held to more (:func:`pipelines.checks.descriptors.check_reference`). Here a demonstrative is
+    enough (``this bird``), and in a question that names nothing a pronoun or a definite noun (``the man``), since they
+    could mean nothing else.
+    """
+    if any(True for _ in find_references(text)) or _PICTURE.search(text) or _points_by_this(text):
+        return "plain"
+    if _HAN.search(text):
+        return "none"
+    if not _ENGLISH.search(text):
+        return "unknown"
+    if _NAME.search(text):
+        return "none"
+    if _PRONOUN.search(text):
+        return "meant"
+    return "implied" if _DEFINITE.search(text) and not _SUPERLATIVE.search(text) else "none"
+
+
+def _points_by_this(text: str) -> bool:
+    """Say whether a demonstrative points; of an English text those of other languages do not count."""
+    english = _ENGLISH.search(text) is not None
+    return any(not english or found[0].lower() not in _FOREIGN for found in _THIS.finditer(text))
+
+
+_FOREIGN = frozenset("ten ta to dit este esta hier".split())
+
+
+LEAST_SIDE = 48
+"""Pixels of the shorter side; less is an icon or a thumbnail of one."""
+LEAST_SPREAD = 20
+"""Levels (of 255) of the standard deviation of a channel, below which a picture without edges shows nothing."""
+_ENDINGS = {"jpg": "jpg", "jpeg": "jpg", "jpe": "jpg", "jfif": "jpg", "png": "png", "gif": "gif", "webp": "webp"}
+_OTHERS = frozenset("svg bmp tif tiff avif heic ico pdf html htm txt json".split())
+
+
+def find_picture_faults(data: bytes, names: Sequence[str]) -> Iterator[Fault]:
+    """Yield what is wrong with a picture.
+
+    Args:
+        data: the file.
+        names: its name, path or address; none where it has none.
+    """
+    try:
+        header = read_header(data)
+        pixels = np.asarray(open_pixels(data, max_side=SIDE))
+    except RecordFailed as error:
+        yield Fault("unreadable-image", str(error))
+        return
+    told = find_lying_ending(data, names)
+    if told:
+        yield Fault("lying-extension", told)
+    if min(header.width, header.height) < LEAST_SIDE:
+        yield Fault("tiny-image", f"{header.width}x{header.height}")
+    elif (telling := find_telling_word(names)) or measure_plainness(pixels).edges >= MIN_EDGES:
+        simple = check_simple(data, names)
+        if telling or not simple.passed:
+            yield Fault("simple-image", simple.detail)
+    elif pixels.std(axis=(0, 1)).max() < LEAST_SPREAD:
+        # Without an edge a picture may still be one, out of focus.
+        yield Fault("blank-image", "there is next to nothing to see")
+
+
+def find_name_faults(name: str) -> Iterator[Fault]:
+    """Yield what the name or address of a picture that cannot be opened tells."""
+    if telling := find_telling_word((name,)):
+        yield Fault("simple-image", f"{telling!r} in its name")
+
+
+def find_lying_ending(data: bytes, names: Sequence[str]) -> str:
+    """Return how the ending of a picture's name differs from what the file is, empty if it does not."""
+    real = find_extension(data)
+    for name in names:
+        ending = PurePosixPath(name.partition("?")[0]).suffix.removeprefix(".").casefold()
+        if (ending in _ENDINGS and _ENDINGS[ending] != real) or ending in _OTHERS:
+            return f"{PurePosixPath(name).name[-60:]} is {real}"
+    return ""

@@ -13,7 +13,6 @@ from typing import cast
 from pipelines.checks.apartness import Apart
 from pipelines.checks.benchmarks import Benchmarks, OwnQuestion
 from pipelines.checks.copies import describe_picture
-from pipelines.checks.guesses import bound_answers, refuse_gold
 from pipelines.checks.quotas import Quotas, Stratum, refuse_surplus
 from pipelines.checks.repeats import refuse_near, refuse_near_across
 from pipelines.checks.sets import (
@@ -32,6 +31,7 @@ from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import GateNotMet
 from pipelines.pictures import PictureStore
 from schemas.base import Record, Rejection
+from schemas.datasets import Split
 
 PASSES = 16
 """Most passes in which the share limits are applied in turn."""
@@ -195,3 +195,29 @@ def _refuse_mix(signatures: Sequence[Signature], bounds: tuple[float, float], nu
     if not over or not number:
         return over
     return refuse_mix(signatures, narrow_bounds(bounds, 2.0 ** (number - PASSES)))
+
+
+def bound_gold(settings: ReleasesConfig, split: Split) -> float:
+    """Return the largest gold share that a question of a split may have."""
+    return settings.max_gold_share if split == "eval" else settings.max_gold_share_trained
+
+
+def bound_answers(settings: ReleasesConfig) -> float:
+    """Return the largest share of one answer: its own, or that of a gate which would end the run after all is paid."""
+    return min(settings.max_answer_share, settings.gates.one_answer, settings.gates.commonest)
+
+
+def refuse_gold(signatures: Iterable[Signature], settings: ReleasesConfig) -> dict[str, Rejection]:
+    """Refuse questions whose gold share is over the bound of their split (``guessed-without-picture``).
+
+    What cannot be counted is let pass and reported as not measured.
+    """
+    refused: dict[str, Rejection] = {}
+    for each in signatures:
+        bound = bound_gold(settings, each.split)
+        if each.gold_share is not None and each.gold_share > bound:
+            detail = f"its answer is {each.gold_share:.1%} of those its words allow; in {each.split} {bound:.0%} may be"
+            refused[each.record_id] = Rejection(
+                record_id=each.record_id, reason="guessed-without-picture", detail=detail
+            )
+    return refused

@@ -19,11 +19,18 @@ from rich.text import Text
 
 from pipelines.agent.agreement import wilson_interval
 from pipelines.agent.dialogues import find_dialogue_faults, is_conversation, is_supported, list_tools, say_last
-from pipelines.checks.foreign import Fault, find_answer_faults, find_named_answer, find_question_faults, type_foreign
+from pipelines.checks.foreign import (
+    Fault,
+    find_answer_faults,
+    find_name_faults,
+    find_named_answer,
+    find_picture_faults,
+    find_question_faults,
+    judge_pointing,
+    type_foreign,
+)
 from pipelines.checks.leakage import LeakIndex, build_leak_index
 from pipelines.checks.overlaps import AskedRow, Place, Repeat, Repeats, Shown, digest, make_skeleton
-from pipelines.checks.picture_faults import find_name_faults, find_picture_faults
-from pipelines.checks.pointing import judge_pointing
 from pipelines.corpus.layouts import (
     REMOTE,
     ForeignQuestion,

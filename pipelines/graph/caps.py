@@ -1,4 +1,4 @@
-"""Caps on how many paths of a shard ask for one fact, have one answer or ask for one relation.
+"""What the paths of a shard ask for: a balance of types of answers, and caps on facts, answers and relations.
 
 Walks of a link graph funnel into few articles. A walk drawn by chance goes elsewhere where one more would be too many
 (:class:`Tally`); what a guide walked to is counted the same way before a writer is paid (:func:`find_capped`). A
@@ -6,17 +6,20 @@ shard is the largest set whose order nothing else decides, so shares hold for ea
 Names come first: of dates and numbers there are always enough.
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import ceil, floor
+from typing import Self
 
 from pipelines.graph.answers import type_answer
 from pipelines.graph.facts import Attribute, stem_key
 from pipelines.ids import draw_unit
 from pipelines.names import fold_name
 from schemas.datasets import Path
-from schemas.proofs import Answer
+from schemas.proofs import Answer, AnswerType
 
 LEAST = 2
 """Paths that may ask for the same however few a shard has."""
@@ -147,3 +150,55 @@ def _type_answer(path: Path) -> Answer | None:
 def _is_name(path: Path) -> bool:
     answer = _type_answer(path)
     return answer is not None and answer.type in ("name", "string")
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The weights of what may be asked at the ends of a shard's walks: wanted shares of types, and relations alike.
+
+    Most of what infoboxes hold are dates and numbers, and most of these are of few relations. What may be asked at the
+    end of a walk is drawn by the wanted share of its type, each relation of a type as likely as any other however many
+    ends have it. Checks refuse some of it afterwards, so the shares are aims; the caps are bounds.
+    """
+
+    wanted: Mapping[AnswerType, float]
+    """Wanted share of each type of answer; 0 is never asked for."""
+    held: Mapping[str, int] = field(default_factory=dict)
+    """How many ends hold each relation, by its stem."""
+    kinds: Mapping[AnswerType, int] = field(default_factory=dict)
+    """How many relations have answers of a type."""
+
+    @classmethod
+    def of(cls, wanted: Mapping[AnswerType, float], ends: Mapping[int, Sequence[Attribute]]) -> Self:
+        """Return the balance of a shard.
+
+        Args:
+            wanted: share of each type of answer.
+            ends: of its first walks, with what may be asked there.
+        """
+        held: Counter[str] = Counter()
+        kinds: defaultdict[AnswerType, set[str]] = defaultdict(set)
+        for attribute in chain.from_iterable(ends.values()):
+            held[stem_key(attribute.fact.key)] += 1
+            kinds[attribute.answer.type].add(stem_key(attribute.fact.key))
+        return cls(wanted, held, {kind: len(stems) for kind, stems in kinds.items()})
+
+    def order(
+        self, attributes: Sequence[Attribute], identity: int, weigh: Callable[[Attribute], float]
+    ) -> tuple[Attribute, ...]:
+        """Return the attributes that may be asked for, drawn one after another by their weights.
+
+        Efraimidis and Spirakis: a number of which the least is drawn first, for each by itself.
+        """
+        keyed = []
+        for attribute in attributes:
+            weight = weigh(attribute) * self._weigh(attribute)
+            if weight > 0:
+                unit = draw_unit("ask", identity, attribute.fact.key)
+                keyed.append((-math.log(1.0 - unit) / weight, attribute.fact.start, attribute.fact.key, attribute))
+        return tuple(entry[-1] for entry in sorted(keyed, key=lambda entry: entry[:-1]))
+
+    def _weigh(self, attribute: Attribute) -> float:
+        kind = attribute.answer.type
+        spread = self.kinds.get(kind, 1) * self.held.get(stem_key(attribute.fact.key), 1)
+        return self.wanted.get(kind, 0.0) / spread

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 from pipelines.agent.agreement import Interval, bound_mean
-from pipelines.checks.guesses import bound_gold
+from pipelines.checks.limits import bound_gold
 from pipelines.checks.sets import (
     Pictured,
     group_guessed,

@@ -33,8 +33,7 @@ from pipelines.checks.apartness import Apart
 from pipelines.checks.benchmarks import Benchmarks
 from pipelines.checks.endings import list_endings
 from pipelines.checks.examination import PathDemands, digest_word_lists
-from pipelines.checks.guesses import bound_gold
-from pipelines.checks.limits import Limits
+from pipelines.checks.limits import Limits, bound_gold
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.quotas import Quotas
 from pipelines.checks.readings import Evaluator

@@ -422,6 +422,20 @@ class RoleClient:
         return ModelEntry(role=role, name=self.model.name, revision=self.model.identity, sampling=sampling)
 
 
+class WithoutModels:
+    """What a stage that uses no model says of prompts and models."""
+
+    __slots__ = ()
+
+    def prompts(self) -> dict[str, str]:
+        """Return none."""
+        return {}
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """Return none."""
+        return ()
+
+
 @dataclass(frozen=True, slots=True)
 class _Form(Generic[ReplyT]):
     """What a reply looks like, and how it is read."""

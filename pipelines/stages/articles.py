@@ -10,14 +10,14 @@ from pipelines.corpus.articles import PageOrigin
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.ids import digest_value, make_record_id
+from pipelines.services.prompting import WithoutModels
 from schemas.base import Record, Rejection
 from schemas.datasets import Article
-from schemas.manifest import ModelEntry
 from schemas.reasons import ArticleReason
 
 
 @dataclass(frozen=True)
-class Articles:
+class Articles(WithoutModels):
     """The stage: every article of the corpus is kept or refused, the earliest first.
 
     Of copies of a text or a picture the earliest is kept, then that with the smaller address.
@@ -35,14 +35,6 @@ class Articles:
         """Digest of the limits."""
         settings = self.settings
         return digest_value([settings.after, settings.per_source, settings.min_words, self.min_side])
-
-    def prompts(self) -> dict[str, str]:
-        """None: the stage uses no model."""
-        return {}
-
-    def models(self) -> tuple[ModelEntry, ...]:
-        """None: the stage uses no model."""
-        return ()
 
     def count_candidates(self) -> int:
         """Return the number of articles."""

@@ -6,13 +6,12 @@ protocol of the rollouts, within the rounds and searches that are configured.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, get_args
+from typing import ClassVar, Literal, get_args
 
 from pipelines.agent.agreement import wilson_interval
 from pipelines.agent.attempts import DIGITS, AlternativeCheck, Attempt, hold_against_corpus
-from pipelines.agent.choices import CONDITIONS, NEEDS, find_label, name_searches
 from pipelines.agent.choosing import EaseRater
 from pipelines.agent.judging import Jury, UnscoredWatch
 from pipelines.agent.loop import Agent, run_rollout
@@ -20,10 +19,10 @@ from pipelines.config.settings import DifficultyConfig
 from pipelines.graph.answers import compare_answers, is_no_answer
 from pipelines.ids import digest_value
 from schemas.base import Record, Rejection
-from schemas.datasets import Cell, Difficulty, Enhancement, Grounding, RefusedQuestion, SearchNeed, Standing
+from schemas.datasets import Cell, Difficulty, Enhancement, Grounding, RefusedQuestion, Rollout, SearchNeed, Standing
 from schemas.manifest import ModelEntry
 from schemas.reasons import DifficultyReason
-from schemas.tasks import TeacherOracle
+from schemas.tasks import Condition, TeacherOracle
 
 REASONS = frozenset(get_args(DifficultyReason))
 ROLE = "solver"
@@ -187,3 +186,49 @@ def _count_up(tried: Sequence[Tried]) -> str:
         for need, found in made.items()
         if found
     )
+
+
+NEEDS: tuple[SearchNeed, ...] = ("search-free", "image", "text", "mixed")
+"""By cost."""
+CONDITIONS: Mapping[SearchNeed, Condition] = {
+    "search-free": "image",
+    "image": "image+image-search",
+    "text": "image+text-search",
+    "mixed": "image+both",
+}
+"""The condition under which an attempt with the same searches would be given their results."""
+_SEARCHES: Mapping[frozenset[str], SearchNeed] = {
+    frozenset(): "search-free",
+    frozenset({"image_search"}): "image",
+    frozenset({"text_search"}): "text",
+    frozenset({"image_search", "text_search"}): "mixed",
+}
+Label = SearchNeed | Literal["unscored", "never-solved"]
+
+
+def name_searches(rollout: Rollout) -> SearchNeed:
+    """Return which searches a rollout made; a call that failed brought nothing and does not count."""
+    answered = (step for step in rollout.steps if step.observation is not None and step.observation.ok)
+    return _SEARCHES[frozenset(step.tool for step in answered) & {"image_search", "text_search"}]
+
+
+def find_label(attempts: Iterable[tuple[SearchNeed, Attempt]]) -> Label:
+    """Return what a question needs, by all its attempts: in any order they give one label.
+
+    A question is search-free if any rollout without a search is right; it takes the search of those that are right if
+    all of them searched; and is dropped if none is right. The paper leaves open what a question takes whose right
+    rollouts searched in different ways: here it is the cheapest, since the others show no need. An attempt that nobody
+    could score might have been right: where it searched less than the label says, the label is unknown.
+    """
+    right: set[SearchNeed] = set()
+    doubtful: set[SearchNeed] = set()
+    for need, attempt in attempts:
+        if attempt.verdict == "correct":
+            right.add(need)
+        elif attempt.verdict == "unscored":
+            doubtful.add(need)
+    label = next((need for need in NEEDS if need in right), None)
+    before = NEEDS if label is None else NEEDS[: NEEDS.index(label)]
+    if doubtful.intersection(before):
+        return "unscored"
+    return label or "never-solved"

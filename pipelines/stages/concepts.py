@@ -24,10 +24,10 @@ from pipelines.errors import ConfigError
 from pipelines.graph.seeds import JUDGED, judge_pages
 from pipelines.ids import digest_value, draw_unit, make_record_id
 from pipelines.services.image_metadata import ImageMetadata, look_up_images
+from pipelines.services.prompting import WithoutModels
 from schemas.base import Failure, Record, Rejection
 from schemas.corpus import CorpusImage
 from schemas.datasets import Seed
-from schemas.manifest import ModelEntry
 from schemas.reasons import SeedReason
 
 BATCH_ROWS = 65_536
@@ -49,7 +49,7 @@ class Concept:
 
 
 @dataclass(frozen=True)
-class Concepts:
+class Concepts(WithoutModels):
     """The stage: seeds out, with every concept drawn either kept or refused."""
 
     corpus: Corpus
@@ -70,14 +70,6 @@ class Concepts:
         gate = self.gate.model_dump(mode="json", exclude={"source", "small_corpus"})
         asked = self.metadata.identity if self.metadata else ""
         return digest_value(["concepts", listed, drawn, gate, repr(self.splits), self.seed, asked])
-
-    def prompts(self) -> dict[str, str]:
-        """None: the stage uses no model."""
-        return {}
-
-    def models(self) -> tuple[ModelEntry, ...]:
-        """None: the stage uses no model."""
-        return ()
 
     def count_candidates(self) -> int:
         """Return the number of concepts drawn."""

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipelines.ids import digest_value, draw_unit
+from pipelines.services.prompting import WithoutModels
 from schemas.base import Record, Rejection
 from schemas.datasets import Grounding
-from schemas.manifest import ModelEntry
 
 WALKED = ""
 """In place of a pool's name: the questions that were made here."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mixtures:
+class Mixtures(WithoutModels):
     """The stage: questions of pools in, those of each pool's share out.
 
     No question that was made here is left out, and a pool without a share gives all it has.
@@ -35,14 +35,6 @@ class Mixtures:
     def fingerprint(self) -> str:
         """Digest of the shares and the seed."""
         return digest_value([dict(self.shares), self.seed])
-
-    def prompts(self) -> dict[str, str]:
-        """None: the stage uses no model."""
-        return {}
-
-    def models(self) -> tuple[ModelEntry, ...]:
-        """None: the stage uses no model."""
-        return ()
 
     def __call__(self, inputs: Sequence[Iterable[Grounding]]) -> Iterator[Grounding | Rejection]:
         """Yield each question once: kept, or over its pool's share."""

@@ -10,8 +10,7 @@ from pipelines.agent.guiding import Guide
 from pipelines.checks.examination import PathDemands
 from pipelines.config.settings import PathsConfig
 from pipelines.corpus.store import Corpus
-from pipelines.graph.balance import Balance
-from pipelines.graph.caps import Ration, Tally, list_marks
+from pipelines.graph.caps import Balance, Ration, Tally, list_marks
 from pipelines.graph.facts import Attribute
 from pipelines.graph.proofs import cite_answer, cite_fact, cite_sentence, make_node
 from pipelines.graph.prose import Clause, make_clause, mask_names

@@ -26,9 +26,9 @@ from pipelines.graph.proofs import NO_PROOF, make_question_id
 from pipelines.ids import digest_value
 from pipelines.pictures import PictureSource
 from pipelines.plugins import Plugin
+from pipelines.services.prompting import WithoutModels
 from schemas.base import Failure, Record, Rejection
 from schemas.datasets import Grounding, Origin, Picture, Split
-from schemas.manifest import ModelEntry
 from schemas.proofs import Answer
 from schemas.reasons import PoolReason
 
@@ -100,7 +100,7 @@ class OpenPool:
 
 
 @dataclass(frozen=True)
-class Pools:
+class Pools(WithoutModels):
     """The stage: files in, questions without a proof out, with every candidate either kept or refused."""
 
     pools: tuple[PoolConfig, ...]
@@ -130,14 +130,6 @@ class Pools:
         check_files(self.pools)
         identities = [pool.identity for pool in self.opened]
         return digest_value([identities, repr(self.splits), self.max_answer_tokens])
-
-    def prompts(self) -> dict[str, str]:
-        """None: the stage uses no model."""
-        return {}
-
-    def models(self) -> tuple[ModelEntry, ...]:
-        """None: the stage uses no model."""
-        return ()
 
     def count_candidates(self) -> int:
         """Return how many questions the files hold."""

@@ -11,15 +11,15 @@ from pipelines.checks.sets import HeldOut, Signature, make_signature, refuse_tol
 from pipelines.errors import ConfigError, ConservationError
 from pipelines.ids import digest_value, make_record_id
 from pipelines.pictures import PictureStore
+from pipelines.services.prompting import WithoutModels
 from schemas.base import Failure, Record, Rejection
 from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Split, Trajectory
-from schemas.manifest import ModelEntry
 
 SPLIT_OF_VQA: dict[Split, str] = {"sft": "train", "rl": "train", "eval": "test"}
 
 
 @dataclass(frozen=True, slots=True)
-class Releases:
+class Releases(WithoutModels):
     """The stage: questions and accepted trajectories in, rows of the datasets out.
 
     The question with the smallest record id, which is a digest, wins among duplicates and under every limit, so the
@@ -38,14 +38,6 @@ class Releases:
     def fingerprint(self) -> str:
         """Digest of the split table and the limits."""
         return digest_value([SPLIT_OF_VQA, self.limits.decides])
-
-    def prompts(self) -> dict[str, str]:
-        """No prompt: nothing here asks a model."""
-        return {}
-
-    def models(self) -> tuple[ModelEntry, ...]:
-        """No model."""
-        return ()
 
     def __call__(self, inputs: Sequence[Iterable[Record]]) -> Iterator[ReleaseEntry | Rejection | Failure]:
         """Yield the entries of each question, or its one rejection, by record id.

@@ -10,9 +10,9 @@ from typing import ClassVar, get_args
 
 from pipelines.graph.proofs import NO_PROOF, make_question_id
 from pipelines.ids import digest_value
+from pipelines.services.prompting import WithoutModels
 from schemas.base import Record, Rejection
 from schemas.datasets import Bridge, Grounding
-from schemas.manifest import ModelEntry
 from schemas.reasons import GroundingReason
 
 REASONS = frozenset(get_args(GroundingReason))
@@ -29,7 +29,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Reviews:
+class Reviews(WithoutModels):
     """The stage: questions with a model's verdict in, those that it or a person found sound out."""
 
     decisions: Mapping[str, Decision] = field(default_factory=dict)
@@ -42,14 +42,6 @@ class Reviews:
     def fingerprint(self) -> str:
         """Digest of the decisions."""
         return digest_value(["reviews", sorted((key, repr(value)) for key, value in self.decisions.items())])
-
-    def prompts(self) -> dict[str, str]:
-        """No prompt: nothing here asks a model."""
-        return {}
-
-    def models(self) -> tuple[ModelEntry, ...]:
-        """No model."""
-        return ()
 
     async def __call__(self, record: Bridge) -> Sequence[Grounding] | Rejection:
         """Decide one question."""

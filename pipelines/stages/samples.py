@@ -13,13 +13,13 @@ from typing import ClassVar
 from pipelines.checks.shares import ROUNDING, sample
 from pipelines.graph.titles import asks_name
 from pipelines.ids import digest_value, make_record_id
+from pipelines.services.prompting import WithoutModels
 from schemas.base import Failure, Record, Rejection
 from schemas.datasets import Question, Rewrite
-from schemas.manifest import ModelEntry
 
 
 @dataclass(frozen=True, slots=True)
-class Samples:
+class Samples(WithoutModels):
     """The stage: classified questions in, an even sample of them out; the smallest record ids are kept."""
 
     kept: float
@@ -34,14 +34,6 @@ class Samples:
     def fingerprint(self) -> str:
         """Digest of the shares."""
         return digest_value(["samples", self.kept, self.spread])
-
-    def prompts(self) -> dict[str, str]:
-        """No prompt: nothing here asks a model."""
-        return {}
-
-    def models(self) -> tuple[ModelEntry, ...]:
-        """No model."""
-        return ()
 
     def __call__(self, inputs: Sequence[Iterable[Question]]) -> Iterator[Rewrite | Rejection | Failure]:
         """Yield each question, kept or refused, in the order in which they came in."""

@@ -33,10 +33,10 @@ from pipelines.graph.seeds import (
 )
 from pipelines.ids import digest_value, draw_unit, make_record_id
 from pipelines.services.image_metadata import MOST_FILES, ImageMetadata, look_up_images
+from pipelines.services.prompting import WithoutModels
 from pipelines.services.protocols import Sparql
 from schemas.base import Failure, Record, Rejection
 from schemas.datasets import Seed, Split
-from schemas.manifest import ModelEntry
 from schemas.reasons import SeedReason
 
 BATCH_ROWS = 65_536
@@ -90,7 +90,7 @@ class _FarPictures:
 
 
 @dataclass(frozen=True)
-class Seeds:
+class Seeds(WithoutModels):
     """The stage: seeds out, with every candidate either kept or refused."""
 
     corpus: Corpus
@@ -120,14 +120,6 @@ class Seeds:
         gate = self.gate.model_dump(mode="json", exclude={"source", "small_corpus"})
         draws = [repr(self.draws), self.walks] if self.draws else []
         return digest_value([gate, repr(self.splits), self.seed, self.cut, asked, *draws])
-
-    def prompts(self) -> dict[str, str]:
-        """None: the stage uses no model."""
-        return {}
-
-    def models(self) -> tuple[ModelEntry, ...]:
-        """None: the stage uses no model."""
-        return ()
 
     def count_candidates(self) -> int:
         """Return the number of articles, or of rows about different entities that the endpoint gave."""

@@ -26,9 +26,9 @@ from pipelines.errors import ConservationError, GateNotMet
 from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_value, draw_unit
 from pipelines.pictures import PictureStore
+from pipelines.services.prompting import WithoutModels
 from schemas.base import Failure, Record, Rejection
 from schemas.datasets import Degradation, Enhancement, Offer
-from schemas.manifest import ModelEntry
 from schemas.reasons import MixReason
 
 MIXED = frozenset(get_args(MixReason))
@@ -39,7 +39,7 @@ Choice = dict[str, Degradation]
 
 
 @dataclass(frozen=True, slots=True)
-class Selections:
+class Selections(WithoutModels):
     """The stage: questions with the ways to degrade their picture in, those that a release may keep out.
 
     Under a limit those with the smallest record ids are kept; with target sizes those that came first, which are of
@@ -61,14 +61,6 @@ class Selections:
         enhancing = self.enhancing
         shares = [enhancing.share, enhancing.degradations, enhancing.substitute, self.seed, DEGRADING_VERSION]
         return digest_value([self.limits.decides, shares if enhancing.share else []])
-
-    def prompts(self) -> dict[str, str]:
-        """None: the stage uses no model."""
-        return {}
-
-    def models(self) -> tuple[ModelEntry, ...]:
-        """None."""
-        return ()
 
     def __call__(self, inputs: Sequence[Iterable[Record]]) -> Iterator[Enhancement | Rejection | Failure]:
         """Yield each question in the order it came, its picture degraded where it was chosen, or its rejection.

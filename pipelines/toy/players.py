@@ -11,8 +11,12 @@ The judge knows from the oracle whether an answer is right, and errs at set rate
 their correlation says, as judges that were trained on the same pages do.
 """
 
+import json
+import re
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 
 from pipelines.agent.attempts import BY_PICTURE, BY_WORDS, NOTHING_FOUND
 from pipelines.agent.transcript import Turn
@@ -21,8 +25,7 @@ from pipelines.graph.titles import TITLE
 from pipelines.ids import canonical_json, digest_value, draw_unit
 from pipelines.names import fold_name
 from pipelines.services.protocols import ChatReply, ChatRequest
-from pipelines.toy.teacher import plan_search, read_history, say_turn
-from pipelines.toy.verifying import verify_way
+from pipelines.toy.teacher import plan_search, read_history, read_thoughts, say_turn
 from schemas.tasks import (
     ActInputs,
     AnswerQuestionInputs,
@@ -317,3 +320,76 @@ def _guess_truth(inputs: JudgeAnswerInputs) -> str:
         if total and 2 * (given & letters).total() >= ALIKE * total:
             return "correct"
     return "incorrect"
+
+
+_KINDS = {
+    "image_search": "look look_crop look_whole look_repaired",
+    "crop": "crop zoom",
+    "text_search": "find find_again lost_picture not_on_page",
+    "visit": "open_anchor open open_next",
+    "": "answer unknown",
+}
+TOOLS: Mapping[str, str] = {kind: tool for tool, kinds in _KINDS.items() for kind in kinds.split()}
+"""The tool that is called after each kind of thought; empty: the answer."""
+_STEP = re.compile(
+    r"^Step \d+\n  thought: (?P<thought>.*)(?:\n  call: (?P<tool>\S+) (?P<arguments>.*))?(?P<back>\n.*)?$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStep:
+    """One step as a judge is shown it."""
+
+    thought: str
+    tool: str
+    query: str
+    """Of a search by words; empty for other calls."""
+    back: str
+    """What came back."""
+
+
+def verify_way(inputs: VerifyTrajectoryInputs) -> VerificationReply:
+    """Return what can be said of a way; the first step that fails decides.
+
+    A thought that is worded as ``thoughts.toml`` words a kind of move leads to that kind's tool; with another call it
+    stands in the wrong place. A query of words that neither question nor thought nor anything shown before has serves
+    no purpose. Thoughts of other teachers are never called incoherent.
+    """
+    known = set(fold_name(inputs.question).split())
+    for number, step in enumerate(read_steps(inputs.steps), 1):
+        kinds = [kind for kind in TOOLS if any(form.match(step.thought) for form in _read_forms()[kind])]
+        if kinds and all(step.tool != TOOLS[kind] for kind in kinds):
+            return VerificationReply(coherent=False, plausible=True, step=number)
+        known |= set(fold_name(step.thought).split())
+        words = set(fold_name(step.query).split())
+        if words and not words & known:
+            return VerificationReply(coherent=True, plausible=False, step=number)
+        known |= set(fold_name(step.back).split())
+    return VerificationReply(coherent=True, plausible=True, step=0)
+
+
+def read_steps(steps: str) -> Iterator[ReadStep]:
+    """Yield the steps of a transcript as judges are shown it."""
+    for text in steps.split("\n\n"):
+        found = _STEP.match(text)
+        if found is not None:
+            yield ReadStep(found["thought"], found["tool"] or "", _read_query(found["arguments"]), found["back"] or "")
+
+
+def _read_query(arguments: str | None) -> str:
+    try:
+        query = json.loads(arguments or "{}").get("query", "")
+    except (ValueError, AttributeError):
+        # Long arguments are cut to a length.
+        return ""
+    return query if isinstance(query, str) else ""
+
+
+@cache
+def _read_forms() -> Mapping[str, tuple[re.Pattern[str], ...]]:
+    """Return what a thought of each kind begins with, its slots filled with anything."""
+    return {kind: tuple(map(_make_form, read_thoughts()[kind]["firsts"])) for kind in TOOLS}
+
+
+def _make_form(first: str) -> re.Pattern[str]:
+    return re.compile(".+".join(map(re.escape, re.split(r"\{\w+\}", first))))

@@ -5,7 +5,7 @@ from itertools import chain, combinations, combinations_with_replacement, permut
 import pytest
 
 from pipelines.agent.attempts import Attempt
-from pipelines.agent.choices import NEEDS, find_label, name_searches
+from pipelines.stages.choices import NEEDS, find_label, name_searches
 from schemas.datasets import Observation, Rollout, Step
 from schemas.proofs import Answer
 

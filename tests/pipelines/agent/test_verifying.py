@@ -15,9 +15,8 @@ from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply
 from pipelines.stages.rollouts import make_oracle
 from pipelines.stages.trajectories import Trajectories
-from pipelines.toy.players import FAULTS, ScriptedJudge
+from pipelines.toy.players import FAULTS, ScriptedJudge, verify_way
 from pipelines.toy.teacher import VERIFIED, ScriptedTeacher, Vices
-from pipelines.toy.verifying import verify_way
 from schemas.datasets import Trajectory
 from schemas.tasks import VerificationReply, VerifyTrajectoryInputs
 from tests.pipelines.agent.trail import make_agent, make_picture, make_question, make_tools

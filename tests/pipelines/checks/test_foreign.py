@@ -2,17 +2,17 @@ import signal
 
 import pytest
 
-from pipelines.checks.encodings import find_encoding_fault
 from pipelines.checks.foreign import (
     find_answer_faults,
     find_answer_leak,
+    find_encoding_fault,
     find_named_answer,
     find_question_faults,
     find_second_question,
     is_refusal,
+    judge_pointing,
 )
 from pipelines.checks.overlaps import is_specific, make_skeleton
-from pipelines.checks.pointing import judge_pointing
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 import pytest
 
-from pipelines.checks.guesses import refuse_gold
-from pipelines.checks.limits import Limits, refuse_across_splits
+from pipelines.checks.limits import Limits, refuse_across_splits, refuse_gold
 from pipelines.checks.sets import make_signature
 from pipelines.config.settings import ReleasesConfig
 from schemas.proofs import Count

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from pipelines.corpus.store import Fact
 from pipelines.graph.answers import type_answer
-from pipelines.graph.balance import Balance
-from pipelines.graph.caps import LEAST, Tally
+from pipelines.graph.caps import LEAST, Balance, Tally
 from pipelines.graph.facts import Attribute
 
 

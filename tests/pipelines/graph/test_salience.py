@@ -3,7 +3,7 @@ from functools import partial
 import pytest
 
 from pipelines.corpus.store import Corpus
-from pipelines.graph.balance import Balance
+from pipelines.graph.caps import Balance
 from pipelines.graph.facts import read_attributes
 from pipelines.graph.prose import blank_sentence
 from pipelines.graph.query import Indexes

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from pipelines.agent.choices import name_searches
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.loop import run_rollout
 from pipelines.errors import ConfigError
+from pipelines.stages.choices import name_searches
 from pipelines.stages.rollouts import make_oracle
 from pipelines.toy.phrases import read_tables
 from pipelines.toy.players import ScriptedSolver
