@@ -30,7 +30,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -544,16 +544,8 @@ class MetadataRanker:
     """Ranks by metadata alone, by the table of :mod:`pipelines.agent.depicting`."""
 
     corpus: Corpus
-
-    @property
-    def name(self) -> str:
-        """As rows show it."""
-        return "metadata"
-
-    @property
-    def identity(self) -> str:
-        """Name and version of the table."""
-        return f"metadata@{FILE_EVIDENCE_VERSION}"
+    name: ClassVar[str] = "metadata"
+    identity: ClassVar[str] = f"metadata@{FILE_EVIDENCE_VERSION}"
 
     async def rank(self, node: int, path: Sequence[int], candidates: Sequence[PictureCandidate]) -> tuple[Ranked, ...]:
         """Order by points; see :meth:`ClipRanker.rank`."""

@@ -1,7 +1,7 @@
-"""What a release tells of the configuration that it was made by, and one digest over all of it.
+"""The part of a configuration that a release publishes, and one digest over the whole configuration.
 
-A release tells a value if its type leaves no room for a path, an address or a private name: numbers, switches and words
-of a closed list. Of every other value it tells a digest.
+A release publishes values whose types cannot hold a path, an address or a private name: numbers, switches and words of
+a closed list. It publishes every other value as a digest.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,19 +16,19 @@ from schemas.manifest import PluginEntry
 LEFT_OUT = frozenset({"runtime", "corpus", "health", "replies", "tool_server"})
 """Sections that are left out: they decide no row, and the corpus has a digest of its own."""
 UNTOLD = frozenset({"models", "live", "sparql", "budget"})
-"""Sections about servers and money: each is told as one digest, whatever the types of its values."""
+"""Sections about servers and money: a release publishes one digest for each, whatever its values are."""
 TOLD = frozenset({"recipe", "runtime.shard_rows"})
-"""Told despite type or section: the recipe's name, and what decides which walks are drawn together."""
+"""Keys published despite their type or section: the recipe's name, and the shard size, which decides the walks."""
 SILENT = frozenset({"commons.contact", "news.contact"})
-"""Left out even as digests: who makes requests decides no row, and so short a value can be guessed from its digest."""
+"""Keys left out even as digests: contacts decide no row, and short values can be guessed from their digests."""
 Told = bool | int | float | str | list[Any] | None
 """A value as JSON has it."""
 
 
 def disclose_settings(config: RunConfig) -> tuple[dict[str, Told], dict[str, str]]:
-    """Return the values that may be told and the digests (sha256) of the others, each by ``section.key``, sorted.
+    """Return the public values and the digests (sha256) of the others, each by ``section.key``, sorted.
 
-    A section of ``UNTOLD`` has one digest, by its name.
+    A section of ``UNTOLD`` has one digest, under its name.
     """
     sections = config.model_dump(mode="json", include=set(UNTOLD), exclude={"live": {"contact"}})
     told: dict[str, Told] = {}
@@ -44,12 +44,12 @@ def disclose_settings(config: RunConfig) -> tuple[dict[str, Told], dict[str, str
 
 
 def digest_settings(told: Mapping[str, Told], untold: Mapping[str, str], corpus: str) -> str:
-    """Return the digest of a configuration and its corpus; anyone can compute it from what a release tells."""
+    """Return the digest of a configuration and its corpus; anyone can compute it from a release."""
     return digest_value([{name: digest_value(value) for name, value in told.items()} | dict(untold), corpus])
 
 
 def disclose_plugin(entry: PluginEntry) -> PluginEntry:
-    """Return a plugin's entry as a release may tell it: settings that are text are replaced by their digests.
+    """Return a plugin's entry as a release publishes it: digests replace settings that are text.
 
     >>> told = {"words": 40, "path": "/home/ann"}
     >>> shown = disclose_plugin(
@@ -76,7 +76,7 @@ def read_sections(told: Mapping[str, Told]) -> dict[str, Any]:
 
 
 def render_told(told: Mapping[str, Told], untold: Mapping[str, str], corpus: str) -> str:
-    """Return the values that are told as TOML; comments name the others with their digests."""
+    """Return the public values as TOML; comments list the others with their digests."""
     lines = [
         "# What of the settings may be told. `synth run --from .` rebuilds the release in the folder of this file.",
         f"# Corpus, by its digest: {corpus}",

@@ -1,8 +1,8 @@
-"""Files of questions that others made, row by row in one shape: published layouts, and any table by its column names.
+"""Read question files by other authors, row by row in one shape: published layouts, and tables by column names.
 
-A layout is a function from a file's row to questions. Each names the page that documents it, or says what is not known
-for sure. ``read_questions`` reads any file and recognises its layout from its rows. Files are hostile input: nothing is
-read without a limit, and no name of a picture leads out of its folder.
+A layout is a function from a file's row to questions. Each function names the page that documents its layout, or says
+what is uncertain. ``read_questions`` reads any file and recognises its layout from its rows. Files are hostile input:
+every read has a limit, and no picture name leads out of its folder.
 """
 
 import base64
@@ -52,12 +52,12 @@ PICTURE_BYTES = 128 << 20
 LONGEST_NAME = 255
 """Of a file; a longer text is base64."""
 SAMPLED_ROWS = 40
-"""Rows that a file's layout is recognised from."""
+"""Rows from which a file's layout is recognised."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedPicture:
-    """A picture as a row has it: its bytes, or a name; of none both are empty."""
+    """A picture as a row gives it: its bytes or a name; both are empty if the row has no picture."""
 
     name: str = ""
     content: bytes = b""
@@ -75,25 +75,25 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ForeignQuestion:
-    """A question of somebody else's."""
+    """A question by another author."""
 
     id: str
     question: str
     """Without placeholders of pictures."""
     answers: tuple[str, ...]
-    """The answer, then other accepted forms; of a conversation without one, what its last turn answers."""
+    """The answer, then other accepted forms. A conversation without a column has its last turn's answer."""
     pictures: tuple[NamedPicture, ...]
     texts: tuple[str, ...] = ()
     """Its messages, or its question where it has none, as the file has them."""
     messages: tuple[Message, ...] = ()
     placeholders: bool = False
-    """Whether its layout wants an ``<image>`` in the texts for each picture; others have none, or as many."""
+    """Whether its layout needs one ``<image>`` in the texts for each picture; other layouts have none, or as many."""
     pictureless: bool = False
-    """Whether its layout says that it is asked without a picture, so that it misses none."""
+    """Whether its layout says that the question has no picture, so that none is missing."""
     entity: str = ""
-    """What the picture shows, where the file says."""
+    """What the picture shows, if the file says so."""
     qid: str = ""
-    """Its item in Wikidata, where the file says."""
+    """The Wikidata item of what the picture shows, if the file gives it."""
     language: str = ""
     split: str = ""
     category: str = ""
@@ -105,13 +105,13 @@ class ForeignQuestion:
 
     @property
     def asked_with(self) -> tuple[NamedPicture, ...]:
-        """The pictures that the question is asked with; the others of a conversation are what tools showed."""
+        """The pictures of the question itself; tools returned the other pictures of a conversation."""
         if not self.messages:
             return self.pictures
         roles = [message.role in USERS for message in self.messages]
         opening = self.messages[: roles.index(True) + 1 if True in roles else 1]
-        told = sum(message.text.count(PLACEHOLDER) + len(message.pictures) for message in opening)
-        return self.pictures[: told or 1]
+        count = sum(message.text.count(PLACEHOLDER) + len(message.pictures) for message in opening)
+        return self.pictures[: count or 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class UnreadRow:
 def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield a file's rows, each with its key: that of an object of rows, else its number.
 
-    Parquet is told by its content, whatever the file's name ends in; JSON lines may be objects over several lines.
+    Parquet is recognised by its content, whatever the file's suffix; an object of JSON lines may span several lines.
 
     Raises:
         ConfigError: if the file is missing, too large, of another format, or cannot be parsed.
@@ -137,7 +137,7 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _read_any(path: Path) -> Iterator[tuple[str, dict[str, Any] | UnreadRow]]:
-    """Yield a file's rows as :func:`read_rows` does, and why of each that is no object."""
+    """Yield a file's rows as :func:`read_rows` does, with an :class:`UnreadRow` for each row that is not an object."""
     if path.is_dir():
         raise ConfigError(f"{path}: is a folder; name a .parquet, .json or .jsonl file in it")
     if not path.is_file():
@@ -150,7 +150,7 @@ def _read_any(path: Path) -> Iterator[tuple[str, dict[str, Any] | UnreadRow]]:
 
 
 def _explain(error: Exception) -> str:
-    """Return what an error says, without Python's own remedy against long numbers."""
+    """Return an error's message, without Python's hint for long numbers."""
     return error.msg if isinstance(error, json.JSONDecodeError) else str(error).partition("; use sys.")[0]
 
 
@@ -168,7 +168,7 @@ def _choose_reader(path: Path) -> Callable[[Path], Iterator[tuple[str, object]]]
 
 
 def _holds_lines(path: Path) -> bool:
-    """Say whether the first line of a file is a whole object and another follows."""
+    """Return whether the first line of a file is a whole object and another line follows."""
     with path.open("rb") as lines:
         first, second = lines.readline(LINE_BYTES), lines.readline(SNIFFED)
     try:
@@ -181,7 +181,7 @@ def _read_parquet(path: Path) -> Iterator[tuple[str, object]]:
     number = 0
     with pq.ParquetFile(path) as source:
         for group in range(source.num_row_groups):
-            # Asked for all at once, it would keep every group that it has read.
+            # One iterator over all groups would keep every group that it has read.
             for batch in source.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group]):
                 for row in batch.to_pylist():
                     yield str(number), row
@@ -189,7 +189,7 @@ def _read_parquet(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def _read_lines(path: Path) -> Iterator[tuple[str, object]]:
-    """Yield the objects of a file of lines; one may go on over the next lines, as some of BrowseComp-VL's do."""
+    """Yield the objects of a file of lines; an object may span several lines, as some in BrowseComp-VL do."""
     text, number, line = "", 0, 1
     with path.open("rb") as lines:
         while (more := _take_lines(lines, path, len(text))) or text:
@@ -203,7 +203,7 @@ def _read_lines(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def _take_lines(lines: BinaryIO, path: Path, pending: int) -> str:
-    """Return the next line, and so many more that a pending object is tried again when it is twice as long."""
+    """Return the next lines, as many as double a pending object before it is parsed again."""
     taken, length = list[bytes](), 0
     while length <= pending and (line := lines.readline(LINE_BYTES + 1)):
         length += len(line)
@@ -214,9 +214,9 @@ def _take_lines(lines: BinaryIO, path: Path, pending: int) -> str:
 
 
 def _split_objects(text: str, number: int, line: int, last: bool) -> tuple[list[object], str]:
-    """Return the values that a text begins with, and the rest, whose value has no end yet.
+    """Return the values at the start of a text, and the rest, whose value is incomplete.
 
-    What cannot be parsed is one row up to the next line that may begin another.
+    Text that cannot be parsed is one row, up to the next line that may start another.
     """
     rows = list[object]()
     start, end = _skip_blanks(text, 0), len(text.rstrip())
@@ -273,7 +273,7 @@ LINE_ENDINGS = (".jsonl", ".ndjson")
 
 
 def read_by_columns(key: str, row: Raw) -> ForeignQuestion | None:
-    """Return a row's question by the usual names of columns; None if it has neither a question nor messages."""
+    """Return a row's question by the usual column names; None if the row has neither a question nor messages."""
     flat = dict(row)
     for name in NESTED_COLUMNS:
         flat = {**_read_nested(row, name), **flat}
@@ -315,8 +315,8 @@ def _read_content(content: object) -> tuple[str, tuple[NamedPicture, ...]]:
     """Return a message's text and the pictures in it.
 
     Content is text, or a list of typed parts as in OpenAI's chat (``image_url``) and responses (``input_image``), TRL
-    and Qwen (``image``), and LLaMA-Factory's next layout (``value``). A part that says only that a picture is there
-    is ``<image>`` in the text. https://platform.openai.com/docs/api-reference/chat/create
+    and Qwen (``image``), and LLaMA-Factory's next layout (``value``). A part that only marks the place of a
+    picture becomes ``<image>`` in the text. https://platform.openai.com/docs/api-reference/chat/create
     """
     if isinstance(content, str):
         return content, ()
@@ -339,7 +339,7 @@ PART_SOURCES = ("image_url", "image", "bytes", "url", "path", "value")
 
 
 def _find_question(messages: Sequence[Message]) -> str:
-    """Return what the first user asks, without placeholders and the labels that OpenSearch-VL puts before it."""
+    """Return the first user message, without placeholders and the labels that OpenSearch-VL puts before it."""
     asked = next((message.text for message in messages if message.role in USERS), "")
     asked = asked or next((message.text for message in messages if message.role != "system"), "")
     return LABELS.sub("", asked.replace(PLACEHOLDER, "")).strip()
@@ -351,7 +351,7 @@ FINAL = re.compile(r"<answer>(.*?)</answer>|<response>(.*?)</response>|\\boxed\{
 
 
 def _find_final(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return what the last turn answers, if it is an assistant's: what its tags hold, else all but the thought."""
+    """Return the answer in an assistant's last turn: the content of its tags, else all but the thought."""
     if not messages or messages[-1].role not in ASSISTANTS:
         return ()
     text = messages[-1].text
@@ -361,7 +361,7 @@ def _find_final(messages: Sequence[Message]) -> tuple[str, ...]:
 
 
 def _join_pictures(named: Iterable[NamedPicture], messages: Sequence[Message]) -> tuple[NamedPicture, ...]:
-    """Return the pictures of a row's column, and of its messages: the column may repeat the first of these."""
+    """Return the pictures of a row's column and of its messages; the column may repeat pictures of the messages."""
     inside = [picture for message in messages for picture in message.pictures]
     return (*(picture for picture in named if picture not in inside), *inside)
 
@@ -377,7 +377,7 @@ def _list_texts(value: object) -> Iterator[str]:
 
 
 def _list_written(value: str) -> Iterator[str]:
-    """Yield the texts of a list that is written as JSON, as MMSearch-R1 has its candidate answers; else the text."""
+    """Yield the texts of a list in JSON, as in MMSearch-R1's candidate answers; yield any other text as it is."""
     try:
         written = json.loads(value)
     except (ValueError, RecursionError):
@@ -429,7 +429,7 @@ def _read_picture(value: Raw) -> NamedPicture:
 
 
 def _join_numbers(values: Sequence[object]) -> bytes:
-    """Return the bytes that a list of numbers writes out; none if it is no such list."""
+    """Return the bytes that a list of numbers spells, or b"" for any other list."""
     numbers = [each for each in values if isinstance(each, int) and not isinstance(each, bool) and 0 <= each <= BYTE]
     return bytes(numbers) if numbers and len(numbers) == len(values) else b""
 
@@ -447,7 +447,7 @@ def _list_packed(value: str) -> Iterator[NamedPicture]:
 
 
 def _ask(key: str, question: object, answers: object, pictures: object, row: Raw | None = None) -> ForeignQuestion:
-    """Return a question with what usual columns say of it; ``key`` is its id where ``row`` has none."""
+    """Return a question with the usual columns; ``key`` is its id if ``row`` has no id."""
     row = row or {}
     asked = question if isinstance(question, str) else ""
     named = next((str(row[name]) for name in ID_COLUMNS if isinstance(row.get(name), str | int)), key)
@@ -557,7 +557,7 @@ def read_simplevqa(key: str, row: Raw) -> Iterator[ForeignQuestion]:
 
 
 def _decode(text: str) -> bytes:
-    """Return the bytes of base64, none of what is not."""
+    """Return the bytes of base64 text, or b"" if the text is not base64."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -691,9 +691,9 @@ def _has(*names: str) -> Callable[[Raw], bool]:
 
 
 def _is_fvqa(row: Raw) -> bool:
-    told = "candidate_answers" in _read_nested(row, "reward_model") and "extra_info" not in row
+    rewarded = "candidate_answers" in _read_nested(row, "reward_model") and "extra_info" not in row
     searched = "image_search_title_list" in row
-    return "prompt" in row and (told or searched or "mmsearch_r1" in _read_text(row, "data_source"))
+    return "prompt" in row and (rewarded or searched or "mmsearch_r1" in _read_text(row, "data_source"))
 
 
 def _is_trajectory(row: Raw) -> bool:
@@ -701,7 +701,7 @@ def _is_trajectory(row: Raw) -> bool:
 
 
 def _is_searched(row: Raw) -> bool:
-    """Say whether a row is a conversation of OpenSearch-VL: calls and the final answer are text in gpt's turns."""
+    """Return whether a row is an OpenSearch-VL conversation: calls and the final answer are text in gpt's turns."""
     turns = _list_messages(row.get("conversations"))
     return any(turn.role == "gpt" and ("<tool_call>" in turn.text or "<response>" in turn.text) for turn in turns)
 
@@ -728,11 +728,11 @@ RECOGNISED: Mapping[str, Callable[[Raw], bool]] = {
     "alpaca": _has("instruction", "output"),
     "vdr": _is_packed,
 }
-"""How a row of each layout is told, in the order in which they are asked."""
+"""How to recognise a row of each layout, in the order of the tests."""
 
 
 def recognise_layout(rows: Sequence[Raw]) -> str:
-    """Return the layout of more than half of some rows of a file; ``columns`` if it is none that is known."""
+    """Return the layout of more than half of some rows of a file, or ``columns`` if no layout fits."""
     for layout, holds in RECOGNISED.items():
         if 2 * sum(map(holds, rows)) > len(rows):
             return layout
@@ -751,12 +751,12 @@ def read_layout(path: Path) -> str:
 def read_questions(
     path: Path, layout: str = "", columns: Mapping[str, str] | None = None
 ) -> Iterator[ForeignQuestion | UnreadRow]:
-    """Yield the questions of a file, and of each row without one why.
+    """Yield the questions of a file, and an :class:`UnreadRow` for each row without a question.
 
     Args:
         path: Parquet, JSON or JSON lines.
         layout: one of ``LAYOUTS``; empty: recognised from the rows.
-        columns: where usual columns are in a table of another kind; see ``map_columns``.
+        columns: place of each usual column in another kind of table; see ``map_columns``.
 
     Raises:
         ConfigError: if the file cannot be read.
@@ -793,7 +793,7 @@ def map_columns(row: Raw, columns: Mapping[str, str]) -> Raw:
 
 
 def read_entities(path: Path) -> dict[str, str]:
-    """Return the name of what each InfoSeek question's picture shows, by ``data_id``, from a ``withkb`` file.
+    """Return the name of the entity in each InfoSeek question's picture, by ``data_id``, from a ``withkb`` file.
 
     Raises:
         ConfigError: if it cannot be read.
@@ -810,7 +810,7 @@ class PictureFolder:
     _offsets: list[int] = field(default_factory=list)
 
     def probe(self) -> None:
-        """Look whether pictures can lie there, before anything is paid.
+        """Check that the folder or table can hold pictures, before any request is paid.
 
         Raises:
             ConfigError: if it is neither a folder nor a table, or the table's offsets cannot be read.
@@ -825,7 +825,7 @@ class PictureFolder:
         return self.root.suffix == ".tsv" and not self.root.is_dir()
 
     def read(self, picture: NamedPicture) -> bytes | None:
-        """Return a picture's bytes; None where there is none of that name.
+        """Return a picture's bytes, or None if no picture has that name.
 
         Raises:
             ConfigError: if a file or a table is there and cannot be read.
@@ -841,7 +841,7 @@ class PictureFolder:
             raise ConfigError(f"{self.root}: {picture.name!r} cannot be read: {error}") from error
 
     def find(self, name: str) -> Path | None:
-        """Return the file of a name, an address or an id; None where there is none inside the folder."""
+        """Return the file of a name, an address or an id, or None if the folder has no such file."""
         if name.startswith(REMOTE):
             name = _name_remote(name)
         place = PurePosixPath(name.removeprefix("file://"))
@@ -901,7 +901,7 @@ def _read_bounded(path: Path) -> bytes:
 
 
 def _name_remote(address: str) -> str:
-    """Return the last part of an address's path; none of what is no address."""
+    """Return the last part of an address's path, or "" for an invalid address."""
     try:
         return PurePosixPath(unquote(urlsplit(address).path)).name
     except ValueError:

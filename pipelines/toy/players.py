@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cache
+from typing import ClassVar
 
 from pipelines.agent.attempts import BY_PICTURE, BY_WORDS, NOTHING_FOUND
 from pipelines.agent.transcript import Turn
@@ -76,6 +77,7 @@ class ScriptedSolver:
     right_without_tools: float | None = None
     right_with_search: float | None = None
     name: str = "knower"
+    reads_inputs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for rate in (
@@ -96,11 +98,6 @@ class ScriptedSolver:
     def identity(self) -> str:
         """Digest of the settings and of :data:`VERSION`."""
         return f"knower:{digest_value([VERSION, asdict(self)])[:16]}"
-
-    @property
-    def reads_inputs(self) -> bool:
-        """True: it does not read the messages."""
-        return True
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Return ``{"answer": ...}``, or a turn of a rollout. It counts no tokens.
@@ -219,6 +216,7 @@ class ScriptedJudge:
     lax: float = 0.0
     harsh: float = 0.0
     name: str = "scripted-judge"
+    reads_inputs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -233,11 +231,6 @@ class ScriptedJudge:
     def identity(self) -> str:
         """Digest of the settings and of :data:`VERSION`."""
         return f"judge:{digest_value([VERSION, asdict(self)])[:16]}"
-
-    @property
-    def reads_inputs(self) -> bool:
-        """True: of the messages only their number counts."""
-        return True
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Return a line of reasoning with a verdict, marks or statements, or ``{"simple": ...}``.

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from pipelines.errors import ConfigError
 from pipelines.ids import canonical_json, digest_value
@@ -536,16 +536,12 @@ class GrammarReader:
     """The evaluator of toy texts. It answers from ``ChatRequest.inputs``."""
 
     name: str = "grammar"
+    reads_inputs: ClassVar[bool] = True
 
     @property
     def identity(self) -> str:
         """The version of the rules and digests of the patterns."""
         return f"grammar:{VERSION}:{_load().digest[:16]}:{digest_patterns()[:16]}"
-
-    @property
-    def reads_inputs(self) -> bool:
-        """Always true: the messages are not read."""
-        return True
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Return the task's reply as JSON. It counts no tokens.

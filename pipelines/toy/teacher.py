@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, partial
 from importlib import resources
 from itertools import pairwise
+from typing import ClassVar
 
 from pipelines.agent.dialects import UnsayableTurn, find_dialect
 from pipelines.agent.observations import Shown, find_name, list_forms, read_hits, read_page
@@ -728,16 +729,12 @@ class ScriptedTeacher:
 
     name: str = "scripted-teacher"
     vices: Vices = Vices()
+    reads_inputs: ClassVar[bool] = True
 
     @property
     def identity(self) -> str:
         """Name, and digest of the vices and of :data:`VERSION`."""
         return f"{self.name}:{digest_value([asdict(self.vices), VERSION])[:16]}"
-
-    @property
-    def reads_inputs(self) -> bool:
-        """True: the plan comes from the inputs' oracle."""
-        return True
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Return the next turn of a rollout; a script reads no tokens, so it counts none.

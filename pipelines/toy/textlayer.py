@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import orjson
 from PIL import Image
@@ -112,15 +112,8 @@ def _is_number(given: object) -> bool:
 class LayerOcr:
     """Reads the text layer of pictures of the toy world, and refuses all others."""
 
-    @property
-    def name(self) -> str:
-        """``layer``."""
-        return "layer"
-
-    @property
-    def identity(self) -> str:
-        """The layer's version."""
-        return f"layer@{VERSION}"
+    name: ClassVar[str] = "layer"
+    identity: ClassVar[str] = f"layer@{VERSION}"
 
     async def read_text(self, data: bytes, scale: float = 1.0) -> tuple[TextBlock, ...]:
         """Return what is written on a picture; the scale changes nothing.

@@ -1,6 +1,7 @@
 """Questions and descriptors in English with no model: the writer and rewriter of the toy world.
 
 An entity is described by what leads to it: the phrase of the entity before it, its type, its facts. A question is built
+from typing import ClassVar
 from the anchor on, all phrases nested into one sentence, or a step at a time: ``Find the architect of the bridge in the
 image, then the town where that architect was born. How long is the river that flows through that town?`` A bridge that
 is still named is followed by its descriptor between commas, a hidden one is its descriptor alone. Wording is drawn by
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from string import ascii_lowercase
+from typing import ClassVar
 
 from pydantic import BaseModel
 
@@ -106,7 +108,7 @@ _STEPPED = 0.35
 _SHORT_PATH = 2
 _LONGEST_NESTED = 4
 _NESTED = {0: 1.0, 1: 1.0, 2: 1 / 3}
-"""Share of paths by length that are told in one sentence; of longer ones as many as take any one style of steps."""
+"""Share of paths of each length in one sentence; longer paths get one sentence as often as any style of steps."""
 _SHORT_PHRASE = 9
 _LONG_PHRASE = 12
 """Words of a subject after which several words, or one, may still follow."""
@@ -141,20 +143,13 @@ _SHORT_WORD = 4
 class TemplatesModel:
     """A writer and rewriter that needs no model. It answers from ``ChatRequest.inputs``."""
 
-    @property
-    def name(self) -> str:
-        """``templates``."""
-        return "templates"
+    reads_inputs: ClassVar[bool] = True
+    name: ClassVar[str] = "templates"
 
     @property
     def identity(self) -> str:
         """``templates``, the version of the rules and a digest of the tables of words."""
         return f"templates:{VERSION}:{digest_tables()}"
-
-    @property
-    def reads_inputs(self) -> bool:
-        """Always true: the messages are not read."""
-        return True
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Return the task's reply as JSON, a summary as text. It counts no tokens.
@@ -220,13 +215,13 @@ def rewrite_question(step: RewriteQuestionInputs) -> str:
 def _add_clue(step: RewriteQuestionInputs) -> str:
     """Return the question with an entity beside its chain hidden behind a clue, a sentence in front of it.
 
-    A tree in one sentence could be read in several ways; a clue is told by its letter.
+    A tree in one sentence could be read in several ways; a letter identifies each clue.
     """
     letter = ascii_lowercase[len(_CLUE.findall(step.question))]
     (hop,) = step.path.hops
     noun = clean_noun(hop.object_type) or "subject"
-    told = compile_phrase(step.name).sub(f"the {noun} of clue {letter}", step.question)
-    return f"Clue {letter}: {step.descriptor.replace(SUBJECT, step.path.anchor_name)}. {told}"
+    asked = compile_phrase(step.name).sub(f"the {noun} of clue {letter}", step.question)
+    return f"Clue {letter}: {step.descriptor.replace(SUBJECT, step.path.anchor_name)}. {asked}"
 
 
 def refer_to_anchor(step: ReferToAnchorInputs) -> str:
@@ -247,8 +242,8 @@ def summarise_page(page: SummariseInputs) -> str:
 def ask_fact(entity: AskFactInputs) -> AskedFactReply:
     """Return a question for the fact that is hardest to guess; ties are broken by ``variety``.
 
-    A fact that is not a single typed value is never asked for; one whose value occurs in the entity's name only if no
-    other is left, since the name will be hidden. Without a fact the reply is empty, and the caller refuses it.
+    Only facts with a single typed value are asked for. A fact whose value occurs in the entity's name comes last, since
+    the name will be hidden. Without a fact the reply is empty, and the caller refuses it.
     """
     choices = []
     for fact in entity.facts:
@@ -273,7 +268,7 @@ def ask_fact(entity: AskFactInputs) -> AskedFactReply:
 
 
 def ask_name(concept: AskConceptInputs) -> str:
-    """Return a question for the name of what a picture shows; a reply that was refused is worded otherwise."""
+    """Return a question for the name of what a picture shows, in a new wording after each refusal."""
     tables, noun = read_tables(), _name_shown(concept.type)
     frames: Sequence[str] = tables["names"]["person" if noun == "person" else "thing"]
     draw = concept.variety, len(concept.tried)
@@ -282,7 +277,7 @@ def ask_name(concept: AskConceptInputs) -> str:
 
 
 def _name_shown(kind: str) -> str:
-    """Return the noun for what a picture shows; that a person is a painter is knowledge about them."""
+    """Return the noun for what a picture shows: "person" for any person, since a profession is knowledge."""
     noun = _SPECIES_OF.sub("", clean_noun(kind)) or "subject"
     return "person" if classify_noun(noun) == "person" else noun
 
@@ -307,7 +302,7 @@ def _share_words(text: str, name: str) -> bool:
 
 
 def extract_fact(step: ExtractFactInputs) -> ExtractedFactReply:
-    """Return the fact whose object has the fewest incoming links, empty when there is none.
+    """Return the fact whose object has the fewest incoming links, or an empty reply without facts.
 
     Facts whose object shares a word with the entity's name come last: a question would reveal the name.
     """
@@ -565,7 +560,7 @@ def _make_piece(path: WriteQuestionInputs, index: int, given: str) -> Piece:
 
 
 def find_noun(text: str, object_type: str) -> str:
-    """Return what a descriptor calls its entity: a noun that stands in it, empty when none can be told."""
+    """Return the noun by which a descriptor calls its entity, or "" if it is unclear."""
     whole = clean_noun(object_type)
     if whole and re.match(rf"the {re.escape(whole.casefold())}(?!\w)", text.casefold()):
         return whole if " of " not in whole and len(whole.split()) <= _LONG_NOUN else find_head(whole)
@@ -635,7 +630,7 @@ def _join_steps(steps: Sequence[str], openings: Sequence[str], links: Sequence[s
     return " ".join(sentences)
 
 
-# What an entity that was introduced is called later, so that the phrase can mean no other one of the question.
+# Later references to an entity, unambiguous within the question.
 
 
 @cache
@@ -655,7 +650,7 @@ def choose_nouns(nouns: Sequence[str], roles: Sequence[str]) -> list[str]:
 
     Args:
         nouns: of the anchor and each further entity, in the order in which they are introduced.
-        roles: of the same, empty where there is none.
+        roles: their roles, "" for an entity without one.
     """
     chosen: list[str] = []
     for noun, role in zip(nouns, roles, strict=True):
@@ -667,8 +662,8 @@ def choose_nouns(nouns: Sequence[str], roles: Sequence[str]) -> list[str]:
 def list_references(nouns: Sequence[str], found: str, variety: str) -> list[str]:
     """Return what each entity is called later, empty where no short phrase is clear.
 
-    ``that town`` is for the only town so far. Others are told apart by the order in which they were introduced, or by
-    being the last: a reference is always to the entity that was introduced last.
+    ``that town`` means the only town so far. The order of introduction distinguishes several towns: a reference always
+    means the last entity introduced.
 
     Args:
         nouns: of the anchor and each further entity, in the order in which they are introduced.

@@ -6,8 +6,8 @@ reads the same file). Each caller waits for the line of its own request, which b
 ``<folder>/<tag>.json`` notes a batch before it exists: its tag, its file and the keys of its requests. So after kill -9
 the same requests find their batch, at the server by its tag if need be, and wait for it instead of paying again. A key
 is in one note at most: when a batch has ended, its note is narrowed to the keys with a reply before any other request
-is sent again, and it is removed once all its replies are recorded. A batch that nobody asks for any more is left alone,
-and its note stays.
+is sent again, and it is removed once all its replies are recorded. A batch that no request waits for is left alone, and
+its note stays.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 from uuid import uuid4
 
 import orjson
@@ -73,7 +73,7 @@ _CROWDED = ("token_limit_exceeded", "rate_limit_exceeded")
 
 
 class BatchNote(BaseModel):
-    """What is known of a batch: ``<tag>.json``."""
+    """A batch on disk: ``<tag>.json``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -86,7 +86,7 @@ class BatchNote(BaseModel):
     digest: str
     """sha256 of the file of requests."""
     keys: tuple[str, ...]
-    """Of its requests; once it has ended, of those that have a reply."""
+    """Keys of its requests; after its end, only of those with a reply."""
     file_id: str = ""
     batch_id: str = ""
 
@@ -101,10 +101,10 @@ class Unanswered:
     """A line without a reply.
 
     Attributes:
-        said: what happened.
-        error: what the caller gets at once; None if the request may be sent again.
-        blamed: whether the line failed by itself, in a batch that ended in order.
-        counts: whether this was a try.
+        said: what happened, for messages.
+        error: raised to the caller at once; None if the request may be sent again.
+        blamed: whether this line failed in a batch that completed normally.
+        counts: whether it counts as a try.
     """
 
     said: str
@@ -166,7 +166,7 @@ class BatchServer:
         return _read_id(self._call(create))
 
     def find(self, note: BatchNote) -> str:
-        """Return the id of the batch with a note's tag, whatever became of its creator; empty if there is none."""
+        """Return the id of the batch with a note's tag, or "" if the server has no such batch."""
 
         def look(client: "OpenAI") -> str:
             for batch in client.batches.list(limit=100):
@@ -179,7 +179,7 @@ class BatchServer:
         return self._call(look)
 
     def find_or_create(self, note: BatchNote) -> str:
-        """Return the id of a note's batch after a try to create it that ended without a reply."""
+        """Return the id of a note's batch after a request to create it got no reply."""
         return self.find(note) or self.create(note)
 
     def retrieve(self, note: BatchNote) -> "Batch":
@@ -189,7 +189,7 @@ class BatchServer:
         return batch
 
     def read_answers(self, batch: "Batch", keys: AbstractSet[str]) -> dict[str, Answer]:
-        """Return the lines of a batch that has ended, by key; keys without a line are left out."""
+        """Return the lines of an ended batch by key, without keys that have no line."""
         answers, secret = dict[str, Answer](), self._list_secrets()
         for file_id in filter(None, (batch.error_file_id, batch.output_file_id)):
             content = self._call(partial(_fetch, file_id))
@@ -256,10 +256,10 @@ class BatchServer:
 
 
 def _read_id(found: "FileObject | Batch") -> str:
-    """Return the id; the package does not check what a server says.
+    """Return the id; the package does not validate replies.
 
     Raises:
-        NoReply: if there is none.
+        NoReply: if the reply has no id.
     """
     name = getattr(found, "id", None)
     if not isinstance(name, str) or not name:
@@ -272,7 +272,7 @@ def _fetch(file_id: str, client: "OpenAI") -> bytes:
 
 
 def _read_lines(content: bytes, settings: ModelConfig, secret: Sequence[str]) -> Iterator[tuple[str, Answer]]:
-    """Yield key and meaning of the lines of a file; a line that is cut or has another shape is left out."""
+    """Yield the key and the answer of each line of a file; skip truncated and malformed lines."""
     for line in content.split(b"\n"):
         try:
             result = _Result.model_validate(orjson.loads(line)) if line.strip() else None
@@ -317,7 +317,7 @@ class BatchNotes:
     """The notes of one model's batches in a folder that all models of a workspace share.
 
     Attributes:
-        is_recorded: whether the reply of a key is recorded, so that nobody asks for it again.
+        is_recorded: returns whether the reply of a key is recorded, so that its request is never sent again.
     """
 
     folder: Path
@@ -371,11 +371,11 @@ class BatchNotes:
 
 @dataclass(eq=False)
 class BatchDesk:
-    """The requests of one event loop: who waits for which, what is not sent yet, and the batches under way.
+    """The requests of one event loop: waiting callers, unsent requests and running batches.
 
     Attributes:
-        say: takes messages about batches.
-        answered: replies so far.
+        say: receives messages about batches.
+        answered: number of replies so far.
     """
 
     server: BatchServer
@@ -383,18 +383,18 @@ class BatchDesk:
     say: Callable[[str], None]
     answered: int = 0
     _error: BaseException | None = None
-    """Ended the desk: all who waited got it, and who comes later gets it, too."""
+    """The error that ended the desk: all waiting callers got it, and later callers get it too."""
     _pending: dict[str, bytes] = field(default_factory=dict)
     """Lines that are not sent yet, by key."""
     _size: int = 0
     _timer: asyncio.TimerHandle | None = None
     _waiters: dict[str, "asyncio.Future[Answer]"] = field(default_factory=dict)
     _ready: dict[str, ChatReply] = field(default_factory=dict)
-    """Replies that nobody has asked for since this process began."""
+    """Replies that no caller of this process has requested yet."""
     _under_way: dict[str, BatchNote] = field(init=False)
     """By key."""
     _tasks: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
-    """What follows the batches, by tag."""
+    """Tasks that follow the batches, by tag."""
     _crowded: set[str] = field(default_factory=set)
     """Tags of batches for which the server has no room yet."""
     _ended: list[BatchNote] = field(default_factory=list)
@@ -403,7 +403,7 @@ class BatchDesk:
         self._under_way = {key: note for note in self.notes.read() for key in note.keys}
 
     def has(self, key: str) -> bool:
-        """Return whether a request was sent already, by this process or one before it."""
+        """Return whether this or an earlier process has sent a request."""
         return key in self._ready or key in self._under_way
 
     async def get(self, key: str, body: bytes) -> Answer:
@@ -450,7 +450,7 @@ class BatchDesk:
             self._timer = asyncio.get_running_loop().call_later(batch.wait_s, self._send)
 
     def _send(self) -> None:
-        """Make a batch of what is not sent yet."""
+        """Send all pending requests as a batch."""
         if not self._pending or self._error is not None:
             return
         lines, self._pending, self._size = self._pending, {}, 0
@@ -491,7 +491,7 @@ class BatchDesk:
         await self._follow(note.model_copy(update={"batch_id": batch_id}), resumed=False)
 
     async def _resume(self, note: BatchNote) -> None:
-        """Wait for a batch of an earlier process; if that did not come to create it, its requests are sent anew."""
+        """Wait for a batch of an earlier process, or release its requests if that process never created it."""
         batch_id = note.batch_id
         for again in (False, True) if note.file_id and not batch_id else ():
             # A request to create it may have been on its way when its sender was killed.
@@ -504,13 +504,13 @@ class BatchDesk:
             self._release(note, dict.fromkeys(note.keys, Unanswered("its batch was never created", counts=False)))
 
     async def _follow(self, note: BatchNote, resumed: bool) -> None:
-        """Wait for a batch's end and hand its answers out."""
+        """Wait for a batch to end and pass on its answers."""
         await asyncio.to_thread(self.notes.write, note)
         name = f"{self.server.settings.name}: batch {note.batch_id} of {len(note.keys):,} requests"
         self.say(f"{name} {'goes on' if resumed else 'is sent'}")
         batch = await self._wait(note, name)
         if batch.status == "failed" and resumed:
-            # What was wrong may be mended by now.
+            # The cause may be fixed by now.
             self._release(note, dict.fromkeys(note.keys, Unanswered("its batch was refused", counts=False)))
             return
         if batch.status == "failed":
@@ -537,7 +537,7 @@ class BatchDesk:
         return batch
 
     async def _face_refusal(self, note: BatchNote, batch: "Batch") -> None:
-        """Let a batch's requests be sent again where the server has enough to do, once another batch has ended.
+        """Release the requests of a refused batch if the server is busy, once another batch has ended.
 
         Raises:
             ConfigError: if the server does not take the file.
@@ -557,7 +557,7 @@ class BatchDesk:
         self._release(note, dict.fromkeys(note.keys, Unanswered(f"{text}; lower batch.rows", counts=not others)))
 
     def _release(self, note: BatchNote, answers: Mapping[str, Answer]) -> None:
-        """Narrow a note to the keys with a reply, so that the others are free again; then hand the answers out."""
+        """Narrow a note to the keys with a reply, so that the others are free again; then pass on the answers."""
         replied = tuple(key for key, answer in answers.items() if isinstance(answer, ChatReply))
         self.tidy()
         if replied:
@@ -573,7 +573,7 @@ class BatchDesk:
                 self._ready[key] = answer
 
     async def _call(self, ask: Callable[[], T], again: Callable[[], T] | None = None) -> T:
-        """Call the server in a thread until it replies; ``again`` is what later tries call.
+        """Call the server in a thread until it replies; later tries call ``again`` if given.
 
         Raises:
             Unavailable: if it gave no reply for the model's patience.
@@ -595,16 +595,16 @@ class BatchDesk:
 
 @dataclass(frozen=True, slots=True)
 class BatchChat:
-    """A model that is asked by the Batch API; recordings are shared with :class:`OpenAIChat`, which asks it live.
+    """A model behind the Batch API; it shares recorded replies with :class:`OpenAIChat`, which asks the model live.
 
     Attributes:
         settings: name, address, key, limits and batch.
-        folder: of notes, shared by all models of a workspace.
-        is_recorded: whether the reply of a key is recorded.
-        epoch: cache epoch, part of the identity: a batch of an older one is not waited for.
-        read_picture: picture store, called in a thread.
-        vendors: what was learned of servers.
-        say: takes messages about batches.
+        folder: folder of notes, shared by all models of a workspace.
+        is_recorded: returns whether the reply of a key is recorded.
+        epoch: cache epoch, part of the identity; batches of older epochs are ignored.
+        read_picture: reads the picture store, called in a thread.
+        vendors: rules learned from servers.
+        say: receives messages about batches.
 
     Raises:
         ConfigError: if the address is invalid, or the key's variable is not set or holds an invalid key.
@@ -623,6 +623,7 @@ class BatchChat:
     _desks: dict[asyncio.AbstractEventLoop, BatchDesk] = field(
         init=False, default_factory=dict, repr=False, compare=False
     )
+    reads_inputs: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_live", OpenAIChat(self.settings))
@@ -636,13 +637,8 @@ class BatchChat:
 
     @property
     def identity(self) -> str:
-        """That of the live model in the cache epoch."""
+        """The live model's identity in the cache epoch."""
         return name_epoch(self._live.identity, self.epoch)
-
-    @property
-    def reads_inputs(self) -> bool:
-        """False: only messages are sent."""
-        return False
 
     async def _make_body(self, request: ChatRequest) -> bytes:
         learned = self.vendors.find(self.settings.base_url, self.name).rules

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -754,6 +754,7 @@ class OpenAIChat:
     session: HttpSession = field(init=False, default_factory=HttpSession, repr=False, compare=False)
     _pictures: PictureParts = field(init=False, repr=False, compare=False)
     _identity: str = field(init=False, repr=False, compare=False)
+    reads_inputs: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check_addresses(self.settings)
@@ -775,11 +776,6 @@ class OpenAIChat:
         With a revision, recorded replies stay valid when the server moves to another host.
         """
         return self._identity
-
-    @property
-    def reads_inputs(self) -> bool:
-        """False: only messages are sent."""
-        return False
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Return the reply, whatever it says; one without text is empty.
