@@ -46,7 +46,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from pipelines.checks.examination import Claim
-from pipelines.checks.plugged import QuestionCheck as Check
+from pipelines.checks.examination import QuestionCheck as Check
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.cli.commands import load_config, verify_releases
 from pipelines.cli.explain import Explanation, explain_record

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipelines.checks.concepts import check_concept, list_naming_checks
+from pipelines.checks.examination import check_concept, list_naming_checks
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.verdicts import TRIES, CheckResult, explain_refusal, run_checks
 from pipelines.graph.answers import count_tokens

@@ -5,10 +5,12 @@ be measured on planted defects and an accepted question can be examined again.
 """
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import resources
+from typing import Protocol
 
 from pipelines.checks.agreement import (
     check_agreement,
@@ -18,7 +20,14 @@ from pipelines.checks.agreement import (
     find_corroboration,
 )
 from pipelines.checks.answers import check_form, check_kept, check_named, check_not_bridge, check_precision
-from pipelines.checks.descriptors import check_counted, check_facts, check_spoken, check_told, list_descriptors
+from pipelines.checks.descriptors import (
+    check_counted,
+    check_facts,
+    check_reference,
+    check_spoken,
+    check_told,
+    list_descriptors,
+)
 from pipelines.checks.endings import list_probes
 from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, list_type_words
 from pipelines.checks.shortcuts import check_earlier_pages, check_guessable, check_path_length, check_retrieval
@@ -35,14 +44,17 @@ from pipelines.checks.uniqueness import (
     find_side_misses,
 )
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
+from pipelines.corpus.dump import strip_qualifier
 from pipelines.corpus.store import Corpus, Fact
-from pipelines.graph.facts import Attribute
+from pipelines.errors import ConfigError, SynthError
+from pipelines.graph.facts import Attribute, holds_phrase
 from pipelines.graph.odds import count_odds, is_countable
 from pipelines.graph.proofs import flatten_names, list_names, make_query
 from pipelines.graph.prose import mask_names
 from pipelines.graph.query import TYPE, Indexes, Query, count_anchor_answers, find_article, locate_nodes
 from pipelines.graph.titles import asks_name
 from pipelines.names import fold_name, list_writings
+from pipelines.plugins import Plugin
 from schemas.datasets import Path, Split
 from schemas.proofs import Answer, Constraint, Proof, Thresholds
 from schemas.tasks import Descriptor, WriteQuestionInputs
@@ -344,3 +356,74 @@ def list_hidden_checks(corpus: Corpus, text: str, proof: Proof, answer: Answer) 
         yield partial(check_names, masked, names, words)
         yield partial(check_demonyms, masked, names, words)
     yield partial(check_answer, text, answer, words)
+
+
+OPENING = re.compile(r"(?:who|what|where)\b", re.IGNORECASE)
+
+
+def check_concept(answer: Answer, concept: str) -> CheckResult:
+    """FAIL (``concept-not-in-answer``) unless an accepted form of the answer holds the concept, its bracket aside."""
+    wanted = fold_name(strip_qualifier(concept))
+    if wanted and any(holds_phrase(fold_name(form), wanted) for form in (answer.surface, *answer.aliases)):
+        return PASSED
+    return CheckResult("FAIL", "concept-not-in-answer", f"{concept!r} is in no form of {answer.surface!r}")
+
+
+def check_opening(text: str) -> CheckResult:
+    """FAIL (``other-opening``) unless a question begins with Who, What or Where."""
+    if OPENING.match(text.strip()):
+        return PASSED
+    return CheckResult("FAIL", "other-opening", f"{text!r} begins with none of Who, What and Where")
+
+
+def list_naming_checks(
+    ground: Indexes, numbers: Sequence[int], text: str, answer: Answer, proof: Proof
+) -> Iterator[Check]:
+    """Yield the checks on the text of a question for the name of what its picture shows (MMSearch-R1, table 2).
+
+    Rules 2 and 3 of the paper: the question begins with Who, What or Where, and holds neither the concept nor its
+    background, which is what the page says of the concept beside its type, and any word for it narrower than the type.
+    :func:`check_concept` holds rule 1; rule 4, whether a curious person would ask it, is a mark of the evaluator.
+    """
+    yield partial(check_opening, text)
+    yield from list_text_checks(ground, numbers, text, answer, proof)
+    yield partial(check_reference, text, proof.nodes[0].type, ground.corpus.types)
+
+
+class QuestionCheck(Protocol):
+    """What a plugin of the group ``synth.checks`` makes.
+
+    It is called with the corpus and what a question claims, and decides by these alone: ``synth verify`` asks it again.
+    It does no input or output, and the same claim has the same result each time.
+    """
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """What it refuses questions for, with what each means; a refused row has it as ``plugin:reason``."""
+
+    def __call__(self, ground: Indexes, claim: Claim) -> CheckResult:
+        """Return PASS, or FAIL or UNKNOWN with one of its reasons as the code."""
+
+
+@dataclass(frozen=True)
+class PluggedCheck:
+    """A plugin's check of questions."""
+
+    plugin: Plugin
+
+    def make_check(self, ground: Indexes, claim: Claim) -> Check:
+        """Return the check of one question."""
+        return partial(self._ask, ground, claim)
+
+    def _ask(self, ground: Indexes, claim: Claim) -> CheckResult:
+        entry = self.plugin.entry
+        where = f"plugin {entry.describe()}"
+        try:
+            result = self.plugin.made(ground, claim)
+        except SynthError:
+            raise
+        except Exception as error:
+            raise ConfigError(f"{where} failed at {claim.text!r}: {type(error).__name__}: {error}") from error
+        if not isinstance(result, CheckResult) or not (result.passed or result.code in entry.reasons):
+            raise ConfigError(f"{where} returned {result!r}; its reasons are {', '.join(entry.reasons) or 'none'}")
+        return result if result.passed else replace(result, code=f"{entry.name}:{result.code}")

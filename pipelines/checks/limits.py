@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
 
-from pipelines.checks.apartness import Apart
 from pipelines.checks.benchmarks import Benchmarks, OwnQuestion
 from pipelines.checks.copies import describe_picture
 from pipelines.checks.quotas import Quotas, Stratum, refuse_surplus
 from pipelines.checks.repeats import refuse_near, refuse_near_across
 from pipelines.checks.sets import (
+    Apart,
     Signature,
     refuse_anchors,
     refuse_answers,

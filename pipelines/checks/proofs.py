@@ -7,9 +7,15 @@ from dataclasses import replace
 
 from pipelines.checks.agreement import check_lasting_hop, find_corroboration
 from pipelines.checks.answers import check_not_bridge
-from pipelines.checks.concepts import check_concept, list_naming_checks
 from pipelines.checks.descriptors import find_constraint_problems
-from pipelines.checks.examination import Claim, list_answer_checks, list_branch_checks, list_text_checks
+from pipelines.checks.examination import (
+    Claim,
+    check_concept,
+    list_answer_checks,
+    list_branch_checks,
+    list_naming_checks,
+    list_text_checks,
+)
 from pipelines.checks.propositions import list_reading_problems
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import (

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.agent.scenes import TOOL
-from pipelines.checks.apartness import Apart, Held
 from pipelines.checks.benchmarks import Benchmarks, Overlap
 from pipelines.checks.benchmarks import find_overlaps as find_benchmark_overlaps
+from pipelines.checks.sets import Apart, Held
 from pipelines.corpus.articles import show_text
 from pipelines.errors import ConfigError, ConservationError, CorruptInput
 from pipelines.pictures import PictureStore

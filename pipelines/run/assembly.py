@@ -15,9 +15,8 @@ from pipelines.agent.acceptance import Cascade
 from pipelines.agent.attempts import PictureSwaps, Preset, Searches, make_plan
 from pipelines.agent.cascade import EstimatedTokens, open_tokenizer
 from pipelines.agent.choosing import EaseRater, PictureChooser
-from pipelines.agent.depicting import CandidateLister, ClipRanker, MetadataRanker, Ranker
+from pipelines.agent.depicting import CandidateLister, ClipRanker, DistractorFetcher, MetadataRanker, Ranker
 from pipelines.agent.dialects import find_dialect
-from pipelines.agent.distractors import DistractorFetcher
 from pipelines.agent.guiding import Guide
 from pipelines.agent.injecting import Askings
 from pipelines.agent.judging import ProcessJury, UnscoredWatch, Verifier
@@ -29,7 +28,6 @@ from pipelines.agent.pictures import Reader, Upscaler, has_opencv, make_repairs
 from pipelines.agent.scenes import SceneMaker
 from pipelines.agent.tools import ToolBox
 from pipelines.checks.agreement import check_alternative
-from pipelines.checks.apartness import Apart
 from pipelines.checks.benchmarks import Benchmarks
 from pipelines.checks.endings import list_endings
 from pipelines.checks.examination import PathDemands, digest_word_lists
@@ -37,6 +35,7 @@ from pipelines.checks.limits import Limits, bound_gold
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.quotas import Quotas
 from pipelines.checks.readings import Evaluator
+from pipelines.checks.sets import Apart
 from pipelines.config.disclosure import digest_settings, disclose_settings
 from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, SeedsConfig, SplitRule, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
@@ -66,8 +65,7 @@ from pipelines.run.runner import PlannedStage
 from pipelines.run.stage import AnyStage
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.addresses import Guard
-from pipelines.services.clients.commons import RecordedFileFetch
-from pipelines.services.clients.commons_queue import CountedFetch
+from pipelines.services.clients.commons import CountedFetch, RecordedFileFetch
 from pipelines.services.clients.encoder import CachedEncoder
 from pipelines.services.clients.http import HttpClient
 from pipelines.services.clients.images import LiveImageSearch

@@ -18,8 +18,7 @@ from pipelines.pictures import MAX_BYTES, PictureStore
 from pipelines.run.plugins import PluggedChat, Plugins, find_prompt_folder
 from pipelines.run.stage import AnyStage
 from pipelines.run.workspace import Workspace
-from pipelines.services.clients.commons import RecordedImageMetadata
-from pipelines.services.clients.commons_queue import CountedFetch, JoinedMetadata
+from pipelines.services.clients.commons import CountedFetch, JoinedMetadata, RecordedImageMetadata
 from pipelines.services.clients.recorded import RecordedChat, RecordedSparql
 from pipelines.services.clients.replies import ReplyStore, open_replies, read_epochs
 from pipelines.services.clients.sparql import SparqlEndpoint

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from pipelines.checks.plugged import PluggedCheck
+from pipelines.checks.examination import PluggedCheck
 from pipelines.config.settings import PluggableTool, PluginsConfig, PromptsConfig, RunConfig
 from pipelines.errors import ConfigError, SynthError
 from pipelines.ids import digest_value

@@ -7,12 +7,10 @@ from functools import partial
 from typing import ClassVar, get_args
 
 from pipelines.agent.choosing import Anchor, Choice, PictureChooser
-from pipelines.agent.depicting import CandidateList
-from pipelines.agent.distractors import DistractorFetcher
+from pipelines.agent.depicting import CandidateList, DistractorFetcher
 from pipelines.checks.descriptors import check_reference
-from pipelines.checks.examination import Claim, check_picture_names, list_text_checks
+from pipelines.checks.examination import Claim, PluggedCheck, check_picture_names, list_text_checks
 from pipelines.checks.leakage import list_type_words
-from pipelines.checks.plugged import PluggedCheck
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.verdicts import (
     PASSED,

@@ -28,11 +28,11 @@ from pipelines.agent.injecting import (
 )
 from pipelines.checks.agreement import is_volatile
 from pipelines.checks.answers import check_named
-from pipelines.checks.apartness import Apart
 from pipelines.checks.descriptors import list_constraints, offer_facts
 from pipelines.checks.examination import Round, list_descriptor_checks, list_hidden_checks, list_rewording_checks
 from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.readings import Evaluator
+from pipelines.checks.sets import Apart
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import (
     Fit,

@@ -12,14 +12,13 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
 from pipelines.errors import ConfigError
 from pipelines.ids import canonical_json, digest_value
 from pipelines.services.protocols import ChatReply, ChatRequest
-from pipelines.toy.page_reader import digest_patterns, read_page
 from pipelines.toy.reporter import judge_chain
 from schemas.tasks import (
     ClassifiedReply,
@@ -32,6 +31,7 @@ from schemas.tasks import (
     ReadCondition,
     ReadingReply,
     ReadPageInputs,
+    ReadPageReply,
     ReadQuestionInputs,
     ReadStep,
     ScreeningReply,
@@ -562,3 +562,75 @@ class GrammarReader:
             case JudgeChainInputs() as inputs:
                 return ChatReply(canonical_json(judge_chain(inputs)), 0, 0)
         raise ConfigError(f"the grammar cannot do {request.task}; name another model for this role")
+
+
+_PAGE_TABLES = Path(__file__).with_name("page_reading.toml")
+_PARTS = {
+    "{v}": r"(?P<value>.+?)",
+    "{d}": r"(?P<value>(?:\d{1,2} [A-Z][a-z]+ )?\d{1,4}|[A-Z][a-z]+ \d{1,2}, \d{1,4})",
+    "{n}": r"(?P<value>\d[\d,.]*(?: [^\s\d]{1,12})?)",
+    "{a}": r"(?:[A-Z][a-z]+ )?[a-z-]+(?: (?:of )?[a-z-]+){0,3}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _PageTables:
+    nouns: dict[str, list[str]]
+    facts: tuple[tuple[frozenset[str], tuple[str, ...]], ...]
+    """Fields, and the sentences that say what they hold."""
+    digest: str
+
+
+@cache
+def _load_page_tables() -> _PageTables:
+    raw = _PAGE_TABLES.read_text("utf-8")
+    doc = tomllib.loads(raw)
+    return _PageTables(
+        nouns=doc["nouns"],
+        facts=tuple((frozenset(entry["fields"]), tuple(entry["says"])) for entry in doc["facts"]),
+        digest=digest_value(raw),
+    )
+
+
+def digest_patterns() -> str:
+    """Return the digest of the patterns: part of a reader's identity."""
+    return _load_page_tables().digest
+
+
+@lru_cache(maxsize=64)
+def _compile_sentences(subject: str) -> tuple[tuple[frozenset[str], re.Pattern[str]], ...]:
+    """Return the patterns of all sentences about a subject, given as a pattern of its own."""
+    compiled = []
+    for fields, says in _load_page_tables().facts:
+        for words in says:
+            for mark, pattern in {"{s}": f"(?:{subject})", **_PARTS}.items():
+                words = words.replace(mark, pattern)
+            compiled.append((fields, re.compile(words)))
+    return tuple(compiled)
+
+
+def _describe_subject(name: str, kind: str) -> str:
+    """Return a pattern of what a page calls its subject: its name, the last word of it, the noun of its type."""
+    bare = name.partition(" (")[0]
+    nouns = _load_page_tables().nouns.get(kind, [kind] if kind else [])
+    called = [re.escape(bare), re.escape(bare.split()[-1])]
+    return "|".join(
+        [f"(?:[Tt]he )?{each}" for each in called] + [f"[Tt]he {noun}" for noun in map(re.escape, nouns)] + ["It"]
+    )
+
+
+def read_page(inputs: ReadPageInputs) -> ReadPageReply:
+    """Return every value that the sentences of a toy page give for a field.
+
+    ``page_reading.toml`` holds the patterns, written against the sentences of the toy writer. A sentence that no
+    pattern accounts for may say anything, so its value is ``unclear``, which refuses.
+    """
+    patterns, found = _compile_sentences(_describe_subject(inputs.name, inputs.type)), []
+    for number, sentence in enumerate(inputs.sentences, 1):
+        bare = sentence.removesuffix(".")
+        matches = [(fields, match) for fields, words in patterns if (match := words.fullmatch(bare))]
+        values = {match["value"] for fields, match in matches if inputs.field in fields}
+        if not matches:
+            values = {"unclear"}
+        found += [StatedValue(sentence=number, words=sentence, value=value) for value in sorted(values)]
+    return ReadPageReply(propositions=tuple(found))

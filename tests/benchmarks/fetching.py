@@ -23,8 +23,7 @@ from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.pictures import PictureStore, encode_picture
 from pipelines.run.models import make_commons_api, make_counted_fetch
-from pipelines.services.clients.commons import CommonsApi, CommonsFiles, make_client
-from pipelines.services.clients.commons_queue import JoinedMetadata
+from pipelines.services.clients.commons import CommonsApi, CommonsFiles, JoinedMetadata, make_client
 from pipelines.services.clients.http import RateLimiter
 from pipelines.toy.drawing import paint_landscape, plant_trees
 from pipelines.toy.publishing import write_world

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 import prompts
-from pipelines.checks.examination import Claim
-from pipelines.checks.plugged import PluggedCheck
+from pipelines.checks.examination import Claim, PluggedCheck
 from pipelines.checks.verdicts import CheckResult
 from pipelines.cli.commands import describe_stages
 from pipelines.cli.explain import explain_record

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.checks.apartness import Apart
+from pipelines.checks.sets import Apart
 from pipelines.release.making import read_apart, read_proofs
 from tests.chaos.driving import Outcome, call_here, list_settings
 

@@ -7,8 +7,7 @@ leaves its rows underived.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipelines.checks.examination import Claim
-from pipelines.checks.plugged import PluggedCheck
+from pipelines.checks.examination import Claim, PluggedCheck
 from pipelines.checks.verdicts import run_checks
 from pipelines.config.disclosure import disclose_plugin
 from pipelines.config.settings import PluginsConfig

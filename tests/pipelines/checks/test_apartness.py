@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.checks.apartness import Apart, Held
 from pipelines.checks.limits import Limits, refuse_across_splits, refuse_over_limits
-from pipelines.checks.sets import list_shared_values, make_signature
+from pipelines.checks.sets import Apart, Held, list_shared_values, make_signature
 from pipelines.config.settings import GuessingGates, ReleasesConfig
 from pipelines.graph.proofs import NO_PROOF
 from schemas.datasets import Origin, Scene, ScenePart

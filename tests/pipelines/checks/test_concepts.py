@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pipelines.checks.agreement import check_alternative
-from pipelines.checks.concepts import check_concept, check_opening, list_naming_checks
+from pipelines.checks.examination import check_concept, check_opening, list_naming_checks
 from pipelines.checks.verdicts import run_checks
 from pipelines.graph.proofs import make_node, make_query
 from pipelines.graph.query import Indexes, answer_query, count_anchor_answers

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from pipelines.errors import RateLimited, Unavailable
-from pipelines.services.clients.commons_queue import CountedFetch, JoinedMetadata
+from pipelines.services.clients.commons import CountedFetch, JoinedMetadata
 from pipelines.services.image_metadata import RemoteFile
 
 
