@@ -45,7 +45,7 @@ def deploy_command(  # noqa: PLR0913 - a command line has the options it has
 ) -> None:
     """Give a Prefect server a run every night: pools, limits, schedules; a second time changes nothing."""
     from pipelines.cli.commands import name_limits
-    from pipelines.cli.deploying import Schedule, deploy_run, describe_deployed
+    from pipelines.cli.deploying import deploy_run, describe_deployed
     from pipelines.cli.naming import RunChoice, make_request
 
     # Refused now and not at two in the night; and by then another run may be the last one.
@@ -61,7 +61,7 @@ def deploy_command(  # noqa: PLR0913 - a command line has the options it has
         "settings": set_ or [],
         "models": models,
     }
-    deployed = deploy_run(parameters, Schedule(cron, timezone, name, split))
+    deployed = deploy_run(parameters, cron, timezone, name, split)
     emit_json(deployed) if as_json else emit(describe_deployed(deployed))
 
 

@@ -8,15 +8,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from rich.console import Group
 from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
-from pipelines.cli.facets import STAGE_MODELS, Refusal, describe_branch, describe_record, read_refusals
+from pipelines.cli.facets import STAGE_MODELS, Refusal, describe_branch, describe_record, make_grid, read_refusals
 from pipelines.errors import ConfigError
 from pipelines.graph.proofs import draw_proof
-from pipelines.release.manifest import MANIFEST
 from pipelines.run.shards import read_rows
 from pipelines.run.views import list_latest
+from pipelines.run.workspace import Workspace
 from schemas.base import Record
 from schemas.datasets import Grounding, Question, Rewrite
 
@@ -116,12 +115,11 @@ def _reach(start: str, edges: dict[str, set[str]]) -> set[str]:
 def find_releases(root: Path, line: Iterable[str]) -> list[str]:
     """Return ``dataset/version`` of each published release with a row whose id is in the line."""
     wanted, found = set(line), []
-    for manifest in sorted(root.glob(f"releases/*/*/{MANIFEST}")):
-        folder = manifest.parent
+    for folder in Workspace(root).list_releases():
         ids: set[str] = set()
         for path in sorted((folder / "data").glob("*.parquet")):
             ids.update(pq.read_table(path, columns=["id"])["id"].to_pylist())
-        if ids & wanted and not folder.name.startswith("."):
+        if ids & wanted:
             found.append(f"{folder.parent.name}/{folder.name}")
     return found
 
@@ -137,14 +135,14 @@ def render_explanation(explanation: Explanation) -> Group:
     whole = {row.record.record_id: row.record for row in explanation.rows}
     panels = [
         Panel(
-            _make_grid([*list_chain(record), *describe_record(record)]),
+            make_grid([*list_chain(record), *describe_record(record)]),
             title=Text(f"{', '.join(stages[record_id])} · {record_id}"),
         )
         for record_id, record in whole.items()
     ]
     for refusal in explanation.refusals:
         lines = [("reason", refusal.reason), ("detail", refusal.detail)]
-        panels.append(Panel(_make_grid(lines), title=Text(f"{refusal.kind} by {refusal.stage} · {refusal.record_id}")))
+        panels.append(Panel(make_grid(lines), title=Text(f"{refusal.kind} by {refusal.stage} · {refusal.record_id}")))
     released = ", ".join(explanation.releases) or "no published release"
     return Group(Text(f"{explanation.record_id} is in {released}", style="bold"), *panels)
 
@@ -168,10 +166,3 @@ def list_chain(record: Record) -> list[tuple[str, str]]:
         steps += f" <-{relation}- {right}" if back else f" -{relation}-> {right}"
     beside = [("branch", describe_branch(record.proof, branch)) for branch in record.proof.branches]
     return [("chain", f"{record.proof.nodes[0].title}{steps}"), *beside]
-
-
-def _make_grid(lines: Iterable[tuple[str, str]]) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    for label, text in lines:
-        grid.add_row(Text(label, style="dim"), Text(text, overflow="fold"))
-    return grid

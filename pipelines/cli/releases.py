@@ -1,4 +1,4 @@
-"""Commands about releases and what is made of them."""
+"""Commands about releases, what is made of them, and what people decide on a sample of their questions."""
 
 import sys
 from collections.abc import Sequence
@@ -28,6 +28,9 @@ from pipelines.cli.console import (
 if TYPE_CHECKING:
     from pipelines.cli.naming import RunChoice
     from pipelines.config.settings import PluginsConfig
+
+
+from pipelines.cli.console import review
 
 TRAINERS = "llamafactory, ms-swift, trl, verl-sft, mars-sft (of sft); verl, rllm, mmsearch-r1, mars (of rl)"
 SHOWN_PROBLEMS = 50
@@ -306,3 +309,50 @@ def serve_tools_command(  # noqa: PLR0913 - a command line has the options it ha
     settings = make_request(choice, workspace).config
     with looking_at(workspace, run), interruptible("the server is ended"):
         serve_tools(settings, workspace, options, emit)
+
+
+SIZE = 100
+
+
+@review.command("export")
+def export_sample_command(
+    release: Annotated[
+        Path | None, typer.Argument(help="Release folder to draw from; left out, what the last run selected.")
+    ] = None,
+    size: Annotated[int, typer.Option("--size", min=1, help="Questions of the sample.")] = SIZE,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the draw.")] = 0,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a stratified sample as CSV, Argilla records and Label Studio tasks, with pictures."""
+    from pipelines.run.sampling import export_sample
+    from pipelines.run.workspace import Workspace
+
+    report = export_sample(Workspace(workspace.resolve()), release, size, seed)
+    if as_json:
+        emit_json(to_json(report))
+        return
+    emit(f"{report.folder}: {report.questions} of {report.drawn_from} questions, of {len(report.strata)} strata")
+    emit("Who judges fills in decision (accept or refuse), decided_by and decided_on; then `synth review import FILE`.")
+
+
+@review.command("import")
+def import_decisions_command(
+    files: Annotated[list[Path], typer.Argument(help="The filled in CSV, or JSON of Argilla or Label Studio.")],
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Read decisions of one or several people; the next run publishes them, with names as given."""
+    from pipelines.run.sampling import import_decisions
+    from pipelines.run.workspace import Workspace
+
+    report = import_decisions(Workspace(workspace.resolve()), files)
+    if as_json:
+        emit_json(to_json(report))
+        return
+    from pipelines.release.quality import render_section
+
+    emit(f"{report.file}: {report.added} decisions added, {report.known} known already")
+    for name, section in report.result.items():
+        emit(f"\n{name}\n\n{render_section(section)}")
+    emit("\nThe next `synth run` publishes this with what is released.")

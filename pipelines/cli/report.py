@@ -31,19 +31,19 @@ from pipelines.cli.facets import (
     describe_step,
     describe_thresholds,
     describe_trial,
+    explain_reason,
     list_near_misses,
     list_told,
     read_refusals,
     read_stage,
     shorten_text,
 )
-from pipelines.cli.glossary import explain_reason
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import write_text
 from pipelines.ids import draw_unit
 from pipelines.pictures import open_pixels
 from pipelines.release.making import read_picture
-from pipelines.run.costs import RowCost, read_spent, share_costs
+from pipelines.run.quotas import RowCost, read_spent, share_costs
 from pipelines.run.views import find_corpus, list_latest, run_sql
 from pipelines.run.workspace import read_model
 from schemas.datasets import Certificate, Difficulty, Enhancement, Grounding, Picture, ReleaseEntry, Rewrite, Rollout

@@ -1,9 +1,10 @@
-"""What a sample made of its seeds, by domain: seeds per accepted question, and where rows are lost."""
+"""What seeds became: of a sample by domain, with where rows are lost, and of target sizes by stratum."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Self
 
 import pyarrow.parquet as pq
 from rich.box import SIMPLE
@@ -11,6 +12,7 @@ from rich.console import Group
 from rich.table import Table
 
 from pipelines.agent.agreement import bound_mean
+from pipelines.run.quotas import TargetRow
 from pipelines.run.runner import PlannedStage
 from schemas.manifest import Manifest
 
@@ -32,7 +34,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class StageYield:
-    """What a sealed stage made of the rows of some domains; ``rows_in = kept + rejected + failed``."""
+    """What a sealed stage made of all its rows, or of those of some domains; ``rows_in = kept + rejected + failed``."""
 
     stage: str
     rows_in: int
@@ -40,6 +42,11 @@ class StageYield:
     rejected: dict[str, int]
     failed: int
     rows_out: int
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Self:
+        """Return what a whole stage made."""
+        return cls(**{field.name: getattr(manifest, field.name) for field in fields(cls)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,3 +181,20 @@ def _show_ratio(ratio: Ratio | None) -> str:
         "∞" if number is None else f"{number:,.1f}" for number in (ratio.low, ratio.middle, ratio.high)
     )
     return f"{middle}\n{low}-{high}"
+
+
+def render_targets(rows: Sequence[TargetRow]) -> Table:
+    """Return a line for each stratum; ``-`` where no row is accepted yet."""
+    table = Table(title="target sizes", box=SIMPLE, padding=0)
+    table.add_column("stratum")
+    for column in ("wanted", "accepted", "seeds", "calls a row", "tokens a row", "money a row"):
+        table.add_column(column, justify="right")
+    table.add_column("state")
+    for row in rows:
+        costs = (_show(row.calls, 1), _show(row.tokens, 0), _show(row.money, 4))
+        table.add_row(row.stratum, f"{row.wanted:,}", f"{row.accepted:,}", f"{row.drawn:,}", *costs, row.state)
+    return table
+
+
+def _show(number: float | None, places: int) -> str:
+    return "-" if number is None else f"{number:,.{places}f}"

@@ -165,13 +165,6 @@ class _Remote:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-def push_release(
-    folder: Path, repo: str, api: "HfApi | None" = None, options: PushOptions | None = None
-) -> PushReceipt:
-    """Plan a push and carry it out; see :func:`plan_push` and :func:`carry_out`."""
-    return carry_out(plan_push(folder, repo, api, options), api)
-
-
 def plan_push(folder: Path, repo: str, api: "HfApi | None" = None, options: PushOptions | None = None) -> PushPlan:
     """Return what a push would do; nothing is sent.
 

@@ -50,7 +50,6 @@ from pipelines.ids import digest_value, make_stage_key
 from pipelines.pictures import PictureStore
 from pipelines.release.making import read_apart
 from pipelines.run.corpora import digest_input
-from pipelines.run.fetched import read_fetched
 from pipelines.run.languages import covers_words
 from pipelines.run.models import (
     Roles,
@@ -64,6 +63,7 @@ from pipelines.run.models import (
 from pipelines.run.plugins import find_prompt_folder
 from pipelines.run.reviewing import read_decisions
 from pipelines.run.runner import PlannedStage
+from pipelines.run.shards import read_fetched
 from pipelines.run.stage import AnyStage
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.addresses import Guard

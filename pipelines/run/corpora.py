@@ -59,11 +59,10 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
     if config is None:
         raise ConfigError("corpus: none of dump, world and generate is set")
     # Imported here because production works without the toy.
-    from pipelines.toy.publishing import WORLD_FORMAT, write_world
+    from pipelines.toy.publishing import write_world
     from pipelines.toy.world import WorldConfig
 
-    key = digest_value([WORLD_FORMAT, config])[:16]
-    folder = workspace.worlds / key
+    folder = place_world(config, workspace)
     if folder.exists():
         try:
             forget_checks()
@@ -78,6 +77,13 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
         summary = write_world(folder, WorldConfig(**config.model_dump()))
     reporter.finish(f"{summary['articles']:,} articles, {summary['pictures']:,} pictures in {folder}")
     return folder
+
+
+def place_world(config: GeneratedWorld, workspace: Workspace) -> Path:
+    """Return where the world of some settings is, or would be generated."""
+    from pipelines.toy.publishing import WORLD_FORMAT
+
+    return workspace.worlds / digest_value([WORLD_FORMAT, config])[:16]
 
 
 def settle_source(config: RunConfig, workspace: Workspace, reporter: Reporter, say: Say | None = None) -> CorpusConfig:

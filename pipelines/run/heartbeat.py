@@ -89,7 +89,7 @@ def _describe_piece(piece: Piece, is_open: bool) -> WorkProgress:
 
 
 @dataclass(slots=True)
-class FollowedReporter:
+class FollowedReporter(Reporter):
     """Notes on a board what it passes on to another reporter."""
 
     inner: Reporter

@@ -672,26 +672,14 @@ class StageReport:
     @classmethod
     def from_manifest(cls, manifest: Manifest, ran: bool, seconds: float, usage: Usage) -> "StageReport":
         """Return the report of a sealed stage."""
-        return cls(
-            stage=manifest.stage,
-            key=manifest.key,
-            ran=ran,
-            rows_in=manifest.rows_in,
-            kept=manifest.kept,
-            rejected=manifest.rejected,
-            failed=manifest.failed,
-            rows_out=manifest.rows_out,
-            seconds=round(seconds, 3),
-            usage=usage,
-            paid=manifest.usage.cost + manifest.stopped.cost,
-        )
+        same = {name: getattr(manifest, name) for name in ("stage", "key", "rows_in", "kept", "rejected", "failed")}
+        paid = manifest.usage.cost + manifest.stopped.cost
+        return cls(**same, rows_out=manifest.rows_out, ran=ran, seconds=round(seconds, 3), usage=usage, paid=paid)
 
     def summarise(self) -> str:
         """Return one line for the log."""
-        line = (
-            f"{self.rows_in:,} in, {self.kept:,} kept, {sum(self.rejected.values()):,} rejected, {self.failed:,} failed"
-        )
-        line += f", {self.rows_out:,} out"
+        line = f"{self.rows_in:,} in, {self.kept:,} kept, {sum(self.rejected.values()):,} rejected, "
+        line += f"{self.failed:,} failed, {self.rows_out:,} out"
         if not self.ran:
             return line + " (done before)"
         return line + f", {self.seconds:.1f} s"

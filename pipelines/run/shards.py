@@ -17,7 +17,7 @@ from pipelines.ids import digest_file, digest_value
 from pipelines.run.stage import ExtendedStage, Stage
 from pipelines.run.workspace import StageFolder, write_model
 from schemas.base import Failure, Record, RecordT, Rejection, make_table, read_row
-from schemas.datasets import REFUSALS
+from schemas.datasets import REFUSALS, FetchedPicture
 from schemas.manifest import FileEntry, InputEntry, Manifest, PluginEntry, ShardSidecar, Usage
 from schemas.reasons import STAGE_REASONS
 
@@ -299,3 +299,16 @@ def _remove_strangers(folder: StageFolder, sidecars: Sequence[ShardSidecar]) -> 
         for path in folder.path.glob(pattern):
             if path.name not in known:
                 path.unlink()
+
+
+def read_fetched(folder: StageFolder) -> Iterator[FetchedPicture]:
+    """Yield what was fetched for each row of groundings, in order; no other column is read.
+
+    Raises:
+        ConfigError: if the stage is not complete: pictures of rows that are still to come would be missing.
+        CorruptInput: if a part is gone or has other bytes.
+    """
+    for path in list_parts(folder):
+        for batch in pq.ParquetFile(path).iter_batches(columns=["fetched"]):
+            for row in batch.column("fetched").flatten().to_pylist():
+                yield FetchedPicture.model_validate(row)

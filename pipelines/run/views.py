@@ -5,16 +5,14 @@ In a workspace that was moved the next command writes it again. Our own queries 
 to files that are no datasets of the workspace. No extension is ever downloaded.
 """
 
-import csv
 import glob
-import io
 import json
 import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import duckdb
 from rich.table import Column, Table
@@ -200,7 +198,6 @@ OFFLINE = {
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
 }
-Form = Literal["table", "json", "csv"]
 EXPLAIN = "EXPLAIN"
 LOGGING = re.compile(r"\bwrite_log\b", re.IGNORECASE)
 """The one function that writes: into DuckDB's log, which is in memory here."""
@@ -339,15 +336,8 @@ def _check_reading(connection: duckdb.DuckDBPyConnection, statement: str) -> Non
         )
 
 
-def render_result(found: QueryRows, form: Form = "table") -> Table | str:
-    """Return rows as a rich table (long cells cut), or as JSON or CSV text with nothing cut."""
-    if form == "json":
-        return json.dumps(found.as_dicts(), ensure_ascii=False, indent=1, default=str)
-    if form == "csv":
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerows([found.columns, *found.rows])
-        return buffer.getvalue()
+def render_result(found: QueryRows) -> Table:
+    """Return rows as a rich table; long cells are cut."""
     table = Table(*(Column(Text(name)) for name in found.columns))
     for row in found.rows:
         table.add_row(*(Text(_cut("" if cell is None else str(cell))) for cell in row))

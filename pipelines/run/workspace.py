@@ -271,6 +271,10 @@ class Workspace:
         last = {"run": name} if name else read_names(self.root / LATEST)
         return read_names(self.runs / last["run"] / LATEST) if "run" in last else last
 
+    def list_releases(self) -> list[Path]:
+        """Return the folders of the published releases, by dataset and version."""
+        return [path.parent for path in sorted(self.releases.glob("*/[!.]*/manifest.json"))]
+
     def list_latest(self) -> list[Path]:
         """Return the notes of what runs used: the last one's, and each named run's."""
         return [path for path in (self.root / LATEST, *sorted(self.runs.glob(f"[!.]*/{LATEST}"))) if path.is_file()]

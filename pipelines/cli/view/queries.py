@@ -75,10 +75,8 @@ class Relative:
 class Difference:
     """Rows of two outputs that are not the same: at most a page of ids of each kind, and how many there are."""
 
-    same: int
-    added: int
-    removed: int
-    changed: int
+    counts: dict[str, int]
+    """Of rows that are the same, added, removed and changed."""
     shown: dict[str, list[str]]
 
 
@@ -297,8 +295,7 @@ class Explorer:
 
     def list_releases(self) -> list[str]:
         """Return ``dataset/version`` of each published release."""
-        manifests = sorted(self.root.glob("releases/*/*/manifest.json"))
-        return [f"{path.parts[-3]}/{path.parts[-2]}" for path in manifests if not path.parts[-2].startswith(".")]
+        return [f"{path.parent.name}/{path.name}" for path in Workspace(self.root).list_releases()]
 
     def find_release(self, name: str) -> Path:
         """Return the folder of a published release.
@@ -362,8 +359,7 @@ class Explorer:
             ]
             for kind in ("added", "removed", "changed")
         }
-        numbers = {kind: counts.get(kind, 0) for kind in ("same", "added", "removed", "changed")}
-        return Difference(shown=shown, **numbers)
+        return Difference({kind: counts.get(kind, 0) for kind in ("same", "added", "removed", "changed")}, shown)
 
     def read_cells(self, source: str, column: str, row_id: str) -> Row:
         """Return a row's cells as text by column name; empty without such a row."""

@@ -16,8 +16,15 @@ from pipelines.agent.cascade import ASKED_OF_PATHS
 from pipelines.config.disclosure import read_sections
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConfigError, GateNotMet
-from pipelines.release.card import Credit, find_cards, list_credits, read_prose, render_credits
-from pipelines.release.documents import DOCUMENTS, render_documents
+from pipelines.release.card import (
+    DOCUMENTS,
+    Credit,
+    find_cards,
+    list_credits,
+    read_prose,
+    render_credits,
+    render_documents,
+)
 from pipelines.release.facts import ReleaseFacts
 from pipelines.release.making import Example
 from pipelines.release.manifest import ReleaseManifest

@@ -1,8 +1,15 @@
-"""A question held against corpus and proof: its query, text, picture, reading and id."""
+"""A question held against corpus and proof, asked of plugins' checks, and read anew by a model.
 
+A release is a stranger's: a plugin that it names is not loaded for that alone, but only if whoever verifies has chosen
+it. A check that was chosen and cannot be asked leaves its rows underived.
+"""
+
+import asyncio
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from pathlib import Path
 
 from pipelines.agent.agreement import wilson_interval
 from pipelines.agent.attempts import DIGITS
@@ -10,21 +17,31 @@ from pipelines.checks.answers import check_named
 from pipelines.checks.descriptors import check_spoken, list_descriptors
 from pipelines.checks.examination import Claim, list_hidden_checks
 from pipelines.checks.leakage import check_answer
+from pipelines.checks.plugged import PluggedCheck
 from pipelines.checks.proofs import find_problems
-from pipelines.checks.readings import compare_reading, judge_screening
+from pipelines.checks.propositions import ProseReader
+from pipelines.checks.readings import Evaluator, compare_reading, judge_screening
 from pipelines.checks.standings import COVERED, find_standing, is_solved
 from pipelines.checks.traces import check_decision, list_trace_checks
 from pipelines.checks.verdicts import Check, run_checks
+from pipelines.config.disclosure import disclose_plugin
+from pipelines.config.settings import PluginsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.graph.answers import type_reference
 from pipelines.graph.proofs import NO_PROOF, make_question_id
 from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.graph.titles import asks_name
+from pipelines.ids import draw_unit
+from pipelines.plugins import explain_absence, load_plugin
+from pipelines.release.manifest import ReleaseManifest
 from pipelines.release.rows import (
     ProofRow,
     shorten,
 )
 from pipelines.release.verify.pictures import MEASURED, SAID, find_degradation_problems, find_picture_problems
+from pipelines.release.verify.reports import Problem, VerifyReport
+from pipelines.release.verify.rows import read_proof_rows
+from schemas.manifest import PluginEntry, PluginSetting
 from schemas.proofs import Trace
 
 
@@ -180,3 +197,109 @@ def _find_news_picture_problems(corpus: Corpus, row: ProofRow, trace: Trace) -> 
         given, wanted = getattr(picture, name), getattr(image, name)
         if given != wanted:
             yield f"picture: {name} of the article's picture is {wanted!r}, the proof says {given!r}"
+
+
+async def read_anew(
+    report: VerifyReport, folder: Path, evaluator: Evaluator, pages: ProseReader, most: int = 0
+) -> VerifyReport:
+    """Let a model read a release's questions again, and add what it reads otherwise than proved to the report.
+
+    Where a proof's pages were read, they are read again too.
+
+    Args:
+        report: of the release.
+        folder: the release, made from the evaluator's corpus.
+        evaluator: need not be the one that read before.
+        pages: the same as a reader of pages.
+        most: questions to read, drawn by their ids; 0 for all.
+
+    Raises:
+        ServiceError: if the model is unavailable.
+    """
+    proofs, _ = read_proof_rows(folder)
+    drawn = sorted(
+        (row for row in proofs.values() if row.proof.nodes), key=lambda row: draw_unit("read", row.record_id)
+    )[: most or None]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_read_row(evaluator, pages, row)) for row in drawn]
+    found = tuple(problem for task in tasks if (problem := task.result()))
+    claim = f"{len(drawn) - len(found)} of {len(drawn)} questions read anew by {evaluator.asking.model.name} as proved"
+    return replace(report, problems=(*report.problems, *found), claims=(*report.claims, claim))
+
+
+async def _read_row(evaluator: Evaluator, pages: ProseReader, row: ProofRow) -> Problem | None:
+    reading, result = await evaluator.check(row.text, row.proof, row.answer)
+    if reading is not None and result.passed:
+        _, result = await evaluator.screen(row.text, reading, row.proof, row.answer)
+    if result.passed and row.proof.thresholds.read_pages:
+        _, result = await pages.check(row.proof, row.answer)
+    return None if result.passed else Problem(row.record_id, f"reading: {result.code}: {result.detail}")
+
+
+@dataclass(frozen=True)
+class Asker:
+    """The checks of a release's plugins.
+
+    Attributes:
+        ground: the corpus.
+        checks: those that were chosen and are installed as they were.
+        missing: why each other one that was chosen cannot be asked, and what to install.
+        unasked: those that were not chosen, in words.
+        others: plugins of other kinds, in words.
+    """
+
+    ground: Indexes
+    checks: tuple[PluggedCheck, ...] = ()
+    missing: tuple[str, ...] = ()
+    unasked: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, manifest: ReleaseManifest, ground: Indexes, chosen: PluginsConfig) -> "Asker":
+        """Load the checks that a manifest names and whoever verifies has chosen.
+
+        Raises:
+            ConfigError: if one is installed as it was and cannot be loaded.
+        """
+        named = [entry for entry in manifest.plugins if entry.kind == "checks"]
+        asked = [(entry, chosen.settings.get(entry.name, {})) for entry in named if entry.name in chosen.checks]
+        absent = {entry.name: explain_absence(entry) or _explain_settings(entry, own) for entry, own in asked}
+        loaded = (
+            load_plugin("checks", entry.name, entry.settings | own) for entry, own in asked if not absent[entry.name]
+        )
+        return cls(
+            ground,
+            tuple(PluggedCheck(plugin) for plugin in loaded),
+            tuple(f"the check {why}; without it no walked row is derived" for why in absent.values() if why),
+            tuple(
+                f"what the check {each.name!r} of {each.distribution} decided: --plugin {each.name} asks it again"
+                for each in named
+                if each.name not in chosen.checks
+            ),
+            tuple(f"{each.name} of {each.distribution}" for each in manifest.plugins if each.kind != "checks"),
+        )
+
+    def find_problems(self, row: ProofRow) -> list[str]:
+        """Return what the checks have against a walked question; of others they are not asked."""
+        if not row.proof.nodes:
+            return []
+        claim = Claim(row.text, row.answer, row.proof)
+        refused = run_checks((check.make_check(self.ground, claim) for check in self.checks), audit=True)
+        return [f"plugin: {result.code}: {result.detail}" for result in refused]
+
+    def describe_unasked(self) -> Iterator[str]:
+        """Yield in words what plugins decided that is not derived."""
+        yield from self.unasked
+        if self.others:
+            yield f"what these plugins decided: {', '.join(self.others)}"
+
+
+def _explain_settings(entry: PluginEntry, own: dict[str, PluginSetting]) -> str:
+    """Return which settings a check is to be asked with that are not told, or told otherwise; empty for none."""
+    whole = disclose_plugin(entry.model_copy(update={"settings": entry.settings | own}))
+    made, given = ({**each.settings, **each.untold} for each in (entry, whole))
+    wrong = [key for key in made | given if made.get(key) != given.get(key)]
+    if not wrong:
+        return ""
+    keys = ", ".join(f"plugins.settings.{entry.name}.{key}" for key in sorted(wrong))
+    return f"{entry.describe()} was made with other settings than are given: {keys}"

@@ -23,24 +23,23 @@ from pipelines.release.manifest import (
     render_manifest,
 )
 from pipelines.release.rows import ROW_TYPES, ProofRow, ReleaseRow, SftRow, explain_misfit, shorten
-from pipelines.release.verify.claims import describe_basis
 from pipelines.release.verify.documents import CLAIMED, Survey, find_document_problems, place_row, read_credits
-from pipelines.release.verify.files import RawRow, check_columns, read_proof_rows, read_rows
 from pipelines.release.verify.origin import (
+    Ledger,
+    check_together,
     describe_settings,
     find_manifest_problems,
+    find_placement_problems,
     find_threshold_problems,
     name_maker,
     read_settings,
 )
-from pipelines.release.verify.plugged import Asker
-from pipelines.release.verify.protocol import find_protocol_problems, find_trajectory_problems
-from pipelines.release.verify.questions import find_question_problems
+from pipelines.release.verify.questions import Asker, find_question_problems
 from pipelines.release.verify.remaking import Sources, remake_row
 from pipelines.release.verify.replaying import Replayer
-from pipelines.release.verify.reports import Problem, VerifyReport
-from pipelines.release.verify.rows import find_row_problems
-from pipelines.release.verify.together import Ledger, check_together, find_placement_problems
+from pipelines.release.verify.reports import Problem, VerifyReport, describe_basis
+from pipelines.release.verify.rows import RawRow, check_columns, find_row_problems, read_proof_rows, read_rows
+from pipelines.release.verify.transcripts import find_protocol_problems, find_trajectory_problems
 
 NO_PLUGINS = PluginsConfig()
 

@@ -9,8 +9,7 @@ import time
 
 import pytest
 
-from pipelines.cli.status import describe_status, render_status, summarise_workspace
-from pipelines.cli.underway import render_run
+from pipelines.cli.status import describe_status, render_run, render_status, summarise_workspace
 from pipelines.errors import Unavailable
 from pipelines.run.underway import place_progress, read_runs
 from pipelines.run.workspace import Workspace

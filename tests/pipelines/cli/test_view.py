@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.cli.drawing import DrawnEdge, DrawnNode, draw_path, list_steps
-from pipelines.cli.glossary import read_glossary
+from pipelines.cli.facets import read_glossary
 from pipelines.cli.naming import looking_at
 from pipelines.cli.view.pages import compare_cells, compare_reading, link_row, mark_spans
 from pipelines.cli.view.queries import PAGE, Choice, Explorer, scan_release
