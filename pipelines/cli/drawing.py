@@ -1,5 +1,9 @@
-"""Diagrams in SVG: the path that proves a question, and the funnel. Every text goes through an XML writer."""
+"""Diagrams in SVG: the path that proves a question, and the funnel. Every text goes through an XML writer.
 
+Pictures beside them are small copies.
+"""
+
+import io
 import math
 import textwrap
 import unicodedata
@@ -11,6 +15,7 @@ from xml.etree import ElementTree
 from markupsafe import Markup
 
 from pipelines.cli.facets import shorten_text
+from pipelines.pictures import open_pixels
 from schemas.base import Record
 from schemas.datasets import Bridge, Grounding, Question, Rewrite
 from schemas.datasets import Path as WalkedPath
@@ -245,3 +250,16 @@ def _draw_bars(funnel: Sequence[Mapping[str, Any]], width: int) -> ElementTree.E
                 _shape(svg, "rect", kind, x=f"{x:.2f}", y=y + 22, width=f"{part:.2f}", height=12, rx=2)
             x += part
     return svg
+
+
+def draw_thumbnail(content: bytes, side: int, quality: int) -> bytes:
+    """Return an upright copy of a picture as WebP, of at most so many pixels a side.
+
+    Raises:
+        RecordFailed: if the picture is broken or too large to open safely.
+    """
+    shown = open_pixels(content, max_side=2 * side)
+    shown.thumbnail((side, side))
+    buffer = io.BytesIO()
+    shown.save(buffer, "WEBP", quality=quality)
+    return buffer.getvalue()

@@ -232,20 +232,9 @@ def _estimate_stage(assembly: Assembly, plan: PlannedStage, rows_in: Interval) -
     manifest, nothing = plan.folder.read_manifest(), make_exact(0.0)
     if manifest is not None:
         counts = (make_exact(manifest.rows_in), make_exact(manifest.rows_out))
-        return StageEstimate(
-            plan.name,
-            "complete",
-            "measured",
-            manifest.rows_in,
-            *counts,
-            0,
-            nothing,
-            0,
-            nothing,
-            nothing,
-            nothing,
-            nothing,
-        )
+        nil = dict.fromkeys(("requests", "tokens", "money", "gpu_hours", "hours"), nothing)
+        rows = manifest.rows_in
+        return StageEstimate(plan.name, "complete", "measured", rows, *counts, pending_shards=0, recorded=0, **nil)
     left, pending, done = _find_left(plan, rows_in)
     state, evidence = "started" if done else "to do", _find_evidence(plan)
     most_rows, most_requests = _bound_rows(assembly.config, plan.name), bound_requests(assembly.config, plan.name)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -79,22 +79,8 @@ def _send(order: PushOrder, release: Path) -> dict[str, Any]:
 
 def describe_plan(plan: PushPlan) -> dict[str, Any]:
     """Return a plan as a JSON value, without the contents and digests of files."""
-    shown = (
-        "repo",
-        "url",
-        "private",
-        "pull_request",
-        "dataset",
-        "version",
-        "root",
-        "changes",
-        "same",
-        "kept",
-        "replaced",
-        "parent",
-        "tagged",
-    )
-    return {name: to_json(getattr(plan, name)) for name in shown}
+    hidden = ("contents", "expected")
+    return {each.name: to_json(getattr(plan, each.name)) for each in fields(plan) if each.name not in hidden}
 
 
 def render_plan(plan: PushPlan) -> Group:

@@ -182,7 +182,7 @@ def audit_command(  # noqa: PLR0913 - one argument for each option
     options = read_options(images, map_ or [], names)
     audit = audit_files(files, options)
     if html is not None:
-        from pipelines.cli.audit_page import write_audit_page
+        from pipelines.cli.audit import write_audit_page
 
         write_audit_page(audit, options, html)
     emit_json(to_json(audit) | {"rows": audit.rows}) if as_json else emit_table(render_audit(audit))

@@ -5,7 +5,6 @@ scripts and foreign addresses.
 """
 
 import base64
-import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from markupsafe import Markup
 from pipelines.agent.pictures import REPAIRS, has_opencv, make_repairs, read_losses
 from pipelines.agent.scenes import NO_SCENE
 from pipelines.checksums import read_note
-from pipelines.cli.drawing import draw_funnel, draw_path, list_steps
+from pipelines.cli.drawing import draw_funnel, draw_path, draw_thumbnail, list_steps
 from pipelines.cli.facets import (
     describe_branch,
     describe_cell,
@@ -41,7 +40,6 @@ from pipelines.cli.facets import (
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import write_text
 from pipelines.ids import draw_unit
-from pipelines.pictures import open_pixels
 from pipelines.release.making import read_picture
 from pipelines.run.quotas import RowCost, read_spent, share_costs
 from pipelines.run.views import find_corpus, list_latest, run_sql
@@ -322,16 +320,8 @@ def _show_picture(root: Path, picture: Picture | None) -> tuple[str, str]:
 
 
 def _shrink(content: bytes) -> str:
-    """Return the ``data:`` address of an upright WebP copy of at most 320 pixels a side.
-
-    Raises:
-        RecordFailed: if the picture is broken or too large to open safely.
-    """
-    shown = open_pixels(content, max_side=2 * SIDE)
-    shown.thumbnail((SIDE, SIDE))
-    buffer = io.BytesIO()
-    shown.save(buffer, "WEBP", quality=QUALITY)
-    return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode()
+    """Return the ``data:`` address of a small copy, which :func:`draw_thumbnail` makes."""
+    return "data:image/webp;base64," + base64.b64encode(draw_thumbnail(content, SIDE, QUALITY)).decode()
 
 
 def _describe_counts(proof: Proof) -> str:

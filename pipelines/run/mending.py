@@ -195,8 +195,7 @@ def mend_stage(damage: StageDamage) -> None:
         folder.unseal()
     for shard, lost in damage.shards.items():
         if lost is not None:
-            # One name for one loss: a crash before the sidecar goes does not count it twice.
-            folder.note_stopped(lost.usage, digest_bytes(lost.model_dump_json().encode()))
+            folder.note_lost(lost)
         folder.sidecar(shard).unlink(missing_ok=True)
     for sidecar in damage.sidecars:
         if sidecar.shard not in damage.shards:

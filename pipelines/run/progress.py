@@ -178,8 +178,8 @@ class LogReporter(Reporter):
     def showing(self, look: Look, log: Path) -> Iterator[None]:
         """Show a panel on a terminal; a log file that cannot be opened ends no run."""
         # Imported here: a worker shows nothing.
+        from pipelines.run.jsonlog import open_run_log
         from pipelines.run.panel import open_panel
-        from pipelines.run.runlog import open_run_log
 
         with ExitStack() as held:
             try:

@@ -6,13 +6,10 @@ one is killed: it goes by the moment at which the retry began, and what was aske
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigError
-from pipelines.ids import digest_bytes
 from pipelines.run.runner import PlannedStage
 from pipelines.run.stage import RecordStage
 from pipelines.run.workspace import StageFolder, write_model
@@ -75,16 +72,11 @@ def _find_rows(folder: StageFolder, sidecar: ShardSidecar, reasons: frozenset[st
     """Return the ids of a shard's rows that ended for one of the reasons."""
     ids: set[str] = set()
     if FAILED in reasons and sidecar.failed:
-        ids |= {str(row["record_id"]) for row in _read(folder.failed(sidecar.shard))}
+        ids |= set(pq.read_table(folder.failed(sidecar.shard))["record_id"].to_pylist())
     if reasons & sidecar.rejected.keys():
-        refused = _read(folder.rejected(sidecar.shard))
-        ids |= {str(row["record_id"]) for row in refused if row["reason"] in reasons}
+        filters = [("reason", "in", list(reasons))]
+        ids |= set(pq.read_table(folder.rejected(sidecar.shard), filters=filters)["record_id"].to_pylist())
     return ids
-
-
-def _read(path: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
-    return rows
 
 
 def _open_shard(folder: StageFolder, sidecar: ShardSidecar, note: RetryNote) -> None:
@@ -93,6 +85,6 @@ def _open_shard(folder: StageFolder, sidecar: ShardSidecar, note: RetryNote) -> 
     The note comes last: a crash before it leaves a shard that is made again from recorded replies, and costs nothing.
     """
     folder.unseal()
-    folder.note_stopped(sidecar.usage, digest_bytes(sidecar.model_dump_json().encode()))
+    folder.note_lost(sidecar)
     folder.sidecar(sidecar.shard).unlink()
     write_model(folder.retried(sidecar.shard), note)

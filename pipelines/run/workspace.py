@@ -34,6 +34,7 @@ from pydantic import BaseModel, ValidationError
 from pipelines.checksums import read_note, seal_note
 from pipelines.errors import ConfigError, Damaged, WorkspaceBusy
 from pipelines.files import FULL, clear_temps, explain_os_error, make_temp_path, replacing, write_text
+from pipelines.ids import digest_bytes
 from pipelines.services.clients.replies import read_address
 from schemas.manifest import Manifest, ShardSidecar, Usage
 
@@ -190,6 +191,10 @@ class StageFolder:
         self.note_stopped(sum((read_model(path, ShardSidecar).usage for path in sidecars), Usage()))
         for path in sidecars:
             path.unlink()
+
+    def note_lost(self, sidecar: ShardSidecar) -> None:
+        """Note what a shard used that is made again; once, if a crash comes before its sidecar goes."""
+        self.note_stopped(sidecar.usage, digest_bytes(sidecar.model_dump_json().encode()))
 
     def read_sidecar(self, shard: int) -> ShardSidecar | None:
         """Return a finished shard's sidecar, or None."""

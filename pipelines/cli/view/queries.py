@@ -12,8 +12,7 @@ import duckdb
 
 from pipelines.cli.facets import STAGE_MODELS, Refusal
 from pipelines.errors import ConfigError
-from pipelines.run.view_sql import quote_text, scan
-from pipelines.run.views import LatestStage, list_latest, open_views
+from pipelines.run.views import LatestStage, list_latest, open_views, quote_text, scan
 from pipelines.run.workspace import StageFolder, Workspace
 from schemas.base import Record, read_row
 from schemas.manifest import InputEntry

@@ -157,13 +157,18 @@ def make_task(row: RlRow, split: str) -> RlTask:
     return task
 
 
-def _write_rows(tasks: Iterator[RlTask], files: SplitFiles, make_row: Callable[[RlTask], Row]) -> int:
-    """Write tasks, and return how many were read."""
+def _write_rows(
+    tasks: Iterator[RlTask],
+    files: SplitFiles,
+    make_row: Callable[[RlTask], Row],
+    place: Callable[[RlTask], str] = lambda task: task.split,
+) -> int:
+    """Write each task into the file of its place, and return how many were read."""
     rows_in = 0
     with files:
         for task in tasks:
             rows_in += 1
-            files.write(task.split, make_row(task))
+            files.write(place(task), make_row(task))
     return rows_in
 
 
@@ -542,11 +547,10 @@ def write_mars(release: Path, folder: Path, options: ExportOptions) -> Written:
         left += len(task.results) - len(row["image_search_title_list"])
         return row
 
-    rows_in, files = 0, SplitFiles(folder, ".jsonl", open_lines, 1)
-    with files:
-        for task in read_tasks(release):
-            rows_in += 1
-            files.write(name_stratum(task.split, task.pictures[:1]), make_row(task))
+    files = SplitFiles(folder, ".jsonl", open_lines, 1)
+    rows_in = _write_rows(
+        read_tasks(release), files, make_row, lambda task: name_stratum(task.split, task.pictures[:1])
+    )
     # A judge and the format, as in its own training manifest (4.1).
     write_manifests(folder, name, files.rows, ["llm_score", "format_score"])
     notes = ["start training in this folder, or write its path into root and annotation"]

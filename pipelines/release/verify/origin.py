@@ -32,7 +32,7 @@ from pipelines.release.manifest import MANIFEST, ReleaseManifest, digest_content
 from pipelines.release.publish import ATTRIBUTION, REWARDS
 from pipelines.release.reviewed import REVIEWS
 from pipelines.release.rows import ProofRow, shorten
-from pipelines.release.verify.remaking import SPLITS
+from pipelines.release.verify.replaying import SPLITS
 from pipelines.release.verify.reports import Problem
 from schemas.manifest import FileEntry
 

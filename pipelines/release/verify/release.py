@@ -35,8 +35,7 @@ from pipelines.release.verify.origin import (
     read_settings,
 )
 from pipelines.release.verify.questions import Asker, find_question_problems
-from pipelines.release.verify.remaking import Sources, remake_row
-from pipelines.release.verify.replaying import Replayer
+from pipelines.release.verify.replaying import Replayer, Sources, remake_row
 from pipelines.release.verify.reports import Problem, VerifyReport, describe_basis
 from pipelines.release.verify.rows import RawRow, check_columns, find_row_problems, read_proof_rows, read_rows
 from pipelines.release.verify.transcripts import find_protocol_problems, find_trajectory_problems
