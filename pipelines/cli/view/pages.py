@@ -23,7 +23,7 @@ from pipelines.cli.facets import (
     explain_reason,
 )
 from pipelines.cli.report import make_example, read_funnel
-from pipelines.cli.view.queries import PAGE, Choice, Explorer, Relative, scan_release, scan_rows
+from pipelines.cli.view.queries import KINDS, PAGE, Choice, Explorer, Relative, scan_release, scan_rows
 from pipelines.errors import ConfigError
 from pipelines.run.naming import find_run, list_kept
 from pipelines.run.workspace import Workspace
@@ -33,7 +33,6 @@ from schemas.manifest import Manifest
 from schemas.proofs import Proof, ReadFact, Reading
 from schemas.reasons import STAGE_REASONS
 
-KINDS = ("kept", "rejected", "failed")
 LONGEST_DIFFERENCE = 3000
 _IMAGE_ID = re.compile(r"img_\d+")
 _environment = Environment(

@@ -19,6 +19,7 @@ from schemas.manifest import InputEntry
 
 PAGE = 50
 MOST_RELATIVES = 400
+KINDS = ("kept", "rejected", "failed")
 FACETS = ("domain", "hops", "difficulty", "split")
 Row = dict[str, Any]
 
@@ -239,6 +240,13 @@ class Explorer:
             for row in self.ask(f"{asked} WHERE record_id = ? LIMIT 1", [record_id]):
                 return Refusal(stage, record_id, kind, row["reason"], row["detail"]), tuple(row["codes"] or ())
         return None
+
+    def find_ids(self, prefix: str) -> list[str]:
+        """Return the ids that begin with a prefix, of rows that were kept, refused or failed."""
+        sources = [scan_rows(found.folder, kind) for found in self.list_stages() for kind in KINDS]
+        every = " UNION ".join(f"SELECT record_id FROM {source}" for source in sources)
+        asked = f"SELECT record_id FROM ({every}) WHERE starts_with(record_id, ?) ORDER BY record_id"
+        return [row["record_id"] for row in self.ask(asked, [prefix])] if sources else []
 
     def find_outcomes(self, stage: str, ids: Sequence[str]) -> dict[str, str]:
         """Return what a stage made of rows: ``kept``, or why it refused or failed over them."""
