@@ -75,7 +75,7 @@ DEFECTS: Final[dict[str, str]] = {
     "answer-is-question": "the answer is the question",
     "answer-in-question": "the question says an answer, in whatever writing",
     "unfilled-template": "a slot of a template was not filled",
-    "encoding": "text in the wrong encoding, escapes, markup, characters that are none",
+    "encoding": "text in the wrong encoding, escapes, markup, code points that are no characters",
     "missing-image": "no picture: none named, or a local file that is not there",
     "unreadable-image": "no whole JPEG, PNG, GIF or WebP picture",
     "lying-extension": "the picture's name says another format than the file is",
@@ -121,7 +121,7 @@ UNCHECKED: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
-    """What an audit is told beside the files."""
+    """Options of an audit."""
 
     images: Path | None = None
     """Folder of the pictures, or WebQA's ``imgs.tsv``; None: they lie beside the file."""
@@ -494,7 +494,7 @@ class FileAudit:
 
 
 def open_named(name: str, beside: Path, images: Path | None) -> tuple[bytes | None, str]:
-    """Return the bytes of a picture by its name, and the name of its file; None where there is none of it.
+    """Return the bytes of a picture by its name, and the name of its file; None without such a file.
 
     Without a folder of pictures only files below the audited file's own folder are opened, by their names.
     """

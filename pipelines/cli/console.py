@@ -162,7 +162,7 @@ def fail(error: Any) -> None:  # noqa: ANN401 - a SynthError, whose class is imp
 def say_end(text: str, code: int, trace: str = "") -> None:
     """Write to stderr why a command ends, without any key: a line that begins so, after a traceback, or one of JSON.
 
-    Where the terminal is gone nobody is told; that changes no exit code.
+    A terminal that is gone does not change the exit code.
     """
     import logging
 

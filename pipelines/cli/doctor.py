@@ -347,7 +347,7 @@ def _look_at_port(role: str, model: ModelConfig) -> Finding:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             advice = f"end what listens there, or choose another models.{role}.serve.port"
-            return Finding(what, "problem", f"{port} cannot be had ({error.strerror}); {advice}")
+            return Finding(what, "problem", f"{port} cannot be used ({error.strerror}); {advice}")
     return Finding(what, "ok", f"{port} is free")
 
 

@@ -102,7 +102,7 @@ def describe_origin(origin: Origin) -> str:
 
 
 def describe_proof(proof: Proof) -> Lines:
-    """Yield chain and branches with their evidence, what each node is told by, the counts, and their thresholds."""
+    """Yield chain and branches with their evidence, what the question says of each node, and counts with thresholds."""
     for hop in proof.hops:
         yield f"hop {hop.index}", describe_hop(hop, proof.nodes)
         yield "", describe_evidence(hop.evidence)
@@ -438,7 +438,7 @@ def read_glossary() -> dict[str, str]:
 
 
 def explain_reason(reason: str) -> str:
-    """Return what a reason means; empty for what is none, such as the name of an error."""
+    """Return what a reason means; empty for another word, such as the name of an error."""
     return read_glossary().get(reason, "")
 
 

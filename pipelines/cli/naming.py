@@ -115,8 +115,8 @@ def read_retold(folder: Path) -> Retold:
     """Return what a release tells of its configuration.
 
     Raises:
-        ConfigError: if the folder is no release, its settings are not those it has the digest of, or this synth knows
-            them otherwise.
+        ConfigError: if the folder is no release, its settings are not those it has the digest of, or this synth reads
+            them differently.
     """
     manifest = read_release_manifest(folder)
     if digest_settings(manifest.told, manifest.untold, manifest.corpus) != manifest.config_digest:
@@ -187,7 +187,7 @@ def make_request(
     fresh: Sequence[str] = (),
     retry: Sequence[str] = (),
 ) -> RunRequest:
-    """Return what is asked of the run that is meant; `synth run`, its flow, and who looks at a run all begin here.
+    """Return the request that a command line makes; `synth run`, its flow, and commands that look at a run begin here.
 
     A recipe, a file that names one, or a release begins with a configuration of its own. Else a run that the workspace
     keeps goes on with what was kept: the named one, or the one that began last. In an empty workspace it is the demo.
@@ -306,7 +306,7 @@ def _list_given(choice: RunChoice) -> list[str]:
 def choose_log(choice: RunChoice, root: Path) -> None:
     """Begin a log in JSON if the configuration asks for one, although the rest of it may be wrong."""
     tables: dict[str, Any] = {}
-    # What is wrong is told by :func:`make_request`, in the log that is chosen here.
+    # :func:`make_request` says what is wrong, in the log that is chosen here.
     with suppress(ConfigError):
         tables = _find_base(choice, Workspace(root.resolve())).tables
     for setting in choice.settings:

@@ -1,7 +1,7 @@
 """``synth run --preview N``: a few questions go through every stage before the run, and are shown as cards.
 
 A preview is a run of the first seeds, with keys of its own, in the run's own workspace: what it asks of models is
-recorded, so the run that follows pays for none of it again, and nothing that an earlier run made is touched. It ends
+recorded, so the run that follows does not pay for it again, and nothing that an earlier run made is touched. It ends
 before releases, which judge a whole. Limits of a whole that selections applies are here those of a few rows.
 """
 
@@ -69,7 +69,7 @@ class Card:
     question: str
     answer: str
     picture: str
-    """Path of its file; empty for none."""
+    """Path of its file; may be empty."""
     chain: tuple[Link, ...]
     difficulty: tuple[str, ...]
     """For each condition, how many attempts were right."""

@@ -64,7 +64,7 @@ def push_all(order: PushOrder) -> None:
             for place in waiting:
                 told[place] = _send(order, order.releases[place])
     finally:
-        # What was sent before an error is told, too.
+        # Also report what was sent before an error.
         if order.as_json:
             emit_json(told[0] if len(told) == 1 else told)
 

@@ -287,9 +287,7 @@ def prune_command(
         str, typer.Option("--backend", help="Only of models and tools whose identity has this in it.")
     ] = "",
     older_than: Annotated[int, typer.Option("--older-than", min=0, help="Only those so many days old.")] = 0,
-    apply: Annotated[
-        bool, typer.Option("--yes", help="Remove them; without it only what it would free is said.")
-    ] = False,
+    apply: Annotated[bool, typer.Option("--yes", help="Remove them; without it only say what would be freed.")] = False,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
@@ -302,7 +300,7 @@ def prune_command(
 
 @app.command("prune")
 def prune_workspace_command(  # noqa: PLR0913 - as above
-    yes: Annotated[bool, typer.Option("--yes", help="Remove it; without it only what would go is said.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove it; without it only say what would go.")] = False,
     replies_too: Annotated[
         bool, typer.Option("--replies", help="Also replies that only stages which go have used; they were paid for.")
     ] = False,

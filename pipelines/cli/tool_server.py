@@ -404,7 +404,7 @@ def serve_tools(config: RunConfig, root: Path, options: ServingOptions, say: Cal
         config: of the run whose tools they are.
         root: its workspace.
         options: what is served, and how.
-        say: is told the address, once requests are answered.
+        say: gets the address, once requests are answered.
 
     Raises:
         ConfigError: as :func:`open_environment`, and if the address is taken or MCP is not installed.

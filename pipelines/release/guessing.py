@@ -174,7 +174,7 @@ def _judge_commonest(rows: Sequence[Guessed], settings: ReleasesConfig) -> Row:
 
 
 def _judge_gold(rows: Sequence[Guessed], settings: ReleasesConfig) -> Row:
-    """Judge the gold shares of a split: no one may be over its bound; what was not counted is said."""
+    """Judge the gold shares of a split: none may exceed its bound; the row says how many were not counted."""
     most = bound_gold(settings, "eval" if rows[0].split == TEST else "sft")
     shares = [row.gold_share for row in rows if row.gold_share is not None]
     over, missing = sum(share > most for share in shares), len(rows) - len(shares)

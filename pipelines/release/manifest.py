@@ -96,7 +96,7 @@ class ReleaseContext(ReleaseOrigin):
     """System message of the rows where the teacher's own does not describe the calls, as with native calls."""
     settings: ReleasesConfig = Field(default_factory=ReleasesConfig)
     reviews: tuple[Review, ...] = ()
-    """What people said of questions; a release holds what is said of its own."""
+    """What people said of questions; a release holds decisions on its own questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def read_release_manifest(folder: Path) -> ReleaseManifest:
 
 
 def render_manifest(manifest: ReleaseManifest) -> str:
-    """Return the text of a manifest's file; any other text is none that publishing writes."""
+    """Return the text of a manifest's file; publishing writes no other text."""
     return f"{manifest.model_dump_json(indent=1)}\n"
 
 
@@ -233,7 +233,7 @@ def find_strange(folder: Path, own: Collection[str], linked: bool = False) -> li
 
     Args:
         folder: of the release; it may be a link itself.
-        own: names of its files; the signature beside the manifest is none of them and may be there.
+        own: names of its files; the signature beside the manifest is not among them and may be there.
         linked: whether a link to a file is that file.
     """
     problems, folders = [], {parent.as_posix() for name in own for parent in Path(name).parents}

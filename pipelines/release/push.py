@@ -114,7 +114,7 @@ class PushPlan:
     parent: str
     """Commit that the plan was made for; empty where the repository is still to be made."""
     tagged: str
-    """Commit that carries the version's tag already; empty for none."""
+    """Commit that carries the version's tag already; may be empty."""
     contents: Mapping[str, Path | bytes] = field(repr=False)
     expected: Mapping[str, Digests | str | None] = field(repr=False)
     """What is to be in the repository afterwards; a text for what stays as the Hub has it, None for what goes."""

@@ -262,7 +262,7 @@ def measure_standing(questions: Sequence[QuestionFacts]) -> Table:
 
 
 def measure_pools(questions: Sequence[QuestionFacts]) -> Table:
-    """Return rows and shares of all rows by the pool that they are of; those made here are of none."""
+    """Return rows and shares of all rows by their pool; questions made here have no pool."""
     pools = Counter(question.pool for question in questions if question.pool)
     return {pool: {"rows": pools[pool], "share": share(pools[pool], len(questions))} for pool in sorted(pools)}
 

@@ -1,7 +1,7 @@
 """Signing a release: OpenSSH's ``ssh-keygen`` signs its manifest, whose digests stand for all other files.
 
 The signature lies beside the manifest, in no digest, so that a release may be signed after it is published, and by
-whoever answers for it. Who may sign is said by a file of allowed signers (see ``man ssh-keygen``), a line each::
+whoever answers for it. A file of allowed signers says who may sign (see ``man ssh-keygen``), a line each::
 
     data@example.org namespaces="synth-release" ssh-ed25519 AAAAC3Nza...
 """
@@ -16,7 +16,7 @@ from pipelines.files import explain_os_error, write_bytes
 from pipelines.release.manifest import MANIFEST, SIGNATURE, check_release_files
 
 NAMESPACE = "synth-release"
-"""What a signature is for: one made for mail or for git is none."""
+"""What a signature is for: one made for mail or for git does not count."""
 PROGRAM = "ssh-keygen"
 _KEY = re.compile(rb"with (\S+ key \S+)")
 """A key in the words of the program: kind and fingerprint."""

@@ -1,6 +1,6 @@
 """Ablations: what checks, and solvers under every condition, find on the rows of a release.
 
-Nothing here is told what a run refused: the functions are the checks themselves, called on released rows by the limits
+Nothing here knows what a run refused: the functions are the checks themselves, called on released rows by the limits
 of the whole recipe, and attempts that refuse nothing.
 """
 

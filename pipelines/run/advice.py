@@ -125,7 +125,7 @@ class Warner:
         """Warn of what a run up to a stage, or of all if ``last`` is empty, lacks for its dump.
 
         Raises:
-            CorruptInput: if the dump is none.
+            CorruptInput: if the file is not a dump.
         """
         if reaches(last, "groundings") and config.groundings.require_image and lacks_pictures(config, dump):
             detail = "commons.fetch is false, so groundings will refuse every row for want of a picture"
@@ -209,7 +209,7 @@ def is_toy(dump: Path) -> bool:
     """Return whether a dump is of a generated world, by the address of its wiki.
 
     Raises:
-        CorruptInput: if it is no dump.
+        CorruptInput: if the file is not a dump.
     """
     return read_site(list_parts(dump)[0]).base_url.startswith(TOY_WIKI)
 

@@ -331,7 +331,7 @@ class LiveService:
         tool: ``search``, ``reader`` or ``images``, the prefix of the configuration's keys.
         protocol: of the service.
         url: address; empty for pages that are fetched here.
-        key_env: environment variable with its key; empty for none.
+        key_env: environment variable with its key; may be empty.
     """
 
     tool: str

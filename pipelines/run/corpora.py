@@ -32,7 +32,7 @@ Say = Callable[[str], None]
 def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter, say: Say | None = None) -> Path:
     """Return the dump of a run, generating a world first when the configuration asks for one.
 
-    A generated world of which a file is damaged or missing is generated again, and ``say`` is told.
+    A generated world of which a file is damaged or missing is generated again, and ``say`` gets a line about it.
 
     Raises:
         ConfigError: if there is no such dump or world.
@@ -162,7 +162,7 @@ def ensure_corpus(
 
     Raises:
         ConfigError: if the dump is missing.
-        CorruptInput: if it is no dump, or ends too early.
+        CorruptInput: if it is not a dump, or ends too early.
     """
     say = say or reporter.note
     dump = find_dump(config, workspace, reporter, say)
@@ -275,7 +275,7 @@ def open_copy(wanted: InputEntry, workspace: Workspace, copies: str) -> Corpus:
         copies: folder of this host's own copies; empty: the workspace's corpus is read.
 
     Raises:
-        ConfigError: if there is none, or another of that name: what this host lacks and how it gets it.
+        ConfigError: if this host has no such corpus, with how to copy it.
     """
     original = workspace.corpora / wanted.key
     if not copies:

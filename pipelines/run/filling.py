@@ -159,7 +159,7 @@ def take_over(before: Sequence[PlannedStage], planned: Sequence[PlannedStage]) -
         old = earlier.get(plan.name)
         if old is None or not isinstance(plan.stage, RecordStage) or plan.gathers or old.key == plan.key:
             continue
-        # Paths are told what earlier rounds have used, which stays so; rows of later rounds lie in shards of their own.
+        # Paths know what earlier rounds have used, and it stays; rows of later rounds lie in shards of their own.
         if plan.name != "paths" and plan.stage.fingerprint() != old.stage.fingerprint():
             continue
         manifest = old.folder.read_manifest()

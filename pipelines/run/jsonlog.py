@@ -104,7 +104,7 @@ class LineFormatter(logging.Formatter):
 
 
 class LogFile(logging.FileHandler):
-    """Appends to a file; one that takes no more lines is told once, for a run goes on without it."""
+    """Appends to a file; warns once when it takes no more lines, as a run goes on without it."""
 
     refused = False
 

@@ -23,7 +23,7 @@ from pipelines.run.judges import list_roles_in_use
 SCRIPTED = frozenset(["templates", "grammar", "knower", "teacher", "judge"])
 """Adapters of players that know the toy world alone."""
 FEW = 0.05
-"""Share of articles under which a run is told how many have what a stage needs."""
+"""Share of articles below which a run warns how many have what a stage needs."""
 UNCOVERED = (
     "the checks that read a question's words (leakage, demonyms, number words, cues of relations, salience) and the "
     "grammar reader know English alone, so that no question could pass"
@@ -44,7 +44,7 @@ def check_language(config: RunConfig, dump: Path, last: str) -> None:
 
     Raises:
         ConfigError: naming what to set.
-        CorruptInput: if the dump is none.
+        CorruptInput: if the file is not a dump.
     """
     problems = list(list_problems(config, dump, last))
     if problems:

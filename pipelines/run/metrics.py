@@ -41,7 +41,7 @@ def render_metrics(runs: Sequence[RunProgress]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunMetrics:
-    """What Prometheus' library collects of a run; of none, that none is under way."""
+    """What Prometheus' library collects of a run; without one, that no run is under way."""
 
     run: RunProgress | None
 

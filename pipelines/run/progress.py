@@ -112,7 +112,7 @@ class _Lines:
     pieces: list[Piece] = field(default_factory=list)
     said: float = 0.0
     describe: Callable[[], str] = field(default=lambda: "")
-    """What is told beside them."""
+    """Returns what a line adds to them."""
     panel: "Panel | None" = None
     log: logging.Logger | None = None
     """Into the run's file."""
@@ -239,7 +239,7 @@ class JsonReporter(Reporter):
         log_event("progress", " ".join(piece.describe(now).split()), keys | more)
 
     def note(self, text: str, passing: bool = False) -> None:
-        """Log what is said."""
+        """Log a note."""
         log_event("note", text, self._name_stage())
 
     def warn(self, text: str) -> None:

@@ -287,7 +287,7 @@ def _choose(store: sqlite3.Connection, keys: Iterable[str]) -> None:
 
 @contextmanager
 def opening_store(workspace: Workspace) -> Iterator[sqlite3.Connection | None]:
-    """Open the store of replies; None where there is none."""
+    """Open the store of replies; None without one."""
     if not (workspace.replies / FILE).is_file():
         yield None
         return

@@ -75,7 +75,7 @@ def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> tuple[li
 
 
 def _read_receipt(workspace: Workspace, receipt: Path, mark: str) -> list[PublishedRelease] | None:
-    """Return what was published from these very rows, or None when anything of it is gone or would be otherwise now."""
+    """Return what was published from these very rows, or None when part of it is gone or would now differ."""
     try:
         entries = read_names(receipt)
     except Damaged:

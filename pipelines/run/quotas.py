@@ -34,13 +34,13 @@ GROWTH, SURE_GROWTH, SURE = 3, 10, 20
 MARGIN = 1.1
 """More seeds than the rows that lack are expected to take."""
 DRAWING_SHARE = 0.5
-"""Share of a budget for drawing where the teacher is to be paid, and what a row takes of it is not known yet."""
+"""Share of a budget for drawing where the teacher is to be paid, and the cost of a row is not known yet."""
 SOLVABLE = ("opensearch-vl", "vsearcher")
 """Presets of difficulty that refuse by the number of right attempts."""
 
 
 def list_strata(config: RunConfig, corpus: Corpus) -> dict[Stratum, int]:
-    """Return the rows that are wanted of each stratum; of one that is wanted of none nothing is said.
+    """Return the rows that are wanted of each stratum; strata of which no row is wanted are left out.
 
     Raises:
         ConfigError: if a stratum has a domain that the corpus has not.
@@ -222,7 +222,7 @@ class TargetPlan:
         more: dict[Stratum, int] = {}
         for stratum, wanted in quotas.rows.items():
             made, asked = rows.get(stratum, 0), quotas.questions[stratum]
-            # Where questions lack already, more of them cannot be had.
+            # Where questions are missing already, there are no more.
             if made >= wanted or counts.kept[stratum] < asked:
                 continue
             if not made and asked >= self.config.targets.give_up:

@@ -22,7 +22,7 @@ UNSCORED = {"unscored": frozenset(["unscored", "process-unscored"])}
 
 
 def check_retry(words: Iterable[str]) -> None:
-    """Check what is to be asked anew.
+    """Check the words of ``--retry``.
 
     Raises:
         ConfigError: if a word is neither ``failed`` nor a reason.

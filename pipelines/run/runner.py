@@ -706,7 +706,7 @@ def select_stages(planned: Sequence[PlannedStage], until: str, only: Sequence[st
         only: run just these, whose inputs must be complete; empty for all.
 
     Raises:
-        ConfigError: if a name is no stage, nothing is left to run, or an input of a named stage is not complete.
+        ConfigError: if there is no such stage, nothing is left to run, or an input of a named stage is not complete.
     """
     check_stage_names([until, *only] if until else list(only))
     names = [plan.place for plan in planned]
@@ -737,7 +737,7 @@ def find_last(until: str, only: Sequence[str]) -> str:
         only: stages to run, empty for all.
 
     Raises:
-        ConfigError: if a name is no stage.
+        ConfigError: if there is no such stage.
     """
     check_stage_names([until, *only] if until else only)
     return until or max(only, key=STAGE_ORDER.index, default="")

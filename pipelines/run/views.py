@@ -137,7 +137,7 @@ def _quote_name(name: str) -> str:
 
 
 def select_released(root: Path, releases: Mapping[str, Path]) -> str:
-    """Return one row for each dataset and question of the latest releases; empty where there is none.
+    """Return one row for each dataset and question of the latest releases; may be empty.
 
     A question that two datasets hold has two rows, with one ``question_id``.
 

@@ -74,7 +74,7 @@ class _Place:
         self.spec = self.assembly = self.pulse = None
 
     def follow(self) -> AbstractContextManager[Reporter]:
-        """Tell others of the run what the reporter is told in the block, and count its requests."""
+        """Show others of the run what the reporter gets in the block, and count its requests."""
         return nullcontext(SilentReporter()) if self.pulse is None else self.pulse.following()
 
 

@@ -148,7 +148,7 @@ class StageFolder:
         return self.path / f"used-{shard:05d}.txt"
 
     def retried(self, shard: int) -> Path:
-        """Return the path of the note which rows of a shard are asked anew; there is none once the shard is made."""
+        """Return the path of the note that names the rows of a shard to ask again; it goes once the shard is made."""
         return self.path / f"retry-{shard:05d}.json"
 
     @property
@@ -289,7 +289,7 @@ class Workspace:
 
         Args:
             entries: what it used; of runs without a name only the last one's entries are kept.
-            run: its name; empty for none.
+            run: its name; may be empty.
         """
         if run and entries != read_names(self.runs / run / LATEST):
             write_names(self.runs / run / LATEST, entries)
@@ -342,11 +342,11 @@ class Workspace:
                 raise explain_os_error(error, f"workspace {self.root}") from error
 
     def read_run(self) -> str:
-        """Return the name of the run that holds the workspace, the same for all its processes; empty for none."""
+        """Return the name of the run that holds the workspace, the same for all its processes; may be empty."""
         return self._read_lock()[1]
 
     def read_holder(self) -> str:
-        """Return which command holds the workspace, such as ``run`` or ``prune``; empty for none.
+        """Return which command holds the workspace, such as ``run`` or ``prune``; may be empty.
 
         It is that of the last holder where that was killed. For a moment after a claim it is still empty.
         """

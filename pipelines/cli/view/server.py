@@ -183,9 +183,9 @@ def serve_view(workspace: Path, port: int, release: str, opened: bool, say: Call
     Args:
         workspace: its folder.
         port: of the loopback; 0 for a free one.
-        release: ``dataset/version`` that the first page is limited to; empty for none.
+        release: ``dataset/version`` that the first page is limited to; may be empty.
         opened: open a browser.
-        say: is given the address.
+        say: gets the address.
 
     Raises:
         ConfigError: if there is no workspace or no such release, or the port is taken.

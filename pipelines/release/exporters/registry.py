@@ -97,7 +97,7 @@ def find_exporter(name: str) -> Exporter:
     """Return an exporter by name, ours or that of a plugin.
 
     Raises:
-        ConfigError: if there is none, or its plugin is broken.
+        ConfigError: if there is no such exporter, or its plugin is broken.
     """
     if name in EXPORTERS:
         return EXPORTERS[name]

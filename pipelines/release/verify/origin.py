@@ -157,7 +157,7 @@ def _find_content_problems(manifest: ReleaseManifest) -> Iterator[Problem]:
 
 
 def _count_rows(path: Path, entry: FileEntry) -> int | None:
-    """Return how many rows a file has; None for one that cannot be read, which is told elsewhere."""
+    """Return how many rows a file has; None for one that cannot be read, which another check reports."""
     if not path.is_file() or path.is_symlink():
         return None
     if entry.name == ATTRIBUTION:

@@ -295,7 +295,7 @@ class Asker:
 
 
 def _explain_settings(entry: PluginEntry, own: dict[str, PluginSetting]) -> str:
-    """Return which settings a check is to be asked with that are not told, or told otherwise; empty for none."""
+    """Return which settings of a check differ from those it was made with; empty without a difference."""
     whole = disclose_plugin(entry.model_copy(update={"settings": entry.settings | own}))
     made, given = ({**each.settings, **each.untold} for each in (entry, whole))
     wrong = [key for key in made | given if made.get(key) != given.get(key)]

@@ -113,7 +113,7 @@ class ReleaseCheck:
             whats = self._check_row(raw)
             problems += [Problem(str(raw[2].get("id")), what) for what in whats]
             proof = self.proofs.get(self._name_question(raw))
-            # A row whose proof is missing is none that is from outside: it counts as one that does not verify.
+            # A row whose proof is missing is not from outside: it counts as one that does not verify.
             proved = proof is None or bool(proof.proof.nodes) or proof.trace is not None
             self.rows[proved] += 1
             # What a check that cannot be asked has decided is not derived.

@@ -45,7 +45,7 @@ class VerifyReport:
         return self.rows + self.unproved > 0 and whole and not self.problems
 
     def describe(self) -> str:
-        """Return how many rows verify; those without a proof are told apart."""
+        """Return how many rows verify; rows without a proof are counted separately."""
         return describe_rows([self])
 
 

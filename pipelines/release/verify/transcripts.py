@@ -196,7 +196,7 @@ def find_protocol_problems(manifest: ReleaseManifest, system: str, tools: str, d
 
 
 def find_trajectory_problems(manifest: ReleaseManifest, trajectory: Trajectory, whole: bool) -> Iterator[str]:
-    """Yield why a transcript could not have been accepted under the settings, and what of it is told otherwise.
+    """Yield why a transcript could not have been accepted under the settings, and what it says that differs.
 
     Args:
         manifest: of the release.
