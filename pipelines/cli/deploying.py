@@ -17,12 +17,7 @@ Runs start in {directory}; a worker elsewhere needs that folder, and the workspa
 def deploy_run(parameters: Mapping[str, Any], cron: str, timezone: str, name: str, split: bool) -> dict[str, Any]:
     """Deploy a run to the Prefect server at ``PREFECT_API_URL``.
 
-    Args:
-        parameters: of the flow.
-        cron: when the run starts by itself.
-        timezone: of ``cron``.
-        name: of the workspace, where a server runs several; may be empty.
-        split: whether the run is scheduled in parts.
+    ``name`` tells workspaces of one server apart and may be empty; ``split`` schedules the run in parts.
 
     Returns:
         What was done to each pool and deployment.

@@ -128,10 +128,7 @@ def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> Ex
 
     Written are a probe in an existing workspace and what was learned of servers that answer.
 
-    Args:
-        config: of the run.
-        root: the workspace.
-        patience: seconds for one reply of a server.
+    A server has ``patience`` seconds for each reply.
     """
     workspace = Workspace(root.resolve())
     findings = [

@@ -59,10 +59,7 @@ RULES_NO_ROW = frozenset({"budget"})
 class Retold:
     """What a release tells of the configuration it was made by.
 
-    Attributes:
-        folder: of the release.
-        manifest: of the release.
-        tables: the shipped recipe of its name, if there is one, with what is told over it.
+    ``tables`` is the shipped recipe of its name, if there is one, with what the release tells over it.
     """
 
     folder: Path
@@ -72,9 +69,7 @@ class Retold:
     def hold(self, config: RunConfig, given: Collection[str]) -> Iterator[str]:
         """Compare a configuration and its plugins with the release's, and yield in words what differs.
 
-        Args:
-            config: of the run that is to make it again.
-            given: keys, or sections, that the user gave values for.
+        ``given`` are keys, or sections, that the user gave values for.
 
         Raises:
             ConfigError: if a value that the release does not tell is neither the recipe's nor given.

@@ -112,10 +112,7 @@ def render_plan(plan: PushPlan) -> Group:
 def check_approval(plan: PushPlan, yes: bool, ask: Callable[[str], bool] | None) -> None:
     """Return only if a plan may be carried out.
 
-    Args:
-        plan: what was shown.
-        yes: whether that was said beforehand.
-        ask: puts a question to the user; None where there is no terminal.
+    ``yes`` approves beforehand; ``ask`` puts a question to the user and is None where there is no terminal.
 
     Raises:
         ConfigError: if there is nobody to ask, or the answer was no.

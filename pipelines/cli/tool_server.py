@@ -400,11 +400,7 @@ def open_recorder(path: Path | None) -> Iterator[Recorder]:
 def serve_tools(config: RunConfig, root: Path, options: ServingOptions, say: Callable[[str], None]) -> None:
     """Serve the tools until the process is told to stop.
 
-    Args:
-        config: of the run whose tools they are.
-        root: its workspace.
-        options: what is served, and how.
-        say: gets the address, once requests are answered.
+    ``say`` gets the address, once requests are answered.
 
     Raises:
         ConfigError: as :func:`open_environment`, and if the address is taken or MCP is not installed.

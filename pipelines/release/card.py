@@ -547,12 +547,7 @@ def render_documents(
 ) -> dict[str, str]:
     """Return the text of each of :data:`DOCUMENTS` by its name.
 
-    Args:
-        manifest: with the data files.
-        quality: what was measured.
-        prose: the written part of the card.
-        shown: the example in the card.
-        row: that example as a row.
+    ``shown`` is the example in the card, and ``row`` that example as a row.
 
     Raises:
         GateNotMet: if the card is incomplete.

@@ -103,8 +103,7 @@ def count_right(answers: Counter[str]) -> float:
 def measure_guessing(asked: Iterable[tuple[str, str]]) -> dict[str, Row]:
     """Return what guessing scores over all questions and for each attribute, those asked for most first.
 
-    Args:
-        asked: the infobox key that each question asks for, and its answer's key.
+    ``asked`` are pairs of the infobox key that a question asks for and its answer's key.
 
     Returns:
         By attribute the questions, distinct answers, how many equally frequent ones would be as varied (exp of the

@@ -51,9 +51,7 @@ def split_card(text: str) -> tuple[str, str]:
 def read_front(front: str, name: str) -> dict[str, Any]:
     """Return front matter as a mapping.
 
-    Args:
-        front: YAML; may be empty.
-        name: whose card it is, for messages.
+    ``name`` says whose card it is, for messages.
 
     Raises:
         ConfigError: if it is no YAML mapping.

@@ -212,10 +212,7 @@ def render_manifest(manifest: ReleaseManifest) -> str:
 def find_changes(folder: Path, manifest: ReleaseManifest, most: int = 0) -> list[str]:
     """Return which files of a release are missing or have changed; files that are not its own do not matter.
 
-    Args:
-        folder: of the release.
-        manifest: of the release.
-        most: bytes up to which files are hashed; of a larger release only sizes are checked. 0 for any number.
+    Files of more than ``most`` bytes together are not hashed, and only their sizes are checked; 0 is no limit.
     """
     hashed = not most or sum(entry.bytes for entry in manifest.files) <= most
     problems = []
@@ -254,9 +251,7 @@ def find_strange(folder: Path, own: Collection[str], linked: bool = False) -> li
 def check_release_files(folder: Path, linked: bool = False) -> ReleaseManifest:
     """Hash every file of a release again and return its manifest.
 
-    Args:
-        folder: of the release.
-        linked: whether files may be links to files, as in the cache of a Hub's client.
+    ``linked``: files may be links to files, as in the cache of a Hub's client.
 
     Raises:
         ConfigError: if there is no readable manifest.

@@ -94,9 +94,6 @@ def measure_prior(answers: Iterable[tuple[Hashable, str]]) -> float:
     """Return the share of answers that are the most frequent answer of the other rows of their group.
 
     A group of one is never guessed; a tie counts by the share of the tied answers.
-
-    Args:
-        answers: group and answer of each row.
     """
     groups: defaultdict[Hashable, Counter[str]] = defaultdict(Counter)
     for group, answer in answers:
@@ -365,12 +362,8 @@ def measure_quality(
 ) -> Quality:
     """Return the report's sections.
 
-    Args:
-        facts: what was read of the release's rows.
-        signatures: of every question of the run, other splits' included: overlap and near duplicates are measured over
-            them all.
-        context: where the rows come from.
-        settings: the gates that guessers are held to.
+    ``signatures`` are of every question of the run, of other splits too: overlap and near duplicates are measured
+    over them all.
     """
     own, pictures = list(facts.questions.values()), facts.pictures.values()
     quality: Quality = {

@@ -25,9 +25,7 @@ _KEY = re.compile(rb"with (\S+ key \S+)")
 def sign_release(folder: Path, key: Path) -> Path:
     """Sign a release whose files are as its manifest says, and return the signature's file.
 
-    Args:
-        folder: of the release.
-        key: a private key's file; or a public key's, if an agent holds the private one.
+    The key is a private key's file, or a public key's if an agent holds the private one.
 
     Raises:
         ConfigError: if the folder is no release, the key cannot be used, or ssh-keygen is missing.
@@ -49,10 +47,6 @@ def sign_release(folder: Path, key: Path) -> Path:
 
 def check_signature(folder: Path, signers: Path) -> str:
     """Return the key that signed a release's manifest, and which line of those who may sign allows it.
-
-    Args:
-        folder: of the release.
-        signers: file of allowed signers.
 
     Raises:
         ConfigError: if there is no such file, or ssh-keygen is missing.

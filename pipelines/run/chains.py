@@ -219,12 +219,8 @@ def run_chain(
 ) -> None:
     """Make the missing shards of a chain on one event loop of this process, and seal its stages in order.
 
-    Args:
-        chain: the stages, the input of the first one sealed.
-        corpus: the first input of each.
-        reporter: gets the progress of all.
-        end: gets the report of each stage that is sealed.
-        around: what is entered on the loop while the links run; see :attr:`Link.drawn`.
+    The input of the first stage is sealed. ``end`` gets the report of each stage that is sealed. ``around`` is
+    entered on the loop while the links run; see :attr:`Link.drawn`.
 
     Raises:
         ServiceError, ConfigError, GateNotMet: the first that stopped a stage; the others stop as after an interrupt.

@@ -34,13 +34,7 @@ LEAST_STAGES = 1
 
 @dataclass(slots=True)
 class Panel:
-    """Draws a run again and again, below what is said; the first error is logged, and after it nothing is drawn.
-
-    Attributes:
-        console: of the terminal.
-        look: returns the run as it is now.
-        log: the run's log file.
-    """
+    """Draws a run again and again, below what is said; the first error is logged, and after it nothing is drawn."""
 
     console: Console
     look: Callable[[], RunProgress]

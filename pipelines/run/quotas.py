@@ -110,10 +110,7 @@ def read_usage(folders: Iterable[tuple[str, StageFolder]]) -> dict[str, Usage]:
 def count_round(planned: Sequence[PlannedStage], quotas: Quotas, used: Mapping[str, Usage]) -> RoundCounts:
     """Count the rows of a round that is sealed up to selections.
 
-    Args:
-        planned: its stages.
-        quotas: of it.
-        used: what each stage used in all rounds.
+    ``used`` is what each stage used in all rounds.
     """
     by_name = {plan.name: plan for plan in planned}
     asking = planned[: planned.index(by_name["selections"])]

@@ -38,10 +38,7 @@ def check_retry(words: Iterable[str]) -> None:
 def begin_retry(chosen: Sequence[PlannedStage], words: Sequence[str], say: Callable[[str], None]) -> None:
     """Open the shards again in which rows of stages that ask models ended as named.
 
-    Args:
-        chosen: the stages that run.
-        words: ``failed``, ``unscored`` and reasons; none retries nothing.
-        say: told how many rows of which stage.
+    ``words`` are ``failed``, ``unscored`` and reasons; without any, nothing is retried.
 
     Raises:
         ConfigError: if no row ended so.

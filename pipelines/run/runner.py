@@ -108,10 +108,7 @@ def _check_candidates(stage: SourceStage, seen: "array[int]") -> None:
 class WaitingRows:
     """Rows of a source stage that wait on disk, in pieces of one size, until shards are written.
 
-    Attributes:
-        folder: is made.
-        model: of the kept rows.
-        size: most rows of a piece.
+    The folder is made. A piece has at most ``size`` rows.
     """
 
     folder: Path
@@ -491,13 +488,7 @@ async def write_batches(
 ) -> Usage:
     """Run batches as they are drawn and write each as a shard: three files and a sidecar.
 
-    Args:
-        stage: the stage.
-        folder: where its shards are written.
-        batches: the records of each shard.
-        concurrency: most records in flight, of all shards together.
-        reporter: gets the number of records that are done.
-        written: gets the sidecar of each shard that is written.
+    All shards together have at most ``concurrency`` records in flight. ``written`` gets the sidecar of each shard.
 
     Returns:
         What the written shards used.
@@ -534,12 +525,8 @@ async def write_batches(
 async def read_batch(stage: RecordStage, shard: int, source: Path, sealed: str = "", note: Path | None = None) -> Batch:
     """Read the part that a shard is made of, and get the stage ready for it.
 
-    Args:
-        stage: the stage.
-        shard: its number.
-        source: the part.
-        sealed: sha256 that the part must have; empty for any.
-        note: names the records that are asked anew, if there is such a file.
+    The part must have the sha256 ``sealed``, if one is given. The file ``note`` names records that are asked again,
+    if it is there.
 
     Raises:
         CorruptInput: if the part has other bytes, or is damaged.
@@ -731,10 +718,6 @@ def select_stages(planned: Sequence[PlannedStage], until: str, only: Sequence[st
 
 def find_last(until: str, only: Sequence[str]) -> str:
     """Return the last stage that is wanted; empty for all.
-
-    Args:
-        until: last stage to run, empty for all.
-        only: stages to run, empty for all.
 
     Raises:
         ConfigError: if there is no such stage.

@@ -137,10 +137,7 @@ def find_document_problems(folder: Path, survey: Survey) -> Iterator[Problem]:
 def take_claims(derived: Quality, claimed: Any, roles: Collection[str]) -> Quality:  # noqa: ANN401 - a JSON value
     """Return a derived report with the entries of :data:`CLAIMED` as the given report has them.
 
-    Args:
-        derived: the report of the rows.
-        claimed: the report that the release has.
-        roles: of the models that the manifest names.
+    ``roles`` are those of the models that the manifest names.
 
     Raises:
         ValueError: if such an entry has another name or other numbers than any report of these rows can have.

@@ -206,12 +206,8 @@ async def read_anew(
 
     Where a proof's pages were read, they are read again too.
 
-    Args:
-        report: of the release.
-        folder: the release, made from the evaluator's corpus.
-        evaluator: need not be the one that read before.
-        pages: the same as a reader of pages.
-        most: questions to read, drawn by their ids; 0 for all.
+    At most ``most`` questions are read, drawn by their ids; 0 reads all. The evaluator need not be the one that
+    read before.
 
     Raises:
         ServiceError: if the model is unavailable.

@@ -113,13 +113,7 @@ class Reach:
 
 @dataclass
 class Replayer:
-    """Makes calls again. A context; pictures lie in a folder of their own.
-
-    Attributes:
-        corpus: what the tools search.
-        manifest: of the release.
-        store: a picture store that is thrown away.
-    """
+    """Makes calls again. A context; pictures lie in a folder of their own."""
 
     corpus: Corpus
     manifest: ReleaseManifest

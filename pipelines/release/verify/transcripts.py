@@ -198,10 +198,7 @@ def find_protocol_problems(manifest: ReleaseManifest, system: str, tools: str, d
 def find_trajectory_problems(manifest: ReleaseManifest, trajectory: Trajectory, whole: bool) -> Iterator[str]:
     """Yield why a transcript could not have been accepted under the settings, and what it says that differs.
 
-    Args:
-        manifest: of the release.
-        trajectory: the transcript, with its observations made again.
-        whole: whether all of them were.
+    The observations were made again; ``whole`` says whether all of them were.
     """
     told = manifest.told
     yield from _find_id_problems(manifest, trajectory)
