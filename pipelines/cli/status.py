@@ -26,6 +26,7 @@ from pipelines.run.integrity import Finding
 from pipelines.run.metrics import render_metrics
 from pipelines.run.plugins import list_absent
 from pipelines.run.pruning import measure, opening_store, remove_replies
+from pipelines.run.shards import sum_sidecars
 from pipelines.run.underway import OUTCOMES, RunProgress, WorkProgress, describe_waits, read_runs
 from pipelines.run.workspace import StageFolder, Workspace, read_model
 from pipelines.services.clients.ledger import LedgerCheck, Repair, check_ledger, refuse_postgres, repair_ledger
@@ -130,20 +131,17 @@ def _find_place(stage: str) -> tuple[int, str]:
 def _summarise_stage(path: Path, latest: dict[str, str]) -> StageStatus:
     folder = StageFolder(path)
     sidecars = [read_model(sidecar, ShardSidecar) for sidecar in sorted(path.glob("part-*.json"))]
-    usage = sum((sidecar.usage for sidecar in sidecars), Usage())
-    paid = usage + folder.read_stopped()
-    kept, requests = sum(sidecar.kept for sidecar in sidecars), usage.calls + usage.cached_calls
+    numbers = sum_sidecars(sidecars)
+    usage, rejected, kept = numbers.pop("usage"), numbers.pop("rejected"), numbers["kept"]
+    paid, requests = usage + folder.read_stopped(), usage.calls + usage.cached_calls
     return StageStatus(
         stage=path.parent.name,
         key=path.name,
         latest=latest.get(path.parent.name) == path.name,
         sealed=folder.manifest.is_file(),
         shards_done=len(sidecars),
-        rows_in=sum(sidecar.rows_in for sidecar in sidecars),
-        kept=kept,
-        rejected=sum(sum(sidecar.rejected.values()) for sidecar in sidecars),
-        failed=sum(sidecar.failed for sidecar in sidecars),
-        rows_out=sum(sidecar.rows_out for sidecar in sidecars),
+        **numbers,
+        rejected=sum(rejected.values()),
         bytes=measure(path),
         requests=requests,
         recorded=usage.cached_calls,

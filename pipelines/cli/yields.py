@@ -1,9 +1,8 @@
 """What seeds became: of a sample by domain, with where rows are lost, and of target sizes by stratum."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Self
 
 import pyarrow.parquet as pq
@@ -12,8 +11,10 @@ from rich.console import Group
 from rich.table import Table
 
 from pipelines.agent.agreement import bound_mean
+from pipelines.cli.facets import read_refusals
 from pipelines.run.quotas import TargetRow
 from pipelines.run.runner import PlannedStage
+from pipelines.run.views import LatestStage
 from schemas.manifest import Manifest
 
 ACCEPTING = ("difficulty", "enhancements")
@@ -95,12 +96,15 @@ def measure_yield(plans: Sequence[PlannedStage], most: int) -> SampleYield:
     tallies: list[_Tally] = []
     domains: dict[str, dict[str, str]] = {}
     for plan in plans:
-        manifest = plan.folder.read_manifest()
-        if manifest is None:
+        if plan.folder.read_manifest() is None:
             break
         came = domains[plan.sources[0].name] if plan.sources else {}
-        domains[plan.name] = dict(_read_columns(plan.folder.part, manifest, "record_id", "domain"))
-        lost = _count_losses(plan, manifest, came) if plan.sources else Counter[tuple[str, str]]()
+        parts = (
+            pq.read_table(path, columns=["record_id", "domain"]) for path in plan.folder.path.glob("part-*.parquet")
+        )
+        domains[plan.name] = {row["record_id"]: row["domain"] for part in parts for row in part.to_pylist()}
+        refused = read_refusals(LatestStage(plan.name, plan.folder)) if plan.sources else ()
+        lost = Counter((came[row.record_id], FAILED if row.kind == FAILED else row.reason) for row in refused)
         tallies.append(_Tally(plan.name, Counter(came.values()), lost, Counter(domains[plan.name].values())))
     complete = len(tallies) == len(plans)
     names = sorted(tallies[0].made) if tallies else []
@@ -109,21 +113,6 @@ def measure_yield(plans: Sequence[PlannedStage], most: int) -> SampleYield:
         _sum_rows("all", names, tallies, most, complete),
         tuple(plan.name for plan in plans[len(tallies) :]),
     )
-
-
-def _count_losses(plan: PlannedStage, manifest: Manifest, came: Mapping[str, str]) -> Counter[tuple[str, str]]:
-    """Count refused and failed rows by the domain of the row that came in."""
-    refused = _read_columns(plan.folder.rejected, manifest, "record_id", "reason")
-    failed = _read_columns(plan.folder.failed, manifest, "record_id", "error")
-    lost = Counter((came[record_id], reason) for record_id, reason in refused)
-    return lost + Counter((came[record_id], FAILED) for record_id, _ in failed)
-
-
-def _read_columns(place: Callable[[int], Path], manifest: Manifest, *columns: str) -> Iterator[tuple[str, str]]:
-    """Yield two columns of one kind of file of every shard."""
-    for sidecar in manifest.shards:
-        table = pq.read_table(place(sidecar.shard), columns=list(columns))
-        yield from zip(*(table[column].to_pylist() for column in columns), strict=True)
 
 
 def _sum_rows(name: str, domains: Collection[str], tallies: Sequence[_Tally], most: int, complete: bool) -> DomainYield:

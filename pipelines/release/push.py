@@ -410,7 +410,8 @@ def _write_card(
         f"Files of this dataset, with its proofs and credits: [`{place}/`](./{place}). Load it by name: `{name}`.\n\n"
     )
     text += body.strip()
-    own = {**values, "configs": _name_configs(manifest), "dataset_info": _name_features(values, name)}
+    features = [{**entry, "config_name": name} for entry in values.get("dataset_info", [])]
+    own = {**values, "configs": _name_configs(manifest), "dataset_info": features}
     pushed = PushedDataset(
         version=manifest.version,
         files=dict(files),
@@ -440,10 +441,6 @@ def _name_configs(manifest: ReleaseManifest) -> list[dict[str, Any]]:
         {"config_name": name, "default": True, "data_files": found["data"]},
         {"config_name": f"{name}-proofs", "data_files": found["proofs"]},
     ]
-
-
-def _name_features(values: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    return [{**entry, "config_name": name} for entry in values.get("dataset_info", [])]
 
 
 def _place_sources(folder: Path, manifest: ReleaseManifest) -> dict[str, Path]:

@@ -661,12 +661,13 @@ class Assembly:
 
     def build_stage(self, name: str) -> AnyStage:
         """Build one stage."""
+        config = self.config
         builders: Mapping[str, Callable[[], AnyStage]] = {
             "seeds": self._build_seeds,
             "paths": self._build_paths,
             "questions": self._build_questions,
             "rewrites": self._build_rewrites,
-            "articles": lambda: Articles(self.corpus, self.config.news, self.config.groundings.min_side),
+            "articles": lambda: Articles(self.corpus, config.news, config.groundings.min_side),
             "anchors": self._build_anchors,
             "bridges": self._build_bridges,
             "groundings": self._build_groundings,
@@ -674,16 +675,12 @@ class Assembly:
             "mixtures": self._build_mixtures,
             "difficulty": self._build_difficulty,
             "enhancements": self.seeing.make_enhancements,
-            "selections": self._build_selections,
+            "selections": lambda: Selections(self.limits, config.enhancements, self.roles.pictures, config.seed),
             "rollouts": self._build_rollouts,
             "trajectories": lambda: Trajectories(self.acting.make_cascade()),
             "releases": lambda: Releases(self.limits, self.roles.pictures),
         }
         return builders[name]()
-
-    def _build_selections(self) -> Selections:
-        config = self.config
-        return Selections(self.limits, config.enhancements, self.roles.pictures, config.seed)
 
     @property
     def limits(self) -> Limits:

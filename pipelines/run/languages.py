@@ -39,6 +39,12 @@ def covers_words(language: str) -> bool:
     return language in COVERED
 
 
+def name_played(config: RunConfig, last: str) -> str:
+    """Return the settings of the roles that scripted players have in a run up to a stage; empty without any."""
+    played = [role for role in list_roles_in_use(config) if config.models.get(role).adapter in SCRIPTED]
+    return ", ".join(config.models.name_place(role) for role in played if is_asked(role, last))
+
+
 def check_language(config: RunConfig, dump: Path, last: str) -> None:
     """Refuse a run up to a stage, or of all if ``last`` is empty, that the language of its dump leaves without rows.
 
@@ -57,9 +63,7 @@ def list_problems(config: RunConfig, dump: Path, last: str = "") -> Iterator[str
     if covers_words(site.language):
         return
     wiki = f"{site.dbname or dump.name} is in the language {site.language!r}"
-    played = [role for role in list_roles_in_use(config) if config.models.get(role).adapter in SCRIPTED]
-    named = ", ".join(f"{config.models.name_place(role)}" for role in played if is_asked(role, last))
-    if named:
+    if named := name_played(config, last):
         yield f"{wiki}, and scripted players know English alone: {named}; set adapter=openai, name and base_url of each"
     if config.method == "concepts" and reaches(last, "seeds"):
         yield f"{wiki}: questions about concepts are worded and checked in English alone; use a recipe that walks paths"

@@ -126,7 +126,8 @@ def open_panel(out: TextIO, look: Callable[[], RunProgress], log: Path) -> Itera
 def render_panel(run: RunProgress, log: Path, width: int, height: int) -> RenderableType:
     """Return a run in at most so many columns and lines; from 110 columns on with what waits at each stage."""
     below: list[Text] = [*_list_totals(run), *_list_waits(run), _name("log", _shorten(log))]
-    used = 2 + sum(_count_lines(line, width) for line in below)
+    console = Console(width=width)
+    used = 2 + sum(len(line.wrap(console, width)) for line in below)
     return Group(_render_head(run, width), _render_stages(run, width, max(height - used, LEAST_STAGES)), *below)
 
 
@@ -215,10 +216,6 @@ def _list_waits(run: RunProgress) -> Iterator[Text]:
 
 def _name(name: str, text: str, style: str = "") -> Text:
     return Text(f"{name:<9}{text}", style=style, overflow="fold")
-
-
-def _count_lines(text: Text, width: int) -> int:
-    return len(text.wrap(Console(width=width), width))
 
 
 def _shorten(path: Path) -> str:

@@ -57,6 +57,7 @@ from pipelines.services.renewal import renewing
 from pipelines.services.traffic import Waiting
 from schemas.base import Failure, Record, Rejection
 from schemas.manifest import InputEntry, Manifest, PluginEntry, RetryNote, ShardSidecar, Usage
+from schemas.reasons import STAGE_REASONS
 
 REFUSED_ROWS = 20_000
 """Most refused rows of a source stage in memory, and in one shard."""
@@ -586,25 +587,7 @@ def resting_collector() -> Iterator[None]:
         gc.unfreeze()
 
 
-STAGE_ORDER = (
-    "corpus",
-    "seeds",
-    "paths",
-    "questions",
-    "rewrites",
-    "articles",
-    "anchors",
-    "bridges",
-    "groundings",
-    "pools",
-    "mixtures",
-    "difficulty",
-    "enhancements",
-    "selections",
-    "rollouts",
-    "trajectories",
-    "releases",
-)
+STAGE_ORDER = tuple(STAGE_REASONS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from huggingface_hub.errors import RepositoryNotFoundError
 from pipelines.release.push import carry_out, plan_push
 
 
-def push_release(folder, repo, api, options=None):
+def push_release(folder, repo, api=None, options=None):
     """Plan a push and carry it out."""
     return carry_out(plan_push(folder, repo, api, options), api)
 
