@@ -17,12 +17,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from importlib import resources
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from jinja2 import Environment, StrictUndefined
 from rich.table import Table
 from rich.text import Text
 
@@ -33,6 +31,7 @@ from pipelines.checks.leakage import LeakIndex, build_leak_index
 from pipelines.checks.overlaps import AskedRow, Place, Repeat, Repeats, Shown, digest, make_skeleton
 from pipelines.checks.picture_faults import find_name_faults, find_picture_faults
 from pipelines.checks.pointing import judge_pointing
+from pipelines.cli.drawing import open_templates
 from pipelines.corpus.layouts import (
     REMOTE,
     ForeignQuestion,
@@ -605,9 +604,8 @@ def write_audit_page(report: AuditReport, options: AuditOptions, out: Path) -> N
     rows = dict(_read_cards(report, options))
     counts = {file.path: file.rows for file in report.files}
     sections = [_make_section(defect, counts[defect.file], rows) for defect in report.defects]
-    source = (resources.files("pipelines.cli") / "audit.html.j2").read_text(encoding="utf-8")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    page = environment.from_string(source).render(report=report, sections=sections, meanings=UNCHECKED)
+    template = open_templates().get_template("audit.html.j2")
+    page = template.render(report=report, sections=sections, meanings=UNCHECKED)
     # A lone surrogate of a file can be written in no encoding.
     write_text(out, page.encode("utf-8", "replace").decode("utf-8"))
 

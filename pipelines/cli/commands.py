@@ -88,16 +88,9 @@ def name_limits(seeds: int, money: float) -> list[str]:
     return [f"{key}={value}" for key, value in named.items() if value]
 
 
-def run_recipe(
-    config: RunConfig,
-    root: Path,
-    until: str,
-    only: Sequence[str],
-    fresh: Sequence[str] = (),
-    retry: Sequence[str] = (),
-) -> RunDocument:
+def run_recipe(config: RunConfig, root: Path, until: str, only: Sequence[str]) -> RunDocument:
     """Run the missing parts of a recipe in a workspace, and say on stderr how far it is; see :func:`run_request`."""
-    return run_here(RunRequest(config, root, until, tuple(only), tuple(fresh), tuple(retry)))
+    return run_here(RunRequest(config, root, until, tuple(only)))
 
 
 def run_here(request: RunRequest) -> RunDocument:

@@ -1,6 +1,6 @@
 """Diagrams in SVG: the path that proves a question, and the funnel. Every text goes through an XML writer.
 
-Pictures beside them are small copies.
+The pages beside them have templates that escape every value, and small copies of pictures.
 """
 
 import io
@@ -9,9 +9,11 @@ import textwrap
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from pipelines.cli.facets import shorten_text
@@ -263,3 +265,9 @@ def draw_thumbnail(content: bytes, side: int, quality: int) -> bytes:
     buffer = io.BytesIO()
     shown.save(buffer, "WEBP", quality=quality)
     return buffer.getvalue()
+
+
+def open_templates(folder: str = "") -> Environment:
+    """Return the templates in a folder below this module's; they escape every value."""
+    loader = FileSystemLoader(Path(__file__).parent / folder)
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)

@@ -9,18 +9,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from math import ceil
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from pipelines.agent.pictures import REPAIRS, has_opencv, make_repairs, read_losses
 from pipelines.agent.scenes import NO_SCENE
 from pipelines.checksums import read_note
-from pipelines.cli.drawing import draw_funnel, draw_path, draw_thumbnail, list_steps
+from pipelines.cli.drawing import draw_funnel, draw_path, draw_thumbnail, list_steps, open_templates
 from pipelines.cli.facets import (
     describe_branch,
     describe_cell,
@@ -209,11 +207,8 @@ def collect_report(root: Path, count: int = QUESTIONS) -> Report:
 
 def render_report(report: Report) -> str:
     """Return the page as HTML; the template escapes every value."""
-    source, style = (
-        (resources.files("pipelines.cli") / name).read_text(encoding="utf-8")
-        for name in ("report.html.j2", "view/templates/drawing.css")
-    )
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    style = (Path(__file__).parent / "view/templates/drawing.css").read_text(encoding="utf-8")
+    environment = open_templates()
     functions = (
         describe_branch,
         describe_evidence,
@@ -229,7 +224,7 @@ def render_report(report: Report) -> str:
     environment.globals |= {"shorten": lambda text: shorten_text(text, LONGEST_SHOWN), "UNCOUNTED": UNCOUNTED}
     environment.globals |= {"explain_reason": explain_reason, "draw_path": draw_path, "list_steps": list_steps}
     # The style is a file of ours, not a value of a row.
-    return environment.from_string(source).render(
+    return environment.get_template("report.html.j2").render(
         report=report,
         style=Markup(style),
         diagram=draw_funnel(report.funnel),

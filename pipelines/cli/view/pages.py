@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from pipelines.cli.diff import FunnelShift, diff_releases, list_shifts
-from pipelines.cli.drawing import draw_funnel, draw_path, list_steps
+from pipelines.cli.drawing import draw_funnel, draw_path, list_steps, open_templates
 from pipelines.cli.facets import (
     STAGE_MODELS,
     describe_branch,
@@ -35,13 +33,7 @@ from schemas.reasons import STAGE_REASONS
 
 LONGEST_DIFFERENCE = 3000
 _IMAGE_ID = re.compile(r"img_\d+")
-_environment = Environment(
-    loader=PackageLoader("pipelines.cli.view"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+_environment = open_templates("view/templates")
 diff_once = lru_cache(maxsize=8)(diff_releases)
 """Releases never change, and reading all their pictures takes long."""
 

@@ -13,8 +13,7 @@ A derivation from proof rows alone is added in ``ReleaseCheck._check_manifest`` 
 that no row tells, in ``CLAIMED`` of :mod:`.card`.
 """
 
-from pipelines.release.verify.pictures import find_picture_problems
-from pipelines.release.verify.questions import find_question_problems, read_anew
+from pipelines.release.verify.questions import find_picture_problems, find_question_problems, read_anew
 from pipelines.release.verify.release import verify_release
 from pipelines.release.verify.reports import Problem, VerifyReport, describe_claim, describe_origin, describe_rows
 from pipelines.release.verify.rows import find_row_problems
