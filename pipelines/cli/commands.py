@@ -242,7 +242,7 @@ def compare_releases(
 def check_author(
     reports: "Sequence[VerifyReport]", release: Path | None, root: Path, wanted: str, signers: Path | None
 ) -> "list[VerifyReport]":
-    """Return reports of releases that also hold them to what their author told in another way.
+    """Return reports that also hold releases to the root and the signers that a user knows from their author.
 
     Args:
         reports: of the releases.

@@ -1,4 +1,4 @@
-"""``synth deploy``: what is asked of the process that knows Prefect, and what is to be started where."""
+"""``synth deploy``: the request to the process that knows Prefect, and which workers to start where."""
 
 import json
 import shlex

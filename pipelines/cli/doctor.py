@@ -528,7 +528,7 @@ async def ask_models(config: RunConfig, patience: float = PATIENCE, vendors: Ven
 
 
 def list_servers(config: RunConfig, session: HttpSession, patience: float, vendors: Vendors) -> list[Server]:
-    """Return every address that is to be asked, once for all roles that ask it for the same model in the same way."""
+    """Return every address to check, once for all roles that ask it for the same model in the same way."""
     found: dict[tuple[Any, ...], Server] = {}
     for role in list_roles_in_use(config):
         model = config.models.get(role)

@@ -1,4 +1,4 @@
-"""Commands about runs: make, plan, look at, and what they were told."""
+"""Commands about runs: make, plan and look at them, and their recorded replies."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

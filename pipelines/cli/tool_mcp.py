@@ -69,7 +69,7 @@ def _describe_tool(function: Mapping[str, Any]) -> types.Tool:
 
 @contextmanager
 def _explaining() -> Iterator[None]:
-    """Have a client told, in MCP's way, what no model has caused."""
+    """Report to a client, in MCP's way, what no model has caused."""
     try:
         yield
     except Refusal as error:

@@ -278,7 +278,7 @@ def make_app(service: ToolService, host: str = "127.0.0.1", speaks_mcp: bool = F
 
 
 class RequestLimit:
-    """Refuses a request whose body is longer than allowed, or of a length that is not told."""
+    """Refuses a request whose body is longer than allowed, or whose length is unknown."""
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self.app, self.most = app, most
@@ -298,7 +298,7 @@ class RequestLimit:
 
 
 def _add_limits(app: FastAPI, host: str, most: int) -> None:
-    """Have requests refused that are too long or name another host, and failures told in one form."""
+    """Refuse requests that are too long or name another host, and report failures in one form."""
     if host in LOOPBACK:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))
 
@@ -398,7 +398,7 @@ def open_recorder(path: Path | None) -> Iterator[Recorder]:
 
 
 def serve_tools(config: RunConfig, root: Path, options: ServingOptions, say: Callable[[str], None]) -> None:
-    """Serve the tools until the process is told to stop.
+    """Serve the tools until the process is stopped.
 
     ``say`` gets the address, once requests are answered.
 

@@ -68,7 +68,7 @@ class ReleaseOrigin(ManifestPart):
     benchmarks: tuple[BenchmarkEntry, ...] = Field((), exclude_if=lambda entries: not entries)
     """Those that questions were kept apart from."""
     plugins: tuple[PluginEntry, ...] = Field((), exclude_if=lambda entries: not entries)
-    """Those that decided rows, as far as they may be told."""
+    """Those that decided rows, without private settings."""
 
 
 SERVED = ("openai@", "plugin@")

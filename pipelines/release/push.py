@@ -117,7 +117,7 @@ class PushPlan:
     """Commit that carries the version's tag already; may be empty."""
     contents: Mapping[str, Path | bytes] = field(repr=False)
     expected: Mapping[str, Digests | str | None] = field(repr=False)
-    """What is to be in the repository afterwards; a text for what stays as the Hub has it, None for what goes."""
+    """What the repository must hold afterwards; a text for what stays as the Hub has it, None for what goes."""
 
     @property
     def tag(self) -> str:
@@ -282,7 +282,7 @@ def _check_public(manifest: ReleaseManifest, private: bool, options: PushOptions
 
 
 def _read_remote(client: "HfApi", repo: str, private: bool) -> _Remote:
-    """Return a repository as it is; ``private`` says how one that does not exist is to be made."""
+    """Return a repository as it is; one that does not exist would be made private if ``private``."""
     from huggingface_hub.errors import RepositoryNotFoundError
 
     url = f"{client.endpoint}/datasets/{repo}"

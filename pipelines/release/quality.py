@@ -325,7 +325,7 @@ def measure_wording(questions: Sequence[QuestionFacts]) -> Table:
 
 
 def measure_near(signatures: Sequence[Signature]) -> Table:
-    """Return how many questions nearly repeat another, by the thresholds that releases have unless told otherwise."""
+    """Return how many questions nearly repeat another, by the default thresholds of releases."""
     counts = count_near(signatures, USUAL)
     return {name: {"rows": rows, "share": share(rows, len(signatures))} for name, rows in counts.items()}
 

@@ -134,9 +134,9 @@ class Link:
     shards: int = 0
     """Shards of the input that came so far."""
     rows: int = 0
-    """Rows of those that are to be made."""
+    """Rows of the shards to make."""
     pending: int = 0
-    """Shards of those that are to be made."""
+    """Shards to make."""
     began: float = 0.0
     """When the first of these came."""
     drawn: Callable[[int], None] = field(default=lambda shard: None)
@@ -167,7 +167,7 @@ class Link:
             self.following.take(done)
 
     def count_pending(self) -> tuple[int, int]:
-        """Return how many rows and shards that are to be made have come so far."""
+        """Return how many rows and shards to make have come so far."""
         return self.rows, self.pending
 
     def take_all(self, shards: Sequence[ShardSidecar]) -> None:

@@ -64,7 +64,7 @@ class Filling:
         return filling
 
     def settle(self, run: RunRound, teach: bool = True) -> None:
-        """Go through the rounds until nothing is to be drawn any more, or a round cannot be made.
+        """Go through the rounds until no seed is left to draw, or a round cannot be made.
 
         Args:
             run: called with the stages up to selections, and with all where trajectories are to be counted.

@@ -295,7 +295,7 @@ class Pulse:
         except (OSError, CorruptInput) as error:
             if str(error) != self._refused:
                 self._refused = str(error)
-                self.reporter.warn(f"progress cannot be told: {error}")
+                self.reporter.warn(f"progress cannot be written: {error}")
 
 
 def find_run(workspace: Workspace, name: str) -> RunProgress | None:

@@ -1,4 +1,4 @@
-"""What a run lacks for a wiki of another language, or for a poor dump: said before its stages begin, not after hours.
+"""What a run lacks for a wiki of another language, or for a poor dump: it says so before its stages begin.
 
 The checks that read the words of a question know English alone: its names of peoples, number words, dates, cues of
 relations and common words. Of another language each of them could only be UNKNOWN, and UNKNOWN never passes. A user may

@@ -34,7 +34,7 @@ LEAST_STAGES = 1
 
 @dataclass(slots=True)
 class Panel:
-    """Draws a run again and again, below what is said; the first error is logged, and after it nothing is drawn."""
+    """Draws a run again and again, below its lines; the first error is logged, and after it nothing is drawn."""
 
     console: Console
     look: Callable[[], RunProgress]
@@ -64,7 +64,7 @@ class Panel:
             self.draw()
 
     def end(self, is_kept: bool) -> None:
-        """Give the terminal back; the last drawing stays if it is to be kept."""
+        """Give the terminal back; the last drawing stays if ``is_kept``."""
         self._stop.set()
         self.draw()
         self._try(partial(self._give_back, is_kept))

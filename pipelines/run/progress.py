@@ -62,7 +62,7 @@ class Reporter:
         return self
 
     def showing(self, look: Look, log: Path) -> AbstractContextManager[None]:
-        """Show a run while the block lasts, and write what is said of it to its log file."""
+        """Show a run while the block lasts, and write its lines to its log file."""
         return nullcontext()
 
 

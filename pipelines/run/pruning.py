@@ -46,7 +46,7 @@ class Leftover:
     bytes: int
     why: str
     goes: bool
-    """Whether it is to be removed; otherwise it is only told of."""
+    """Whether to remove it; otherwise it is only reported."""
     paths: tuple[Path, ...] = ()
     keys: frozenset[str] = field(default=frozenset(), repr=False)
     """Of recorded replies, which have no files of their own."""

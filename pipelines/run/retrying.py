@@ -1,4 +1,4 @@
-"""``synth run --retry``: rows that failed, were unscored or were refused for a reason are asked anew, and no others.
+"""``synth run --retry``: rows that failed, were unscored or were refused for a reason are asked again, and no others.
 
 Their shards are made again. Each has a note of the rows, so that a worker knows them, and so does the next run if this
 one is killed: it goes by the moment at which the retry began, and what was asked since then is not paid again.
@@ -77,7 +77,7 @@ def _find_rows(folder: StageFolder, sidecar: ShardSidecar, reasons: frozenset[st
 
 
 def _open_shard(folder: StageFolder, sidecar: ShardSidecar, note: RetryNote) -> None:
-    """Forget a shard, whose cost stays noted, and note what is asked anew.
+    """Forget a shard, whose cost stays noted, and note which rows are asked again.
 
     The note comes last: a crash before it leaves a shard that is made again from recorded replies, and costs nothing.
     """

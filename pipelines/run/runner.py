@@ -275,7 +275,7 @@ class Batch:
     arrived: float = 0.0
     """When its source was there, by the clock of ``time.monotonic``; 0 where nothing waited for it."""
     renewed: Mapping[str, int] = field(default_factory=dict)
-    """Records that are asked anew: until when (seconds of Unix) a reply is too old, by ``record_id``."""
+    """Records that are asked again: until when (seconds of Unix) a reply is too old, by ``record_id``."""
 
     @property
     def done(self) -> bool:

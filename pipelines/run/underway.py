@@ -25,7 +25,7 @@ from schemas.manifest import Usage
 SILENT = 30.0
 """Seconds without a heartbeat after which a process counts as silent; one comes every two."""
 QUIET = 6.0
-"""Seconds without the end of any request after which those in flight are said to wait."""
+"""Seconds without the end of any request after which those in flight count as waiting."""
 OUTCOMES = ("kept", "rejected", "failed")
 Role = Literal["driver", "worker"]
 ProcessState = Literal["running", "ended", "silent", "gone"]

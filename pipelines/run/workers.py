@@ -156,7 +156,7 @@ def _carry(error: Exception) -> Exception:
 
 
 async def _make_span(spec: WorkerSpec, links: Sequence[Link], span: Span, report: SpanReport) -> bool:
-    """Run a chain over a span's shards; return whether the process was told to end."""
+    """Run a chain over a span's shards; return whether the process was asked to end."""
     if spec.stop.is_file():
         return False
     wanted = set(span.shards)

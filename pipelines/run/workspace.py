@@ -235,7 +235,7 @@ class Workspace:
 
     @property
     def logs(self) -> Path:
-        """Folder of what servers that were started here said, and of the progress of runs."""
+        """Folder of the output of servers that were started here, and of the progress of runs."""
         return self.root / "logs"
 
     @property

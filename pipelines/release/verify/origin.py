@@ -207,7 +207,7 @@ def _find_filter_problems(told: Mapping[str, Told], proofs: Sequence[ProofRow]) 
     asked = {step.condition for step in plan.filters} & {"text", "image"}
     for row in proofs:
         if asked and not row.difficulty and row.proof.nodes and told.get("method") == "paths":
-            yield Problem(row.record_id, f"difficulty: none is told, {preset} has the question attempted")
+            yield Problem(row.record_id, f"difficulty: the proof has none, {preset} has the question attempted")
         for cell in row.difficulty:
             bound = bounds.get(cell.condition)
             if bound is not None and cell.correct > bound:

@@ -114,7 +114,7 @@ def find_id_problems(row: ProofRow) -> Iterator[str]:
 
 
 def find_outside_problems(row: ProofRow) -> Iterator[str]:
-    """Yield what is wrong with a question that has no path, as far as it can be told without one.
+    """Yield what is wrong with a question that has no path, as far as that shows without one.
 
     It says where it comes from, claims no proof and does not hold its answer.
     """

@@ -128,7 +128,7 @@ class ReleaseCheck:
         return problems
 
     def _check_manifest(self) -> Iterator[Problem]:
-        """Hold the manifest against corpus, settings and rows. What can be told from proof rows alone is added here."""
+        """Hold the manifest against corpus, settings and rows. A derivation from proof rows alone is added here."""
         manifest, proofs = self.manifest, list(self.proofs.values())
         yield from find_manifest_problems(self.folder, manifest, self.ground.corpus)
         yield from find_threshold_problems(manifest, proofs)

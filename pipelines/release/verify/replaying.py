@@ -66,7 +66,7 @@ saved by two versions of a library."""
 _VISION = frozenset({"super_resolution", "perspective_correct"})
 _PLAIN = frozenset({"crop", "sharpen"})
 _BLOCKED = digest_value(list(ToolsConfig().blocked_hosts))
-"""Digest of the hosts that are blocked unless a run says otherwise; what others a run blocked is not told."""
+"""Digest of the hosts that are blocked unless a run says otherwise; a release does not name the others."""
 
 
 class _NoEngine:

@@ -32,7 +32,7 @@ class VerifyReport:
     unproved: int = 0
     """Rows from outside, of pools: neither a path nor a trace stands behind them."""
     held: int = 0
-    """Those of them in which all holds that can be told without one."""
+    """Those of them in which everything holds that needs no proof."""
     root: str = ""
     """sha256 of the manifest: who has it from the release's author knows a manifest that somebody else sealed."""
     underived: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What can be told of a transcript from its own text, its question's proof, and the settings that a manifest tells."""
+"""What follows of a transcript from its own text, its question's proof, and the settings that a manifest tells."""
 
 import json
 import re
