@@ -24,15 +24,16 @@ from pipelines.errors import ConfigError
 from pipelines.release.manifest import read_release_manifest
 from pipelines.run.integrity import Finding
 from pipelines.run.metrics import render_metrics
+from pipelines.run.panel import tell_span
 from pipelines.run.plugins import list_absent
 from pipelines.run.pruning import measure, opening_store, remove_replies
 from pipelines.run.shards import sum_sidecars
 from pipelines.run.underway import OUTCOMES, RunProgress, WorkProgress, describe_waits, read_runs
-from pipelines.run.workspace import StageFolder, Workspace, read_model
+from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.clients.ledger import LedgerCheck, Repair, check_ledger, refuse_postgres, repair_ledger
 from pipelines.services.clients.replies import read_address
 from pipelines.services.clients.sqlite import FILE
-from schemas.manifest import ShardSidecar, Usage
+from schemas.manifest import Usage
 from schemas.reasons import STAGE_REASONS
 
 SHOWN_KEY = 8
@@ -130,7 +131,7 @@ def _find_place(stage: str) -> tuple[int, str]:
 
 def _summarise_stage(path: Path, latest: dict[str, str]) -> StageStatus:
     folder = StageFolder(path)
-    sidecars = [read_model(sidecar, ShardSidecar) for sidecar in sorted(path.glob("part-*.json"))]
+    sidecars = folder.list_sidecars()
     numbers = sum_sidecars(sidecars)
     usage, rejected, kept = numbers.pop("usage"), numbers.pop("rejected"), numbers["kept"]
     paid, requests = usage + folder.read_stopped(), usage.calls + usage.cached_calls
@@ -384,8 +385,9 @@ def _summarise_backends(store: sqlite3.Connection, chosen: bool = False) -> tupl
 
 def _summarise_stages(root: Path) -> tuple[StageCalls, ...]:
     used: defaultdict[str, Usage] = defaultdict(Usage)
-    for path in sorted(root.glob("stages/*/*/part-*.json")):
-        used[path.parts[-3]] += read_model(path, ShardSidecar).usage
+    for folder in sorted(root.glob("stages/*/*")):
+        for sidecar in StageFolder(folder).list_sidecars():
+            used[folder.parent.name] += sidecar.usage
     names = sorted(used, key=_find_place)
     return tuple(StageCalls(stage, used[stage].calls, used[stage].cached_calls) for stage in names)
 
@@ -448,9 +450,6 @@ def _make_numbers(*names: str) -> list[Column]:
     return [Column(name, justify="right") for name in names]
 
 
-MINUTE = 60.0
-
-
 def describe_run(run: RunProgress) -> dict[str, Any]:
     """Return a run as ``synth status --json`` prints it; times are UTC."""
     return {
@@ -499,7 +498,7 @@ def render_run(run: RunProgress) -> RenderableType:
     at = run.find_stage()
     where = f"stage {at} of {len(run.stages)}" if at else "at no stage yet" if not run.stages else "between stages"
     head = (
-        f"Run {run.run} of {run.recipe}, since {_name_time(run.started)} ({_tell_span(run.now - run.started)}): {where}"
+        f"Run {run.run} of {run.recipe}, since {_name_time(run.started)} ({tell_span(run.now - run.started)}): {where}"
     )
     table = Table("stage", *(Column(name, justify="right") for name in _COLUMNS), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for work in run.work:
@@ -517,7 +516,7 @@ def _list_cells(work: WorkProgress) -> list[str]:
     left = work.seconds_left
     done = f"{work.done:,}" + ("" if work.unit == "rows" else f" {work.unit}")
     numbers = [work.outcomes.get(name, 0) for name in OUTCOMES] + [work.backlog_rows, work.backlog_shards]
-    times = [f"{work.rate:,.1f}", "-" if left is None else _tell_span(left)]
+    times = [f"{work.rate:,.1f}", "-" if left is None else tell_span(left)]
     return [done, f"{work.total:,}" if work.total else "-", *times, *(f"{number:,}" for number in numbers)]
 
 
@@ -530,7 +529,7 @@ def _tell_requests(in_flight: int, failures: int, usage: Usage) -> str:
 def _list_processes(run: RunProgress) -> list[str]:
     return [
         f"{process.role} {process.pid} on {process.host}: {process.find_state(run.now)}, "
-        f"last heartbeat {_tell_span(run.now - process.heard)} ago"
+        f"last heartbeat {tell_span(run.now - process.heard)} ago"
         for process in run.processes
     ]
 
@@ -538,13 +537,6 @@ def _list_processes(run: RunProgress) -> list[str]:
 def _explain_silence(run: RunProgress) -> list[str]:
     head = f"Run {run.run} of {run.recipe} did not end and has no heartbeat: `synth run` goes on from there"
     return [head, *_list_processes(run), ""]
-
-
-def _tell_span(seconds: float) -> str:
-    whole = max(0, round(seconds))
-    if whole < 2 * MINUTE:
-        return f"{whole} s"
-    return f"{whole / MINUTE:,.0f} min" if whole < 120 * MINUTE else f"{whole / 3600:,.1f} h"
 
 
 def _name_time(seconds: float) -> str:

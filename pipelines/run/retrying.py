@@ -50,7 +50,7 @@ def begin_retry(chosen: Sequence[PlannedStage], words: Sequence[str], say: Calla
     for plan in chosen:
         if not (isinstance(plan.stage, RecordStage) and plan.stage.models()):
             continue
-        found = [(s, ids) for s in _read_sidecars(plan.folder) if (ids := _find_rows(plan.folder, s, reasons))]
+        found = [(s, ids) for s in plan.folder.list_sidecars() if (ids := _find_rows(plan.folder, s, reasons))]
         for sidecar, ids in found:
             _open_shard(plan.folder, sidecar, RetryNote(before=before, ids=tuple(sorted(ids))))
         if rows := sum(len(ids) for _, ids in found):
@@ -58,11 +58,6 @@ def begin_retry(chosen: Sequence[PlannedStage], words: Sequence[str], say: Calla
         count += rows
     if not count:
         raise ConfigError(f"--retry {' '.join(words)}: no row of a stage that asks models ended so")
-
-
-def _read_sidecars(folder: StageFolder) -> list[ShardSidecar]:
-    numbers = sorted(int(path.stem.partition("-")[2]) for path in folder.path.glob("part-*.json"))
-    return [sidecar for number in numbers if (sidecar := folder.read_sidecar(number)) is not None]
 
 
 def _find_rows(folder: StageFolder, sidecar: ShardSidecar, reasons: frozenset[str]) -> set[str]:

@@ -187,14 +187,18 @@ class StageFolder:
 
     def reopen(self) -> None:
         """Forget which shards of an unsealed stage are done, so that all are made again; what they used stays noted."""
-        sidecars = sorted(self.path.glob("part-*.json"))
-        self.note_stopped(sum((read_model(path, ShardSidecar).usage for path in sidecars), Usage()))
-        for path in sidecars:
-            path.unlink()
+        sidecars = self.list_sidecars()
+        self.note_stopped(sum((sidecar.usage for sidecar in sidecars), Usage()))
+        for sidecar in sidecars:
+            self.sidecar(sidecar.shard).unlink()
 
     def note_lost(self, sidecar: ShardSidecar) -> None:
         """Note what a shard used that is made again; once, if a crash comes before its sidecar goes."""
         self.note_stopped(sidecar.usage, digest_bytes(sidecar.model_dump_json().encode()))
+
+    def list_sidecars(self) -> list[ShardSidecar]:
+        """Return the sidecars of the finished shards, in order."""
+        return [read_model(path, ShardSidecar) for path in sorted(self.path.glob("part-*.json"))]
 
     def read_sidecar(self, shard: int) -> ShardSidecar | None:
         """Return a finished shard's sidecar, or None."""
