@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -208,14 +209,15 @@ def push_command(  # noqa: PLR0913 - a command line has the options it has
     as_json: JsonOption = False,
 ) -> None:
     """Push a release to the Hugging Face Hub: a plan, one commit beside what is there, verified, tagged."""
-    from pipelines.cli.pushing import PushOrder, push_all
+    from pipelines.cli.pushing import check_approval, push_all
     from pipelines.release.push import PushOptions
     from pipelines.run.naming import find_release
 
     ask = None if as_json or not sys.stdin.isatty() else typer.confirm
     options = PushOptions(public, pr, replace, toy)
     found = [find_release(workspace, release) for release in releases]
-    push_all(PushOrder(found, repo, options, dry_run, yes, as_json, ask))
+    approve = None if dry_run else partial(check_approval, yes=yes, ask=ask)
+    push_all(found, repo, options, approve, as_json)
 
 
 @app.command("export")
@@ -311,15 +313,12 @@ def serve_tools_command(  # noqa: PLR0913 - a command line has the options it ha
         serve_tools(settings, workspace, options, emit)
 
 
-SIZE = 100
-
-
 @review.command("export")
 def export_sample_command(
     release: Annotated[
         Path | None, typer.Argument(help="Release folder to draw from; left out, what the last run selected.")
     ] = None,
-    size: Annotated[int, typer.Option("--size", min=1, help="Questions of the sample.")] = SIZE,
+    size: Annotated[int, typer.Option("--size", min=1, help="Questions of the sample.")] = 100,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the draw.")] = 0,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,

@@ -29,7 +29,7 @@ from typing import Any, Literal, TextIO
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.datastructures import Headers
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.routing import Route
@@ -139,25 +139,22 @@ def check_origin(manifest: ReleaseManifest, planned: Mapping[str, PlannedStage])
             )
 
 
-class Question(BaseModel):
+class Question(BaseModel, extra="forbid"):
     """Body of ``POST /sessions``."""
 
-    model_config = ConfigDict(extra="forbid")
     question_id: str = Field(max_length=200)
 
 
-class Call(BaseModel):
+class Call(BaseModel, extra="forbid"):
     """Body of ``POST /sessions/ID/calls``."""
 
-    model_config = ConfigDict(extra="forbid")
     name: str = Field(max_length=200)
     arguments: dict[str, Any] | str = Field(description="an object, or the JSON text of one as OpenAI's API gives it")
 
 
-class Said(BaseModel):
+class Said(BaseModel, extra="forbid"):
     """Body of ``POST /sessions/ID/turns``."""
 
-    model_config = ConfigDict(extra="forbid")
     text: str
 
 

@@ -22,7 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from pipelines.checksums import hash_bytes
 from pipelines.config.writing import write_toml
@@ -42,10 +42,8 @@ State = Literal["finished", "ended early", "under way", "stopped"]
 """``ended early``: with the stage that it was to end with, which is not the last one."""
 
 
-class RunNote(BaseModel):
+class RunNote(BaseModel, frozen=True, extra="forbid"):
     """``run.json``; times are ISO 8601, UTC."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     recipe: str
     last: str = ""

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from pipelines.errors import ConfigError
 from pipelines.run.workspace import Workspace, read_model
@@ -32,10 +32,8 @@ ProcessState = Literal["running", "ended", "silent", "gone"]
 STATES: tuple[ProcessState, ...] = ("running", "ended", "silent", "gone")
 
 
-class ProgressModel(BaseModel):
+class ProgressModel(BaseModel, frozen=True, extra="ignore"):
     """Frozen; what a later version adds is not read."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class WorkProgress(ProgressModel):
