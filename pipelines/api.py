@@ -57,7 +57,7 @@ from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, ServiceError, SynthError
 from pipelines.graph.query import Indexes
 from pipelines.release.exporters.base import Exporter, ExportOptions, Written, read_release
-from pipelines.release.manifest import MANIFEST, PublishedRelease, read_release_manifest
+from pipelines.release.manifest import PublishedRelease, read_release_manifest
 from pipelines.release.verify import VerifyReport
 from pipelines.run.executors import make_executor
 from pipelines.run.loop import RunDocument, RunRequest, run_request
@@ -66,6 +66,7 @@ from pipelines.run.progress import SilentReporter
 from pipelines.run.shards import read_parts
 from pipelines.run.stage import RecordStage as Stage
 from pipelines.run.views import QueryRows, find_corpus, list_latest, list_views, open_views, run_sql
+from pipelines.run.workspace import Workspace
 from pipelines.services.protocols import (
     Backend,
     ChatModel,
@@ -208,7 +209,7 @@ class OpenWorkspace:
 
     def releases(self) -> list[PublishedRelease]:
         """Return every published release, by dataset and version."""
-        folders = sorted(path.parent for path in self.root.glob(f"releases/*/[!.]*/{MANIFEST}"))
+        folders = Workspace(self.root).list_releases()
         read = ((folder, read_release_manifest(folder)) for folder in folders)
         return [PublishedRelease(each.dataset, each.version, folder, each.rows) for folder, each in read]
 

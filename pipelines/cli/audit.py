@@ -2,15 +2,22 @@
 
 Every check is one that needs no corpus. A file is read once, row by row; in memory stay the indexes of
 :mod:`pipelines.checks.overlaps`, and of each defect the first rows.
+
+The page of ``--html`` shows these rows with their pictures. Files are hostile: the template escapes every value, the
+page's Content-Security-Policy forbids scripts and foreign addresses, and of a picture only a JPEG that was made here is
+shown.
 """
 
+import base64
 import hashlib
+import io
 import itertools
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -31,6 +38,7 @@ from pipelines.checks.foreign import (
 )
 from pipelines.checks.leakage import LeakIndex, build_leak_index
 from pipelines.checks.overlaps import AskedRow, Place, Repeat, Repeats, Shown, digest, make_skeleton
+from pipelines.cli.drawing import open_templates
 from pipelines.corpus.layouts import (
     REMOTE,
     ForeignQuestion,
@@ -40,7 +48,9 @@ from pipelines.corpus.layouts import (
     read_layout,
     read_questions,
 )
-from pipelines.errors import ConfigError
+from pipelines.errors import ConfigError, RecordFailed
+from pipelines.files import write_text
+from pipelines.pictures import open_pixels
 
 IDS_KEPT = 1000
 """Ids of a defect's rows that a report names."""
@@ -71,7 +81,7 @@ DEFECTS: Final[dict[str, str]] = {
     "answer-is-question": "the answer is the question",
     "answer-in-question": "the question says an answer, in whatever writing",
     "unfilled-template": "a slot of a template was not filled",
-    "encoding": "text in the wrong encoding, escapes, markup, characters that are none",
+    "encoding": "text in the wrong encoding, escapes, markup, code points that are no characters",
     "missing-image": "no picture: none named, or a local file that is not there",
     "unreadable-image": "no whole JPEG, PNG, GIF or WebP picture",
     "lying-extension": "the picture's name says another format than the file is",
@@ -117,7 +127,7 @@ UNCHECKED: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
-    """What an audit is told beside the files."""
+    """Options of an audit."""
 
     images: Path | None = None
     """Folder of the pictures, or WebQA's ``imgs.tsv``; None: they lie beside the file."""
@@ -490,7 +500,7 @@ class FileAudit:
 
 
 def open_named(name: str, beside: Path, images: Path | None) -> tuple[bytes | None, str]:
-    """Return the bytes of a picture by its name, and the name of its file; None where there is none of it.
+    """Return the bytes of a picture by its name, and the name of its file; None without such a file.
 
     Without a folder of pictures only files below the audited file's own folder are opened, by their names.
     """
@@ -552,3 +562,110 @@ def show_plain(text: str) -> Text:
 
 
 STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+SIDE, QUALITY = 220, 60
+"""Pixels of a picture's longer side on the page, and its JPEG quality."""
+PICTURES = 4
+"""Pictures of a row that are shown."""
+LONGEST_SHOWN = 400
+Key = tuple[int, int]
+"""A row: number of the file and of the question in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowCard:
+    """A row as the page shows it."""
+
+    id: str
+    question: str
+    answers: str
+    pictures: tuple[str, ...]
+    """``data:`` addresses."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingCard:
+    """A row with what was found in it, and the row that it repeats."""
+
+    detail: str
+    row: RowCard
+    other: RowCard | None
+
+
+@dataclass(frozen=True, slots=True)
+class DefectSection:
+    """One kind of defect."""
+
+    name: str
+    meaning: str
+    rows: int
+    share: float
+    """Percent of the file."""
+    file: Path
+    cards: tuple[FindingCard, ...]
+
+
+def write_audit_page(report: AuditReport, options: AuditOptions, out: Path) -> None:
+    """Write the page; the files are read once more, for the rows that it shows."""
+    rows = dict(_read_cards(report, options))
+    counts = {file.path: file.rows for file in report.files}
+    sections = [_make_section(defect, counts[defect.file], rows) for defect in report.defects]
+    template = open_templates().get_template("audit.html.j2")
+    page = template.render(report=report, sections=sections, meanings=UNCHECKED)
+    # A lone surrogate of a file can be written in no encoding.
+    write_text(out, page.encode("utf-8", "replace").decode("utf-8"))
+
+
+def _make_section(defect: Defect, rows: int, cards: Mapping[Key, RowCard]) -> DefectSection:
+    found = (
+        FindingCard(
+            finding.detail,
+            cards.get((finding.row.file, finding.row.number), RowCard(finding.row.id, "", "", ())),
+            cards.get((finding.other.file, finding.other.number)) if finding.other else None,
+        )
+        for finding in defect.findings
+    )
+    return DefectSection(
+        defect.name, DEFECTS[defect.name], defect.rows, 100 * defect.rows / rows, defect.file, tuple(found)
+    )
+
+
+def _read_cards(report: AuditReport, options: AuditOptions) -> Iterator[tuple[Key, RowCard]]:
+    """Yield the rows that defects name."""
+    findings = chain.from_iterable(defect.findings for defect in report.defects)
+    places = chain.from_iterable((finding.row, finding.other) for finding in findings)
+    wanted = {(place.file, place.number) for place in places if place is not None}
+    for number, file in enumerate(report.files):
+        left = {row for of, row in wanted if of == number}
+        if not left:
+            continue
+        for row, question in enumerate(read_questions(file.path, file.layout, dict(options.columns) or None)):
+            if row in left and isinstance(question, ForeignQuestion):
+                yield (number, row), _make_card(question, file.path.parent, options.images)
+            left.discard(row)
+            if not left:
+                break
+
+
+def _make_card(question: ForeignQuestion, beside: Path, images: Path | None) -> RowCard:
+    return RowCard(
+        question.id,
+        question.question[:LONGEST_SHOWN],
+        " · ".join(question.answers)[:LONGEST_SHOWN],
+        tuple(_list_thumbnails(question.pictures[:PICTURES], beside, images)),
+    )
+
+
+def _list_thumbnails(pictures: Iterable[NamedPicture], beside: Path, images: Path | None) -> Iterator[str]:
+    for picture in pictures:
+        data = picture.content or open_named(picture.name, beside, images)[0]
+        if data:
+            try:
+                small = open_pixels(data, max_side=SIDE)
+            except RecordFailed:
+                # The page says that it cannot be opened in the words of the defect.
+                continue
+            target = io.BytesIO()
+            small.save(target, "JPEG", quality=QUALITY)
+            yield "data:image/jpeg;base64," + base64.b64encode(target.getvalue()).decode("ascii")

@@ -83,25 +83,18 @@ def lay_options(tables: dict[str, Any], limits: Sequence[str], settings: Sequenc
 
 
 def name_limits(seeds: int, money: float) -> list[str]:
-    """Return the options ``--limit`` and ``--budget`` as settings; 0 is none."""
+    """Return the options ``--limit`` and ``--budget`` as settings; 0 sets nothing."""
     named = {"seeds.limit": seeds, "budget.money": money}
     return [f"{key}={value}" for key, value in named.items() if value]
 
 
-def run_recipe(
-    config: RunConfig,
-    root: Path,
-    until: str,
-    only: Sequence[str],
-    fresh: Sequence[str] = (),
-    retry: Sequence[str] = (),
-) -> RunDocument:
+def run_recipe(config: RunConfig, root: Path, until: str, only: Sequence[str]) -> RunDocument:
     """Run the missing parts of a recipe in a workspace, and say on stderr how far it is; see :func:`run_request`."""
-    return run_here(RunRequest(config, root, until, tuple(only), tuple(fresh), tuple(retry)))
+    return run_here(RunRequest(config, root, until, tuple(only)))
 
 
 def run_here(request: RunRequest) -> RunDocument:
-    """Run what is asked on this machine, and say on stderr how far it is; see :func:`run_request`."""
+    """Carry a request out on this machine, and say on stderr how far it is; see :func:`run_request`."""
     return run_request(request, make_reporter(), make_executor(request.config))
 
 
@@ -125,7 +118,7 @@ def render_run(document: RunDocument) -> Table:
 
 
 def plan_by_sample(config: RunConfig, root: Path, seeds: int) -> "tuple[RunEstimate, SynthError | None]":
-    """Run so many seeds in the workspace, where nothing of it is paid twice, and estimate the whole by them.
+    """Run so many seeds in the workspace, where it pays for nothing twice, and estimate the whole by them.
 
     Returns:
         The estimate, and the error that ended the sample early: it is measured as far as it came.
@@ -249,7 +242,7 @@ def compare_releases(
 def check_author(
     reports: "Sequence[VerifyReport]", release: Path | None, root: Path, wanted: str, signers: Path | None
 ) -> "list[VerifyReport]":
-    """Return reports of releases that also hold them to what their author told in another way.
+    """Return reports that also hold releases to the root and the signers that a user knows from their author.
 
     Args:
         reports: of the releases.
@@ -276,7 +269,7 @@ def check_author(
     return checked
 
 
-def verify_releases(  # noqa: PLR0913 - what is verified, by what, and who is asked again
+def verify_releases(  # noqa: PLR0913 - what is verified, by what, and which model reads again
     release: Path | None,
     corpus: Path | None,
     dump: Path | None,
@@ -330,10 +323,10 @@ def verify_releases(  # noqa: PLR0913 - what is verified, by what, and who is as
 
 
 def read_root(given: str, release: Path | None) -> str:
-    """Return a root as 64 hex digits; empty for none.
+    """Return a root as 64 hex digits; may be empty.
 
     Raises:
-        ConfigError: if it is none, or no release is named that it could be of.
+        ConfigError: if it is not 64 hex digits, or no release is named.
     """
     root = given.strip().lower().removeprefix("sha256:")
     if root and not re.fullmatch(r"[0-9a-f]{64}", root):

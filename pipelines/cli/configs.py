@@ -72,7 +72,7 @@ def show_command(  # noqa: PLR0913 - as above
 ) -> None:
     """Print a whole configuration as TOML, and for each value who says it: a recipe, a file, --set, or the default."""
     from pipelines.cli.commands import load_config
-    from pipelines.cli.origins import DEFAULT, describe_origins, list_sources, render_values, trace_values
+    from pipelines.cli.settings import DEFAULT, describe_origins, list_sources, render_values, trace_values
 
     settings = load_config(recipe, config, set_ or [], models=models)
     sources = list_sources(recipe or ("" if config else "demo"), config or (), set_ or [], models)

@@ -126,7 +126,7 @@ def interruptible(what_next: str = "the same command goes on from here") -> Iter
 
 
 def guarded(call: Callable[[], None], arguments: Sequence[str]) -> None:
-    """Call and turn the failures of DESIGN section 4 into exit codes; anything else is a defect, told with its log."""
+    """Call and turn the failures of DESIGN section 4 into exit codes; all else is a defect, reported with its log."""
     try:
         _call(call)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is ours
@@ -162,7 +162,7 @@ def fail(error: Any) -> None:  # noqa: ANN401 - a SynthError, whose class is imp
 def say_end(text: str, code: int, trace: str = "") -> None:
     """Write to stderr why a command ends, without any key: a line that begins so, after a traceback, or one of JSON.
 
-    Where the terminal is gone nobody is told; that changes no exit code.
+    A terminal that is gone does not change the exit code.
     """
     import logging
 

@@ -1,4 +1,4 @@
-"""What a user is told of a defect of synth itself: one line, a log with the traceback, and where both belong."""
+"""What synth tells a user of a defect of its own: one line, a log with the traceback, and where both belong."""
 
 import os
 import platform

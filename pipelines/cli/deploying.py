@@ -1,11 +1,10 @@
-"""``synth deploy``: what is asked of the process that knows Prefect, and what is to be started where."""
+"""``synth deploy``: the request to the process that knows Prefect, and which workers to start where."""
 
 import json
 import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,47 +14,25 @@ A run now: {run}
 Runs start in {directory}; a worker elsewhere needs that folder, and the workspace by the same path."""
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """When and how the deployed run starts by itself."""
-
-    cron: str
-    timezone: str
-    name: str = ""
-    split: bool = False
-
-
-def deploy_run(parameters: Mapping[str, Any], schedule: Schedule) -> dict[str, Any]:
+def deploy_run(parameters: Mapping[str, Any], cron: str, timezone: str, name: str, split: bool) -> dict[str, Any]:
     """Deploy a run to the Prefect server at ``PREFECT_API_URL``.
 
-    Args:
-        parameters: of the flow.
-        schedule: of its runs.
+    ``name`` tells workspaces of one server apart and may be empty; ``split`` schedules the run in parts.
 
     Returns:
         What was done to each pool and deployment.
 
     Raises:
-        SystemExit: with the code of the failure, which is said on stderr.
+        SystemExit: with the code of the failure, which the process names on stderr.
     """
-    request = {
-        "parameters": dict(parameters),
-        "directory": str(Path.cwd()),
-        "cron": schedule.cron,
-        "timezone": schedule.timezone,
-        "name": schedule.name,
-        "split": schedule.split,
-    }
+    own = {"cron": cron, "timezone": timezone, "name": name, "split": split}
+    request = {"parameters": dict(parameters), "directory": str(Path.cwd()), **own}
     command = [sys.executable, "-m", "flows.deployments", json.dumps(request)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.returncode)
-    return {**json.loads(done.stdout), "scheduled": _name_scheduled(schedule)}
-
-
-def _name_scheduled(schedule: Schedule) -> str:
-    prefix = f"{schedule.name}-" if schedule.name else ""
-    return f"{'nightly' if schedule.split else 'synthesize'}/{prefix}nightly"
+    scheduled = f"{'nightly' if split else 'synthesize'}/{f'{name}-' if name else ''}nightly"
+    return {**json.loads(done.stdout), "scheduled": scheduled}
 
 
 def describe_deployed(deployed: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """``synth diff A B``: which rows two versions of a release do not share, and how the funnel moved."""
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ from rich.text import Text
 
 from pipelines.errors import ConfigError, CorruptInput
 from pipelines.ids import digest_value
-from pipelines.release.manifest import ReleaseManifest, read_release_manifest
+from pipelines.release.manifest import FunnelRow, ReleaseManifest, read_release_manifest
 from pipelines.release.rows import GROUP_ROWS
+from schemas.manifest import Manifest
 
 SHOWN = 20
+Counted = FunnelRow | Manifest
 RowDigests = dict[str, dict[str, str]]
 """Row id to column name to the digest of the cell."""
 
@@ -107,25 +110,23 @@ def _compare(name: str, old: dict[str, str], new: dict[str, str]) -> ChangedRow:
     return ChangedRow(name, tuple(column for column in columns if old.get(column) != new.get(column)))
 
 
-def _compare_funnels(old: ReleaseManifest, new: ReleaseManifest) -> list[FunnelShift]:
-    before, after = _list_numbers(old), _list_numbers(new)
-    places = list(dict.fromkeys([*before, *after]))
-    return [
-        FunnelShift(stage, number, before.get((stage, number), 0), after.get((stage, number), 0))
-        for stage, number in places
-        if before.get((stage, number), 0) != after.get((stage, number), 0)
-    ]
+def _compare_funnels(old: ReleaseManifest, new: ReleaseManifest) -> Iterator[FunnelShift]:
+    before, after = ({row.stage: row for row in manifest.funnel} for manifest in (old, new))
+    for stage in dict.fromkeys([*before, *after]):
+        yield from list_shifts(stage, before.get(stage), after.get(stage))
 
 
-def _list_numbers(manifest: ReleaseManifest) -> dict[tuple[str, str], int]:
-    numbers = {}
-    for row in manifest.funnel:
-        numbers[row.stage, "rows_in"] = row.rows_in
-        numbers[row.stage, "kept"] = row.kept
-        numbers |= {(row.stage, f"rejected: {reason}"): count for reason, count in sorted(row.rejected.items())}
-        numbers[row.stage, "failed"] = row.failed
-        numbers[row.stage, "rows_out"] = row.rows_out
-    return numbers
+def list_shifts(stage: str, old: Counted | None, new: Counted | None) -> Iterator[FunnelShift]:
+    """Yield the numbers of a stage that two runs do not share; a run without the stage has none."""
+    before, after = ({} if row is None else _list_numbers(row) for row in (old, new))
+    for number in dict.fromkeys([*before, *after]):
+        if before.get(number, 0) != after.get(number, 0):
+            yield FunnelShift(stage, number, before.get(number, 0), after.get(number, 0))
+
+
+def _list_numbers(row: Counted) -> dict[str, int]:
+    refused = {f"rejected: {reason}": count for reason, count in sorted(row.rejected.items())}
+    return {"rows_in": row.rows_in, "kept": row.kept, **refused, "failed": row.failed, "rows_out": row.rows_out}
 
 
 def render_diff(diff: ReleaseDiff) -> Group:

@@ -128,10 +128,7 @@ def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> Ex
 
     Written are a probe in an existing workspace and what was learned of servers that answer.
 
-    Args:
-        config: of the run.
-        root: the workspace.
-        patience: seconds for one reply of a server.
+    A server has ``patience`` seconds for each reply.
     """
     workspace = Workspace(root.resolve())
     findings = [
@@ -177,19 +174,12 @@ def _look_at_names() -> Finding:
     return Finding("import names", "ok", f"{', '.join(_NAMES)}: nobody else's here")
 
 
-def _look_at_news(source: Path) -> Finding:
-    try:
-        files = list_source_files(source)
-    except SynthError as error:
-        return Finding("input", "problem", str(error))
-    return Finding("input", "ok", f"{source}: {len(files):,} files of articles")
-
-
 def _look_at_input(config: RunConfig) -> list[Finding]:
     if config.corpus.generate is not None:
         return [Finding("input", "ok", f"a toy Wikipedia of {config.corpus.generate.entities:,} entities is generated")]
     if config.method == "news" and config.news.source:
-        return [_look_at_news(Path(config.news.source))]
+        source = Path(config.news.source)
+        return [_try("input", lambda: f"{source}: {len(list_source_files(source)):,} files of articles")]
     dumps = [Path(config.corpus.dump)]
     if config.corpus.world:
         dumps = sorted(p for p in Path(config.corpus.world).glob(DUMP_PATTERN) if "-index" not in p.name)
@@ -347,7 +337,7 @@ def _look_at_port(role: str, model: ModelConfig) -> Finding:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             advice = f"end what listens there, or choose another models.{role}.serve.port"
-            return Finding(what, "problem", f"{port} cannot be had ({error.strerror}); {advice}")
+            return Finding(what, "problem", f"{port} cannot be used ({error.strerror}); {advice}")
     return Finding(what, "ok", f"{port} is free")
 
 
@@ -364,7 +354,7 @@ def look_at_pictures(config: RunConfig) -> Iterator[Finding]:
     if picks_clip(config) or config.image_search.method == "clip":
         yield _look_at_encoder(config)
     for name in dict.fromkeys((*groundings.ocr, *filter(None, [config.tools.layout]))):
-        yield _try(f"OCR {name}", partial(_name_engine, name))
+        yield _try(f"OCR {name}", lambda name=name: make_engine(name).identity)  # type: ignore[misc]
     if enhancements.share:
         yield _look_at_repairs(config)
     if config.corpus.dump:
@@ -392,10 +382,6 @@ def _try(what: str, look: Callable[[], str]) -> Finding:
         return Finding(what, "ok", look())
     except SynthError as error:
         return Finding(what, "problem", str(error))
-
-
-def _name_engine(name: str) -> str:
-    return make_engine(name).identity
 
 
 def _look_at_repairs(config: RunConfig) -> Finding:
@@ -542,7 +528,7 @@ async def ask_models(config: RunConfig, patience: float = PATIENCE, vendors: Ven
 
 
 def list_servers(config: RunConfig, session: HttpSession, patience: float, vendors: Vendors) -> list[Server]:
-    """Return every address that is to be asked, once for all roles that ask it for the same model in the same way."""
+    """Return every address to check, once for all roles that ask it for the same model in the same way."""
     found: dict[tuple[Any, ...], Server] = {}
     for role in list_roles_in_use(config):
         model = config.models.get(role)

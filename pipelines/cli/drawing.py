@@ -1,16 +1,23 @@
-"""Diagrams in SVG: the path that proves a question, and the funnel. Every text goes through an XML writer."""
+"""Diagrams in SVG: the path that proves a question, and the funnel. Every text goes through an XML writer.
 
+The pages beside them have templates that escape every value, and small copies of pictures.
+"""
+
+import io
 import math
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from pipelines.cli.facets import shorten_text
+from pipelines.pictures import open_pixels
 from schemas.base import Record
 from schemas.datasets import Bridge, Grounding, Question, Rewrite
 from schemas.datasets import Path as WalkedPath
@@ -245,3 +252,22 @@ def _draw_bars(funnel: Sequence[Mapping[str, Any]], width: int) -> ElementTree.E
                 _shape(svg, "rect", kind, x=f"{x:.2f}", y=y + 22, width=f"{part:.2f}", height=12, rx=2)
             x += part
     return svg
+
+
+def draw_thumbnail(content: bytes, side: int, quality: int) -> bytes:
+    """Return an upright copy of a picture as WebP, of at most so many pixels a side.
+
+    Raises:
+        RecordFailed: if the picture is broken or too large to open safely.
+    """
+    shown = open_pixels(content, max_side=2 * side)
+    shown.thumbnail((side, side))
+    buffer = io.BytesIO()
+    shown.save(buffer, "WEBP", quality=quality)
+    return buffer.getvalue()
+
+
+def open_templates(folder: str = "") -> Environment:
+    """Return the templates in a folder below this module's; they escape every value."""
+    loader = FileSystemLoader(Path(__file__).parent / folder)
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)

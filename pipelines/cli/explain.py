@@ -1,28 +1,22 @@
 """``synth explain ID``: everything about one record across stages, from its seed to the releases that hold it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-import pyarrow.parquet as pq
 from rich.console import Group
 from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
-from pipelines.cli.facets import STAGE_MODELS, Refusal, describe_branch, describe_record, read_refusals
+from pipelines.cli.facets import Refusal, describe_branch, describe_record, make_grid
+from pipelines.cli.view.queries import Explorer
 from pipelines.errors import ConfigError
 from pipelines.graph.proofs import draw_proof
-from pipelines.release.manifest import MANIFEST
-from pipelines.run.shards import read_rows
-from pipelines.run.views import list_latest
 from schemas.base import Record
 from schemas.datasets import Grounding, Question, Rewrite
 
 SHOWN_CANDIDATES = 8
-Link = tuple[str, str]
-"""Record id and parent id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +30,7 @@ class ExplainedRow:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A record with its ancestors and what was made from it, in pipeline order."""
+    """A record with its ancestors and what was made from it, in pipeline order; at most 400 rows."""
 
     record_id: str
     rows: tuple[ExplainedRow, ...]
@@ -51,79 +45,35 @@ def explain_record(workspace_root: Path, id_prefix: str) -> Explanation:
     Raises:
         ConfigError: if no record begins so, or several do.
     """
-    made = list_latest(workspace_root)
-    latest = [found for found in made if found.stage in STAGE_MODELS]
-    links = {found.stage: list(_read_links(found.folder.path)) for found in made}
-    refusals = [refusal for found in made for refusal in read_refusals(found)]
-    ids = {record_id for pairs in links.values() for record_id, _ in pairs} | {row.record_id for row in refusals}
-    chosen = choose_id(ids, id_prefix, workspace_root)
-    line = trace_line(chosen, [pair for pairs in links.values() for pair in pairs])
-    rows = [
-        ExplainedRow(found.stage, found.key, record)
-        for found in latest
-        if any(record_id in line for record_id, _ in links[found.stage])
-        for path in sorted(found.folder.path.glob("part-*.parquet"))
-        for record in read_rows(path, STAGE_MODELS[found.stage])
-        if record.record_id in line
-    ]
-    refused = tuple(refusal for refusal in refusals if refusal.record_id in line)
-    return Explanation(chosen, tuple(rows), refused, tuple(find_releases(workspace_root, line)))
+    explorer = Explorer(workspace_root)
+    chosen = choose_id(explorer.find_ids(id_prefix), id_prefix, workspace_root)
+    family = explorer.trace_family(chosen, "")
+    keys = {found.stage: found.key for found in explorer.list_stages()}
+    rows, refusals = list[ExplainedRow](), list[Refusal]()
+    for each in family:
+        if each.reason:
+            refused = explorer.find_refusal(each.stage, each.record_id)
+            refusals += refused[:1] if refused else []
+        elif isinstance(record := explorer.find_record(each.stage, each.record_id), Record):
+            rows.append(ExplainedRow(each.stage, keys[each.stage], record))
+    releases = explorer.find_holding(sorted({chosen, *(each.record_id for each in family)}))
+    return Explanation(chosen, tuple(rows), tuple(refusals), tuple(releases))
 
 
-def _read_links(folder: Path) -> Iterator[Link]:
-    for path in sorted(folder.glob("part-*.parquet")):
-        table = pq.read_table(path, columns=["record_id", "parent_id"])
-        yield from zip(*(column.to_pylist() for column in table.columns), strict=True)
-
-
-def choose_id(ids: Iterable[str], prefix: str, root: Path) -> str:
-    """Return the only id that equals the prefix, or else begins with it.
+def choose_id(found: Sequence[str], prefix: str, root: Path) -> str:
+    """Return which of the ids that begin with a prefix is meant: the one that equals it, or the only one.
 
     Raises:
         ConfigError: if no id or several ids match.
     """
-    found = sorted(record_id for record_id in ids if prefix and record_id.startswith(prefix))
     if prefix in found:
         return prefix
-    if not found:
+    if not found or not prefix:
         raise ConfigError(f"explain: no record of {root} begins with {prefix!r}; ids look like rollout-0a1b2c3d")
     if len(found) > 1:
         shown = ", ".join(found[:SHOWN_CANDIDATES])
         raise ConfigError(f"explain: {len(found)} records begin with {prefix!r}; give more of one of: {shown}")
     return found[0]
-
-
-def trace_line(chosen: str, links: Iterable[Link]) -> frozenset[str]:
-    """Return the ids of a record's ancestors, itself and its descendants; siblings are left out."""
-    parents: dict[str, set[str]] = {}
-    children: dict[str, set[str]] = {}
-    for record_id, parent_id in links:
-        if record_id != parent_id:
-            parents.setdefault(record_id, set()).add(parent_id)
-            children.setdefault(parent_id, set()).add(record_id)
-    return frozenset(_reach(chosen, parents) | _reach(chosen, children))
-
-
-def _reach(start: str, edges: dict[str, set[str]]) -> set[str]:
-    seen, waiting = {start}, [start]
-    while waiting:
-        found = edges.get(waiting.pop(), set()) - seen
-        seen |= found
-        waiting.extend(sorted(found))
-    return seen
-
-
-def find_releases(root: Path, line: Iterable[str]) -> list[str]:
-    """Return ``dataset/version`` of each published release with a row whose id is in the line."""
-    wanted, found = set(line), []
-    for manifest in sorted(root.glob(f"releases/*/*/{MANIFEST}")):
-        folder = manifest.parent
-        ids: set[str] = set()
-        for path in sorted((folder / "data").glob("*.parquet")):
-            ids.update(pq.read_table(path, columns=["id"])["id"].to_pylist())
-        if ids & wanted and not folder.name.startswith("."):
-            found.append(f"{folder.parent.name}/{folder.name}")
-    return found
 
 
 def render_explanation(explanation: Explanation) -> Group:
@@ -137,14 +87,14 @@ def render_explanation(explanation: Explanation) -> Group:
     whole = {row.record.record_id: row.record for row in explanation.rows}
     panels = [
         Panel(
-            _make_grid([*list_chain(record), *describe_record(record)]),
+            make_grid([*list_chain(record), *describe_record(record)]),
             title=Text(f"{', '.join(stages[record_id])} · {record_id}"),
         )
         for record_id, record in whole.items()
     ]
     for refusal in explanation.refusals:
         lines = [("reason", refusal.reason), ("detail", refusal.detail)]
-        panels.append(Panel(_make_grid(lines), title=Text(f"{refusal.kind} by {refusal.stage} · {refusal.record_id}")))
+        panels.append(Panel(make_grid(lines), title=Text(f"{refusal.kind} by {refusal.stage} · {refusal.record_id}")))
     released = ", ".join(explanation.releases) or "no published release"
     return Group(Text(f"{explanation.record_id} is in {released}", style="bold"), *panels)
 
@@ -168,10 +118,3 @@ def list_chain(record: Record) -> list[tuple[str, str]]:
         steps += f" <-{relation}- {right}" if back else f" -{relation}-> {right}"
     beside = [("branch", describe_branch(record.proof, branch)) for branch in record.proof.branches]
     return [("chain", f"{record.proof.nodes[0].title}{steps}"), *beside]
-
-
-def _make_grid(lines: Iterable[tuple[str, str]]) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    for label, text in lines:
-        grid.add_row(Text(label, style="dim"), Text(text, overflow="fold"))
-    return grid

@@ -1,12 +1,17 @@
-"""Records of a workspace's latest stages, and what a reader sees of each: labelled lines of plain text."""
+"""Records of a workspace's latest stages, and what a reader sees of each: labelled lines, and what a reason means."""
 
-from collections.abc import Callable, Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
 import pyarrow.parquet as pq
+from rich.table import Table
+from rich.text import Text
 
+from pipelines.release.card import find_cards
 from pipelines.run.shards import read_parts
 from pipelines.run.views import LatestStage, list_latest
 from schemas.base import Record
@@ -97,7 +102,7 @@ def describe_origin(origin: Origin) -> str:
 
 
 def describe_proof(proof: Proof) -> Lines:
-    """Yield chain and branches with their evidence, what each node is told by, the counts, and their thresholds."""
+    """Yield chain and branches with their evidence, what the question says of each node, and counts with thresholds."""
     for hop in proof.hops:
         yield f"hop {hop.index}", describe_hop(hop, proof.nodes)
         yield "", describe_evidence(hop.evidence)
@@ -423,3 +428,23 @@ def read_refusals(found: LatestStage) -> Iterator[Refusal]:
         for path in sorted(found.folder.path.glob(f"{kind}-*.parquet")):
             for row in pq.read_table(path, columns=["record_id", column, "detail"]).to_pylist():
                 yield Refusal(found.stage, row["record_id"], kind, row[column], row["detail"])
+
+
+@cache
+def read_glossary() -> dict[str, str]:
+    """Return a sentence for each reason."""
+    told = tomllib.loads((find_cards() / "docs" / "reasons.toml").read_text(encoding="utf-8"))
+    return {reason: entry["means"] for reason, entry in told.items()}
+
+
+def explain_reason(reason: str) -> str:
+    """Return what a reason means; empty for another word, such as the name of an error."""
+    return read_glossary().get(reason, "")
+
+
+def make_grid(lines: Iterable[tuple[str, str]]) -> Table:
+    """Return labelled lines as they are printed; all text is shown as text, never as markup."""
+    grid = Table.grid(padding=(0, 2))
+    for label, text in lines:
+        grid.add_row(Text(label, style="dim"), Text(text, overflow="fold"))
+    return grid

@@ -43,7 +43,7 @@ fetch = false  # true: fetched from Commons, each once; rows without a picture a
 # api = "https://commons.wikimedia.org/w/api.php"  # another one than Commons' own
 
 [encoder]  # says which picture shows what is meant; needs `pip install 'synth[clip]'`
-pretrained = ""  # "openai", or a checkpoint's file; empty: pictures are ranked by what is told of their files
+pretrained = ""  # "openai", or a checkpoint's file; empty: pictures are ranked by their metadata
 
 [prompts]
 dir = ""  # your own prompts, as NAME/v1.md; the highest version of a name takes the place of the shipped one

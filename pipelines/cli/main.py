@@ -7,15 +7,13 @@ at once.
 import sys
 from io import TextIOWrapper
 
-from pipelines.cli import ablating as cli_ablating
 from pipelines.cli import benches as cli_benches
 from pipelines.cli import configs as cli_configs
 from pipelines.cli import releases as cli_releases
-from pipelines.cli import reviews as cli_reviews
 from pipelines.cli import runs as cli_runs
 from pipelines.cli.console import app, guarded
 
-COMMANDS = (cli_runs, cli_configs, cli_releases, cli_reviews, cli_benches, cli_ablating)
+COMMANDS = (cli_runs, cli_configs, cli_releases, cli_benches)
 """Where commands register themselves."""
 
 

@@ -1,7 +1,10 @@
-"""Which run a command is about: its name, and its configuration from options, a kept run or a release."""
+"""Which run a command is about: its name, and its configuration from options, a kept run or a release.
+
+A release tells of its configuration what holds no path, address or name of somebody's own; the rest is given again.
+"""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -15,8 +18,20 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from pipelines.cli.commands import lay_options
-from pipelines.config.loading import apply_setting, lay_layer, list_recipes, make_config, read_config_file, read_layers
+from pipelines.config.disclosure import digest_settings, disclose_settings, read_sections
+from pipelines.config.loading import (
+    apply_setting,
+    lay_layer,
+    list_recipes,
+    make_config,
+    read_config_file,
+    read_layers,
+    read_recipe,
+)
+from pipelines.config.settings import RunConfig
 from pipelines.errors import ConfigError
+from pipelines.plugins import explain_absence
+from pipelines.release.manifest import ReleaseManifest, read_release_manifest
 from pipelines.run.jsonlog import start_json_log
 from pipelines.run.loop import RunRequest
 from pipelines.run.naming import (
@@ -33,9 +48,79 @@ from pipelines.run.naming import (
     list_runs,
     summarise_run,
 )
-from pipelines.run.rebuilding import Retold, read_retold
 from pipelines.run.runner import find_last
 from pipelines.run.workspace import Workspace, viewing
+
+RULES_NO_ROW = frozenset({"budget"})
+"""Settings that a release does not tell and need not: they decide no row of a finished run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retold:
+    """What a release tells of the configuration it was made by.
+
+    ``tables`` is the shipped recipe of its name, if there is one, with what the release tells over it.
+    """
+
+    folder: Path
+    manifest: ReleaseManifest
+    tables: dict[str, Any]
+
+    def hold(self, config: RunConfig, given: Collection[str]) -> Iterator[str]:
+        """Compare a configuration and its plugins with the release's, and yield in words what differs.
+
+        ``given`` are keys, or sections, that the user gave values for.
+
+        Raises:
+            ConfigError: if a value that the release does not tell is neither the recipe's nor given.
+        """
+        told, untold = disclose_settings(config)
+        apart = [
+            name
+            for name, digest in self.manifest.untold.items()
+            if untold.get(name) != digest and name not in RULES_NO_ROW
+        ]
+        missing = [name for name in apart if not any(_touches(key, name) for key in given)]
+        if missing:
+            corpus = (
+                ""
+                if any(_touches(key, "corpus") for key in given)
+                else f"; its corpus has digest {self.manifest.corpus[:16]}: if that is not the recipe's, give "
+                "--set corpus.dump=FILE, corpus.world=DIR or the keys of corpus.generate, too"
+            )
+            raise ConfigError(
+                f"release {self.folder}: it was made with other values of {', '.join(missing)} than recipe "
+                f"{self.manifest.recipe} has, and does not tell them; give them again: --models scripted, "
+                f"--set {missing[0]}{'.KEY' if '.' not in missing[0] else ''}=VALUE or --config FILE{corpus}"
+            )
+        apart += [name for name, value in self.manifest.told.items() if told.get(name) != value]
+        for name in apart:
+            yield f"{name}: not the value that the release was made with, so its rows may differ"
+        for entry in self.manifest.plugins:
+            if why := explain_absence(entry):
+                yield f"plugin {why}; the release was made with that, so its rows may differ"
+
+
+def _touches(key: str, name: str) -> bool:
+    """Say whether two dotted names are the same, or one lies in the other."""
+    return f"{key}.".startswith(f"{name}.") or f"{name}.".startswith(f"{key}.")
+
+
+def read_retold(folder: Path) -> Retold:
+    """Return what a release tells of its configuration.
+
+    Raises:
+        ConfigError: if the folder is no release, its settings are not those it has the digest of, or this synth reads
+            them differently.
+    """
+    manifest = read_release_manifest(folder)
+    if digest_settings(manifest.told, manifest.untold, manifest.corpus) != manifest.config_digest:
+        raise ConfigError(f"release {folder}: its settings are not those it has the digest of; see `synth verify`")
+    tables = read_recipe(manifest.recipe) if manifest.recipe in list_recipes() else {}
+    told = read_sections({name: value for name, value in manifest.told.items() if value is not None})
+    lay_layer(tables, told)
+    return Retold(folder, manifest, tables)
+
 
 DEMO = "demo"
 PATHS: Mapping[str, Any] = {
@@ -97,7 +182,7 @@ def make_request(
     fresh: Sequence[str] = (),
     retry: Sequence[str] = (),
 ) -> RunRequest:
-    """Return what is asked of the run that is meant; `synth run`, its flow, and who looks at a run all begin here.
+    """Return the request that a command line makes; `synth run`, its flow, and commands that look at a run begin here.
 
     A recipe, a file that names one, or a release begins with a configuration of its own. Else a run that the workspace
     keeps goes on with what was kept: the named one, or the one that began last. In an empty workspace it is the demo.
@@ -216,7 +301,7 @@ def _list_given(choice: RunChoice) -> list[str]:
 def choose_log(choice: RunChoice, root: Path) -> None:
     """Begin a log in JSON if the configuration asks for one, although the rest of it may be wrong."""
     tables: dict[str, Any] = {}
-    # What is wrong is told by :func:`make_request`, in the log that is chosen here.
+    # :func:`make_request` says what is wrong, in the log that is chosen here.
     with suppress(ConfigError):
         tables = _find_base(choice, Workspace(root.resolve())).tables
     for setting in choice.settings:

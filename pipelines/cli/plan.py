@@ -8,7 +8,6 @@ A sample also tells, by domain, how many seeds an accepted question takes and wh
 (:mod:`pipelines.cli.yields`): a recipe that wastes its seeds shows before the whole is paid for.
 """
 
-import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -26,20 +25,19 @@ from pipelines.agent.depicting import REACH
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.pictures import HALVINGS
 from pipelines.cli.yields import ACCEPTING, SampleYield, measure_yield
-from pipelines.config.settings import CorpusConfig, GeneratedWorld, RunConfig, TargetsConfig
+from pipelines.config.settings import CorpusConfig, RunConfig, TargetsConfig
 from pipelines.corpus.boxes import needs_survey
 from pipelines.corpus.dump import list_parts, read_site, sample_ranges
 from pipelines.corpus.scan import Part, RangeJob, scan_range, survey_ranges
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput
 from pipelines.run.assembly import Assembly, list_sources
-from pipelines.run.corpora import count_cores, find_dump, find_export, name_corpus
-from pipelines.run.costs import RowCost, read_spent, share_costs
+from pipelines.run.corpora import count_cores, find_dump, find_export, name_corpus, place_world
 from pipelines.run.filling import Filling
 from pipelines.run.languages import find_lacks, list_problems
 from pipelines.run.plugins import check_plugins
 from pipelines.run.progress import SilentReporter, timing
-from pipelines.run.quotas import TargetRow, count_asked
+from pipelines.run.quotas import RowCost, TargetRow, count_asked, read_spent, share_costs
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, list_pending_shards
 from pipelines.run.stage import RecordStage
 from pipelines.run.workspace import StageFolder, Workspace
@@ -234,20 +232,9 @@ def _estimate_stage(assembly: Assembly, plan: PlannedStage, rows_in: Interval) -
     manifest, nothing = plan.folder.read_manifest(), make_exact(0.0)
     if manifest is not None:
         counts = (make_exact(manifest.rows_in), make_exact(manifest.rows_out))
-        return StageEstimate(
-            plan.name,
-            "complete",
-            "measured",
-            manifest.rows_in,
-            *counts,
-            0,
-            nothing,
-            0,
-            nothing,
-            nothing,
-            nothing,
-            nothing,
-        )
+        nil = dict.fromkeys(("requests", "tokens", "money", "gpu_hours", "hours"), nothing)
+        rows = manifest.rows_in
+        return StageEstimate(plan.name, "complete", "measured", rows, *counts, pending_shards=0, recorded=0, **nil)
     left, pending, done = _find_left(plan, rows_in)
     state, evidence = "started" if done else "to do", _find_evidence(plan)
     most_rows, most_requests = _bound_rows(assembly.config, plan.name), bound_requests(assembly.config, plan.name)
@@ -468,8 +455,8 @@ def find_built_corpus(config: RunConfig, workspace: Workspace) -> Path | None:
     """Return the folder of a run's corpus, or None while it is still to be built."""
     source = config.corpus
     if source.generate is not None:
-        world = _find_world(source.generate, workspace)
-        if world is None:
+        world = place_world(source.generate, workspace)
+        if not world.is_dir():
             return None
         source = CorpusConfig(world=str(world))
     if config.method == "news":
@@ -483,19 +470,6 @@ def find_built_corpus(config: RunConfig, workspace: Workspace) -> Path | None:
     with workspace.claim(holder="plan"):
         folder = workspace.corpora / name_corpus(dump, workspace)
     return folder if (folder / "manifest.json").is_file() else None
-
-
-def _find_world(config: GeneratedWorld, workspace: Workspace) -> Path | None:
-    """Return the world that an earlier run generated from the same settings, or None."""
-    from pipelines.toy.publishing import WORLD_FORMAT
-    from pipelines.toy.world import WorldConfig
-
-    wanted = WorldConfig(**config.model_dump()).model_dump()
-    for path in sorted(workspace.worlds.glob("[!.]*/world.json")):
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if (document["format"], document["config"]) == (WORLD_FORMAT, wanted):
-            return path.parent
-    return None
 
 
 def render_estimate(estimate: RunEstimate) -> Table:

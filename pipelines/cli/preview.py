@@ -1,13 +1,13 @@
 """``synth run --preview N``: a few questions go through every stage before the run, and are shown as cards.
 
 A preview is a run of the first seeds, with keys of its own, in the run's own workspace: what it asks of models is
-recorded, so the run that follows pays for none of it again, and nothing that an earlier run made is touched. It ends
+recorded, so the run that follows does not pay for it again, and nothing that an earlier run made is touched. It ends
 before releases, which judge a whole. Limits of a whole that selections applies are here those of a few rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rich.console import Group
@@ -16,8 +16,17 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.cli.commands import run_sample
-from pipelines.cli.facets import STAGE_MODELS, Refusal, describe_cell, describe_hop, read_refusals, shorten_text
+from pipelines.cli.facets import (
+    STAGE_MODELS,
+    Refusal,
+    describe_cell,
+    describe_hop,
+    make_grid,
+    read_refusals,
+    shorten_text,
+)
 from pipelines.cli.plan import find_built_corpus, make_sample_config
+from pipelines.cli.yields import StageYield
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, SynthError
@@ -60,7 +69,7 @@ class Card:
     question: str
     answer: str
     picture: str
-    """Path of its file; empty for none."""
+    """Path of its file; may be empty."""
     chain: tuple[Link, ...]
     difficulty: tuple[str, ...]
     """For each condition, how many attempts were right."""
@@ -70,29 +79,11 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedRow:
-    """A row that a stage refused or that failed there."""
+class RefusedRow(Refusal):
+    """A row that a stage refused or that failed there, as it came in."""
 
-    record_id: str
-    stage: str
-    kind: str
-    """``rejected`` or ``failed``."""
-    reason: str
-    seen: str
-    """What the check saw."""
     row: str
-    """The row as it came in: its text, or what it is about."""
-
-
-@dataclass(frozen=True, slots=True)
-class StageCount:
-    """What a stage made of its rows."""
-
-    stage: str
-    rows_in: int
-    kept: int
-    rejected: dict[str, int]
-    failed: int
+    """Its text, or what it is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +95,7 @@ class Preview:
     cards: tuple[Card, ...]
     refused: tuple[RefusedRow, ...]
     """At most as many as questions were wanted, of different stages and reasons first."""
-    stages: tuple[StageCount, ...]
+    stages: tuple[StageYield, ...]
     missing: tuple[str, ...] = ()
     """Stages that were not done."""
 
@@ -163,7 +154,8 @@ def _count_selected(config: RunConfig, root: Path) -> tuple[int, int]:
 def read_preview(config: RunConfig, root: Path, wanted: int) -> Preview:
     """Return what the stages of a preview made, with at most so many cards and refused rows."""
     plans = _plan(config, root)
-    done = [plan for plan in plans if plan.folder.read_manifest() is not None]
+    sealed = [(plan, manifest) for plan in plans if (manifest := plan.folder.read_manifest()) is not None]
+    done = [plan for plan, _ in sealed]
     rows = {
         plan.name: {row.record_id: row for row in read_parts(plan.folder, STAGE_MODELS[plan.name])} for plan in done
     }
@@ -179,22 +171,14 @@ def read_preview(config: RunConfig, root: Path, wanted: int) -> Preview:
     ]
     # Those that the teacher answered show the most.
     cards.sort(key=lambda card: (not card.trajectories, not card.rollouts))
-    stages = tuple(_count_stage(plan) for plan in done)
     return Preview(
         config.recipe,
         config.seeds.limit,
         tuple(cards[:wanted]),
         tuple(_choose_refused(list(_list_refused(done, rows)), wanted)),
-        stages,
+        tuple(StageYield.of(manifest) for _, manifest in sealed),
         tuple(plan.name for plan in plans[len(done) :]),
     )
-
-
-def _count_stage(plan: PlannedStage) -> StageCount:
-    manifest = plan.folder.read_manifest()
-    if manifest is None:
-        raise ConfigError(f"{plan.name}: {plan.folder.path} was removed meanwhile")
-    return StageCount(plan.name, manifest.rows_in, manifest.kept, dict(manifest.rejected), manifest.failed)
 
 
 def _make_card(row: Difficulty, pictures: PictureStore) -> Card:
@@ -236,13 +220,8 @@ def _list_refused(plans: Sequence[PlannedStage], rows: Mapping[str, Mapping[str,
     for plan in plans:
         for refusal in read_refusals(LatestStage(plan.name, plan.folder)) if plan.sources else ():
             came = (rows[source.name].get(refusal.record_id) for source in plan.sources)
-            yield _make_refused(refusal, next((row for row in came if row is not None), None))
-
-
-def _make_refused(refusal: Refusal, row: Record | None) -> RefusedRow:
-    return RefusedRow(
-        refusal.record_id, refusal.stage, refusal.kind, refusal.reason, refusal.detail, _name_row(row) if row else ""
-    )
+            row = next((row for row in came if row is not None), None)
+            yield RefusedRow(**asdict(refusal), row=_name_row(row) if row else "")
 
 
 def _name_row(row: Record) -> str:
@@ -270,11 +249,11 @@ def _choose_refused(refused: Sequence[RefusedRow], most: int) -> list[RefusedRow
 def render_preview(preview: Preview) -> Group:
     """Return the cards, then what was refused, then the counts of each stage."""
     refused = [
-        Panel(_make_grid(_list_refused_lines(row)), title=Text(f"{row.kind} by {row.stage}: {row.reason}"))
+        Panel(make_grid(_list_refused_lines(row)), title=Text(f"{row.kind} by {row.stage}: {row.reason}"))
         for row in preview.refused
     ]
     cards = [
-        Panel(_make_grid(_list_card_lines(card)), title=Text(f"{number} of {len(preview.cards)} · {card.record_id}"))
+        Panel(make_grid(_list_card_lines(card)), title=Text(f"{number} of {len(preview.cards)} · {card.record_id}"))
         for number, card in enumerate(preview.cards, 1)
     ]
     table = Table("stage", title=f"{preview.recipe}: what became of {preview.seeds:,} seeds")
@@ -303,12 +282,5 @@ def _list_card_lines(card: Card) -> Iterator[tuple[str, str]]:
 
 def _list_refused_lines(row: RefusedRow) -> Iterator[tuple[str, str]]:
     yield "row", row.row or row.record_id
-    yield "seen", row.seen or row.reason
+    yield "seen", row.detail or row.reason
     yield "id", row.record_id
-
-
-def _make_grid(lines: Iterator[tuple[str, str]]) -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    for label, text in lines:
-        grid.add_row(Text(label, style="dim"), Text(text, overflow="fold"))
-    return grid

@@ -95,7 +95,7 @@ def describe_leftovers(leftovers: Sequence[Leftover]) -> list[dict[str, Any]]:
 
 
 def render_leftovers(leftovers: Sequence[Leftover], applied: bool) -> Group:
-    """Return the table, and what was done or is to be said to do it."""
+    """Return the table, and what was done or how to do it."""
     if not leftovers:
         return Group(Text("nothing to remove: everything here is needed"))
     number, size = Column("number", justify="right"), Column("size", justify="right", no_wrap=True)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import fields
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -20,81 +20,51 @@ from pipelines.release.push import PushOptions, PushPlan, carry_out, plan_push
 UNASKED = "push: nothing was sent, for there is no terminal to ask in; say --yes to send it"
 
 
-@dataclass(frozen=True, slots=True)
-class PushOrder:
-    """What the command line says of releases that share a repository.
-
-    Attributes:
-        ask: puts a question to the user; None where there is no terminal.
-    """
-
-    releases: Sequence[Path]
-    repo: str
-    options: PushOptions
-    dry_run: bool
-    yes: bool
-    as_json: bool
-    ask: Callable[[str], bool] | None
-
-
-def push_all(order: PushOrder) -> None:
+def push_all(
+    releases: Sequence[Path],
+    repo: str,
+    options: PushOptions,
+    approve: Callable[[PushPlan], None] | None,
+    as_json: bool,
+) -> None:
     """Show the plan of each release and, once they are approved, push one after the other.
 
-    As JSON a release that was sent, also before an error, is its receipt, any other its plan.
+    As JSON a release that was sent, also before an error, is its receipt, any other its plan. Without ``approve``
+    nothing is sent.
 
     Raises:
         ConfigError: if two are of one dataset, each would be a pull request that knows nothing of the others, or as
-            :func:`check_approval` and :func:`pipelines.release.push.plan_push`.
+            ``approve`` and :func:`pipelines.release.push.plan_push`.
     """
-    counts = Counter(read_release_manifest(release).dataset for release in order.releases)
+    counts = Counter(read_release_manifest(release).dataset for release in releases)
     if twice := [dataset for dataset, count in counts.items() if count > 1]:
         raise ConfigError(f"push: two releases of {twice[0]} are named; a repository holds one, others by their tags")
-    if order.options.pull_request and len(order.releases) > 1:
+    if options.pull_request and len(releases) > 1:
         raise ConfigError("push: --pr takes one release; push the next once that pull request is merged")
-    plans = [plan_push(release, order.repo, options=order.options) for release in order.releases]
-    if not order.as_json:
+    plans = [plan_push(release, repo, options=options) for release in releases]
+    if not as_json:
         emit_table(Group(*map(render_plan, plans)))
-    told, waiting = (
-        [describe_plan(plan) for plan in plans],
-        [place for place, plan in enumerate(plans) if not plan.done],
-    )
+    told = [describe_plan(plan) for plan in plans]
+    waiting = [place for place, plan in enumerate(plans) if not plan.done]
     try:
-        if waiting and not order.dry_run:
-            check_approval(plans[waiting[0]], order.yes, order.ask)
+        if waiting and approve is not None:
+            approve(plans[waiting[0]])
             for place in waiting:
-                told[place] = _send(order, order.releases[place])
+                # Planned anew: the release before has changed the repository.
+                receipt = carry_out(plan_push(releases[place], repo, options=options))
+                told[place] = to_json(receipt)
+                if not as_json:
+                    emit(f"{receipt.url}: commit {receipt.commit} {receipt.tag}")
     finally:
-        # What was sent before an error is told, too.
-        if order.as_json:
+        # Also report what was sent before an error.
+        if as_json:
             emit_json(told[0] if len(told) == 1 else told)
-
-
-def _send(order: PushOrder, release: Path) -> dict[str, Any]:
-    # Planned anew: the release before has changed the repository.
-    receipt = carry_out(plan_push(release, order.repo, options=order.options))
-    if not order.as_json:
-        emit(f"{receipt.url}: commit {receipt.commit} {receipt.tag}")
-    return dict(to_json(receipt))
 
 
 def describe_plan(plan: PushPlan) -> dict[str, Any]:
     """Return a plan as a JSON value, without the contents and digests of files."""
-    shown = (
-        "repo",
-        "url",
-        "private",
-        "pull_request",
-        "dataset",
-        "version",
-        "root",
-        "changes",
-        "same",
-        "kept",
-        "replaced",
-        "parent",
-        "tagged",
-    )
-    return {name: to_json(getattr(plan, name)) for name in shown}
+    hidden = ("contents", "expected")
+    return {each.name: to_json(getattr(plan, each.name)) for each in fields(plan) if each.name not in hidden}
 
 
 def render_plan(plan: PushPlan) -> Group:
@@ -126,10 +96,7 @@ def render_plan(plan: PushPlan) -> Group:
 def check_approval(plan: PushPlan, yes: bool, ask: Callable[[str], bool] | None) -> None:
     """Return only if a plan may be carried out.
 
-    Args:
-        plan: what was shown.
-        yes: whether that was said beforehand.
-        ask: puts a question to the user; None where there is no terminal.
+    ``yes`` approves beforehand; ``ask`` puts a question to the user and is None where there is no terminal.
 
     Raises:
         ConfigError: if there is nobody to ask, or the answer was no.

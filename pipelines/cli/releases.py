@@ -1,7 +1,8 @@
-"""Commands about releases and what is made of them."""
+"""Commands about releases, what is made of them, and what people decide on a sample of their questions."""
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -28,6 +29,9 @@ from pipelines.cli.console import (
 if TYPE_CHECKING:
     from pipelines.cli.naming import RunChoice
     from pipelines.config.settings import PluginsConfig
+
+
+from pipelines.cli.console import review
 
 TRAINERS = "llamafactory, ms-swift, trl, verl-sft, mars-sft (of sft); verl, rllm, mmsearch-r1, mars (of rl)"
 SHOWN_PROBLEMS = 50
@@ -179,7 +183,7 @@ def audit_command(  # noqa: PLR0913 - one argument for each option
     options = read_options(images, map_ or [], names)
     audit = audit_files(files, options)
     if html is not None:
-        from pipelines.cli.audit_page import write_audit_page
+        from pipelines.cli.audit import write_audit_page
 
         write_audit_page(audit, options, html)
     emit_json(to_json(audit) | {"rows": audit.rows}) if as_json else emit_table(render_audit(audit))
@@ -205,14 +209,15 @@ def push_command(  # noqa: PLR0913 - a command line has the options it has
     as_json: JsonOption = False,
 ) -> None:
     """Push a release to the Hugging Face Hub: a plan, one commit beside what is there, verified, tagged."""
-    from pipelines.cli.pushing import PushOrder, push_all
+    from pipelines.cli.pushing import check_approval, push_all
     from pipelines.release.push import PushOptions
     from pipelines.run.naming import find_release
 
     ask = None if as_json or not sys.stdin.isatty() else typer.confirm
     options = PushOptions(public, pr, replace, toy)
     found = [find_release(workspace, release) for release in releases]
-    push_all(PushOrder(found, repo, options, dry_run, yes, as_json, ask))
+    approve = None if dry_run else partial(check_approval, yes=yes, ask=ask)
+    push_all(found, repo, options, approve, as_json)
 
 
 @app.command("export")
@@ -306,3 +311,47 @@ def serve_tools_command(  # noqa: PLR0913 - a command line has the options it ha
     settings = make_request(choice, workspace).config
     with looking_at(workspace, run), interruptible("the server is ended"):
         serve_tools(settings, workspace, options, emit)
+
+
+@review.command("export")
+def export_sample_command(
+    release: Annotated[
+        Path | None, typer.Argument(help="Release folder to draw from; left out, what the last run selected.")
+    ] = None,
+    size: Annotated[int, typer.Option("--size", min=1, help="Questions of the sample.")] = 100,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the draw.")] = 0,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a stratified sample as CSV, Argilla records and Label Studio tasks, with pictures."""
+    from pipelines.run.sampling import export_sample
+    from pipelines.run.workspace import Workspace
+
+    report = export_sample(Workspace(workspace.resolve()), release, size, seed)
+    if as_json:
+        emit_json(to_json(report))
+        return
+    emit(f"{report.folder}: {report.questions} of {report.drawn_from} questions, of {len(report.strata)} strata")
+    emit("Who judges fills in decision (accept or refuse), decided_by and decided_on; then `synth review import FILE`.")
+
+
+@review.command("import")
+def import_decisions_command(
+    files: Annotated[list[Path], typer.Argument(help="The filled in CSV, or JSON of Argilla or Label Studio.")],
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Read decisions of one or several people; the next run publishes them, with names as given."""
+    from pipelines.run.sampling import import_decisions
+    from pipelines.run.workspace import Workspace
+
+    report = import_decisions(Workspace(workspace.resolve()), files)
+    if as_json:
+        emit_json(to_json(report))
+        return
+    from pipelines.release.quality import render_section
+
+    emit(f"{report.file}: {report.added} decisions added, {report.known} known already")
+    for name, section in report.result.items():
+        emit(f"\n{name}\n\n{render_section(section)}")
+    emit("\nThe next `synth run` publishes this with what is released.")

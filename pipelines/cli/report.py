@@ -5,23 +5,20 @@ scripts and foreign addresses.
 """
 
 import base64
-import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from math import ceil
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from pipelines.agent.pictures import REPAIRS, has_opencv, make_repairs, read_losses
 from pipelines.agent.scenes import NO_SCENE
 from pipelines.checksums import read_note
-from pipelines.cli.drawing import draw_funnel, draw_path, list_steps
+from pipelines.cli.drawing import draw_funnel, draw_path, draw_thumbnail, list_steps, open_templates
 from pipelines.cli.facets import (
     describe_branch,
     describe_cell,
@@ -31,19 +28,18 @@ from pipelines.cli.facets import (
     describe_step,
     describe_thresholds,
     describe_trial,
+    explain_reason,
     list_near_misses,
     list_told,
     read_refusals,
     read_stage,
     shorten_text,
 )
-from pipelines.cli.glossary import explain_reason
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import write_text
 from pipelines.ids import draw_unit
-from pipelines.pictures import open_pixels
 from pipelines.release.making import read_picture
-from pipelines.run.costs import RowCost, read_spent, share_costs
+from pipelines.run.quotas import RowCost, read_spent, share_costs
 from pipelines.run.views import find_corpus, list_latest, run_sql
 from pipelines.run.workspace import read_model
 from schemas.datasets import Certificate, Difficulty, Enhancement, Grounding, Picture, ReleaseEntry, Rewrite, Rollout
@@ -211,11 +207,8 @@ def collect_report(root: Path, count: int = QUESTIONS) -> Report:
 
 def render_report(report: Report) -> str:
     """Return the page as HTML; the template escapes every value."""
-    source, style = (
-        (resources.files("pipelines.cli") / name).read_text(encoding="utf-8")
-        for name in ("report.html.j2", "view/templates/drawing.css")
-    )
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    style = (Path(__file__).parent / "view/templates/drawing.css").read_text(encoding="utf-8")
+    environment = open_templates()
     functions = (
         describe_branch,
         describe_evidence,
@@ -231,7 +224,7 @@ def render_report(report: Report) -> str:
     environment.globals |= {"shorten": lambda text: shorten_text(text, LONGEST_SHOWN), "UNCOUNTED": UNCOUNTED}
     environment.globals |= {"explain_reason": explain_reason, "draw_path": draw_path, "list_steps": list_steps}
     # The style is a file of ours, not a value of a row.
-    return environment.from_string(source).render(
+    return environment.get_template("report.html.j2").render(
         report=report,
         style=Markup(style),
         diagram=draw_funnel(report.funnel),
@@ -322,16 +315,8 @@ def _show_picture(root: Path, picture: Picture | None) -> tuple[str, str]:
 
 
 def _shrink(content: bytes) -> str:
-    """Return the ``data:`` address of an upright WebP copy of at most 320 pixels a side.
-
-    Raises:
-        RecordFailed: if the picture is broken or too large to open safely.
-    """
-    shown = open_pixels(content, max_side=2 * SIDE)
-    shown.thumbnail((SIDE, SIDE))
-    buffer = io.BytesIO()
-    shown.save(buffer, "WEBP", quality=QUALITY)
-    return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode()
+    """Return the ``data:`` address of a small copy, which :func:`draw_thumbnail` makes."""
+    return "data:image/webp;base64," + base64.b64encode(draw_thumbnail(content, SIDE, QUALITY)).decode()
 
 
 def _describe_counts(proof: Proof) -> str:

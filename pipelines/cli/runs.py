@@ -1,4 +1,4 @@
-"""Commands about runs: make, plan, look at, and what they were told."""
+"""Commands about runs: make, plan and look at them, and their recorded replies."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -66,7 +66,7 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     check_address_space()
     from pipelines.cli.commands import name_limits, render_run, run_here
     from pipelines.cli.naming import RunChoice, choose_log, make_request
-    from pipelines.cli.targets import render_targets
+    from pipelines.cli.yields import render_targets
 
     limits = tuple(name_limits(limit, budget))
     choice = RunChoice(name, recipe, tuple(config or ()), tuple(set_ or ()), limits, models, release)
@@ -166,7 +166,7 @@ def _check_workspace(workspace: Path, as_json: bool) -> None:
         GateNotMet: if anything is.
         WorkspaceBusy: if that may be because a run is under way.
     """
-    from pipelines.cli.damage import render_damage
+    from pipelines.cli.status import render_damage
     from pipelines.errors import GateNotMet, WorkspaceBusy
     from pipelines.run.integrity import find_damage
     from pipelines.run.underway import read_runs
@@ -228,8 +228,7 @@ def plan_command(  # noqa: PLR0913 - as above
     from pipelines.cli.commands import name_limits, plan_by_sample
     from pipelines.cli.naming import RunChoice, choose_log, make_request
     from pipelines.cli.plan import estimate_run, render_estimate
-    from pipelines.cli.targets import render_targets
-    from pipelines.cli.yields import render_yield
+    from pipelines.cli.yields import render_targets, render_yield
 
     limits = tuple(name_limits(limit, budget))
     choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), limits, models)
@@ -288,9 +287,7 @@ def prune_command(
         str, typer.Option("--backend", help="Only of models and tools whose identity has this in it.")
     ] = "",
     older_than: Annotated[int, typer.Option("--older-than", min=0, help="Only those so many days old.")] = 0,
-    apply: Annotated[
-        bool, typer.Option("--yes", help="Remove them; without it only what it would free is said.")
-    ] = False,
+    apply: Annotated[bool, typer.Option("--yes", help="Remove them; without it only say what would be freed.")] = False,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
@@ -303,7 +300,7 @@ def prune_command(
 
 @app.command("prune")
 def prune_workspace_command(  # noqa: PLR0913 - as above
-    yes: Annotated[bool, typer.Option("--yes", help="Remove it; without it only what would go is said.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove it; without it only say what would go.")] = False,
     replies_too: Annotated[
         bool, typer.Option("--replies", help="Also replies that only stages which go have used; they were paid for.")
     ] = False,

@@ -1,9 +1,12 @@
-"""``synth config keys``: every key of the configuration with its type, default and meaning, and a recipe's value."""
+"""``synth config``: every key with its type, default and meaning; a configuration, and where its values are from."""
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -12,9 +15,12 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
+from pipelines.config.loading import Layer, apply_setting, choose_players, list_layers, read_layers
 from pipelines.config.schema import describe_values
 from pipelines.config.settings import RunConfig
+from pipelines.config.writing import write_toml
 from pipelines.errors import ConfigError
+from pipelines.secrets import mask_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +106,114 @@ def _write_value(value: Any) -> str:  # noqa: ANN401 - any value that a configur
             "{ " + ", ".join(f"{key} = {_write_value(entry)}" for key, entry in value.items()) + " }" if value else "{}"
         )
     return json.dumps(value, ensure_ascii=False)
+
+
+DEFAULT = "default"
+_KEY = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[A-Za-z0-9_-]+) = ')
+"""How the writer of TOML begins the line of a key; what stands in arrays is indented."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of a configuration, and where it comes from."""
+
+    path: tuple[str, ...]
+    value: Any
+    source: str
+    """A recipe or a file, ``--set``, ``--models scripted``, ``models.default``, or ``default``."""
+
+
+def list_sources(recipe: str, paths: Sequence[Path], settings: Sequence[str], models: str = "") -> list[Layer]:
+    """Return where values of a configuration may come from, the last one uppermost.
+
+    Raises:
+        ConfigError: as :func:`read_layers`.
+    """
+    layers = list_layers(recipe, paths)
+    if models:
+        tables = read_layers(recipe, paths)
+        players = {key: value for key, value in tables.items() if key in ("recipe", "corpus")}
+        known = tuple(players)
+        choose_players(players)
+        layers.append(Layer(f"--models {models}", {key: players[key] for key in players if key not in known}))
+    for setting in settings:
+        table: dict[str, Any] = {}
+        apply_setting(table, setting)
+        layers.append(Layer("--set", table))
+    return layers
+
+
+def trace_values(config: RunConfig, sources: Sequence[Layer]) -> list[Value]:
+    """Return every value of a configuration with the uppermost of its sources that says it."""
+    leaves = _list_leaves(config.model_dump(mode="json"))
+    defaults = dict(_list_leaves(RunConfig(recipe="").model_dump(mode="json")))
+    return [Value(path, value, _find_source(path, value, sources, defaults)) for path, value in leaves]
+
+
+def _list_leaves(tables: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in tables.items():
+        if isinstance(value, dict) and value:
+            yield from _list_leaves(value, (*above, key))
+        elif value is not None:
+            yield (*above, key), value
+
+
+def _find_source(path: tuple[str, ...], value: Any, sources: Sequence[Layer], defaults: Mapping[Any, Any]) -> str:  # noqa: ANN401
+    """Return who says a value, if need be in other words: a table of an array may leave out what is the default."""
+    said = [(layer.source, _get(layer.tables, path)) for layer in reversed(sources)]
+    if exact := [source for source, given in said if given == value]:
+        return exact[0]
+    if defaults.get(path) == value:
+        return DEFAULT
+    if loose := [source for source, given in said if given is not None]:
+        return loose[0]
+    filled = path[0] == "models" and any(
+        _get(layer.tables, ("models", "default", *path[2:])) == value for layer in sources
+    )
+    return "models.default" if filled else DEFAULT
+
+
+def _get(tables: Any, path: Sequence[str]) -> Any:  # noqa: ANN401 - any value of TOML
+    for key in path:
+        tables = tables.get(key) if isinstance(tables, dict) else None
+    return tables
+
+
+def render_values(values: Sequence[Value]) -> str:
+    """Return values as TOML that is a configuration by itself, each with its source as a comment; keys are masked."""
+    tables: dict[str, Any] = {"extends": ""}
+    for each in values:
+        table = tables
+        for part in each.path[:-1]:
+            table = table.setdefault(part, {})
+        table[each.path[-1]] = each.value
+    sources = {each.path: each.source for each in values} | {("extends",): "this is the whole configuration"}
+    lines = []
+    above: tuple[str, ...] = ()
+    for line in write_toml(tables).splitlines():
+        if line.startswith("["):
+            above = _read_path(line)
+        elif named := _KEY.match(line):
+            path = (*above, *_read_path(f"{named[0]}0"))
+            line += f"  # {next(sources[path[:end]] for end in range(len(path), 0, -1) if path[:end] in sources)}"
+        lines.append(line)
+    return mask_keys("\n".join(lines) + "\n")
+
+
+def describe_origins(values: Sequence[Value]) -> list[dict[str, Any]]:
+    """Return values with their sources as JSON values; keys of services are masked as in :func:`render_values`."""
+    told = [{"key": ".".join(each.path), "value": each.value, "from": each.source} for each in values]
+    return json.loads(mask_keys(json.dumps(told)))  # type: ignore[no-any-return]
+
+
+def _read_path(line: str) -> tuple[str, ...]:
+    """Return the path of the one key or table that a line of TOML names."""
+    found: Any = tomllib.loads(line)
+    path = []
+    while found:
+        found = found[0] if isinstance(found, list) else found
+        if not isinstance(found, dict) or not found:
+            break
+        path.append(next(iter(found)))
+        found = found[path[-1]]
+    return tuple(path)

@@ -1,36 +1,39 @@
 """``synth status``: stages, releases and folders of a workspace, with counts, requests, cost and size.
 
-``synth replies``: recorded replies by backend, how often they were reused, and their removal.
+Of a run under way: who, where, how far, what it has spent and what it waits for. ``synth replies``: recorded replies by
+backend, how often they were reused, and their removal.
 """
 
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
 from pipelines.cli.console import to_json
-from pipelines.cli.underway import describe_run, render_run
 from pipelines.errors import ConfigError
-from pipelines.release.manifest import MANIFEST, read_release_manifest
+from pipelines.release.manifest import read_release_manifest
+from pipelines.run.integrity import Finding
 from pipelines.run.metrics import render_metrics
+from pipelines.run.panel import tell_span
 from pipelines.run.plugins import list_absent
-from pipelines.run.pruning import remove_replies
-from pipelines.run.underway import RunProgress, read_runs
-from pipelines.run.workspace import StageFolder, Workspace, read_model
+from pipelines.run.pruning import measure, opening_store, remove_replies
+from pipelines.run.shards import sum_sidecars
+from pipelines.run.underway import OUTCOMES, RunProgress, WorkProgress, describe_waits, read_runs
+from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.clients.ledger import LedgerCheck, Repair, check_ledger, refuse_postgres, repair_ledger
 from pipelines.services.clients.replies import read_address
-from pipelines.services.clients.sqlite import FILE, connect_replies, explain_sqlite_error
-from schemas.manifest import ShardSidecar, Usage
+from pipelines.services.clients.sqlite import FILE
+from schemas.manifest import Usage
 from schemas.reasons import STAGE_REASONS
 
 SHOWN_KEY = 8
@@ -101,8 +104,7 @@ def summarise_workspace(root: Path) -> WorkspaceStatus:
     _check_workspace(root)
     latest = Workspace(root).read_latest()
     stages = [_summarise_stage(path, latest) for path in root.glob("stages/*/*") if path.is_dir()]
-    folders = [path.parent for path in root.glob(f"releases/*/*/{MANIFEST}") if not path.parent.name.startswith(".")]
-    releases = [(read_release_manifest(folder), measure_folder(folder)) for folder in folders]
+    releases = [(read_release_manifest(folder), measure(folder)) for folder in Workspace(root).list_releases()]
     return WorkspaceStatus(
         root=root,
         corpus=latest.get("corpus", ""),
@@ -111,7 +113,7 @@ def summarise_workspace(root: Path) -> WorkspaceStatus:
             ReleaseStatus(manifest.dataset, manifest.version, manifest.rows, size)
             for manifest, size in sorted(releases, key=lambda found: (found[0].dataset, found[0].version))
         ),
-        folders=tuple((path.name, measure_folder(path)) for path in sorted(root.iterdir()) if path.is_dir()),
+        folders=tuple((path.name, measure(path)) for path in sorted(root.iterdir()) if path.is_dir()),
         runs=tuple(read_runs(Workspace(root))),
         absent=tuple(text for _, _, text in list_absent(root)),
     )
@@ -129,22 +131,19 @@ def _find_place(stage: str) -> tuple[int, str]:
 
 def _summarise_stage(path: Path, latest: dict[str, str]) -> StageStatus:
     folder = StageFolder(path)
-    sidecars = [read_model(sidecar, ShardSidecar) for sidecar in sorted(path.glob("part-*.json"))]
-    usage = sum((sidecar.usage for sidecar in sidecars), Usage())
-    paid = usage + folder.read_stopped()
-    kept, requests = sum(sidecar.kept for sidecar in sidecars), usage.calls + usage.cached_calls
+    sidecars = folder.list_sidecars()
+    numbers = sum_sidecars(sidecars)
+    usage, rejected, kept = numbers.pop("usage"), numbers.pop("rejected"), numbers["kept"]
+    paid, requests = usage + folder.read_stopped(), usage.calls + usage.cached_calls
     return StageStatus(
         stage=path.parent.name,
         key=path.name,
         latest=latest.get(path.parent.name) == path.name,
         sealed=folder.manifest.is_file(),
         shards_done=len(sidecars),
-        rows_in=sum(sidecar.rows_in for sidecar in sidecars),
-        kept=kept,
-        rejected=sum(sum(sidecar.rejected.values()) for sidecar in sidecars),
-        failed=sum(sidecar.failed for sidecar in sidecars),
-        rows_out=sum(sidecar.rows_out for sidecar in sidecars),
-        bytes=measure_folder(path),
+        **numbers,
+        rejected=sum(rejected.values()),
+        bytes=measure(path),
         requests=requests,
         recorded=usage.cached_calls,
         tokens=paid.tokens_in + paid.tokens_out,
@@ -153,15 +152,6 @@ def _summarise_stage(path: Path, latest: dict[str, str]) -> StageStatus:
         hit_rate=usage.cached_calls / requests if requests else None,
         cost_per_kept_row=paid.cost / kept if kept else None,
     )
-
-
-def measure_folder(folder: Path) -> int:
-    """Return the bytes of all files in a folder tree; a run may write and remove some meanwhile."""
-    size = 0
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):
-            size += path.stat().st_size if path.is_file() else 0
-    return size
 
 
 def format_bytes(count: int) -> str:
@@ -297,10 +287,9 @@ def summarise_replies(root: Path) -> RepliesSummary:
         CorruptInput: if a sidecar or the store is damaged.
         Unavailable: if the store cannot be read now.
     """
-    backends: tuple[BackendReplies, ...] = ()
-    if _find_store(root) is not None:
-        with _opening(root) as store:
-            backends = _summarise_backends(store)
+    _find_store(root)
+    with opening_store(Workspace(root)) as store:
+        backends = _summarise_backends(store) if store else ()
     return RepliesSummary(root, _measure_store(root), backends, _summarise_stages(root))
 
 
@@ -323,17 +312,18 @@ def prune_replies(root: Path, backend: str = "", older_than_days: float = 0.0, a
     if not backend and not older_than_days:
         raise ConfigError("prune: no rule is given; choose a backend (--backend) or an age (--older-than)")
     before = _measure_store(root)
-    if _find_store(root) is None:
-        return Pruned(apply, (), 0, 0)
-    if not apply:
-        with _opening(root) as store:
-            _choose(store, backend, older_than_days)
-            return Pruned(False, _summarise_backends(store, chosen=True), before, before)
-    with Workspace(root).claim(holder="replies prune"), _opening(root) as store:
+    _find_store(root)
+    with ExitStack() as held:
+        if apply:
+            held.enter_context(Workspace(root).claim(holder="replies prune"))
+        store = held.enter_context(opening_store(Workspace(root)))
+        if store is None:
+            return Pruned(apply, (), 0, 0)
         _choose(store, backend, older_than_days)
-        removed = _summarise_backends(store, chosen=True)
-        remove_replies(store)
-    return Pruned(True, removed, before, _measure_store(root))
+        chosen = _summarise_backends(store, chosen=True)
+        if apply:
+            remove_replies(store)
+    return Pruned(apply, chosen, before, _measure_store(root) if apply else before)
 
 
 def check_replies(root: Path) -> LedgerCheck:
@@ -395,8 +385,9 @@ def _summarise_backends(store: sqlite3.Connection, chosen: bool = False) -> tupl
 
 def _summarise_stages(root: Path) -> tuple[StageCalls, ...]:
     used: defaultdict[str, Usage] = defaultdict(Usage)
-    for path in sorted(root.glob("stages/*/*/part-*.json")):
-        used[path.parts[-3]] += read_model(path, ShardSidecar).usage
+    for folder in sorted(root.glob("stages/*/*")):
+        for sidecar in StageFolder(folder).list_sidecars():
+            used[folder.parent.name] += sidecar.usage
     names = sorted(used, key=_find_place)
     return tuple(StageCalls(stage, used[stage].calls, used[stage].cached_calls) for stage in names)
 
@@ -406,16 +397,6 @@ def _find_store(root: Path) -> Path | None:
     refuse_postgres(Workspace(root).replies, "replies")
     path = Workspace(root).replies / FILE
     return path if path.is_file() else None
-
-
-@contextmanager
-def _opening(root: Path) -> Iterator[sqlite3.Connection]:
-    folder = Workspace(root).replies
-    with closing(connect_replies(folder)) as store:
-        try:
-            yield store
-        except sqlite3.Error as error:
-            raise explain_sqlite_error(error, f"reply store {folder / FILE}") from error
 
 
 def _measure_store(root: Path) -> int:
@@ -467,3 +448,106 @@ def _make_table(title: Text, backends: tuple[BackendReplies, ...]) -> Table:
 
 def _make_numbers(*names: str) -> list[Column]:
     return [Column(name, justify="right") for name in names]
+
+
+def describe_run(run: RunProgress) -> dict[str, Any]:
+    """Return a run as ``synth status --json`` prints it; times are UTC."""
+    return {
+        "run": run.run,
+        "recipe": run.recipe,
+        "alive": run.is_alive,
+        "started": _name_time(run.started),
+        "heard": _name_time(run.heard),
+        "stage": run.find_stage(),
+        "stages": list(run.stages),
+        "work": [
+            work.model_dump(mode="json") | {"seconds_left": work.seconds_left}
+            for work in run.work
+            if work.open or work.done
+        ],
+        "in_flight": run.in_flight,
+        "failures": run.failures,
+        "usage": run.usage.model_dump(mode="json"),
+        "waits": [
+            {
+                "place": wait.place,
+                "cause": wait.cause,
+                "seconds": round(run.now - wait.since, 1),
+                "requests": wait.requests,
+                "until": _name_time(wait.until) if wait.until else None,
+            }
+            for wait in run.waits
+        ],
+        "processes": [
+            {
+                "role": process.role,
+                "host": process.host,
+                "pid": process.pid,
+                "state": process.find_state(run.now),
+                "heard_seconds_ago": round(run.now - process.heard, 1),
+            }
+            for process in run.processes
+        ],
+    }
+
+
+def render_run(run: RunProgress) -> RenderableType:
+    """Return what is shown of a run, above the stages of its workspace."""
+    if not run.is_alive:
+        return Group(*(Text(f"{line}") for line in _explain_silence(run)))
+    at = run.find_stage()
+    where = f"stage {at} of {len(run.stages)}" if at else "at no stage yet" if not run.stages else "between stages"
+    head = (
+        f"Run {run.run} of {run.recipe}, since {_name_time(run.started)} ({tell_span(run.now - run.started)}): {where}"
+    )
+    table = Table("stage", *(Column(name, justify="right") for name in _COLUMNS), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for work in run.work:
+        if work.open:
+            table.add_row(Text(work.what), *_list_cells(work))
+    waits = describe_waits(run.waits, run.now)
+    lines = [_tell_requests(run.in_flight, run.failures, run.usage), *([waits] if waits else []), *_list_processes(run)]
+    return Group(Text(head, style="bold"), table, *map(Text, lines), Text(""))
+
+
+_COLUMNS = ("done", "of", "a second", "time left", *OUTCOMES, "backlog", "shards")
+
+
+def _list_cells(work: WorkProgress) -> list[str]:
+    left = work.seconds_left
+    done = f"{work.done:,}" + ("" if work.unit == "rows" else f" {work.unit}")
+    numbers = [work.outcomes.get(name, 0) for name in OUTCOMES] + [work.backlog_rows, work.backlog_shards]
+    times = [f"{work.rate:,.1f}", "-" if left is None else tell_span(left)]
+    return [done, f"{work.total:,}" if work.total else "-", *times, *(f"{number:,}" for number in numbers)]
+
+
+def _tell_requests(in_flight: int, failures: int, usage: Usage) -> str:
+    said = f"{in_flight:,} requests in flight; {usage.calls:,} asked, {usage.cached_calls:,} recorded, "
+    said += f"{failures:,} failed, {usage.retries:,} sent again; {usage.tokens_in + usage.tokens_out:,} tokens"
+    return said + f"; cost {usage.cost:,.4g}"
+
+
+def _list_processes(run: RunProgress) -> list[str]:
+    return [
+        f"{process.role} {process.pid} on {process.host}: {process.find_state(run.now)}, "
+        f"last heartbeat {tell_span(run.now - process.heard)} ago"
+        for process in run.processes
+    ]
+
+
+def _explain_silence(run: RunProgress) -> list[str]:
+    head = f"Run {run.run} of {run.recipe} did not end and has no heartbeat: `synth run` goes on from there"
+    return [head, *_list_processes(run), ""]
+
+
+def _name_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def render_damage(root: Path, findings: Sequence[Finding]) -> Table | Text:
+    """Return the findings in a workspace as a table."""
+    if not findings:
+        return Text("every file is as it was written")
+    table = Table(Column("file", overflow="fold", ratio=2), "what", "what to do", title="Damage", box=SIMPLE_HEAD)
+    for finding in findings:
+        table.add_row(Text(str(finding.path.relative_to(root))), Text(finding.what), Text(finding.remedy))
+    return table

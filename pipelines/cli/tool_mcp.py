@@ -30,9 +30,7 @@ Context = ServerRequestContext[Any, Request]
 def make_mcp_server(service: ToolService, find_session: Callable[[Context], str]) -> Server[Any]:
     """Return an MCP server of a session's tools.
 
-    Args:
-        service: what is served.
-        find_session: returns the id of the session that a request is about.
+    ``find_session`` returns the id of the session that a request is about.
     """
 
     async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -71,7 +69,7 @@ def _describe_tool(function: Mapping[str, Any]) -> types.Tool:
 
 @contextmanager
 def _explaining() -> Iterator[None]:
-    """Have a client told, in MCP's way, what no model has caused."""
+    """Report to a client, in MCP's way, what no model has caused."""
     try:
         yield
     except Refusal as error:

@@ -29,7 +29,7 @@ from typing import Any, Literal, TextIO
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.datastructures import Headers
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.routing import Route
@@ -139,25 +139,22 @@ def check_origin(manifest: ReleaseManifest, planned: Mapping[str, PlannedStage])
             )
 
 
-class Question(BaseModel):
+class Question(BaseModel, extra="forbid"):
     """Body of ``POST /sessions``."""
 
-    model_config = ConfigDict(extra="forbid")
     question_id: str = Field(max_length=200)
 
 
-class Call(BaseModel):
+class Call(BaseModel, extra="forbid"):
     """Body of ``POST /sessions/ID/calls``."""
 
-    model_config = ConfigDict(extra="forbid")
     name: str = Field(max_length=200)
     arguments: dict[str, Any] | str = Field(description="an object, or the JSON text of one as OpenAI's API gives it")
 
 
-class Said(BaseModel):
+class Said(BaseModel, extra="forbid"):
     """Body of ``POST /sessions/ID/turns``."""
 
-    model_config = ConfigDict(extra="forbid")
     text: str
 
 
@@ -278,7 +275,7 @@ def make_app(service: ToolService, host: str = "127.0.0.1", speaks_mcp: bool = F
 
 
 class RequestLimit:
-    """Refuses a request whose body is longer than allowed, or of a length that is not told."""
+    """Refuses a request whose body is longer than allowed, or whose length is unknown."""
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self.app, self.most = app, most
@@ -298,7 +295,7 @@ class RequestLimit:
 
 
 def _add_limits(app: FastAPI, host: str, most: int) -> None:
-    """Have requests refused that are too long or name another host, and failures told in one form."""
+    """Refuse requests that are too long or name another host, and report failures in one form."""
     if host in LOOPBACK:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))
 
@@ -398,13 +395,9 @@ def open_recorder(path: Path | None) -> Iterator[Recorder]:
 
 
 def serve_tools(config: RunConfig, root: Path, options: ServingOptions, say: Callable[[str], None]) -> None:
-    """Serve the tools until the process is told to stop.
+    """Serve the tools until the process is stopped.
 
-    Args:
-        config: of the run whose tools they are.
-        root: its workspace.
-        options: what is served, and how.
-        say: is told the address, once requests are answered.
+    ``say`` gets the address, once requests are answered.
 
     Raises:
         ConfigError: as :func:`open_environment`, and if the address is taken or MCP is not installed.

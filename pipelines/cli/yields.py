@@ -1,9 +1,9 @@
-"""What a sample made of its seeds, by domain: seeds per accepted question, and where rows are lost."""
+"""What seeds became: of a sample by domain, with where rows are lost, and of target sizes by stratum."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields
+from typing import Self
 
 import pyarrow.parquet as pq
 from rich.box import SIMPLE
@@ -11,7 +11,10 @@ from rich.console import Group
 from rich.table import Table
 
 from pipelines.agent.agreement import bound_mean
+from pipelines.cli.facets import read_refusals
+from pipelines.run.quotas import TargetRow
 from pipelines.run.runner import PlannedStage
+from pipelines.run.views import LatestStage
 from schemas.manifest import Manifest
 
 ACCEPTING = ("difficulty", "enhancements")
@@ -32,7 +35,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class StageYield:
-    """What a sealed stage made of the rows of some domains; ``rows_in = kept + rejected + failed``."""
+    """What a sealed stage made of all its rows, or of those of some domains; ``rows_in = kept + rejected + failed``."""
 
     stage: str
     rows_in: int
@@ -40,6 +43,11 @@ class StageYield:
     rejected: dict[str, int]
     failed: int
     rows_out: int
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Self:
+        """Return what a whole stage made."""
+        return cls(**{field.name: getattr(manifest, field.name) for field in fields(cls)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +96,15 @@ def measure_yield(plans: Sequence[PlannedStage], most: int) -> SampleYield:
     tallies: list[_Tally] = []
     domains: dict[str, dict[str, str]] = {}
     for plan in plans:
-        manifest = plan.folder.read_manifest()
-        if manifest is None:
+        if plan.folder.read_manifest() is None:
             break
         came = domains[plan.sources[0].name] if plan.sources else {}
-        domains[plan.name] = dict(_read_columns(plan.folder.part, manifest, "record_id", "domain"))
-        lost = _count_losses(plan, manifest, came) if plan.sources else Counter[tuple[str, str]]()
+        parts = (
+            pq.read_table(path, columns=["record_id", "domain"]) for path in plan.folder.path.glob("part-*.parquet")
+        )
+        domains[plan.name] = {row["record_id"]: row["domain"] for part in parts for row in part.to_pylist()}
+        refused = read_refusals(LatestStage(plan.name, plan.folder)) if plan.sources else ()
+        lost = Counter((came[row.record_id], FAILED if row.kind == FAILED else row.reason) for row in refused)
         tallies.append(_Tally(plan.name, Counter(came.values()), lost, Counter(domains[plan.name].values())))
     complete = len(tallies) == len(plans)
     names = sorted(tallies[0].made) if tallies else []
@@ -102,21 +113,6 @@ def measure_yield(plans: Sequence[PlannedStage], most: int) -> SampleYield:
         _sum_rows("all", names, tallies, most, complete),
         tuple(plan.name for plan in plans[len(tallies) :]),
     )
-
-
-def _count_losses(plan: PlannedStage, manifest: Manifest, came: Mapping[str, str]) -> Counter[tuple[str, str]]:
-    """Count refused and failed rows by the domain of the row that came in."""
-    refused = _read_columns(plan.folder.rejected, manifest, "record_id", "reason")
-    failed = _read_columns(plan.folder.failed, manifest, "record_id", "error")
-    lost = Counter((came[record_id], reason) for record_id, reason in refused)
-    return lost + Counter((came[record_id], FAILED) for record_id, _ in failed)
-
-
-def _read_columns(place: Callable[[int], Path], manifest: Manifest, *columns: str) -> Iterator[tuple[str, str]]:
-    """Yield two columns of one kind of file of every shard."""
-    for sidecar in manifest.shards:
-        table = pq.read_table(place(sidecar.shard), columns=list(columns))
-        yield from zip(*(table[column].to_pylist() for column in columns), strict=True)
 
 
 def _sum_rows(name: str, domains: Collection[str], tallies: Sequence[_Tally], most: int, complete: bool) -> DomainYield:
@@ -174,3 +170,20 @@ def _show_ratio(ratio: Ratio | None) -> str:
         "∞" if number is None else f"{number:,.1f}" for number in (ratio.low, ratio.middle, ratio.high)
     )
     return f"{middle}\n{low}-{high}"
+
+
+def render_targets(rows: Sequence[TargetRow]) -> Table:
+    """Return a line for each stratum; ``-`` where no row is accepted yet."""
+    table = Table(title="target sizes", box=SIMPLE, padding=0)
+    table.add_column("stratum")
+    for column in ("wanted", "accepted", "seeds", "calls a row", "tokens a row", "money a row"):
+        table.add_column(column, justify="right")
+    table.add_column("state")
+    for row in rows:
+        costs = (_show(row.calls, 1), _show(row.tokens, 0), _show(row.money, 4))
+        table.add_row(row.stratum, f"{row.wanted:,}", f"{row.accepted:,}", f"{row.drawn:,}", *costs, row.state)
+    return table
+
+
+def _show(number: float | None, places: int) -> str:
+    return "-" if number is None else f"{number:,.{places}f}"

@@ -16,13 +16,14 @@ import pyarrow as pa
 from jinja2 import Environment, StrictUndefined
 
 from pipelines.agent.observations import Shown, read_hits, read_page
+from pipelines.config.disclosure import render_told
 from pipelines.corpus.addresses import make_page_url
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.ids import digest_file, digest_value
 from pipelines.release.making import Example, make_chain
 from pipelines.release.manifest import ArticleRights, ReleaseManifest, is_invented, list_inventions
-from pipelines.release.quality import Quality, Section, render_section
-from pipelines.release.rows import ReleaseRow, describe_columns, is_image
+from pipelines.release.quality import Quality, Section, render_quality, render_section
+from pipelines.release.rows import ROW_TYPES, ReleaseRow, describe_columns, is_image, make_release_schema
 from schemas.datasets import Dataset, Origin, Picture, Trajectory
 from schemas.manifest import FileEntry
 from schemas.proofs import Evidence
@@ -536,3 +537,27 @@ def _make_field(records: str, file: str, field: pa.Field) -> dict[str, Any] | No
         "source": source,
     }
     return made | ({"repeated": True} if repeated else {})
+
+
+DOCUMENTS = ("quality.json", "quality.md", "croissant.json", "config.toml", "README.md")
+
+
+def render_documents(
+    manifest: ReleaseManifest, quality: Quality, prose: Prose, shown: Example, row: ReleaseRow
+) -> dict[str, str]:
+    """Return the text of each of :data:`DOCUMENTS` by its name.
+
+    ``shown`` is the example in the card, and ``row`` that example as a row.
+
+    Raises:
+        GateNotMet: if the card is incomplete.
+    """
+    schema = make_release_schema(ROW_TYPES[manifest.dataset])
+    croissant = make_croissant(manifest, schema, prose)
+    return {
+        "quality.json": json.dumps(quality, indent=1, ensure_ascii=False) + "\n",
+        "quality.md": render_quality(quality, f"Quality of {manifest.dataset} {manifest.version}"),
+        "croissant.json": json.dumps(croissant, indent=1, ensure_ascii=False) + "\n",
+        "config.toml": render_told(manifest.told, manifest.untold, manifest.corpus),
+        "README.md": render_card(prose, CardFacts(manifest, quality, schema, shown, row)),
+    }

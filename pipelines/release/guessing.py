@@ -103,8 +103,7 @@ def count_right(answers: Counter[str]) -> float:
 def measure_guessing(asked: Iterable[tuple[str, str]]) -> dict[str, Row]:
     """Return what guessing scores over all questions and for each attribute, those asked for most first.
 
-    Args:
-        asked: the infobox key that each question asks for, and its answer's key.
+    ``asked`` are pairs of the infobox key that a question asks for and its answer's key.
 
     Returns:
         By attribute the questions, distinct answers, how many equally frequent ones would be as varied (exp of the
@@ -174,7 +173,7 @@ def _judge_commonest(rows: Sequence[Guessed], settings: ReleasesConfig) -> Row:
 
 
 def _judge_gold(rows: Sequence[Guessed], settings: ReleasesConfig) -> Row:
-    """Judge the gold shares of a split: no one may be over its bound; what was not counted is said."""
+    """Judge the gold shares of a split: none may exceed its bound; the row says how many were not counted."""
     most = bound_gold(settings, "eval" if rows[0].split == TEST else "sft")
     shares = [row.gold_share for row in rows if row.gold_share is not None]
     over, missing = sum(share > most for share in shares), len(rows) - len(shares)

@@ -43,7 +43,7 @@ class MergedCard:
 
 
 def split_card(text: str) -> tuple[str, str]:
-    """Return a card's front matter, without its fences, and its text; the first is empty where there is none."""
+    """Return a card's front matter, without its fences, and its text; the first is may be empty."""
     found = FRONT.match(text)
     return (found[1], text[found.end() :]) if found else ("", text)
 
@@ -51,9 +51,7 @@ def split_card(text: str) -> tuple[str, str]:
 def read_front(front: str, name: str) -> dict[str, Any]:
     """Return front matter as a mapping.
 
-    Args:
-        front: YAML; empty for none.
-        name: whose card it is, for messages.
+    ``name`` says whose card it is, for messages.
 
     Raises:
         ConfigError: if it is no YAML mapping.
@@ -79,8 +77,8 @@ def merge_card(
     """Return a card with the sections of our datasets; all else in it stays as it is.
 
     Args:
-        current: the card in the repository; empty for none.
-        written: what our last push wrote into the front matter; empty for none.
+        current: the card in the repository; may be empty.
+        written: what our last push wrote into the front matter; may be empty.
         sections: our datasets by name, in the order in which they came into the repository.
         known: digests of our sections in the card as the last push left them, by dataset.
 

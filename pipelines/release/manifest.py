@@ -68,7 +68,7 @@ class ReleaseOrigin(ManifestPart):
     benchmarks: tuple[BenchmarkEntry, ...] = Field((), exclude_if=lambda entries: not entries)
     """Those that questions were kept apart from."""
     plugins: tuple[PluginEntry, ...] = Field((), exclude_if=lambda entries: not entries)
-    """Those that decided rows, as far as they may be told."""
+    """Those that decided rows, without private settings."""
 
 
 SERVED = ("openai@", "plugin@")
@@ -96,7 +96,7 @@ class ReleaseContext(ReleaseOrigin):
     """System message of the rows where the teacher's own does not describe the calls, as with native calls."""
     settings: ReleasesConfig = Field(default_factory=ReleasesConfig)
     reviews: tuple[Review, ...] = ()
-    """What people said of questions; a release holds what is said of its own."""
+    """What people said of questions; a release holds decisions on its own questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,17 +205,14 @@ def read_release_manifest(folder: Path) -> ReleaseManifest:
 
 
 def render_manifest(manifest: ReleaseManifest) -> str:
-    """Return the text of a manifest's file; any other text is none that publishing writes."""
+    """Return the text of a manifest's file; publishing writes no other text."""
     return f"{manifest.model_dump_json(indent=1)}\n"
 
 
 def find_changes(folder: Path, manifest: ReleaseManifest, most: int = 0) -> list[str]:
     """Return which files of a release are missing or have changed; files that are not its own do not matter.
 
-    Args:
-        folder: of the release.
-        manifest: of the release.
-        most: bytes up to which files are hashed; of a larger release only sizes are checked. 0 for any number.
+    Files of more than ``most`` bytes together are not hashed, and only their sizes are checked; 0 is no limit.
     """
     hashed = not most or sum(entry.bytes for entry in manifest.files) <= most
     problems = []
@@ -233,7 +230,7 @@ def find_strange(folder: Path, own: Collection[str], linked: bool = False) -> li
 
     Args:
         folder: of the release; it may be a link itself.
-        own: names of its files; the signature beside the manifest is none of them and may be there.
+        own: names of its files; the signature beside the manifest is not among them and may be there.
         linked: whether a link to a file is that file.
     """
     problems, folders = [], {parent.as_posix() for name in own for parent in Path(name).parents}
@@ -254,9 +251,7 @@ def find_strange(folder: Path, own: Collection[str], linked: bool = False) -> li
 def check_release_files(folder: Path, linked: bool = False) -> ReleaseManifest:
     """Hash every file of a release again and return its manifest.
 
-    Args:
-        folder: of the release.
-        linked: whether files may be links to files, as in the cache of a Hub's client.
+    ``linked``: files may be links to files, as in the cache of a Hub's client.
 
     Raises:
         ConfigError: if there is no readable manifest.

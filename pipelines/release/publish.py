@@ -19,8 +19,8 @@ from pipelines.release.card import (
     list_credits,
     read_prose,
     render_credits,
+    render_documents,
 )
-from pipelines.release.documents import render_documents
 from pipelines.release.facts import ReleaseFacts
 from pipelines.release.making import Example, RowMaker, make_proof_row, name_picture
 from pipelines.release.manifest import (

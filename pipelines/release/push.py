@@ -114,10 +114,10 @@ class PushPlan:
     parent: str
     """Commit that the plan was made for; empty where the repository is still to be made."""
     tagged: str
-    """Commit that carries the version's tag already; empty for none."""
+    """Commit that carries the version's tag already; may be empty."""
     contents: Mapping[str, Path | bytes] = field(repr=False)
     expected: Mapping[str, Digests | str | None] = field(repr=False)
-    """What is to be in the repository afterwards; a text for what stays as the Hub has it, None for what goes."""
+    """What the repository must hold afterwards; a text for what stays as the Hub has it, None for what goes."""
 
     @property
     def tag(self) -> str:
@@ -163,13 +163,6 @@ class _Remote:
     card: str = ""
     record: PushRecord = field(default_factory=PushRecord)
     tags: Mapping[str, str] = field(default_factory=dict)
-
-
-def push_release(
-    folder: Path, repo: str, api: "HfApi | None" = None, options: PushOptions | None = None
-) -> PushReceipt:
-    """Plan a push and carry it out; see :func:`plan_push` and :func:`carry_out`."""
-    return carry_out(plan_push(folder, repo, api, options), api)
 
 
 def plan_push(folder: Path, repo: str, api: "HfApi | None" = None, options: PushOptions | None = None) -> PushPlan:
@@ -289,7 +282,7 @@ def _check_public(manifest: ReleaseManifest, private: bool, options: PushOptions
 
 
 def _read_remote(client: "HfApi", repo: str, private: bool) -> _Remote:
-    """Return a repository as it is; ``private`` says how one that does not exist is to be made."""
+    """Return a repository as it is; one that does not exist would be made private if ``private``."""
     from huggingface_hub.errors import RepositoryNotFoundError
 
     url = f"{client.endpoint}/datasets/{repo}"
@@ -417,7 +410,8 @@ def _write_card(
         f"Files of this dataset, with its proofs and credits: [`{place}/`](./{place}). Load it by name: `{name}`.\n\n"
     )
     text += body.strip()
-    own = {**values, "configs": _name_configs(manifest), "dataset_info": _name_features(values, name)}
+    features = [{**entry, "config_name": name} for entry in values.get("dataset_info", [])]
+    own = {**values, "configs": _name_configs(manifest), "dataset_info": features}
     pushed = PushedDataset(
         version=manifest.version,
         files=dict(files),
@@ -447,10 +441,6 @@ def _name_configs(manifest: ReleaseManifest) -> list[dict[str, Any]]:
         {"config_name": name, "default": True, "data_files": found["data"]},
         {"config_name": f"{name}-proofs", "data_files": found["proofs"]},
     ]
-
-
-def _name_features(values: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    return [{**entry, "config_name": name} for entry in values.get("dataset_info", [])]
 
 
 def _place_sources(folder: Path, manifest: ReleaseManifest) -> dict[str, Path]:

@@ -94,9 +94,6 @@ def measure_prior(answers: Iterable[tuple[Hashable, str]]) -> float:
     """Return the share of answers that are the most frequent answer of the other rows of their group.
 
     A group of one is never guessed; a tie counts by the share of the tied answers.
-
-    Args:
-        answers: group and answer of each row.
     """
     groups: defaultdict[Hashable, Counter[str]] = defaultdict(Counter)
     for group, answer in answers:
@@ -262,7 +259,7 @@ def measure_standing(questions: Sequence[QuestionFacts]) -> Table:
 
 
 def measure_pools(questions: Sequence[QuestionFacts]) -> Table:
-    """Return rows and shares of all rows by the pool that they are of; those made here are of none."""
+    """Return rows and shares of all rows by their pool; questions made here have no pool."""
     pools = Counter(question.pool for question in questions if question.pool)
     return {pool: {"rows": pools[pool], "share": share(pools[pool], len(questions))} for pool in sorted(pools)}
 
@@ -328,7 +325,7 @@ def measure_wording(questions: Sequence[QuestionFacts]) -> Table:
 
 
 def measure_near(signatures: Sequence[Signature]) -> Table:
-    """Return how many questions nearly repeat another, by the thresholds that releases have unless told otherwise."""
+    """Return how many questions nearly repeat another, by the default thresholds of releases."""
     counts = count_near(signatures, USUAL)
     return {name: {"rows": rows, "share": share(rows, len(signatures))} for name, rows in counts.items()}
 
@@ -365,12 +362,8 @@ def measure_quality(
 ) -> Quality:
     """Return the report's sections.
 
-    Args:
-        facts: what was read of the release's rows.
-        signatures: of every question of the run, other splits' included: overlap and near duplicates are measured over
-            them all.
-        context: where the rows come from.
-        settings: the gates that guessers are held to.
+    ``signatures`` are of every question of the run, of other splits too: overlap and near duplicates are measured
+    over them all.
     """
     own, pictures = list(facts.questions.values()), facts.pictures.values()
     quality: Quality = {

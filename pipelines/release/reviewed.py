@@ -51,7 +51,7 @@ def read_reviews(path: Path) -> tuple[Review, ...]:
     """Return the decisions of a file; none where there is no such file.
 
     Raises:
-        ConfigError: if it is no file of decisions.
+        ConfigError: if the file does not hold decisions.
     """
     if not path.is_file():
         return ()

@@ -1,7 +1,7 @@
 """Signing a release: OpenSSH's ``ssh-keygen`` signs its manifest, whose digests stand for all other files.
 
 The signature lies beside the manifest, in no digest, so that a release may be signed after it is published, and by
-whoever answers for it. Who may sign is said by a file of allowed signers (see ``man ssh-keygen``), a line each::
+whoever answers for it. A file of allowed signers says who may sign (see ``man ssh-keygen``), a line each::
 
     data@example.org namespaces="synth-release" ssh-ed25519 AAAAC3Nza...
 """
@@ -16,7 +16,7 @@ from pipelines.files import explain_os_error, write_bytes
 from pipelines.release.manifest import MANIFEST, SIGNATURE, check_release_files
 
 NAMESPACE = "synth-release"
-"""What a signature is for: one made for mail or for git is none."""
+"""What a signature is for: one made for mail or for git does not count."""
 PROGRAM = "ssh-keygen"
 _KEY = re.compile(rb"with (\S+ key \S+)")
 """A key in the words of the program: kind and fingerprint."""
@@ -25,9 +25,7 @@ _KEY = re.compile(rb"with (\S+ key \S+)")
 def sign_release(folder: Path, key: Path) -> Path:
     """Sign a release whose files are as its manifest says, and return the signature's file.
 
-    Args:
-        folder: of the release.
-        key: a private key's file; or a public key's, if an agent holds the private one.
+    The key is a private key's file, or a public key's if an agent holds the private one.
 
     Raises:
         ConfigError: if the folder is no release, the key cannot be used, or ssh-keygen is missing.
@@ -49,10 +47,6 @@ def sign_release(folder: Path, key: Path) -> Path:
 
 def check_signature(folder: Path, signers: Path) -> str:
     """Return the key that signed a release's manifest, and which line of those who may sign allows it.
-
-    Args:
-        folder: of the release.
-        signers: file of allowed signers.
 
     Raises:
         ConfigError: if there is no such file, or ssh-keygen is missing.

@@ -148,11 +148,7 @@ def spill_material(
 ) -> Iterator[Material]:
     """Read rows once and hold them on disk until the end of the block.
 
-    Args:
-        questions: in any order, as are the others; those without an entry are passed over.
-        trajectories: the same.
-        entries: what is released.
-        folder: on the file system that has room for them.
+    They come in any order; those without an entry are passed over. The folder must have room for them.
 
     Raises:
         ConservationError: if an entry names a question or trajectory that is not there.

@@ -28,7 +28,7 @@ MOST_QUESTIONS = 2_000
 MOST_GRAMS = 4_096
 """Words and pairs that are learnt, those in most questions first; what stands in one question alone tells nothing."""
 MOST_LABELS = 500
-"""Answers that are told apart, the commonest first."""
+"""Answers that the classifier distinguishes, the commonest first."""
 LEAST_SIZED = 5
 """Dates or numbers of an attribute from which the commonest of their sizes says something."""
 SETTLED = 6

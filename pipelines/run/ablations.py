@@ -1,6 +1,6 @@
 """Ablations: what checks, and solvers under every condition, find on the rows of a release.
 
-Nothing here is told what a run refused: the functions are the checks themselves, called on released rows by the limits
+Nothing here knows what a run refused: the functions are the checks themselves, called on released rows by the limits
 of the whole recipe, and attempts that refuse nothing.
 """
 
@@ -91,9 +91,7 @@ class Share:
 def measure_released(assembly: Assembly, whole: RunConfig) -> dict[str, Share]:
     """Return each measure of a finished run's releases.
 
-    Args:
-        assembly: of the run.
-        whole: the configuration of the whole recipe, whose limits the rows are held against.
+    The rows are held against the limits of the whole recipe.
 
     Raises:
         ConfigError: if the run is not complete.
@@ -253,11 +251,7 @@ def ablate(
 
     All runs share the corpus, the replies and every stage before the first that is changed, so little is paid twice.
 
-    Args:
-        load: returns the configuration with these settings over it.
-        switches: what is left out in turn.
-        root: the workspace.
-        run: runs a configuration there.
+    ``load`` returns the configuration with settings over it, and ``run`` runs one in the workspace.
 
     Raises:
         ConfigError: if a question of the recipe has no path, which measures are made of.

@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
-from pipelines.config.loading import is_asked, reaches
+from pipelines.config.loading import reaches
 from pipelines.config.settings import EnhancementsConfig, RunConfig
 from pipelines.corpus.dump import list_parts, read_site
 from pipelines.corpus.manifest import find_side_files
 from pipelines.errors import ConfigError
-from pipelines.run.judges import list_roles_in_use
-from pipelines.run.languages import SCRIPTED, Lack
+from pipelines.run.languages import Lack, name_played
 from pipelines.run.progress import Reporter
 from pipelines.run.runner import StageReport
 from pipelines.stages.mixtures import list_unmet
@@ -125,15 +124,13 @@ class Warner:
         """Warn of what a run up to a stage, or of all if ``last`` is empty, lacks for its dump.
 
         Raises:
-            CorruptInput: if the dump is none.
+            CorruptInput: if the file is not a dump.
         """
         if reaches(last, "groundings") and config.groundings.require_image and lacks_pictures(config, dump):
             detail = "commons.fetch is false, so groundings will refuse every row for want of a picture"
             self.say(f"no images/images.tsv lies beside {dump.name} and {detail}; {PICTURES}")
-        played = [role for role in list_roles_in_use(config) if config.models.get(role).adapter in SCRIPTED]
-        played = [role for role in played if is_asked(role, last)]
-        if played and config.corpus.generate is None and not is_toy(dump):
-            named = ", ".join(config.models.name_place(role) for role in played)
+        named = name_played(config, last)
+        if named and config.corpus.generate is None and not is_toy(dump):
             detail = f"scripted players know the toy world alone and {dump.name} is another wiki: {named}"
             self.say(f"{detail}; set adapter=openai, name and base_url of each for rows that are worth something")
 
@@ -209,7 +206,7 @@ def is_toy(dump: Path) -> bool:
     """Return whether a dump is of a generated world, by the address of its wiki.
 
     Raises:
-        CorruptInput: if it is no dump.
+        CorruptInput: if the file is not a dump.
     """
     return read_site(list_parts(dump)[0]).base_url.startswith(TOY_WIKI)
 

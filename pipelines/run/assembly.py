@@ -48,7 +48,6 @@ from pipelines.ids import digest_value, make_stage_key
 from pipelines.pictures import PictureStore
 from pipelines.release.making import read_apart
 from pipelines.run.corpora import digest_input
-from pipelines.run.fetched import read_fetched
 from pipelines.run.languages import covers_words
 from pipelines.run.models import (
     Roles,
@@ -62,6 +61,7 @@ from pipelines.run.models import (
 from pipelines.run.plugins import find_prompt_folder
 from pipelines.run.reviewing import read_decisions
 from pipelines.run.runner import PlannedStage
+from pipelines.run.shards import read_fetched
 from pipelines.run.stage import AnyStage
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.addresses import Guard
@@ -328,7 +328,7 @@ class LiveService:
         tool: ``search``, ``reader`` or ``images``, the prefix of the configuration's keys.
         protocol: of the service.
         url: address; empty for pages that are fetched here.
-        key_env: environment variable with its key; empty for none.
+        key_env: environment variable with its key; may be empty.
     """
 
     tool: str
@@ -658,12 +658,13 @@ class Assembly:
 
     def build_stage(self, name: str) -> AnyStage:
         """Build one stage."""
+        config = self.config
         builders: Mapping[str, Callable[[], AnyStage]] = {
             "seeds": self._build_seeds,
             "paths": self._build_paths,
             "questions": self._build_questions,
             "rewrites": self._build_rewrites,
-            "articles": lambda: Articles(self.corpus, self.config.news, self.config.groundings.min_side),
+            "articles": lambda: Articles(self.corpus, config.news, config.groundings.min_side),
             "anchors": self._build_anchors,
             "bridges": self._build_bridges,
             "groundings": self._build_groundings,
@@ -671,16 +672,12 @@ class Assembly:
             "mixtures": self._build_mixtures,
             "difficulty": self._build_difficulty,
             "enhancements": self.seeing.make_enhancements,
-            "selections": self._build_selections,
+            "selections": lambda: Selections(self.limits, config.enhancements, self.roles.pictures, config.seed),
             "rollouts": self._build_rollouts,
             "trajectories": lambda: Trajectories(self.acting.make_cascade()),
             "releases": lambda: Releases(self.limits, self.roles.pictures),
         }
         return builders[name]()
-
-    def _build_selections(self) -> Selections:
-        config = self.config
-        return Selections(self.limits, config.enhancements, self.roles.pictures, config.seed)
 
     @property
     def limits(self) -> Limits:

@@ -134,9 +134,9 @@ class Link:
     shards: int = 0
     """Shards of the input that came so far."""
     rows: int = 0
-    """Rows of those that are to be made."""
+    """Rows of the shards to make."""
     pending: int = 0
-    """Shards of those that are to be made."""
+    """Shards to make."""
     began: float = 0.0
     """When the first of these came."""
     drawn: Callable[[int], None] = field(default=lambda shard: None)
@@ -167,7 +167,7 @@ class Link:
             self.following.take(done)
 
     def count_pending(self) -> tuple[int, int]:
-        """Return how many rows and shards that are to be made have come so far."""
+        """Return how many rows and shards to make have come so far."""
         return self.rows, self.pending
 
     def take_all(self, shards: Sequence[ShardSidecar]) -> None:
@@ -219,12 +219,8 @@ def run_chain(
 ) -> None:
     """Make the missing shards of a chain on one event loop of this process, and seal its stages in order.
 
-    Args:
-        chain: the stages, the input of the first one sealed.
-        corpus: the first input of each.
-        reporter: gets the progress of all.
-        end: gets the report of each stage that is sealed.
-        around: what is entered on the loop while the links run; see :attr:`Link.drawn`.
+    The input of the first stage is sealed. ``end`` gets the report of each stage that is sealed. ``around`` is
+    entered on the loop while the links run; see :attr:`Link.drawn`.
 
     Raises:
         ServiceError, ConfigError, GateNotMet: the first that stopped a stage; the others stop as after an interrupt.

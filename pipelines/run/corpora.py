@@ -32,7 +32,7 @@ Say = Callable[[str], None]
 def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter, say: Say | None = None) -> Path:
     """Return the dump of a run, generating a world first when the configuration asks for one.
 
-    A generated world of which a file is damaged or missing is generated again, and ``say`` is told.
+    A generated world of which a file is damaged or missing is generated again, and ``say`` gets a line about it.
 
     Raises:
         ConfigError: if there is no such dump or world.
@@ -59,11 +59,10 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
     if config is None:
         raise ConfigError("corpus: none of dump, world and generate is set")
     # Imported here because production works without the toy.
-    from pipelines.toy.publishing import WORLD_FORMAT, write_world
+    from pipelines.toy.publishing import write_world
     from pipelines.toy.world import WorldConfig
 
-    key = digest_value([WORLD_FORMAT, config])[:16]
-    folder = workspace.worlds / key
+    folder = place_world(config, workspace)
     if folder.exists():
         try:
             forget_checks()
@@ -78,6 +77,13 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
         summary = write_world(folder, WorldConfig(**config.model_dump()))
     reporter.finish(f"{summary['articles']:,} articles, {summary['pictures']:,} pictures in {folder}")
     return folder
+
+
+def place_world(config: GeneratedWorld, workspace: Workspace) -> Path:
+    """Return where the world of some settings is, or would be generated."""
+    from pipelines.toy.publishing import WORLD_FORMAT
+
+    return workspace.worlds / digest_value([WORLD_FORMAT, config])[:16]
 
 
 def settle_source(config: RunConfig, workspace: Workspace, reporter: Reporter, say: Say | None = None) -> CorpusConfig:
@@ -156,7 +162,7 @@ def ensure_corpus(
 
     Raises:
         ConfigError: if the dump is missing.
-        CorruptInput: if it is no dump, or ends too early.
+        CorruptInput: if it is not a dump, or ends too early.
     """
     say = say or reporter.note
     dump = find_dump(config, workspace, reporter, say)
@@ -269,7 +275,7 @@ def open_copy(wanted: InputEntry, workspace: Workspace, copies: str) -> Corpus:
         copies: folder of this host's own copies; empty: the workspace's corpus is read.
 
     Raises:
-        ConfigError: if there is none, or another of that name: what this host lacks and how it gets it.
+        ConfigError: if this host has no such corpus, with how to copy it.
     """
     original = workspace.corpora / wanted.key
     if not copies:

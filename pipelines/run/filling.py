@@ -64,7 +64,7 @@ class Filling:
         return filling
 
     def settle(self, run: RunRound, teach: bool = True) -> None:
-        """Go through the rounds until nothing is to be drawn any more, or a round cannot be made.
+        """Go through the rounds until no seed is left to draw, or a round cannot be made.
 
         Args:
             run: called with the stages up to selections, and with all where trajectories are to be counted.
@@ -159,7 +159,7 @@ def take_over(before: Sequence[PlannedStage], planned: Sequence[PlannedStage]) -
         old = earlier.get(plan.name)
         if old is None or not isinstance(plan.stage, RecordStage) or plan.gathers or old.key == plan.key:
             continue
-        # Paths are told what earlier rounds have used, which stays so; rows of later rounds lie in shards of their own.
+        # Paths know what earlier rounds have used, and it stays; rows of later rounds lie in shards of their own.
         if plan.name != "paths" and plan.stage.fingerprint() != old.stage.fingerprint():
             continue
         manifest = old.folder.read_manifest()

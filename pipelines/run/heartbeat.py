@@ -89,7 +89,7 @@ def _describe_piece(piece: Piece, is_open: bool) -> WorkProgress:
 
 
 @dataclass(slots=True)
-class FollowedReporter:
+class FollowedReporter(Reporter):
     """Notes on a board what it passes on to another reporter."""
 
     inner: Reporter
@@ -155,10 +155,10 @@ class FollowedReporter:
 
 @dataclass(slots=True)
 class ToldWaits:
-    """When each wait is told again."""
+    """When to repeat the note of each wait."""
 
     _due: dict[tuple[str, float], float] = field(default_factory=dict)
-    """By place and beginning of a wait, the seconds after which it is told again."""
+    """By place and beginning of a wait, the seconds after which its note is repeated."""
 
     def tell(self, waits: Iterable[Wait], reporter: Reporter) -> None:
         """Tell each wait every ten seconds, and less often as it grows long: batches take hours."""
@@ -222,7 +222,7 @@ class Pulse:
 
     @contextmanager
     def following(self) -> Iterator[Reporter]:
-        """Count the requests of the block, and what the yielded reporter is told."""
+        """Count the requests of the block, and what the yielded reporter gets."""
         with open_traffic(self.traffic):
             yield FollowedReporter(self.reporter, self.board)
 
@@ -289,13 +289,13 @@ class Pulse:
         self._told.tell(self.look().waits, self.reporter)
 
     def _try(self, act: Callable[[], None]) -> None:
-        """Act; a refusal is told once, for a run goes on without anybody to look at it."""
+        """Act; warn once of a refusal, as a run goes on without anybody to look at it."""
         try:
             act()
         except (OSError, CorruptInput) as error:
             if str(error) != self._refused:
                 self._refused = str(error)
-                self.reporter.warn(f"progress cannot be told: {error}")
+                self.reporter.warn(f"progress cannot be written: {error}")
 
 
 def find_run(workspace: Workspace, name: str) -> RunProgress | None:
@@ -327,7 +327,7 @@ def start_pulse(
         workspace: of the run. A driver holds it, and removes the files of processes when it begins and ends; the file
             of a worker stays for the driver's sums.
         run: its name, the same in all its processes; the part that names the workspace is not shown.
-        reporter: told what the one that is followed is told, and by a driver what all processes wait for.
+        reporter: gets what the followed one gets, and from a driver what all processes wait for.
         recipe: of the run.
         role: of this process.
         money: the most that the run may spend; 0 is no limit.

@@ -1,4 +1,4 @@
-"""Log lines as JSON, one object a line, for log collectors.
+"""The logs of a run: its file, with what the terminal said and libraries warned of, and lines of JSON for collectors.
 
 Keys of every line: ``time`` (UTC, RFC 3339), ``level`` (info, warning or error), ``event`` and ``message`` (what a
 person would read); ``run`` once the run has a name; ``stage`` and ``shard`` where it is about one. The events, with the
@@ -19,8 +19,10 @@ import json
 import logging
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TextIO
 
@@ -88,3 +90,52 @@ def _log_thread(ended: threading.ExceptHookArgs) -> None:
 def log_event(event: str, message: str, keys: Mapping[str, object] = NO_KEYS, level: int = logging.INFO) -> None:
     """Log a line with keys of its own."""
     LOG.log(level, "%s", message, extra={KEYS: {"event": event, **keys}})
+
+
+class LineFormatter(logging.Formatter):
+    """Time, level and text; the text without keys."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        return mask_keys(super().format(record))
+
+
+class LogFile(logging.FileHandler):
+    """Appends to a file; warns once when it takes no more lines, as a run goes on without it."""
+
+    refused = False
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Say on stderr that lines are lost."""
+        if not self.refused:
+            self.refused = True
+            sys.stderr.write(f"warning        {self.baseFilename}: {sys.exc_info()[1]}; lines of the log are lost\n")
+
+
+@contextmanager
+def open_run_log(path: Path, formatter: logging.Formatter | None = None) -> Iterator[logging.Logger]:
+    """Yield a logger into a file; warnings of libraries go there, too, and to stderr as without it.
+
+    Raises:
+        OSError: if the file cannot be opened.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file, log = LogFile(path, encoding="utf-8", errors="backslashreplace"), logging.Logger("synth.run")
+    file.setFormatter(formatter or LineFormatter())
+    log.addHandler(file)
+    # A root logger without handlers has this one; with ours it would have it no more.
+    handlers = [file] if logging.root.handlers or logging.lastResort is None else [file, logging.lastResort]
+    for handler in handlers:
+        logging.root.addHandler(handler)
+    try:
+        yield log
+    except BaseException as error:
+        log.error("ended early: %s", str(error) or type(error).__name__)
+        raise
+    finally:
+        for handler in handlers:
+            logging.root.removeHandler(handler)
+        file.close()

@@ -1,4 +1,4 @@
-"""What a run lacks for a wiki of another language, or for a poor dump: said before its stages begin, not after hours.
+"""What a run lacks for a wiki of another language, or for a poor dump: it says so before its stages begin.
 
 The checks that read the words of a question know English alone: its names of peoples, number words, dates, cues of
 relations and common words. Of another language each of them could only be UNKNOWN, and UNKNOWN never passes. A user may
@@ -23,7 +23,7 @@ from pipelines.run.judges import list_roles_in_use
 SCRIPTED = frozenset(["templates", "grammar", "knower", "teacher", "judge"])
 """Adapters of players that know the toy world alone."""
 FEW = 0.05
-"""Share of articles under which a run is told how many have what a stage needs."""
+"""Share of articles below which a run warns how many have what a stage needs."""
 UNCOVERED = (
     "the checks that read a question's words (leakage, demonyms, number words, cues of relations, salience) and the "
     "grammar reader know English alone, so that no question could pass"
@@ -39,12 +39,18 @@ def covers_words(language: str) -> bool:
     return language in COVERED
 
 
+def name_played(config: RunConfig, last: str) -> str:
+    """Return the settings of the roles that scripted players have in a run up to a stage; empty without any."""
+    played = [role for role in list_roles_in_use(config) if config.models.get(role).adapter in SCRIPTED]
+    return ", ".join(config.models.name_place(role) for role in played if is_asked(role, last))
+
+
 def check_language(config: RunConfig, dump: Path, last: str) -> None:
     """Refuse a run up to a stage, or of all if ``last`` is empty, that the language of its dump leaves without rows.
 
     Raises:
         ConfigError: naming what to set.
-        CorruptInput: if the dump is none.
+        CorruptInput: if the file is not a dump.
     """
     problems = list(list_problems(config, dump, last))
     if problems:
@@ -57,9 +63,7 @@ def list_problems(config: RunConfig, dump: Path, last: str = "") -> Iterator[str
     if covers_words(site.language):
         return
     wiki = f"{site.dbname or dump.name} is in the language {site.language!r}"
-    played = [role for role in list_roles_in_use(config) if config.models.get(role).adapter in SCRIPTED]
-    named = ", ".join(f"{config.models.name_place(role)}" for role in played if is_asked(role, last))
-    if named:
+    if named := name_played(config, last):
         yield f"{wiki}, and scripted players know English alone: {named}; set adapter=openai, name and base_url of each"
     if config.method == "concepts" and reaches(last, "seeds"):
         yield f"{wiki}: questions about concepts are worded and checked in English alone; use a recipe that walks paths"

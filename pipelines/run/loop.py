@@ -1,7 +1,7 @@
 """The one loop of a run: claim, checks, corpus, servers, stages, gates, publishing, catalogue.
 
 ``synth run`` and the flow both call :func:`run_request`. They differ in where shards are made, which is the executor's
-part, and in who is told how far the run is, which is the reporter's.
+part, and in who hears how far the run is, which is the reporter's.
 """
 
 from collections import Counter
@@ -55,7 +55,7 @@ SHOWN_REASONS = 3
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What is asked of a run.
+    """What a run is to do.
 
     Attributes:
         config: of the run.
@@ -190,7 +190,7 @@ def run_request(
     """Run the missing parts of a recipe in a workspace.
 
     Args:
-        request: what is asked.
+        request: what the run is to do.
         reporter: told how far the run is, and each warning.
         executor: makes the shards; None for this process.
         claimed: called once this run holds the workspace.
@@ -346,7 +346,7 @@ def _open_corpus(request: RunRequest, workspace: Workspace, warner: Warner) -> t
 
 
 def _retry_once(chosen: Sequence[PlannedStage], retry: list[str], reporter: Reporter) -> None:
-    """Open what is to be asked anew; a run that begins again after damage does not ask a second time."""
+    """Open the shards to retry; a run that begins again after damage does not retry a second time."""
     if chosen:
         begin_retry(chosen, retry, reporter.note)
         retry.clear()

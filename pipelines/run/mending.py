@@ -2,8 +2,9 @@
 
 A run mends before it begins: notes are removed to be noted again, a shard with a damaged file is no longer done, a
 stage whose input has changed is no longer sealed, pictures come back from the corpus, releases are published again.
-What is found only when it is read ends the stages, is dealt with, and they go on. Every mending is told. A corpus or a
-release is put aside and removed once its replacement stands; what no run makes again stays, and the run says so.
+What is found only when it is read ends the stages, is dealt with, and they go on. The run reports every mending. A
+corpus or a release is put aside and removed once its replacement stands; what no run makes again stays, and the run
+says so.
 """
 
 from collections import defaultdict
@@ -84,7 +85,7 @@ def run_mending(workspace: Workspace, run: Callable[[], T], say: Say, address: s
 
     Raises:
         ConfigError: if a kind of files is gone as a whole.
-        CorruptInput: if the file is none that a run makes, was made again in vain, or files go on being damaged.
+        CorruptInput: if no run makes the file, it was made again in vain, or files go on being damaged.
     """
     seen = set[Path]()
     try:
@@ -195,8 +196,7 @@ def mend_stage(damage: StageDamage) -> None:
         folder.unseal()
     for shard, lost in damage.shards.items():
         if lost is not None:
-            # One name for one loss: a crash before the sidecar goes does not count it twice.
-            folder.note_stopped(lost.usage, digest_bytes(lost.model_dump_json().encode()))
+            folder.note_lost(lost)
         folder.sidecar(shard).unlink(missing_ok=True)
     for sidecar in damage.sidecars:
         if sidecar.shard not in damage.shards:

@@ -41,7 +41,7 @@ def render_metrics(runs: Sequence[RunProgress]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunMetrics:
-    """What Prometheus' library collects of a run; of none, that none is under way."""
+    """What Prometheus' library collects of a run; without one, that no run is under way."""
 
     run: RunProgress | None
 
@@ -51,16 +51,12 @@ class RunMetrics:
 
         alive = self.run is not None and self.run.is_alive
         yield GaugeMetricFamily("synth_run_under_way", UNDER_WAY, float(alive))
-        for name, text, labels, values in _list_gauges(self.run) if self.run else ():
-            gauge = GaugeMetricFamily(name, text, labels=labels)
-            for place, value in values.items():
-                gauge.add_metric(place, value)
-            yield gauge
-        for name, text, labels, values in _list_counters(self.run) if self.run else ():
-            counter = CounterMetricFamily(name, text, labels=labels)
-            for place, value in values.items():
-                counter.add_metric(place, value)
-            yield counter
+        for family, described in ((GaugeMetricFamily, _list_gauges), (CounterMetricFamily, _list_counters)):
+            for name, text, labels, values in described(self.run) if self.run else ():
+                metric = family(name, text, labels=labels)
+                for place, value in values.items():
+                    metric.add_metric(place, value)
+                yield metric
 
 
 Described = tuple[str, str, tuple[str, ...], Values]

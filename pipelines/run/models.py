@@ -241,12 +241,9 @@ class Roles:
         if config.mode == "batch":
             # The model itself knows its epoch: it waits for no batch of an older one.
             return RecordedChat(self._build_batched(role, config), self.replies, price, self.budget, role=role)
-        model = self._plug_model(config) or build_model(role, config, self.pictures, self.vendors)
+        plugged = PluggedChat(self.plugins.load("backends", config.plugin)) if config.plugin else None
+        model = plugged or build_model(role, config, self.pictures, self.vendors)
         return RecordedChat(model, self.replies, price, self.budget, epoch=self.find_epoch(role), role=role)
-
-    def _plug_model(self, config: ModelConfig) -> ChatModel | None:
-        """Return the model that a plugin makes; None where the adapter is ours."""
-        return PluggedChat(self.plugins.load("backends", config.plugin)) if config.plugin else None
 
     def _build_batched(self, role: str, config: ModelConfig) -> ChatModel:
         from pipelines.services.clients.batch import BatchChat

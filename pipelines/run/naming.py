@@ -22,7 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from pipelines.checksums import hash_bytes
 from pipelines.config.writing import write_toml
@@ -42,10 +42,8 @@ State = Literal["finished", "ended early", "under way", "stopped"]
 """``ended early``: with the stage that it was to end with, which is not the last one."""
 
 
-class RunNote(BaseModel):
+class RunNote(BaseModel, frozen=True, extra="forbid"):
     """``run.json``; times are ISO 8601, UTC."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     recipe: str
     last: str = ""
@@ -56,7 +54,7 @@ class RunNote(BaseModel):
     folder: str = ""
     """Where it was begun: relative paths of its configuration are from there."""
     lineage: tuple[InputEntry, ...] = ()
-    """Corpus and stages of the release that it makes again; empty for none."""
+    """Corpus and stages of the release that it makes again; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ class NamedRun:
     Attributes:
         name: of the run.
         tables: its configuration, as :func:`pipelines.config.loading.make_config` takes it.
-        lineage: corpus and stages of the release that it makes again; empty for none.
+        lineage: corpus and stages of the release that it makes again; may be empty.
         notes: what is to be said of it when it begins.
         chosen: whether the name is the user's choice, and not that of a recipe or a file.
         is_guess: whether neither a name nor a recipe was given, so that it is the demo.
@@ -85,7 +83,7 @@ class NamedRun:
         return next((entry.digest for entry in self.lineage if entry.name == "corpus"), "")
 
     def compare_lineage(self, used: Mapping[str, str]) -> str:
-        """Return from which stage on the rows may differ from the release that was to be made again; empty for none."""
+        """Return from which stage on the rows may differ from the release that was to be made again; may be empty."""
         apart = [entry.name for entry in self.lineage if used.get(entry.name, entry.key) != entry.key]
         apart = [name for name in apart if name != "corpus"]
         return f"{apart[0]}: from here on other rows than the release has may be made" if apart else ""
@@ -358,13 +356,15 @@ def find_release(root: Path, given: Path) -> Path:
 
 
 def describe_others(workspace: Workspace, shown: set[str]) -> str:
-    """Return which stages other runs have that the views of this one lack; empty for none."""
+    """Return which stages other runs have that the views of this one lack; may be empty."""
     found = []
     for run in list_kept(workspace):
         try:
             used = run.read_used()
-        except Damaged:
-            continue  # a hint beside an error: `synth doctor` tells of damage
+        except Damaged as error:
+            # The caller reports another error, which damage to a run's note must not replace.
+            found.append(f"--run {run.name} cannot be read: {error.path.name} {error.what}")
+            continue
         more = sorted({stage for stage in used if stage != "corpus" and ":" not in stage} - shown)
         found += [f"{', '.join(more)} of --run {run.name}"] if more else []
     return "; ".join(found)

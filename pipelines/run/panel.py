@@ -34,13 +34,7 @@ LEAST_STAGES = 1
 
 @dataclass(slots=True)
 class Panel:
-    """Draws a run again and again, below what is said; the first error is logged, and after it nothing is drawn.
-
-    Attributes:
-        console: of the terminal.
-        look: returns the run as it is now.
-        log: the run's log file.
-    """
+    """Draws a run again and again, below its lines; the first error is logged, and after it nothing is drawn."""
 
     console: Console
     look: Callable[[], RunProgress]
@@ -70,7 +64,7 @@ class Panel:
             self.draw()
 
     def end(self, is_kept: bool) -> None:
-        """Give the terminal back; the last drawing stays if it is to be kept."""
+        """Give the terminal back; the last drawing stays if ``is_kept``."""
         self._stop.set()
         self.draw()
         self._try(partial(self._give_back, is_kept))
@@ -132,7 +126,8 @@ def open_panel(out: TextIO, look: Callable[[], RunProgress], log: Path) -> Itera
 def render_panel(run: RunProgress, log: Path, width: int, height: int) -> RenderableType:
     """Return a run in at most so many columns and lines; from 110 columns on with what waits at each stage."""
     below: list[Text] = [*_list_totals(run), *_list_waits(run), _name("log", _shorten(log))]
-    used = 2 + sum(_count_lines(line, width) for line in below)
+    console = Console(width=width)
+    used = 2 + sum(len(line.wrap(console, width)) for line in below)
     return Group(_render_head(run, width), _render_stages(run, width, max(height - used, LEAST_STAGES)), *below)
 
 
@@ -221,10 +216,6 @@ def _list_waits(run: RunProgress) -> Iterator[Text]:
 
 def _name(name: str, text: str, style: str = "") -> Text:
     return Text(f"{name:<9}{text}", style=style, overflow="fold")
-
-
-def _count_lines(text: Text, width: int) -> int:
-    return len(text.wrap(Console(width=width), width))
 
 
 def _shorten(path: Path) -> str:

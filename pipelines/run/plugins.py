@@ -277,7 +277,7 @@ def _list_following(stage: str, sealed: Mapping[str, Manifest]) -> list[str]:
 
 
 def find_prompt_folder(config: PromptsConfig) -> str:
-    """Return the folder of the user's own or a plugin's prompts; empty for none.
+    """Return the folder of the user's own or a plugin's prompts; may be empty.
 
     Raises:
         ConfigError: if both a folder and a plugin are named, or the plugin is missing.

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from pipelines.run.jsonlog import JsonLines, find_json_log, log_event
 from schemas.manifest import ShardSidecar
@@ -30,8 +30,8 @@ Look = Callable[[], "RunProgress"]
 NONE: Mapping[str, float] = MappingProxyType({})
 
 
-class Reporter(Protocol):
-    """Receives the progress of a run, a piece of work at a time."""
+class Reporter:
+    """Receives the progress of a run, a piece of work at a time; this one says nothing."""
 
     def plan(self, stages: Sequence[str]) -> None:
         """Say which stages the run goes through, in order."""
@@ -59,46 +59,15 @@ class Reporter(Protocol):
 
     def fork(self) -> "Reporter":
         """Return a reporter for a piece beside this one's; both are shown in one line."""
-
-    def showing(self, look: Look, log: Path) -> AbstractContextManager[None]:
-        """Show a run while the block lasts, and write what is said of it to its log file."""
-
-
-@dataclass(slots=True)
-class SilentReporter:
-    """Says nothing; for tests and workers."""
-
-    def plan(self, stages: Sequence[str]) -> None:
-        """Say nothing."""
-
-    def begin(self, what: str, total: int, unit: str, arrived: Arrived = lambda: (0, 0)) -> None:
-        """Say nothing."""
-
-    def advance(self, done: int, outcome: str = "") -> None:
-        """Say nothing."""
-
-    def watch(self, describe: Callable[[], str]) -> None:
-        """Say nothing."""
-
-    def note(self, text: str, passing: bool = False) -> None:
-        """Say nothing."""
-
-    def warn(self, text: str) -> None:
-        """Say nothing."""
-
-    def file_shard(self, sidecar: ShardSidecar) -> None:
-        """Say nothing."""
-
-    def finish(self, summary: str, counts: Mapping[str, float] = NONE) -> None:
-        """Say nothing."""
-
-    def fork(self) -> "SilentReporter":
-        """Return this one."""
         return self
 
     def showing(self, look: Look, log: Path) -> AbstractContextManager[None]:
-        """Show nothing."""
+        """Show a run while the block lasts, and write its lines to its log file."""
         return nullcontext()
+
+
+class SilentReporter(Reporter):
+    """Says nothing; for tests and workers."""
 
 
 @dataclass(slots=True)
@@ -143,14 +112,14 @@ class _Lines:
     pieces: list[Piece] = field(default_factory=list)
     said: float = 0.0
     describe: Callable[[], str] = field(default=lambda: "")
-    """What is told beside them."""
+    """Returns what a line adds to them."""
     panel: "Panel | None" = None
     log: logging.Logger | None = None
     """Into the run's file."""
 
 
 @dataclass(slots=True)
-class LogReporter(SilentReporter):
+class LogReporter(Reporter):
     """Plain lines: one when a piece ends, and one of all pieces under way every five seconds."""
 
     out: TextIO = field(default_factory=lambda: sys.stderr)
@@ -209,8 +178,8 @@ class LogReporter(SilentReporter):
     def showing(self, look: Look, log: Path) -> Iterator[None]:
         """Show a panel on a terminal; a log file that cannot be opened ends no run."""
         # Imported here: a worker shows nothing.
+        from pipelines.run.jsonlog import open_run_log
         from pipelines.run.panel import open_panel
-        from pipelines.run.runlog import open_run_log
 
         with ExitStack() as held:
             try:
@@ -237,7 +206,7 @@ class LogReporter(SilentReporter):
 
 
 @dataclass(slots=True)
-class JsonReporter(SilentReporter):
+class JsonReporter(Reporter):
     """Logs an event a line: what begins, goes on every five seconds and ends, and each shard."""
 
     _piece: Piece = field(default_factory=Piece)
@@ -270,7 +239,7 @@ class JsonReporter(SilentReporter):
         log_event("progress", " ".join(piece.describe(now).split()), keys | more)
 
     def note(self, text: str, passing: bool = False) -> None:
-        """Log what is said."""
+        """Log a note."""
         log_event("note", text, self._name_stage())
 
     def warn(self, text: str) -> None:

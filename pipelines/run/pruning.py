@@ -9,7 +9,7 @@ import re
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pipelines.corpus.manifest import read_manifest
 from pipelines.files import remove_whole
 from pipelines.ids import digest_file
-from pipelines.release.manifest import MANIFEST, read_release_manifest
+from pipelines.release.manifest import read_release_manifest
 from pipelines.run.corpora import DUMP_PATTERN
 from pipelines.run.underway import place_progress
 from pipelines.run.workspace import RELEASE, StageFolder, Workspace, read_names
@@ -46,7 +46,7 @@ class Leftover:
     bytes: int
     why: str
     goes: bool
-    """Whether it is to be removed; otherwise it is only told of."""
+    """Whether to remove it; otherwise it is only reported."""
     paths: tuple[Path, ...] = ()
     keys: frozenset[str] = field(default=frozenset(), repr=False)
     """Of recorded replies, which have no files of their own."""
@@ -81,8 +81,8 @@ def find_living(workspace: Workspace, more: Iterable[StageKey] = ()) -> Living:
     notes = {path: read_names(path) for path in workspace.list_latest()}
     used = {pair for note in notes.values() for pair in note.items()}
     roots = {(name, key) for name, key in used if name != "run" and not name.startswith(RELEASE)} | set(more)
-    for manifest in workspace.releases.glob(f"*/[!.]*/{MANIFEST}"):
-        roots |= {(entry.name, entry.key) for entry in read_release_manifest(manifest.parent).lineage}
+    for folder in workspace.list_releases():
+        roots |= {(entry.name, entry.key) for entry in read_release_manifest(folder).lineage}
     since = max((path.stat().st_mtime for path in notes), default=0.0)
     young = {(path.parent.name, path.name) for path in _list_stages(workspace) if path.stat().st_mtime >= since}
     found, waiting = set[StageKey](), [*roots, *young]
@@ -137,7 +137,7 @@ def remove_leftovers(workspace: Workspace, leftovers: Sequence[Leftover]) -> Non
     going = [leftover for leftover in leftovers if leftover.goes]
     # First of all, as the stages that go are what says which replies they used.
     for keys in (leftover.keys for leftover in going if leftover.keys):
-        with _opening(workspace) as store:
+        with opening_store(workspace) as store:
             assert store is not None
             _choose(store, keys)
             remove_replies(store)
@@ -159,13 +159,17 @@ def _list_folders(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("[!.]*") if path.is_dir())
 
 
-def _measure(path: Path) -> int:
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files if file.is_file())
+def measure(path: Path) -> int:
+    """Return the bytes of a file, or of all files in a folder tree; a run may write and remove some meanwhile."""
+    size = 0
+    for file in path.rglob("*") if path.is_dir() else [path]:
+        with suppress(FileNotFoundError):
+            size += file.stat().st_size if file.is_file() else 0
+    return size
 
 
 def _tell(kind: Kind, paths: Sequence[Path], why: str, goes: bool, name: str = "") -> Leftover:
-    return Leftover(kind, name or kind, len(paths), sum(map(_measure, paths)), why, goes, tuple(paths))
+    return Leftover(kind, name or kind, len(paths), sum(map(measure, paths)), why, goes, tuple(paths))
 
 
 def _tell_stages(dead: Sequence[StageFolder]) -> list[Leftover]:
@@ -220,7 +224,7 @@ def _read_digests(parts: Iterable[Path]) -> set[str]:
 
 
 def _read_replies(workspace: Workspace) -> Iterator[tuple[str, str]]:
-    with _opening(workspace) as store:
+    with opening_store(workspace) as store:
         yield from store.execute("SELECT key, reply FROM replies") if store else ()
 
 
@@ -236,7 +240,7 @@ def _find_replies(
     for used in _read_notes(kept) if keys else ():
         keys.difference_update(used)
     found: dict[str, int] = {}
-    with _opening(workspace) as store:
+    with opening_store(workspace) as store:
         if store and keys:
             _choose(store, keys)
             found = dict(store.execute("SELECT key, bytes FROM replies WHERE key IN (SELECT key FROM temp.chosen)"))
@@ -282,8 +286,8 @@ def _choose(store: sqlite3.Connection, keys: Iterable[str]) -> None:
 
 
 @contextmanager
-def _opening(workspace: Workspace) -> Iterator[sqlite3.Connection | None]:
-    """Open the store of replies; None where there is none."""
+def opening_store(workspace: Workspace) -> Iterator[sqlite3.Connection | None]:
+    """Open the store of replies; None without one."""
     if not (workspace.replies / FILE).is_file():
         yield None
         return

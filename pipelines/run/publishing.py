@@ -75,7 +75,7 @@ def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> tuple[li
 
 
 def _read_receipt(workspace: Workspace, receipt: Path, mark: str) -> list[PublishedRelease] | None:
-    """Return what was published from these very rows, or None when anything of it is gone or would be otherwise now."""
+    """Return what was published from these very rows, or None when part of it is gone or would now differ."""
     try:
         entries = read_names(receipt)
     except Damaged:
@@ -135,17 +135,7 @@ def _describe_origin(
         told=told,
         untold=untold,
         lineage=(assembly.corpus_entry, *lineage),
-        funnel=tuple(
-            FunnelRow(
-                stage=row.stage,
-                rows_in=row.rows_in,
-                kept=row.kept,
-                rejected=row.rejected,
-                failed=row.failed,
-                rows_out=row.rows_out,
-            )
-            for row in funnel
-        ),
+        funnel=tuple(FunnelRow(**{name: getattr(row, name) for name in FunnelRow.model_fields}) for row in funnel),
         models=tuple(_name_served(model, served) for _, model in sorted(models.items())),
         prompts={label: digest for manifest in manifests for label, digest in manifest.prompts.items()},
         tools=agent.offered,

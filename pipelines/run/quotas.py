@@ -21,7 +21,7 @@ from pipelines.run.runner import PlannedStage
 from pipelines.run.shards import list_parts, read_parts
 from pipelines.run.workspace import StageFolder
 from schemas.datasets import Enhancement, Split
-from schemas.manifest import Usage
+from schemas.manifest import Manifest, Usage
 
 SPLITS: tuple[Split, ...] = ("sft", "rl", "eval")
 FIRST = 3
@@ -34,13 +34,13 @@ GROWTH, SURE_GROWTH, SURE = 3, 10, 20
 MARGIN = 1.1
 """More seeds than the rows that lack are expected to take."""
 DRAWING_SHARE = 0.5
-"""Share of a budget for drawing where the teacher is to be paid, and what a row takes of it is not known yet."""
+"""Share of a budget for drawing where the teacher is to be paid, and the cost of a row is not known yet."""
 SOLVABLE = ("opensearch-vl", "vsearcher")
 """Presets of difficulty that refuse by the number of right attempts."""
 
 
 def list_strata(config: RunConfig, corpus: Corpus) -> dict[Stratum, int]:
-    """Return the rows that are wanted of each stratum; of one that is wanted of none nothing is said.
+    """Return the rows that are wanted of each stratum; strata of which no row is wanted are left out.
 
     Raises:
         ConfigError: if a stratum has a domain that the corpus has not.
@@ -110,10 +110,7 @@ def read_usage(folders: Iterable[tuple[str, StageFolder]]) -> dict[str, Usage]:
 def count_round(planned: Sequence[PlannedStage], quotas: Quotas, used: Mapping[str, Usage]) -> RoundCounts:
     """Count the rows of a round that is sealed up to selections.
 
-    Args:
-        planned: its stages.
-        quotas: of it.
-        used: what each stage used in all rounds.
+    ``used`` is what each stage used in all rounds.
     """
     by_name = {plan.name: plan for plan in planned}
     asking = planned[: planned.index(by_name["selections"])]
@@ -222,7 +219,7 @@ class TargetPlan:
         more: dict[Stratum, int] = {}
         for stratum, wanted in quotas.rows.items():
             made, asked = rows.get(stratum, 0), quotas.questions[stratum]
-            # Where questions lack already, more of them cannot be had.
+            # Where questions are missing already, there are no more.
             if made >= wanted or counts.kept[stratum] < asked:
                 continue
             if not made and asked >= self.config.targets.give_up:
@@ -331,3 +328,36 @@ def share_usage(planned: Sequence[PlannedStage], quotas: Quotas, used: Mapping[s
         for aim, rows in came.items():
             shared[aim] = [have + number * rows / whole for have, number in zip(shared[aim], numbers, strict=True)]
     return shared
+
+
+@dataclass(frozen=True, slots=True)
+class RowCost:
+    """What one stage took for each row in the end; what was answered from recordings cost nothing."""
+
+    stage: str
+    calls: float
+    tokens: float
+    money: float
+    """In the currency of the configured prices."""
+
+
+def share_costs(used: Iterable[tuple[str, Usage]], rows: float) -> tuple[RowCost, ...]:
+    """Return the costs of stages a row, stages without requests left out; the last is the sum, ``all``.
+
+    Args:
+        used: what each stage used, by its name.
+        rows: over which it is shared out; none of 0 rows.
+    """
+    if not rows:
+        return ()
+    asking = [(stage, usage) for stage, usage in used if usage.calls]
+    whole = sum((usage for _, usage in asking), Usage())
+    return tuple(
+        RowCost(stage, usage.calls / rows, (usage.tokens_in + usage.tokens_out) / rows, usage.cost / rows)
+        for stage, usage in (*asking, ("all", whole))
+    )
+
+
+def read_spent(manifest: Manifest) -> Usage:
+    """Return what a sealed stage used, in runs that were stopped, too."""
+    return manifest.usage + manifest.stopped

@@ -1,4 +1,4 @@
-"""``synth run --retry``: rows that failed, were unscored or were refused for a reason are asked anew, and no others.
+"""``synth run --retry``: rows that failed, were unscored or were refused for a reason are asked again, and no others.
 
 Their shards are made again. Each has a note of the rows, so that a worker knows them, and so does the next run if this
 one is killed: it goes by the moment at which the retry began, and what was asked since then is not paid again.
@@ -6,13 +6,10 @@ one is killed: it goes by the moment at which the retry began, and what was aske
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigError
-from pipelines.ids import digest_bytes
 from pipelines.run.runner import PlannedStage
 from pipelines.run.stage import RecordStage
 from pipelines.run.workspace import StageFolder, write_model
@@ -25,7 +22,7 @@ UNSCORED = {"unscored": frozenset(["unscored", "process-unscored"])}
 
 
 def check_retry(words: Iterable[str]) -> None:
-    """Check what is to be asked anew.
+    """Check the words of ``--retry``.
 
     Raises:
         ConfigError: if a word is neither ``failed`` nor a reason.
@@ -41,10 +38,7 @@ def check_retry(words: Iterable[str]) -> None:
 def begin_retry(chosen: Sequence[PlannedStage], words: Sequence[str], say: Callable[[str], None]) -> None:
     """Open the shards again in which rows of stages that ask models ended as named.
 
-    Args:
-        chosen: the stages that run.
-        words: ``failed``, ``unscored`` and reasons; none retries nothing.
-        say: told how many rows of which stage.
+    ``words`` are ``failed``, ``unscored`` and reasons; without any, nothing is retried.
 
     Raises:
         ConfigError: if no row ended so.
@@ -56,7 +50,7 @@ def begin_retry(chosen: Sequence[PlannedStage], words: Sequence[str], say: Calla
     for plan in chosen:
         if not (isinstance(plan.stage, RecordStage) and plan.stage.models()):
             continue
-        found = [(s, ids) for s in _read_sidecars(plan.folder) if (ids := _find_rows(plan.folder, s, reasons))]
+        found = [(s, ids) for s in plan.folder.list_sidecars() if (ids := _find_rows(plan.folder, s, reasons))]
         for sidecar, ids in found:
             _open_shard(plan.folder, sidecar, RetryNote(before=before, ids=tuple(sorted(ids))))
         if rows := sum(len(ids) for _, ids in found):
@@ -66,33 +60,23 @@ def begin_retry(chosen: Sequence[PlannedStage], words: Sequence[str], say: Calla
         raise ConfigError(f"--retry {' '.join(words)}: no row of a stage that asks models ended so")
 
 
-def _read_sidecars(folder: StageFolder) -> list[ShardSidecar]:
-    numbers = sorted(int(path.stem.partition("-")[2]) for path in folder.path.glob("part-*.json"))
-    return [sidecar for number in numbers if (sidecar := folder.read_sidecar(number)) is not None]
-
-
 def _find_rows(folder: StageFolder, sidecar: ShardSidecar, reasons: frozenset[str]) -> set[str]:
     """Return the ids of a shard's rows that ended for one of the reasons."""
     ids: set[str] = set()
     if FAILED in reasons and sidecar.failed:
-        ids |= {str(row["record_id"]) for row in _read(folder.failed(sidecar.shard))}
+        ids |= set(pq.read_table(folder.failed(sidecar.shard))["record_id"].to_pylist())
     if reasons & sidecar.rejected.keys():
-        refused = _read(folder.rejected(sidecar.shard))
-        ids |= {str(row["record_id"]) for row in refused if row["reason"] in reasons}
+        filters = [("reason", "in", list(reasons))]
+        ids |= set(pq.read_table(folder.rejected(sidecar.shard), filters=filters)["record_id"].to_pylist())
     return ids
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
-    return rows
-
-
 def _open_shard(folder: StageFolder, sidecar: ShardSidecar, note: RetryNote) -> None:
-    """Forget a shard, whose cost stays noted, and note what is asked anew.
+    """Forget a shard, whose cost stays noted, and note which rows are asked again.
 
     The note comes last: a crash before it leaves a shard that is made again from recorded replies, and costs nothing.
     """
     folder.unseal()
-    folder.note_stopped(sidecar.usage, digest_bytes(sidecar.model_dump_json().encode()))
+    folder.note_lost(sidecar)
     folder.sidecar(sidecar.shard).unlink()
     write_model(folder.retried(sidecar.shard), note)

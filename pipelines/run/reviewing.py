@@ -239,7 +239,7 @@ def _read_task(task: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _read_record(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the decisions of a record as Argilla's ``records.to_json`` writes it; drafts are none."""
+    """Yield the decisions of a record as Argilla's ``records.to_json`` writes it; drafts are left out."""
     when = re.sub(r" ", "T", str(record.get("updated_at") or record.get("inserted_at") or ""))
     for response in record["responses"].get("decision", ()):
         if response.get("status") == "submitted":

@@ -57,6 +57,7 @@ from pipelines.services.renewal import renewing
 from pipelines.services.traffic import Waiting
 from schemas.base import Failure, Record, Rejection
 from schemas.manifest import InputEntry, Manifest, PluginEntry, RetryNote, ShardSidecar, Usage
+from schemas.reasons import STAGE_REASONS
 
 REFUSED_ROWS = 20_000
 """Most refused rows of a source stage in memory, and in one shard."""
@@ -108,10 +109,7 @@ def _check_candidates(stage: SourceStage, seen: "array[int]") -> None:
 class WaitingRows:
     """Rows of a source stage that wait on disk, in pieces of one size, until shards are written.
 
-    Attributes:
-        folder: is made.
-        model: of the kept rows.
-        size: most rows of a piece.
+    The folder is made. A piece has at most ``size`` rows.
     """
 
     folder: Path
@@ -277,7 +275,7 @@ class Batch:
     arrived: float = 0.0
     """When its source was there, by the clock of ``time.monotonic``; 0 where nothing waited for it."""
     renewed: Mapping[str, int] = field(default_factory=dict)
-    """Records that are asked anew: until when (seconds of Unix) a reply is too old, by ``record_id``."""
+    """Records that are asked again: until when (seconds of Unix) a reply is too old, by ``record_id``."""
 
     @property
     def done(self) -> bool:
@@ -491,13 +489,7 @@ async def write_batches(
 ) -> Usage:
     """Run batches as they are drawn and write each as a shard: three files and a sidecar.
 
-    Args:
-        stage: the stage.
-        folder: where its shards are written.
-        batches: the records of each shard.
-        concurrency: most records in flight, of all shards together.
-        reporter: gets the number of records that are done.
-        written: gets the sidecar of each shard that is written.
+    All shards together have at most ``concurrency`` records in flight. ``written`` gets the sidecar of each shard.
 
     Returns:
         What the written shards used.
@@ -534,12 +526,8 @@ async def write_batches(
 async def read_batch(stage: RecordStage, shard: int, source: Path, sealed: str = "", note: Path | None = None) -> Batch:
     """Read the part that a shard is made of, and get the stage ready for it.
 
-    Args:
-        stage: the stage.
-        shard: its number.
-        source: the part.
-        sealed: sha256 that the part must have; empty for any.
-        note: names the records that are asked anew, if there is such a file.
+    The part must have the sha256 ``sealed``, if one is given. The file ``note`` names records that are asked again,
+    if it is there.
 
     Raises:
         CorruptInput: if the part has other bytes, or is damaged.
@@ -599,25 +587,7 @@ def resting_collector() -> Iterator[None]:
         gc.unfreeze()
 
 
-STAGE_ORDER = (
-    "corpus",
-    "seeds",
-    "paths",
-    "questions",
-    "rewrites",
-    "articles",
-    "anchors",
-    "bridges",
-    "groundings",
-    "pools",
-    "mixtures",
-    "difficulty",
-    "enhancements",
-    "selections",
-    "rollouts",
-    "trajectories",
-    "releases",
-)
+STAGE_ORDER = tuple(STAGE_REASONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -672,26 +642,14 @@ class StageReport:
     @classmethod
     def from_manifest(cls, manifest: Manifest, ran: bool, seconds: float, usage: Usage) -> "StageReport":
         """Return the report of a sealed stage."""
-        return cls(
-            stage=manifest.stage,
-            key=manifest.key,
-            ran=ran,
-            rows_in=manifest.rows_in,
-            kept=manifest.kept,
-            rejected=manifest.rejected,
-            failed=manifest.failed,
-            rows_out=manifest.rows_out,
-            seconds=round(seconds, 3),
-            usage=usage,
-            paid=manifest.usage.cost + manifest.stopped.cost,
-        )
+        same = {name: getattr(manifest, name) for name in ("stage", "key", "rows_in", "kept", "rejected", "failed")}
+        paid = manifest.usage.cost + manifest.stopped.cost
+        return cls(**same, rows_out=manifest.rows_out, ran=ran, seconds=round(seconds, 3), usage=usage, paid=paid)
 
     def summarise(self) -> str:
         """Return one line for the log."""
-        line = (
-            f"{self.rows_in:,} in, {self.kept:,} kept, {sum(self.rejected.values()):,} rejected, {self.failed:,} failed"
-        )
-        line += f", {self.rows_out:,} out"
+        line = f"{self.rows_in:,} in, {self.kept:,} kept, {sum(self.rejected.values()):,} rejected, "
+        line += f"{self.failed:,} failed, {self.rows_out:,} out"
         if not self.ran:
             return line + " (done before)"
         return line + f", {self.seconds:.1f} s"
@@ -718,7 +676,7 @@ def select_stages(planned: Sequence[PlannedStage], until: str, only: Sequence[st
         only: run just these, whose inputs must be complete; empty for all.
 
     Raises:
-        ConfigError: if a name is no stage, nothing is left to run, or an input of a named stage is not complete.
+        ConfigError: if there is no such stage, nothing is left to run, or an input of a named stage is not complete.
     """
     check_stage_names([until, *only] if until else list(only))
     names = [plan.place for plan in planned]
@@ -744,12 +702,8 @@ def select_stages(planned: Sequence[PlannedStage], until: str, only: Sequence[st
 def find_last(until: str, only: Sequence[str]) -> str:
     """Return the last stage that is wanted; empty for all.
 
-    Args:
-        until: last stage to run, empty for all.
-        only: stages to run, empty for all.
-
     Raises:
-        ConfigError: if a name is no stage.
+        ConfigError: if there is no such stage.
     """
     check_stage_names([until, *only] if until else only)
     return until or max(only, key=STAGE_ORDER.index, default="")

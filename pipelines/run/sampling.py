@@ -163,7 +163,7 @@ def _read_sample(folder: Path) -> dict[str, str]:
 
 
 def import_decisions(workspace: Workspace, files: Iterable[Path]) -> ImportReport:
-    """Add what people said to ``decisions.json``; nothing is written unless all of it can be.
+    """Add what people said to ``decisions.json``; nothing is written unless every decision is valid.
 
     Raises:
         ConfigError: naming file and line, if a decision is on no question of a sample, is no word that is allowed, does

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +18,7 @@ from pipelines.ids import digest_file, digest_value
 from pipelines.run.stage import ExtendedStage, Stage
 from pipelines.run.workspace import StageFolder, write_model
 from schemas.base import Failure, Record, RecordT, Rejection, make_table, read_row
-from schemas.datasets import REFUSALS
+from schemas.datasets import REFUSALS, FetchedPicture
 from schemas.manifest import FileEntry, InputEntry, Manifest, PluginEntry, ShardSidecar, Usage
 from schemas.reasons import STAGE_REASONS
 
@@ -255,9 +256,6 @@ def seal_stage(stage: Stage, folder: StageFolder, shards: int, origin: Origin) -
 
 
 def _make_manifest(stage: Stage, folder: StageFolder, sidecars: Sequence[ShardSidecar], origin: Origin) -> Manifest:
-    rejected: Counter[str] = Counter()
-    for sidecar in sidecars:
-        rejected.update(sidecar.rejected)
     return Manifest(
         stage=stage.name,
         stage_version=stage.version,
@@ -267,18 +265,25 @@ def _make_manifest(stage: Stage, folder: StageFolder, sidecars: Sequence[ShardSi
         models=stage.models(),
         config_digest=origin.config_digest,
         git_commit=origin.git_commit,
-        rows_in=sum(sidecar.rows_in for sidecar in sidecars),
-        kept=sum(sidecar.kept for sidecar in sidecars),
-        rejected=dict(sorted(rejected.items())),
-        failed=sum(sidecar.failed for sidecar in sidecars),
-        rows_out=sum(sidecar.rows_out for sidecar in sidecars),
-        usage=sum((sidecar.usage for sidecar in sidecars), Usage()),
+        **sum_sidecars(sidecars),
         stopped=folder.read_stopped(),
         seconds=round(sum(sidecar.seconds for sidecar in sidecars), 3),
         shards=tuple(sidecars),
         digest=digest_value([[entry.name, entry.rows, entry.sha256] for s in sidecars for entry in s.files]),
         plugins=origin.plugins,
     )
+
+
+def sum_sidecars(sidecars: Sequence[ShardSidecar]) -> dict[str, Any]:
+    """Return rows and usage of shards together, by the names that sidecars and manifests have in common."""
+    rejected = Counter[str]()
+    for sidecar in sidecars:
+        rejected.update(sidecar.rejected)
+    numbers = {
+        name: sum(getattr(each, name) for each in sidecars) for name in ("rows_in", "kept", "failed", "rows_out")
+    }
+    usage = sum((sidecar.usage for sidecar in sidecars), Usage())
+    return numbers | {"rejected": dict(sorted(rejected.items())), "usage": usage}
 
 
 def _check_unique(stage: Stage, folder: StageFolder, shards: int) -> None:
@@ -299,3 +304,16 @@ def _remove_strangers(folder: StageFolder, sidecars: Sequence[ShardSidecar]) -> 
         for path in folder.path.glob(pattern):
             if path.name not in known:
                 path.unlink()
+
+
+def read_fetched(folder: StageFolder) -> Iterator[FetchedPicture]:
+    """Yield what was fetched for each row of groundings, in order; no other column is read.
+
+    Raises:
+        ConfigError: if the stage is not complete: pictures of rows that are still to come would be missing.
+        CorruptInput: if a part is gone or has other bytes.
+    """
+    for path in list_parts(folder):
+        for batch in pq.ParquetFile(path).iter_batches(columns=["fetched"]):
+            for row in batch.column("fetched").flatten().to_pylist():
+                yield FetchedPicture.model_validate(row)

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from pipelines.errors import ConfigError
 from pipelines.run.workspace import Workspace, read_model
@@ -25,17 +25,15 @@ from schemas.manifest import Usage
 SILENT = 30.0
 """Seconds without a heartbeat after which a process counts as silent; one comes every two."""
 QUIET = 6.0
-"""Seconds without the end of any request after which those in flight are said to wait."""
+"""Seconds without the end of any request after which those in flight count as waiting."""
 OUTCOMES = ("kept", "rejected", "failed")
 Role = Literal["driver", "worker"]
 ProcessState = Literal["running", "ended", "silent", "gone"]
 STATES: tuple[ProcessState, ...] = ("running", "ended", "silent", "gone")
 
 
-class ProgressModel(BaseModel):
+class ProgressModel(BaseModel, frozen=True, extra="ignore"):
     """Frozen; what a later version adds is not read."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class WorkProgress(ProgressModel):

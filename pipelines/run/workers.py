@@ -74,7 +74,7 @@ class _Place:
         self.spec = self.assembly = self.pulse = None
 
     def follow(self) -> AbstractContextManager[Reporter]:
-        """Tell others of the run what the reporter is told in the block, and count its requests."""
+        """Show others of the run what the reporter gets in the block, and count its requests."""
         return nullcontext(SilentReporter()) if self.pulse is None else self.pulse.following()
 
 
@@ -156,7 +156,7 @@ def _carry(error: Exception) -> Exception:
 
 
 async def _make_span(spec: WorkerSpec, links: Sequence[Link], span: Span, report: SpanReport) -> bool:
-    """Run a chain over a span's shards; return whether the process was told to end."""
+    """Run a chain over a span's shards; return whether the process was asked to end."""
     if spec.stop.is_file():
         return False
     wanted = set(span.shards)

@@ -34,6 +34,7 @@ from pydantic import BaseModel, ValidationError
 from pipelines.checksums import read_note, seal_note
 from pipelines.errors import ConfigError, Damaged, WorkspaceBusy
 from pipelines.files import FULL, clear_temps, explain_os_error, make_temp_path, replacing, write_text
+from pipelines.ids import digest_bytes
 from pipelines.services.clients.replies import read_address
 from schemas.manifest import Manifest, ShardSidecar, Usage
 
@@ -147,7 +148,7 @@ class StageFolder:
         return self.path / f"used-{shard:05d}.txt"
 
     def retried(self, shard: int) -> Path:
-        """Return the path of the note which rows of a shard are asked anew; there is none once the shard is made."""
+        """Return the path of the note that names the rows of a shard to ask again; it goes once the shard is made."""
         return self.path / f"retry-{shard:05d}.json"
 
     @property
@@ -186,10 +187,18 @@ class StageFolder:
 
     def reopen(self) -> None:
         """Forget which shards of an unsealed stage are done, so that all are made again; what they used stays noted."""
-        sidecars = sorted(self.path.glob("part-*.json"))
-        self.note_stopped(sum((read_model(path, ShardSidecar).usage for path in sidecars), Usage()))
-        for path in sidecars:
-            path.unlink()
+        sidecars = self.list_sidecars()
+        self.note_stopped(sum((sidecar.usage for sidecar in sidecars), Usage()))
+        for sidecar in sidecars:
+            self.sidecar(sidecar.shard).unlink()
+
+    def note_lost(self, sidecar: ShardSidecar) -> None:
+        """Note what a shard used that is made again; once, if a crash comes before its sidecar goes."""
+        self.note_stopped(sidecar.usage, digest_bytes(sidecar.model_dump_json().encode()))
+
+    def list_sidecars(self) -> list[ShardSidecar]:
+        """Return the sidecars of the finished shards, in order."""
+        return [read_model(path, ShardSidecar) for path in sorted(self.path.glob("part-*.json"))]
 
     def read_sidecar(self, shard: int) -> ShardSidecar | None:
         """Return a finished shard's sidecar, or None."""
@@ -230,7 +239,7 @@ class Workspace:
 
     @property
     def logs(self) -> Path:
-        """Folder of what servers that were started here said, and of the progress of runs."""
+        """Folder of the output of servers that were started here, and of the progress of runs."""
         return self.root / "logs"
 
     @property
@@ -271,6 +280,10 @@ class Workspace:
         last = {"run": name} if name else read_names(self.root / LATEST)
         return read_names(self.runs / last["run"] / LATEST) if "run" in last else last
 
+    def list_releases(self) -> list[Path]:
+        """Return the folders of the published releases, by dataset and version."""
+        return [path.parent for path in sorted(self.releases.glob("*/[!.]*/manifest.json"))]
+
     def list_latest(self) -> list[Path]:
         """Return the notes of what runs used: the last one's, and each named run's."""
         return [path for path in (self.root / LATEST, *sorted(self.runs.glob(f"[!.]*/{LATEST}"))) if path.is_file()]
@@ -280,7 +293,7 @@ class Workspace:
 
         Args:
             entries: what it used; of runs without a name only the last one's entries are kept.
-            run: its name; empty for none.
+            run: its name; may be empty.
         """
         if run and entries != read_names(self.runs / run / LATEST):
             write_names(self.runs / run / LATEST, entries)
@@ -333,11 +346,11 @@ class Workspace:
                 raise explain_os_error(error, f"workspace {self.root}") from error
 
     def read_run(self) -> str:
-        """Return the name of the run that holds the workspace, the same for all its processes; empty for none."""
+        """Return the name of the run that holds the workspace, the same for all its processes; may be empty."""
         return self._read_lock()[1]
 
     def read_holder(self) -> str:
-        """Return which command holds the workspace, such as ``run`` or ``prune``; empty for none.
+        """Return which command holds the workspace, such as ``run`` or ``prune``; may be empty.
 
         It is that of the last holder where that was killed. For a moment after a claim it is still empty.
         """

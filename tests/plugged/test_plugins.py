@@ -26,7 +26,7 @@ from pipelines.errors import ConfigError
 from pipelines.ids import digest_value
 from pipelines.plugins import explain_absence, find_entry, list_names, load_plugin, make_entry
 from pipelines.release.manifest import ReleaseManifest
-from pipelines.release.verify.plugged import Asker
+from pipelines.release.verify.questions import Asker
 from pipelines.run.assembly import Assembly
 from pipelines.run.plugins import InsertedStage, PluggedTool, Plugins, check_plugins, find_prompt_folder
 from pipelines.run.runner import select_stages

@@ -10,14 +10,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from pipelines.cli.diff import FunnelShift, ReleaseDiff, diff_releases
-from pipelines.cli.drawing import draw_funnel, draw_path, list_steps
-from pipelines.cli.facets import STAGE_MODELS, describe_branch, describe_cell, describe_hop, describe_record
-from pipelines.cli.glossary import explain_reason
+from pipelines.cli.diff import FunnelShift, diff_releases, list_shifts
+from pipelines.cli.drawing import draw_funnel, draw_path, list_steps, open_templates
+from pipelines.cli.facets import (
+    STAGE_MODELS,
+    describe_branch,
+    describe_cell,
+    describe_hop,
+    describe_record,
+    explain_reason,
+)
 from pipelines.cli.report import make_example, read_funnel
-from pipelines.cli.view.queries import PAGE, Choice, Explorer, Relative, scan_release, scan_rows
+from pipelines.cli.view.queries import KINDS, PAGE, Choice, Explorer, Relative, scan_release, scan_rows
 from pipelines.errors import ConfigError
 from pipelines.run.naming import find_run, list_kept
 from pipelines.run.workspace import Workspace
@@ -27,16 +31,9 @@ from schemas.manifest import Manifest
 from schemas.proofs import Proof, ReadFact, Reading
 from schemas.reasons import STAGE_REASONS
 
-KINDS = ("kept", "rejected", "failed")
 LONGEST_DIFFERENCE = 3000
 _IMAGE_ID = re.compile(r"img_\d+")
-_environment = Environment(
-    loader=PackageLoader("pipelines.cli.view"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+_environment = open_templates("view/templates")
 diff_once = lru_cache(maxsize=8)(diff_releases)
 """Releases never change, and reading all their pictures takes long."""
 
@@ -426,26 +423,17 @@ def _compare_releases(explorer: Explorer, dataset: str, versions: tuple[str, str
     ids = {"added": diff.added, "removed": diff.removed, "changed": tuple(row.id for row in diff.changed)}
     sources = (scan_release(old), scan_release(new))
     shown = {kind: _show_rows(explorer, sources, "id", rows[place]) for kind, rows in ids.items()}
-    return {"shown": shown, "counts": _count_diff(diff), "funnel": diff.funnel}
-
-
-def _count_diff(diff: ReleaseDiff) -> dict[str, int]:
-    return {
-        "same": diff.same,
-        "added": len(diff.added),
-        "removed": len(diff.removed),
-        "changed": len(diff.changed),
-    }
+    counts = {"same": diff.same} | {kind: len(rows) for kind, rows in ids.items()}
+    return {"shown": shown, "counts": counts, "funnel": diff.funnel}
 
 
 def _compare_stages(explorer: Explorer, stage: str, keys: tuple[str, str], page: int) -> dict[str, Any]:
     old, new = (explorer.find_output(stage, key) for key in keys)
     found = explorer.compare_outputs(old, new, page)
-    counts = {kind: getattr(found, kind) for kind in ("same", "added", "removed", "changed")}
     sources = (scan_rows(old), scan_rows(new))
     return {
         "shown": {kind: _show_rows(explorer, sources, "record_id", ids) for kind, ids in found.shown.items()},
-        "counts": counts,
+        "counts": found.counts,
     }
 
 
@@ -453,27 +441,14 @@ def _compare_runs(explorer: Explorer, _: str, names: tuple[str, str], page: int)
     """Return how the funnel moved from one run to another, and where the rows of each stage are compared."""
     workspace = Workspace(explorer.root)
     old, new = (find_run(workspace, name).read_used() for name in names)
-    shifts, stages = [], {}
+    shifts, stages = list[FunnelShift](), {}
     for stage in [stage for stage in STAGE_REASONS if stage != "corpus" and stage in old and stage in new]:
         if old[stage] != new[stage]:
             manifests = [explorer.find_output(stage, used[stage]).read_manifest() for used in (old, new)]
-            numbers = [_count_manifest(manifest) for manifest in manifests]
-            shifts += [
-                FunnelShift(stage, number, numbers[0].get(number, 0), numbers[1].get(number, 0))
-                for number in dict.fromkeys([*numbers[0], *numbers[1]])
-                if numbers[0].get(number, 0) != numbers[1].get(number, 0)
-            ]
+            shifts += list_shifts(stage, *manifests)
             asked = {"of": f"stage:{stage}", "a": old[stage], "b": new[stage]}
             stages[stage] = f"/compare?{urlencode(asked)}"
     return {"funnel": shifts, "stages": stages}
-
-
-def _count_manifest(manifest: Manifest | None) -> dict[str, int]:
-    if manifest is None:
-        return {}
-    refused = {f"rejected: {reason}": rows for reason, rows in manifest.rejected.items()}
-    counts = {name: getattr(manifest, name) for name in ("rows_in", "kept", "failed", "rows_out")}
-    return counts | refused
 
 
 def _show_rows(

@@ -12,14 +12,14 @@ import duckdb
 
 from pipelines.cli.facets import STAGE_MODELS, Refusal
 from pipelines.errors import ConfigError
-from pipelines.run.view_sql import quote_text, scan
-from pipelines.run.views import LatestStage, list_latest, open_views
+from pipelines.run.views import LatestStage, list_latest, open_views, quote_text, scan
 from pipelines.run.workspace import StageFolder, Workspace
 from schemas.base import Record, read_row
 from schemas.manifest import InputEntry
 
 PAGE = 50
 MOST_RELATIVES = 400
+KINDS = ("kept", "rejected", "failed")
 FACETS = ("domain", "hops", "difficulty", "split")
 Row = dict[str, Any]
 
@@ -75,10 +75,8 @@ class Relative:
 class Difference:
     """Rows of two outputs that are not the same: at most a page of ids of each kind, and how many there are."""
 
-    same: int
-    added: int
-    removed: int
-    changed: int
+    counts: dict[str, int]
+    """Of rows that are the same, added, removed and changed."""
     shown: dict[str, list[str]]
 
 
@@ -243,6 +241,13 @@ class Explorer:
                 return Refusal(stage, record_id, kind, row["reason"], row["detail"]), tuple(row["codes"] or ())
         return None
 
+    def find_ids(self, prefix: str) -> list[str]:
+        """Return the ids that begin with a prefix, of rows that were kept, refused or failed."""
+        sources = [scan_rows(found.folder, kind) for found in self.list_stages() for kind in KINDS]
+        every = " UNION ".join(f"SELECT record_id FROM {source}" for source in sources)
+        asked = f"SELECT record_id FROM ({every}) WHERE starts_with(record_id, ?) ORDER BY record_id"
+        return [row["record_id"] for row in self.ask(asked, [prefix])] if sources else []
+
     def find_outcomes(self, stage: str, ids: Sequence[str]) -> dict[str, str]:
         """Return what a stage made of rows: ``kept``, or why it refused or failed over them."""
         if stage not in {found.stage for found in self.list_stages()}:
@@ -297,8 +302,7 @@ class Explorer:
 
     def list_releases(self) -> list[str]:
         """Return ``dataset/version`` of each published release."""
-        manifests = sorted(self.root.glob("releases/*/*/manifest.json"))
-        return [f"{path.parts[-3]}/{path.parts[-2]}" for path in manifests if not path.parts[-2].startswith(".")]
+        return [f"{path.parent.name}/{path.name}" for path in Workspace(self.root).list_releases()]
 
     def find_release(self, name: str) -> Path:
         """Return the folder of a published release.
@@ -362,8 +366,7 @@ class Explorer:
             ]
             for kind in ("added", "removed", "changed")
         }
-        numbers = {kind: counts.get(kind, 0) for kind in ("same", "added", "removed", "changed")}
-        return Difference(shown=shown, **numbers)
+        return Difference({kind: counts.get(kind, 0) for kind in ("same", "added", "removed", "changed")}, shown)
 
     def read_cells(self, source: str, column: str, row_id: str) -> Row:
         """Return a row's cells as text by column name; empty without such a row."""

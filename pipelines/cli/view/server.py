@@ -1,6 +1,5 @@
 """The small server of the view: loopback only, GET only, nothing from outside, nothing written."""
 
-import io
 import re
 import sys
 import webbrowser
@@ -17,10 +16,11 @@ from urllib.parse import parse_qs, unquote, urlencode
 
 import duckdb
 
+from pipelines.cli.drawing import draw_thumbnail
 from pipelines.cli.view.pages import render, show_comparison, show_funnel, show_list, show_row
 from pipelines.cli.view.queries import Explorer
 from pipelines.errors import ConfigError, Damaged, RecordFailed, SynthError
-from pipelines.pictures import PictureStore, open_pixels
+from pipelines.pictures import PictureStore
 
 LOOPBACK = "127.0.0.1"
 SMALL = 160
@@ -120,13 +120,9 @@ class ViewServer(ThreadingHTTPServer):
     def _shrink(self, sha256: str) -> bytes:
         content, _ = PictureStore(self.explorer.root / "images").load(sha256)
         try:
-            shown = open_pixels(content, max_side=2 * SMALL)
+            return draw_thumbnail(content, SMALL, 70)
         except RecordFailed as error:
             raise Damaged(Path(sha256), f"cannot be shown ({error})") from error
-        shown.thumbnail((SMALL, SMALL))
-        buffer = io.BytesIO()
-        shown.save(buffer, "WEBP", quality=70)
-        return buffer.getvalue()
 
 
 def _page(html: str) -> Response:
@@ -187,9 +183,9 @@ def serve_view(workspace: Path, port: int, release: str, opened: bool, say: Call
     Args:
         workspace: its folder.
         port: of the loopback; 0 for a free one.
-        release: ``dataset/version`` that the first page is limited to; empty for none.
+        release: ``dataset/version`` that the first page is limited to; may be empty.
         opened: open a browser.
-        say: is given the address.
+        say: gets the address.
 
     Raises:
         ConfigError: if there is no workspace or no such release, or the port is taken.

@@ -12,7 +12,6 @@ from pipelines.agent.dialects import find_dialect
 from pipelines.errors import ConfigError, ConservationError, GateNotMet
 from pipelines.plugins import list_names, load_plugin
 from pipelines.release.exporters.base import EXPORT, Exporter, ExportOptions, publishing, write_document
-from pipelines.release.exporters.mars import MARS_EXPORTERS
 from pipelines.release.exporters.rl import RL_EXPORTERS
 from pipelines.release.exporters.sft import SFT_EXPORTERS
 from pipelines.release.manifest import read_release_manifest
@@ -23,9 +22,7 @@ MOST_PROBLEMS = 1000
 """Problems that are listed for one folder at most."""
 CREDITS = "ATTRIBUTION.tsv"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-EXPORTERS: Final[Mapping[str, Exporter]] = {
-    each.name: each for each in (*SFT_EXPORTERS, *MARS_EXPORTERS, *RL_EXPORTERS)
-}
+EXPORTERS: Final[Mapping[str, Exporter]] = {each.name: each for each in (*SFT_EXPORTERS, *RL_EXPORTERS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +97,7 @@ def find_exporter(name: str) -> Exporter:
     """Return an exporter by name, ours or that of a plugin.
 
     Raises:
-        ConfigError: if there is none, or its plugin is broken.
+        ConfigError: if there is no such exporter, or its plugin is broken.
     """
     if name in EXPORTERS:
         return EXPORTERS[name]

@@ -1,4 +1,4 @@
-"""RL releases for veRL 0.9.1, rLLM, MMSearch-R1 and SenseNova-MARS.
+"""Releases for veRL 0.9.1, rLLM, MMSearch-R1 and SenseNova-MARS.
 
 veRL: Parquet with embedded pictures, the same arguments of tools in every row, and our rewards beside it.
 ``image_search`` is created with its results; ``tools.yaml`` names a class of ``synth_tools.py`` beside it, which asks
@@ -12,6 +12,9 @@ folder a question with ``meta.json`` (titles) and ``img_000.jpg`` and so on (thu
 
 SenseNova-MARS: JSON lines with pictures as files, and a manifest whose file name decides what is trained on. It looks
 for the annotation where the trainer was started: start it in the export, or rewrite root and annotation.
+The system publishes manifests for RL alone, and trains its cold start with LLaMA-Factory (4.1), for which there is an
+exporter of its own. ``mars-sft`` lays SFT trajectories out as its RL rows, so that one reader takes both; beside the
+pictures a line has the whole conversation, the question, where it comes from, and the tools.
 """
 
 import json
@@ -49,12 +52,14 @@ from pipelines.release.exporters.base import (
     read_table,
     write_document,
 )
+from pipelines.release.exporters.conversations import Conversation, read_in_dialect
 from pipelines.release.exporters.rules import (
     MARS_RESULTS,
     MMSEARCH_SOURCE,
     PLACEHOLDER_PROMPT,
     CacheMeta,
     LoadedMarsRow,
+    LoadedMarsTrajectory,
     LoadedMmsearchRow,
     LoadedVerlRow,
     find_companion_faults,
@@ -152,13 +157,18 @@ def make_task(row: RlRow, split: str) -> RlTask:
     return task
 
 
-def _write_rows(tasks: Iterator[RlTask], files: SplitFiles, make_row: Callable[[RlTask], Row]) -> int:
-    """Write tasks, and return how many were read."""
+def _write_rows(
+    tasks: Iterator[RlTask],
+    files: SplitFiles,
+    make_row: Callable[[RlTask], Row],
+    place: Callable[[RlTask], str] = lambda task: task.split,
+) -> int:
+    """Write each task into the file of its place, and return how many were read."""
     rows_in = 0
     with files:
         for task in tasks:
             rows_in += 1
-            files.write(task.split, make_row(task))
+            files.write(place(task), make_row(task))
     return rows_in
 
 
@@ -537,11 +547,10 @@ def write_mars(release: Path, folder: Path, options: ExportOptions) -> Written:
         left += len(task.results) - len(row["image_search_title_list"])
         return row
 
-    rows_in, files = 0, SplitFiles(folder, ".jsonl", open_lines, 1)
-    with files:
-        for task in read_tasks(release):
-            rows_in += 1
-            files.write(name_stratum(task.split, task.pictures[:1]), make_row(task))
+    files = SplitFiles(folder, ".jsonl", open_lines, 1)
+    rows_in = _write_rows(
+        read_tasks(release), files, make_row, lambda task: name_stratum(task.split, task.pictures[:1])
+    )
     # A judge and the format, as in its own training manifest (4.1).
     write_manifests(folder, name, files.rows, ["llm_score", "format_score"])
     notes = ["start training in this folder, or write its path into root and annotation"]
@@ -619,7 +628,48 @@ def check_mars(folder: Path, row: type[BaseModel] = LoadedMarsRow) -> Iterator[s
         yield from check_rows(name, "line", read_lines(folder / name), find)
 
 
+def write_mars_sft(release: Path, folder: Path, options: ExportOptions) -> Written:
+    """Write an SFT release as trajectories under a manifest; see :class:`Exporter`."""
+    name = options.name
+    if "train" in name or "test" in name:
+        raise ConfigError(f"export: the name {name!r} holds train or test, which its file names use for the split")
+    rows, longest, files = 0, 0, SplitFiles(folder, ".jsonl", open_lines, 1)
+    with files:
+        for conversation in read_in_dialect(release, options.dialect):
+            rows += 1
+            longest = max(longest, conversation.row.tokens)
+            stratum = name_stratum(conversation.split, conversation.pictures[:1])
+            files.write(stratum, _make_mars_trajectory(conversation, folder))
+    # A manifest that is trained on must name a reward, which no cold start asks for.
+    write_manifests(folder, name, files.rows, ["llm_score", "format_score"])
+    notes = (
+        "LLaMA-Factory, with which the paper's cold start is trained, reads the export llamafactory",
+        f"the longest conversation has {longest:,} tokens as the release counts them",
+    )
+    return Written(rows, files.total, notes)
+
+
+def _make_mars_trajectory(conversation: Conversation, folder: Path) -> Row:
+    row = conversation.row
+    messages = [{"role": "system", "content": conversation.system}] if conversation.system else []
+    for exchange in conversation.exchanges:
+        shown = show_pictures(len(exchange.shown.pictures), exchange.shown.text)
+        messages += [{"role": "user", "content": shown}, {"role": "assistant", "content": exchange.said.text}]
+    accepted = dict.fromkeys((row.answer, *row.answer_aliases))
+    return {
+        "index": row.id,
+        "question": row.question,
+        "messages": messages,
+        "images": [picture.save(folder) for picture in conversation.pictures],
+        "reward_model": {"style": "rule", "ground_truth": row.answer, "candidate_answers": list(accepted)},
+        "source": f"{DATA_SOURCE}:{row.question_id}",
+        "tools": json.loads(conversation.tools),
+        "synth": conversation.describe(),
+    }
+
+
 RL_EXPORTERS = (
+    Exporter("mars-sft", "sft", write_mars_sft, partial(check_mars, row=LoadedMarsTrajectory)),
     Exporter("verl", "rl", write_verl, check_verl),
     Exporter("rllm", "rl", write_rllm, check_rllm),
     Exporter("mmsearch-r1", "rl", write_mmsearch, check_mmsearch),

@@ -15,7 +15,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     Json,
     RootModel,
@@ -48,10 +47,8 @@ IN_MS_SWIFT = re.compile(r"\{\{(?:SYSTEM|QUERY|RESPONSE|ROUND[01])\}\}")
 Row = Mapping[str, Any]
 
 
-class Loaded(BaseModel):
+class Loaded(BaseModel, strict=True):
     """A value as a trainer reads it; other fields than those declared are ignored."""
-
-    model_config = ConfigDict(strict=True)
 
     @model_validator(mode="after")
     def _run_check(self, info: ValidationInfo) -> Self:
@@ -354,10 +351,8 @@ class LoadedImage(Loaded):
     bytes: PictureBytes
 
 
-class BareImage(LoadedImage):
+class BareImage(LoadedImage, extra="forbid"):
     """An embedded picture where the path must be null."""
-
-    model_config = ConfigDict(extra="forbid")
 
     path: None
 

@@ -10,15 +10,12 @@ derived is named in the report: the words of thoughts, attempts, what live tools
 earlier stages. Against a consistent forgery of these only the root helps: the manifest's sha256, told in another way.
 
 A derivation from proof rows alone is added in ``ReleaseCheck._check_manifest`` of :mod:`.release`; what a report says
-that no row tells, in ``CLAIMED`` of :mod:`.documents`.
+that no row tells, in ``CLAIMED`` of :mod:`.card`.
 """
 
-from pipelines.release.verify.claims import describe_claim, describe_origin
-from pipelines.release.verify.pictures import find_picture_problems
-from pipelines.release.verify.questions import find_question_problems
-from pipelines.release.verify.reading import read_anew
+from pipelines.release.verify.questions import find_picture_problems, find_question_problems, read_anew
 from pipelines.release.verify.release import verify_release
-from pipelines.release.verify.reports import Problem, VerifyReport, describe_rows
+from pipelines.release.verify.reports import Problem, VerifyReport, describe_claim, describe_origin, describe_rows
 from pipelines.release.verify.rows import find_row_problems
 from pipelines.release.verify.transcripts import find_transcript_problems
 

@@ -16,8 +16,15 @@ from pipelines.agent.cascade import ASKED_OF_PATHS
 from pipelines.config.disclosure import read_sections
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConfigError, GateNotMet
-from pipelines.release.card import Credit, find_cards, list_credits, read_prose, render_credits
-from pipelines.release.documents import DOCUMENTS, render_documents
+from pipelines.release.card import (
+    DOCUMENTS,
+    Credit,
+    find_cards,
+    list_credits,
+    read_prose,
+    render_credits,
+    render_documents,
+)
 from pipelines.release.facts import ReleaseFacts
 from pipelines.release.making import Example
 from pipelines.release.manifest import ReleaseManifest
@@ -130,10 +137,7 @@ def find_document_problems(folder: Path, survey: Survey) -> Iterator[Problem]:
 def take_claims(derived: Quality, claimed: Any, roles: Collection[str]) -> Quality:  # noqa: ANN401 - a JSON value
     """Return a derived report with the entries of :data:`CLAIMED` as the given report has them.
 
-    Args:
-        derived: the report of the rows.
-        claimed: the report that the release has.
-        roles: of the models that the manifest names.
+    ``roles`` are those of the models that the manifest names.
 
     Raises:
         ValueError: if such an entry has another name or other numbers than any report of these rows can have.

@@ -1,30 +1,53 @@
-"""A question held against corpus and proof: its query, text, picture, reading and id."""
+"""A question held against corpus and proof, asked of plugins' checks, and read anew by a model.
 
+A release is a stranger's: a plugin that it names is not loaded for that alone, but only if whoever verifies has chosen
+it. A check that was chosen and cannot be asked leaves its rows underived.
+"""
+
+import asyncio
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from pathlib import Path
 
 from pipelines.agent.agreement import wilson_interval
 from pipelines.agent.attempts import DIGITS
+from pipelines.agent.depicting import gather_evidence, weigh_evidence
+from pipelines.agent.pictures import MIN_WORDS, REPAIRS, fits_strength, list_words, measure_degraded
 from pipelines.checks.answers import check_named
 from pipelines.checks.descriptors import check_spoken, list_descriptors
-from pipelines.checks.examination import Claim, list_hidden_checks
-from pipelines.checks.leakage import check_answer
+from pipelines.checks.examination import Claim, PluggedCheck, check_picture_names, list_hidden_checks
+from pipelines.checks.leakage import check_answer, list_type_words
+from pipelines.checks.legibility import check_readable
+from pipelines.checks.pictures import check_licence
 from pipelines.checks.proofs import find_problems
-from pipelines.checks.readings import compare_reading, judge_screening
+from pipelines.checks.propositions import ProseReader
+from pipelines.checks.readings import Evaluator, compare_reading, judge_screening
 from pipelines.checks.standings import COVERED, find_standing, is_solved
 from pipelines.checks.traces import check_decision, list_trace_checks
 from pipelines.checks.verdicts import Check, run_checks
+from pipelines.config.disclosure import disclose_plugin
+from pipelines.config.settings import PluginsConfig
+from pipelines.corpus.images import find_page_images
 from pipelines.corpus.store import Corpus
 from pipelines.graph.answers import type_reference
-from pipelines.graph.proofs import NO_PROOF, make_question_id
+from pipelines.graph.proofs import NO_PROOF, list_names, make_question_id
 from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.graph.titles import asks_name
+from pipelines.ids import draw_unit
+from pipelines.plugins import explain_absence, load_plugin
+from pipelines.release.manifest import ReleaseManifest
 from pipelines.release.rows import (
     ProofRow,
     shorten,
 )
-from pipelines.release.verify.pictures import MEASURED, SAID, find_degradation_problems, find_picture_problems
+from pipelines.release.scenes import find_scene_problems
+from pipelines.release.verify.reports import Problem, VerifyReport
+from pipelines.release.verify.rows import read_proof_rows
+from schemas.corpus import CorpusImage
+from schemas.datasets import CandidateSource, Picture, Trial
+from schemas.manifest import PluginEntry, PluginSetting
 from schemas.proofs import Trace
 
 
@@ -90,7 +113,7 @@ def find_id_problems(row: ProofRow) -> Iterator[str]:
 
 
 def find_outside_problems(row: ProofRow) -> Iterator[str]:
-    """Yield what is wrong with a question that has no path, as far as it can be told without one.
+    """Yield what is wrong with a question that has no path, as far as that shows without one.
 
     It says where it comes from, claims no proof and does not hold its answer.
     """
@@ -180,3 +203,242 @@ def _find_news_picture_problems(corpus: Corpus, row: ProofRow, trace: Trace) -> 
         given, wanted = getattr(picture, name), getattr(image, name)
         if given != wanted:
             yield f"picture: {name} of the article's picture is {wanted!r}, the proof says {given!r}"
+
+
+async def read_anew(
+    report: VerifyReport, folder: Path, evaluator: Evaluator, pages: ProseReader, most: int = 0
+) -> VerifyReport:
+    """Let a model read a release's questions again, and add what it reads otherwise than proved to the report.
+
+    Where a proof's pages were read, they are read again too.
+
+    At most ``most`` questions are read, drawn by their ids; 0 reads all. The evaluator need not be the one that
+    read before.
+
+    Raises:
+        ServiceError: if the model is unavailable.
+    """
+    proofs, _ = read_proof_rows(folder)
+    drawn = sorted(
+        (row for row in proofs.values() if row.proof.nodes), key=lambda row: draw_unit("read", row.record_id)
+    )[: most or None]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_read_row(evaluator, pages, row)) for row in drawn]
+    found = tuple(problem for task in tasks if (problem := task.result()))
+    claim = f"{len(drawn) - len(found)} of {len(drawn)} questions read anew by {evaluator.asking.model.name} as proved"
+    return replace(report, problems=(*report.problems, *found), claims=(*report.claims, claim))
+
+
+async def _read_row(evaluator: Evaluator, pages: ProseReader, row: ProofRow) -> Problem | None:
+    reading, result = await evaluator.check(row.text, row.proof, row.answer)
+    if reading is not None and result.passed:
+        _, result = await evaluator.screen(row.text, reading, row.proof, row.answer)
+    if result.passed and row.proof.thresholds.read_pages:
+        _, result = await pages.check(row.proof, row.answer)
+    return None if result.passed else Problem(row.record_id, f"reading: {result.code}: {result.detail}")
+
+
+@dataclass(frozen=True)
+class Asker:
+    """The checks of a release's plugins.
+
+    Attributes:
+        ground: the corpus.
+        checks: those that were chosen and are installed as they were.
+        missing: why each other one that was chosen cannot be asked, and what to install.
+        unasked: those that were not chosen, in words.
+        others: plugins of other kinds, in words.
+    """
+
+    ground: Indexes
+    checks: tuple[PluggedCheck, ...] = ()
+    missing: tuple[str, ...] = ()
+    unasked: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, manifest: ReleaseManifest, ground: Indexes, chosen: PluginsConfig) -> "Asker":
+        """Load the checks that a manifest names and whoever verifies has chosen.
+
+        Raises:
+            ConfigError: if one is installed as it was and cannot be loaded.
+        """
+        named = [entry for entry in manifest.plugins if entry.kind == "checks"]
+        asked = [(entry, chosen.settings.get(entry.name, {})) for entry in named if entry.name in chosen.checks]
+        absent = {entry.name: explain_absence(entry) or _explain_settings(entry, own) for entry, own in asked}
+        loaded = (
+            load_plugin("checks", entry.name, entry.settings | own) for entry, own in asked if not absent[entry.name]
+        )
+        return cls(
+            ground,
+            tuple(PluggedCheck(plugin) for plugin in loaded),
+            tuple(f"the check {why}; without it no walked row is derived" for why in absent.values() if why),
+            tuple(
+                f"what the check {each.name!r} of {each.distribution} decided: --plugin {each.name} asks it again"
+                for each in named
+                if each.name not in chosen.checks
+            ),
+            tuple(f"{each.name} of {each.distribution}" for each in manifest.plugins if each.kind != "checks"),
+        )
+
+    def find_problems(self, row: ProofRow) -> list[str]:
+        """Return what the checks have against a walked question; of others they are not asked."""
+        if not row.proof.nodes:
+            return []
+        claim = Claim(row.text, row.answer, row.proof)
+        refused = run_checks((check.make_check(self.ground, claim) for check in self.checks), audit=True)
+        return [f"plugin: {result.code}: {result.detail}" for result in refused]
+
+    def describe_unasked(self) -> Iterator[str]:
+        """Yield in words what plugins decided that is not derived."""
+        yield from self.unasked
+        if self.others:
+            yield f"what these plugins decided: {', '.join(self.others)}"
+
+
+def _explain_settings(entry: PluginEntry, own: dict[str, PluginSetting]) -> str:
+    """Return which settings of a check differ from those it was made with; empty without a difference."""
+    whole = disclose_plugin(entry.model_copy(update={"settings": entry.settings | own}))
+    made, given = ({**each.settings, **each.untold} for each in (entry, whole))
+    wrong = [key for key in made | given if made.get(key) != given.get(key)]
+    if not wrong:
+        return ""
+    keys = ", ".join(f"plugins.settings.{entry.name}.{key}" for key in sorted(wrong))
+    return f"{entry.describe()} was made with other settings than are given: {keys}"
+
+
+SAID = ("author", "licence", "licence_url", "source_url")
+"""What a picture keeps of its source, however it was scaled."""
+MEASURED = ("sha256", "width", "height", "phash")
+
+
+def find_picture_problems(ground: Indexes, anchor: int, proof: ProofRow) -> Iterator[str]:
+    """Yield the problems of a question's picture: its source, choice, degradation, licence and text.
+
+    Of a picture that a search on Commons found, only licence and text can be checked: it is in no article.
+    """
+    picture = proof.original or proof.picture
+    if picture is None:
+        lead = _find_lead(ground.corpus, anchor)
+        if lead is not None and lead.path:
+            yield "picture: the proof has none, the anchor's page has one"
+        if proof.depiction is not None or proof.trial is not None:
+            yield "picture: the proof says how a picture was chosen, and has none"
+        return
+    yield from _find_source_problems(ground.corpus, anchor, proof, picture)
+    yield from _find_choice_problems(ground.corpus, anchor, proof, picture)
+    yield from find_degradation_problems(proof)
+    yield from find_scene_problems(ground.corpus, proof)
+    licence = check_licence(picture.licence)
+    if licence.outcome != "PASS":
+        yield f"picture: {licence.code}: {licence.detail}"
+    yield from _find_told_problems(ground, proof, picture)
+
+
+def _find_source_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture: Picture) -> Iterator[str]:
+    source = proof.depiction.source if proof.depiction else "infobox"
+    right = _find_source(corpus, anchor, picture)
+    if source == "infobox" != right:
+        lead = _find_lead(corpus, anchor)
+        named = lead.file if lead else "none"
+        yield f"picture: file of the anchor's lead picture is {named!r}, the proof says {picture.file!r}"
+        return
+    if source != right:
+        yield f"picture: {picture.file} is from {right} of the anchor's article, the proof says {source}"
+    image = corpus.image(picture.file)
+    if image is None:
+        return
+    # A picture is fetched where the corpus lacks its metadata: then only the source has them.
+    said = SAID if image.path or (image.url and image.width and image.height and image.licence) else ()
+    for name in ("file", *said, *(MEASURED if image.path else ())):
+        given, wanted = getattr(picture, name), getattr(image, name)
+        if given != wanted:
+            yield f"picture: {name} of the anchor's picture is {wanted!r}, the proof says {given!r}"
+    if proof.depiction and proof.depiction.articles != len(image.title):
+        yield f"picture: {len(image.title)} articles lead with {image.file}, the proof says {proof.depiction.articles}"
+
+
+def _find_source(corpus: Corpus, anchor: int, picture: Picture) -> CandidateSource:
+    """Return where a file comes from; one that is not in the article was found by a search."""
+    lead = _find_lead(corpus, anchor)
+    if lead is not None and lead.file == picture.file:
+        return "infobox"
+    shown = find_page_images(corpus.text(anchor), corpus.manifest.language)
+    return "page" if picture.file in shown else "search"
+
+
+def _find_lead(corpus: Corpus, anchor: int) -> CorpusImage | None:
+    page = corpus.page(anchor)
+    return corpus.image(page.image) if page.image and page.image_free else None
+
+
+def _find_choice_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture: Picture) -> Iterator[str]:
+    """Yield the problems of how a picture was chosen, as far as the corpus can show them."""
+    depiction = proof.depiction
+    if depiction is None:
+        yield "picture: the proof does not say how it was chosen"
+        return
+    judged = depiction.margin is not None and depiction.over_threshold is not None and depiction.distractors > 0
+    told = depiction.margin is not None or depiction.over_threshold is not None or depiction.distractors != 0
+    if (depiction.ranker == "metadata") == judged or judged != told:
+        yield f"picture: {depiction.ranker} does not rank by such a margin, threshold and number of distractors"
+    if depiction.candidates < 1:
+        yield f"picture: it was chosen among {depiction.candidates} candidates"
+    if not depiction.engines and (depiction.text or depiction.text_at_training):
+        yield "picture: it has text and names no OCR engine"
+    image = corpus.image(picture.file)
+    if image is None:
+        return
+    evidence = gather_evidence(corpus, anchor, image, depiction.source)
+    if depiction.depicts != evidence.depicts:
+        yield f"picture: of what it depicts Commons says {evidence.depicts}, the proof {depiction.depicts}"
+    if depiction.ranker == "metadata" and depiction.score != weigh_evidence(evidence):
+        yield f"picture: the metadata give {weigh_evidence(evidence)} points, the proof says {depiction.score}"
+
+
+def find_degradation_problems(proof: ProofRow) -> Iterator[str]:
+    """Another picture keeps author and licence; its trial or scene must have shown that a tool undoes what was done."""
+    composed = proof.scene is not None and bool(proof.scene.parts)
+    if (proof.original is not None) != (proof.trial is not None or composed):
+        yield "picture: a degraded picture needs its original and its trial, the proof has one of the two"
+    if proof.trial is not None and proof.scene is not None:
+        yield "picture: it is said to be degraded and to be a scene"
+    if proof.original is None or (proof.trial is None and proof.scene is None):
+        return
+    if proof.picture is None or proof.picture.sha256 == proof.original.sha256:
+        yield "picture: it is said to be degraded and is the original"
+        return
+    if any(getattr(proof.picture, name) != getattr(proof.original, name) for name in ("file", *SAID)):
+        yield "picture: the degraded picture is credited otherwise than its original"
+    if proof.trial is None:
+        return
+    yield from _find_trial_problems(proof.trial, proof.original, proof.picture)
+    words = list_words(proof.depiction.text) if proof.depiction else frozenset()
+    if proof.trial.test == "text" and len(words) < MIN_WORDS:
+        yield "picture: its trial was to read words, and none were read in the original"
+
+
+def _find_trial_problems(trial: Trial, original: Picture, picture: Picture) -> Iterator[str]:
+    if not (trial.before and trial.repaired) or trial.degraded:
+        yield "picture: its trial does not show that the repair restores what the degradation broke"
+    if REPAIRS[trial.degradation] != trial.repair:
+        yield f"picture: {trial.degradation} is repaired by {REPAIRS[trial.degradation]}, the proof says {trial.repair}"
+    size = (original.width, original.height)
+    if not fits_strength(trial.degradation, trial.strength, trial.parameters, size):
+        yield f"picture: {trial.degradation} of strength {trial.strength:g} has other parameters"
+    elif (picture.width, picture.height) != measure_degraded(trial.degradation, trial.parameters, size):
+        yield f"picture: {trial.degradation} with these parameters makes another size"
+
+
+def _find_told_problems(ground: Indexes, proof: ProofRow, picture: Picture) -> Iterator[str]:
+    """Yield names that a picture's file, address or text gives away."""
+    told = (picture.file, picture.source_url)
+    names, words = list_names(ground.corpus, proof.proof.hidden), list_type_words(proof.proof.entities)
+    results = [check_picture_names(told, names, proof.answer, words)]
+    if proof.depiction and proof.depiction.text:
+        results.append(check_readable(proof.depiction.text, names, proof.answer, words))
+    if proof.depiction and proof.depiction.text_at_training:
+        results.append(check_readable(proof.depiction.text_at_training, names, proof.answer, words))
+    for result in results:
+        if not result.passed:
+            yield f"picture: {result.code}: {result.detail}"

@@ -23,24 +23,22 @@ from pipelines.release.manifest import (
     render_manifest,
 )
 from pipelines.release.rows import ROW_TYPES, ProofRow, ReleaseRow, SftRow, explain_misfit, shorten
-from pipelines.release.verify.claims import describe_basis
 from pipelines.release.verify.documents import CLAIMED, Survey, find_document_problems, place_row, read_credits
-from pipelines.release.verify.files import RawRow, check_columns, read_proof_rows, read_rows
 from pipelines.release.verify.origin import (
+    Ledger,
+    check_together,
     describe_settings,
     find_manifest_problems,
+    find_placement_problems,
     find_threshold_problems,
     name_maker,
     read_settings,
 )
-from pipelines.release.verify.plugged import Asker
-from pipelines.release.verify.protocol import find_protocol_problems, find_trajectory_problems
-from pipelines.release.verify.questions import find_question_problems
-from pipelines.release.verify.remaking import Sources, remake_row
-from pipelines.release.verify.replaying import Replayer
-from pipelines.release.verify.reports import Problem, VerifyReport
-from pipelines.release.verify.rows import find_row_problems
-from pipelines.release.verify.together import Ledger, check_together, find_placement_problems
+from pipelines.release.verify.questions import Asker, find_question_problems
+from pipelines.release.verify.replaying import Replayer, Sources, remake_row
+from pipelines.release.verify.reports import Problem, VerifyReport, describe_basis
+from pipelines.release.verify.rows import RawRow, check_columns, find_row_problems, read_proof_rows, read_rows
+from pipelines.release.verify.transcripts import find_protocol_problems, find_trajectory_problems
 
 NO_PLUGINS = PluginsConfig()
 
@@ -115,7 +113,7 @@ class ReleaseCheck:
             whats = self._check_row(raw)
             problems += [Problem(str(raw[2].get("id")), what) for what in whats]
             proof = self.proofs.get(self._name_question(raw))
-            # A row whose proof is missing is none that is from outside: it counts as one that does not verify.
+            # A row whose proof is missing is not from outside: it counts as one that does not verify.
             proved = proof is None or bool(proof.proof.nodes) or proof.trace is not None
             self.rows[proved] += 1
             # What a check that cannot be asked has decided is not derived.
@@ -130,7 +128,7 @@ class ReleaseCheck:
         return problems
 
     def _check_manifest(self) -> Iterator[Problem]:
-        """Hold the manifest against corpus, settings and rows. What can be told from proof rows alone is added here."""
+        """Hold the manifest against corpus, settings and rows. A derivation from proof rows alone is added here."""
         manifest, proofs = self.manifest, list(self.proofs.values())
         yield from find_manifest_problems(self.folder, manifest, self.ground.corpus)
         yield from find_threshold_problems(manifest, proofs)

@@ -1,13 +1,15 @@
-"""Calls of transcripts, and searches by an RL question's picture, made again with tools that the corpus alone decides.
+"""Rows made again as the examples they were published from, for what publishing measures and credits.
 
-The manifest's settings say which tools a run had. What asked a live service, a model or an encoder cannot be made
-again; it is counted, never passed over in silence.
+A transcript's messages are read as steps. Its calls, and searches by an RL question's picture, are made again with
+tools that the corpus alone decides; the manifest's settings say which tools a run had. What asked a live service, a
+model or an encoder cannot be made again; it is counted, never passed over in silence.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from types import TracebackType
 
 import numpy as np
@@ -18,7 +20,8 @@ from pipelines.agent.observations import Thumbnails, ToolOutcome, credit_picture
 from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.agent.pictures import has_opencv
 from pipelines.agent.tools import ToolBox, call_tool
-from pipelines.agent.transcript import Turn
+from pipelines.agent.transcript import Turn, parse_turn, render_observation
+from pipelines.checks.rollouts import find_fatal
 from pipelines.config.disclosure import read_sections
 from pipelines.config.settings import ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
@@ -26,10 +29,35 @@ from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
 from pipelines.pictures import PictureSource, PictureStore, open_pixels
+from pipelines.release.card import Credit
+from pipelines.release.making import Example
 from pipelines.release.manifest import ReleaseManifest
-from pipelines.release.rows import EmbeddedImage
+from pipelines.release.rows import (
+    PLACEHOLDER,
+    EmbeddedImage,
+    FoundPage,
+    ProofRow,
+    ReleaseRow,
+    RlRow,
+    SftRow,
+    shorten,
+    show_pictures,
+    strip_page_text,
+)
+from pipelines.release.verify.transcripts import FAILED, PICTURES, WARNING, read_shown, read_tool_names
 from pipelines.services.protocols import PictureFile, TextBlock
-from schemas.datasets import Picture, RolloutImage, SearchResult
+from schemas.datasets import (
+    Dataset,
+    Enhancement,
+    Observation,
+    Picture,
+    ReleaseEntry,
+    RolloutImage,
+    SearchResult,
+    Split,
+    Step,
+    Trajectory,
+)
 
 NOBODY = PictureSource("", "", "", "", "")
 LOOK_ALIKE, BLOCK = 12.0, 16
@@ -38,7 +66,7 @@ saved by two versions of a library."""
 _VISION = frozenset({"super_resolution", "perspective_correct"})
 _PLAIN = frozenset({"crop", "sharpen"})
 _BLOCKED = digest_value(list(ToolsConfig().blocked_hosts))
-"""Digest of the hosts that are blocked unless a run says otherwise; what others a run blocked is not told."""
+"""Digest of the hosts that are blocked unless a run says otherwise; a release does not name the others."""
 
 
 class _NoEngine:
@@ -85,13 +113,7 @@ class Reach:
 
 @dataclass
 class Replayer:
-    """Makes calls again. A context; pictures lie in a folder of their own.
-
-    Attributes:
-        corpus: what the tools search.
-        manifest: of the release.
-        store: a picture store that is thrown away.
-    """
+    """Makes calls again. A context; pictures lie in a folder of their own."""
 
     corpus: Corpus
     manifest: ReleaseManifest
@@ -205,3 +227,229 @@ def look_alike(made: bytes, given: bytes) -> bool:
     sums = np.add.reduceat(np.add.reduceat(apart, rows, axis=0), columns, axis=1)
     sizes = np.outer(np.diff([*rows, apart.shape[0]]), np.diff([*columns, apart.shape[1]]))
     return float((sums / sizes).max()) <= LOOK_ALIKE
+
+
+SPLITS: Mapping[tuple[Dataset, str], tuple[Split, ...]] = {
+    ("sft", "train"): ("sft",),
+    ("rl", "train"): ("rl",),
+    ("vqa", "train"): ("sft", "rl"),
+    ("vqa", "test"): ("eval",),
+    ("bridgevqa", "train"): ("sft", "rl"),
+    ("bridgevqa", "test"): ("eval",),
+    ("exam", "test"): ("eval",),
+}
+"""By dataset and split of a release, the splits of entities that its rows may be of."""
+
+
+@dataclass(slots=True)
+class Remade:
+    """A row as it was before it was published, and what speaks against that."""
+
+    example: Example
+    problems: list[str] = field(default_factory=list)
+    replayed: bool = True
+    """Whether every call was made again."""
+
+
+def remake_row(dataset: Dataset, proof: ProofRow, row: ReleaseRow, replayer: Replayer, source: "Sources") -> Remade:
+    """Return a row as an example, for a row that is made from its proof as it should be."""
+    question = _remake_question(dataset, proof)
+    entry = ReleaseEntry(record_id="", parent_id=proof.record_id, dataset=dataset, split=proof.split, trajectory_id="")
+    match row:
+        case SftRow():
+            course = _Course(row, proof, replayer, source)
+            problems = list(course.replay())
+            entry = entry.model_copy(update={"trajectory_id": row.id})
+            return Remade(Example(entry, question, course.make_trajectory()), problems, course.whole)
+        case RlRow():
+            found, problems, whole = _remake_search(row, proof, replayer, source)
+            return Remade(Example(entry, question.model_copy(update={"found": found}), None), problems, whole)
+    return Remade(Example(entry, question, None))
+
+
+def _remake_question(dataset: Dataset, proof: ProofRow) -> Enhancement:
+    values = {name: getattr(proof, name) for name in ProofRow.model_fields if name in Enhancement.model_fields}
+    split = SPLITS.get((dataset, proof.split), ("sft",))[0]
+    return Enhancement(**values | {"parent_id": "", "split": split, "cells": proof.difficulty})
+
+
+class Sources:
+    """Whose the pictures of a release are, as its attribution says: for pictures that cannot be made again."""
+
+    def __init__(self, credits_by_sha: Mapping[str, Credit]) -> None:
+        """Take the lines of pictures by sha256."""
+        self._credits = credits_by_sha
+
+    def find(self, sha256: str) -> PictureSource:
+        """Return the source of a picture; of nobody where no line names it."""
+        line = self._credits.get(sha256)
+        return (
+            NOBODY if line is None else PictureSource(line.title, line.author, line.licence, line.licence_url, line.url)
+        )
+
+
+def _remake_search(
+    row: RlRow, proof: ProofRow, replayer: Replayer, source: Sources
+) -> tuple[tuple[SearchResult, ...], list[str], bool]:
+    """Return what a search by an RL row's picture finds, its problems, and whether it was made again."""
+    count = replayer.manifest.told.get("releases.image_results")
+    made = None
+    if row.images and proof.picture is not None and isinstance(count, int):
+        made = replayer.search(replayer.keep(row.images[0]), count)
+    if made is None:
+        replayer.skipped["image_search"] += bool(row.image_search)
+        return tuple(_take_found(page, replayer, source) for page in row.image_search), [], not row.image_search
+    problems = []
+    told = [(strip_page_text(each.title), each.url) for each in made]
+    if told != [(page.title, page.url) for page in row.image_search]:
+        problems.append(f"image_search: a search by the picture finds {shorten(told)}")
+        return made, problems, True
+    kept = []
+    for number, (each, page) in enumerate(zip(made, row.image_search, strict=True)):
+        thumbnail = _match(each.thumbnail, page.thumbnail, replayer)
+        if thumbnail is None and (each.thumbnail or page.thumbnail):
+            problems.append(f"image_search: thumbnail {number} is not the picture that a search finds")
+        kept.append(each.model_copy(update={"thumbnail": thumbnail or each.thumbnail}))
+    return tuple(kept), problems, True
+
+
+def _match(made: Picture | None, given: EmbeddedImage | None, replayer: Replayer) -> Picture | None:
+    return replayer.judge(made, given) if made is not None and given is not None else None
+
+
+def _take_found(page: FoundPage, replayer: Replayer, source: Sources) -> SearchResult:
+    given = page.thumbnail
+    thumbnail = None if given is None else replayer.keep(given, source.find(given.path.partition(".")[0]))
+    return SearchResult(url=page.url, title=page.title, thumbnail=thumbnail)
+
+
+class _Course:
+    """An SFT row's transcript, read and replayed turn by turn."""
+
+    def __init__(self, row: SftRow, proof: ProofRow, replayer: Replayer, source: Sources) -> None:
+        self.row, self.proof, self.replayer, self.source = row, proof, replayer, source
+        self.dialect: Dialect = find_dialect(row.dialect)
+        named = read_tool_names(row.tools)
+        ours = (spec.name for spec in list_specs(opencv=True, layout=True))
+        self.offered = frozenset(name for name in ours if self.dialect.name_tool(name) in named)
+        self.images: list[RolloutImage] = []
+        self.steps: list[Step] = []
+        self.whole = True
+        if proof.picture is not None:
+            replayer.keep(row.images[0])
+            self.images.append(RolloutImage(id="img_1", picture=proof.picture))
+
+    def replay(self) -> Iterator[str]:
+        """Yield what an observation says otherwise than its tool; the steps and pictures are kept."""
+        said = [message.content for message in self.row.messages if message.role == "assistant"]
+        told = [message.content for message in self.row.messages if message.role == "user"][1:]
+        for number, (reply, content) in enumerate(zip(said, [*told, None], strict=True), 1):
+            turn = parse_turn(reply, self.dialect)
+            if content is None or not turn.tool:
+                self.steps.append(_make_step(turn, reply, None))
+                continue
+            observation = yield from self._observe(number, turn, content)
+            self.steps.append(_make_step(turn, reply, observation))
+
+    def _observe(self, number: int, turn: Turn, content: str) -> Generator[str, None, Observation]:
+        lead = PICTURES.match(content)
+        shown = lead[0].count(PLACEHOLDER) if lead else 0
+        given = self.row.images[len(self.images) : len(self.images) + shown]
+        if not self.replayer.can_replay(turn, self.dialect):
+            self.replayer.skipped[turn.tool] += 1
+            self.whole = False
+            return self._take(turn, content, given, None)
+        outcome = self.replayer.replay(turn, self.dialect, self.offered, self.images)
+        wanted = _render(outcome.observation, self.dialect)
+        if wanted != content:
+            told = _part(content, wanted)
+            yield f"messages: the observation after turn {number} is not what {turn.tool} finds: {told}"
+            self.whole = False
+            return self._take(turn, content, given, None)
+        for place, (made, image) in enumerate(zip(outcome.images, given, strict=False)):
+            if self.replayer.judge(made.picture, image) is None:
+                yield f"images: picture {len(self.images) + place} is not what {turn.tool} makes in turn {number}"
+        return self._take(turn, content, given, outcome)
+
+    def _take(
+        self, turn: Turn, content: str, given: Sequence[EmbeddedImage], outcome: ToolOutcome | None
+    ) -> Observation:
+        """Keep the pictures of a turn and return its observation: as it was made again, or as the row tells it."""
+        names = [f"img_{len(self.images) + place}" for place in range(1, len(given) + 1)]
+        credited = [each.picture for each in outcome.images] if outcome else []
+        for place, (name, image) in enumerate(zip(names, given, strict=True)):
+            sha256 = image.path.partition(".")[0]
+            picture = self.replayer.judge(credited[place], image) if place < len(credited) else None
+            kept = picture or self.replayer.keep(image, self.source.find(sha256))
+            self.images.append(RolloutImage(id=name, picture=kept))
+        return outcome.observation if outcome else _read_observation(content, names, self.dialect)
+
+    def make_trajectory(self) -> Trajectory:
+        """Return the transcript as an accepted rollout; what a row does not tell is left empty."""
+        row, proof, nodes = self.row, self.proof, self.proof.proof.nodes
+        path = tuple(node.title for node in nodes)
+        bridges = tuple(node.title for node in nodes if node.role == "bridge")
+        if proof.trace is not None:
+            path, bridges = (proof.trace.anchor, proof.trace.bridge), (proof.trace.bridge,)
+        fatal = find_fatal(self.steps, 3)
+        return Trajectory(
+            record_id=row.id,
+            parent_id=row.question_id,
+            split="sft",
+            attempt=0,
+            teacher="",
+            prompt="",
+            system=next((message.content for message in row.messages if message.role == "system"), ""),
+            question=strip_page_text(proof.text),
+            images=tuple(self.images),
+            steps=tuple(self.steps),
+            answer=parse_turn(row.messages[-1].content, self.dialect).answer,
+            stop_reason="answered",
+            reference=proof.answer,
+            bridges=bridges,
+            path=path,
+            dialect=row.dialect,
+            fatal_begins=fatal[0] if fatal else None,
+            fatal_reached=fatal[1] if fatal else None,
+            day=row.day,
+            snapshot=row.snapshot,
+            verdict="correct",
+            decided_by="",
+            supports=row.supports,
+            loss=row.loss,
+            tokens=row.tokens,
+            left_out=(),
+        )
+
+
+def _make_step(turn: Turn, reply: str, observation: Observation | None) -> Step:
+    return Step(thought=turn.thought, tool=turn.tool, arguments=turn.arguments, reply=reply, observation=observation)
+
+
+def _render(observation: Observation, dialect: Dialect) -> str:
+    """Return an observation as a row's message shows it."""
+    clean = observation.model_copy(update={"text": strip_page_text(observation.text)})
+    return show_pictures(len(clean.images), render_observation(clean, dialect))
+
+
+def _read_observation(content: str, names: Sequence[str], dialect: Dialect) -> Observation:
+    """Return the observation that a message shows."""
+    text = read_shown(content, dialect) or ""
+    error = FAILED.match(text)
+    warning = WARNING.match(text)
+    lead = error or warning
+    named = lead[0].partition(": ")[2].strip() if lead else ""
+    return Observation(
+        ok=error is None,
+        error=named if error else "",
+        warning=named if warning else "",
+        text=text[lead.end() :] if lead else text,
+        images=tuple(names),
+    )
+
+
+def _part(given: str, wanted: str) -> str:
+    """Return where two texts begin to differ."""
+    place = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(given, wanted, strict=False)))
+    start = max(0, place - 10)
+    return f"{shorten(given[start:])} instead of {shorten(wanted[start:])}"

@@ -9,8 +9,7 @@ from PIL import ImageOps
 from rich.console import Console
 from typer.testing import CliRunner
 
-from pipelines.cli.audit import AuditOptions, audit_files, render_audit
-from pipelines.cli.audit_page import write_audit_page
+from pipelines.cli.audit import AuditOptions, audit_files, render_audit, write_audit_page
 from pipelines.cli.main import app
 from pipelines.errors import ConfigError
 from tests.pipelines.cli.audit_plants import encode, paint

@@ -1,9 +1,7 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.console import Console
 
-from pipelines.cli.explain import explain_record, list_chain, render_explanation, trace_line
+from pipelines.cli.explain import explain_record, list_chain, render_explanation
 from pipelines.cli.facets import describe_evidence, describe_proof, describe_record, list_near_misses
 from pipelines.errors import ConfigError
 from pipelines.graph.proofs import NO_PROOF
@@ -166,16 +164,6 @@ def test_a_certificate_names_its_round_of_injection():
         "Mira Tolland 0 as 'the architect' (1 in the chain, 7 alone)",
         "round 2: Mira Tolland 2 as 'the architect' (1 in the chain, 7 alone, 6 near misses looked up)",
     ]
-
-
-def test_siblings_are_no_part_of_a_records_line():
-    links = [("b1", "a"), ("b2", "a"), ("c1", "b1"), ("c2", "b2")]
-    assert trace_line("b1", links) == {"a", "b1", "c1"}
-
-
-@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef")), max_size=20))
-def test_tracing_ends_on_any_links(links):
-    assert "a" in trace_line("a", links)
 
 
 def test_a_tree_is_drawn_with_its_branches_and_their_evidence():

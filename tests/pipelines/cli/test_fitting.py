@@ -14,7 +14,6 @@ from rich.text import Text
 from pipelines.cli.audit import audit_files, read_options, render_audit
 from pipelines.cli.commands import describe_stages, render_run
 from pipelines.cli.console import emit_prose, emit_table
-from pipelines.cli.damage import render_damage
 from pipelines.cli.diff import diff_releases, render_diff
 from pipelines.cli.doctor import examine_run, render_examination
 from pipelines.cli.explain import explain_record, render_explanation
@@ -24,9 +23,8 @@ from pipelines.cli.plan import estimate_run, measure_sample, render_estimate
 from pipelines.cli.preview import read_preview, render_preview
 from pipelines.cli.pruning import prune_workspace, render_leftovers
 from pipelines.cli.settings import list_keys, render_keys
-from pipelines.cli.status import render_replies, render_status, summarise_replies, summarise_workspace
-from pipelines.cli.targets import render_targets
-from pipelines.cli.yields import render_yield
+from pipelines.cli.status import render_damage, render_replies, render_status, summarise_replies, summarise_workspace
+from pipelines.cli.yields import render_targets, render_yield
 from pipelines.run.integrity import Finding
 from pipelines.run.loop import RunDocument
 from pipelines.run.naming import RunSummary

@@ -6,7 +6,7 @@ import tomllib
 import pytest
 
 from pipelines.cli.commands import load_config
-from pipelines.cli.origins import list_sources, render_values, trace_values
+from pipelines.cli.settings import list_sources, render_values, trace_values
 from pipelines.config.loading import list_recipes
 from tests.chaos.driving import call_here
 

@@ -40,7 +40,7 @@ def test_refused_rows_are_of_several_stages_each_with_what_the_check_saw(demo):
     assert len({row.stage for row in preview.refused}) == 4
     for row in preview.refused:
         (told,) = {r["detail"] for r in demo.rejections(row.stage) if r["record_id"] == row.record_id}
-        assert (row.kind, row.seen) == ("rejected", told)
+        assert (row.kind, row.detail) == ("rejected", told)
         assert row.row
     counts = {stage.stage: stage for stage in preview.stages}
     for stage in demo.document["stages"][1:]:

@@ -8,7 +8,7 @@ from PIL import Image
 
 from pipelines.agent.observations import credit_picture
 from pipelines.agent.pictures import degrade_picture
-from pipelines.cli.glossary import explain_reason
+from pipelines.cli.facets import explain_reason
 from pipelines.cli.report import (
     collect_report,
     render_report,

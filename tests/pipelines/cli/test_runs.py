@@ -432,7 +432,7 @@ def test_tools_and_ablations_are_of_the_run_that_is_kept(two, capsys, monkeypatc
     asked = []
     monkeypatch.setattr("pipelines.cli.tool_server.serve_tools", lambda config, *_: asked.append(config))
     monkeypatch.setattr("pipelines.run.ablations.ablate", lambda load, *_: asked.extend([load(), load("seed=8")]) or [])
-    monkeypatch.setattr("pipelines.cli.ablating.list_lines", lambda _: [])
+    monkeypatch.setattr("pipelines.cli.benches.list_lines", lambda _: [])
     for command in ("serve-tools", "ablate"):
         for run in ((), ("--run", "whole")):
             assert call_here(capsys, command, *run, "--workspace", two).code == 0

@@ -9,8 +9,7 @@ import time
 
 import pytest
 
-from pipelines.cli.status import describe_status, render_status, summarise_workspace
-from pipelines.cli.underway import render_run
+from pipelines.cli.status import describe_status, render_run, render_status, summarise_workspace
 from pipelines.errors import Unavailable
 from pipelines.run.underway import place_progress, read_runs
 from pipelines.run.workspace import Workspace
@@ -191,7 +190,7 @@ def test_a_run_on_another_host_is_shown_with_its_stages_and_processes(workspace)
     (run,) = summarise_workspace(workspace).runs
     text = show(render_run(run))
     assert "of demo, since" in text
-    assert "(10 min): stage 2 of 3" in text
+    assert "(10 min 00 s): stage 2 of 3" in text
     assert {"paths", "100", "400", "10.0", "30", "60", "2"} <= set(text.split())
     assert "5 requests in flight" in text
     assert "driver 11 on north: running" in text

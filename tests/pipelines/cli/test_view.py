@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.cli.drawing import DrawnEdge, DrawnNode, draw_path, list_steps
-from pipelines.cli.glossary import read_glossary
+from pipelines.cli.facets import read_glossary
 from pipelines.cli.naming import looking_at
 from pipelines.cli.view.pages import compare_cells, compare_reading, link_row, mark_spans
 from pipelines.cli.view.queries import PAGE, Choice, Explorer, scan_release
@@ -461,7 +461,7 @@ def test_two_outputs_of_a_stage_are_compared_row_by_row(many):
         explorer = server.explorer
         outputs = (explorer.find_output("difficulty", key * 16) for key in "de")
         found = explorer.compare_outputs(*outputs, page=1)
-        assert (found.same, found.added, found.removed, found.changed) == (117, 1, 2, 1)
+        assert found.counts == {"same": 117, "added": 1, "removed": 2, "changed": 1}
         assert found.shown["changed"] == [changed.record_id]
         page = ask(server, f"/compare?of=stage:difficulty&a={'d' * 16}&b={'e' * 16}").text
         assert "Another text?" in page

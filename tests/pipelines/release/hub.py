@@ -6,6 +6,13 @@ from types import SimpleNamespace
 
 from huggingface_hub.errors import RepositoryNotFoundError
 
+from pipelines.release.push import carry_out, plan_push
+
+
+def push_release(folder, repo, api=None, options=None):
+    """Plan a push and carry it out."""
+    return carry_out(plan_push(folder, repo, api, options), api)
+
 
 def make_missing():
     return RepositoryNotFoundError("404: no such repository", response=SimpleNamespace(headers={}, request=None))

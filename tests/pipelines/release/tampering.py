@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 from pipelines.config.disclosure import digest_settings
 from pipelines.graph.proofs import make_question_id
 from pipelines.pictures import PictureStore
-from pipelines.release.card import find_cards, read_prose, render_credits
-from pipelines.release.documents import DOCUMENTS, render_documents
+from pipelines.release.card import DOCUMENTS, find_cards, read_prose, render_credits, render_documents
 from pipelines.release.making import make_vqa_row
 from pipelines.release.manifest import MANIFEST, SplitEntry, digest_content, name_version, read_release_manifest
 from pipelines.release.publish import ATTRIBUTION

@@ -11,13 +11,13 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
 from pipelines.release.manifest import make_release_manifest, read_release_manifest
 from pipelines.release.publish import publish_releases
-from pipelines.release.push import plan_push, push_release
+from pipelines.release.push import plan_push
 from pipelines.release.verify.documents import take_claims
 from pipelines.release.verify.origin import describe_settings, read_settings
 from pipelines.release.verify.replaying import look_alike
 from schemas.manifest import FileEntry
 from tests.pipelines.release.builders import make_context
-from tests.pipelines.release.hub import FakeHub
+from tests.pipelines.release.hub import FakeHub, push_release
 from tests.pipelines.release.tampering import edit_manifest
 
 TOLD, UNTOLD = disclose_settings(make_config(read_recipe("demo"), ()))

@@ -15,11 +15,11 @@ from pipelines.ids import digest_file
 from pipelines.release.hub_card import split_card
 from pipelines.release.manifest import check_release_files, list_inventions, read_release_manifest
 from pipelines.release.publish import publish_releases
-from pipelines.release.push import PushOptions, carry_out, plan_push, push_release
+from pipelines.release.push import PushOptions, carry_out, plan_push
 from schemas.manifest import ModelEntry
 from tests.chaos.driving import call_here
 from tests.pipelines.release.builders import make_context
-from tests.pipelines.release.hub import FakeHub
+from tests.pipelines.release.hub import FakeHub, push_release
 
 REPO = "org/name"
 FOREIGN_CARD = """---

@@ -9,8 +9,9 @@ from huggingface_hub import HfApi
 from pipelines.errors import Unavailable
 from pipelines.ids import digest_file
 from pipelines.release.publish import publish_releases
-from pipelines.release.push import plan_push, push_release
+from pipelines.release.push import plan_push
 from tests.pipelines.release.builders import make_context, make_material
+from tests.pipelines.release.hub import push_release
 from tests.pipelines.release.hub_server import HubServer
 from tests.pipelines.services.clients.live_servers import run_live_server
 

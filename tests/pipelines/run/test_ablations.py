@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.cli.ablating import list_lines, list_measures, render_card
+from pipelines.cli.benches import list_lines, list_measures, render_card
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
 from pipelines.run.ablations import SWITCHES, Ablated, Share, ablate, choose_switches

@@ -244,7 +244,7 @@ def test_a_folder_that_takes_no_file_is_told_once_and_ends_no_run(workspace, qui
     with open_progress(workspace, "r1", listener) as reporter:
         reporter.begin("paths", 0, "rows")
         wait_until(lambda: listener.warnings)
-    assert all("progress cannot be told" in said for said in listener.warnings)
+    assert all("progress cannot be written" in said for said in listener.warnings)
     assert len(listener.warnings) == len(set(listener.warnings))
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from pipelines.run.jsonlog import open_run_log
 from pipelines.run.panel import open_panel, render_panel, tell_span
 from pipelines.run.progress import make_reporter
-from pipelines.run.runlog import open_run_log
 from pipelines.run.underway import ProcessProgress, WorkProgress, merge_run
 from schemas.manifest import Usage
 from tests.terminal import Terminal

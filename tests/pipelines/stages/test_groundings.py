@@ -17,7 +17,7 @@ from pipelines.graph.query import Indexes
 from pipelines.names import fold_name
 from pipelines.pictures import PictureStore
 from pipelines.run.assembly import Assembly
-from pipelines.run.fetched import read_fetched
+from pipelines.run.shards import read_fetched
 from pipelines.run.workspace import Workspace
 from pipelines.services.protocols import PictureFile
 from pipelines.stages.groundings import Groundings
