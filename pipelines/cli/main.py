@@ -14,6 +14,7 @@ from pipelines.cli import releases as cli_releases
 from pipelines.cli import reviews as cli_reviews
 from pipelines.cli import runs as cli_runs
 from pipelines.cli.console import app, guarded
+from pipelines.stopping import end_by_signals
 
 COMMANDS = (cli_runs, cli_configs, cli_releases, cli_reviews, cli_benches, cli_ablating)
 """Where commands register themselves."""
@@ -28,7 +29,12 @@ def main(arguments: list[str] | None = None) -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         # A name that the terminal's encoding lacks ends no run.
         sys.stdout.reconfigure(errors="backslashreplace")
-    guarded(lambda: app(args=arguments, prog_name="synth"), sys.argv[1:] if arguments is None else arguments)
+    try:
+        guarded(lambda: app(args=arguments, prog_name="synth"), sys.argv[1:] if arguments is None else arguments)
+    except SystemExit as ending:
+        if arguments is None:
+            end_by_signals(ending.code if isinstance(ending.code, int) else 0)
+        raise
 
 
 if __name__ == "__main__":
