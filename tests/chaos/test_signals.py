@@ -29,11 +29,12 @@ from tests.chaos.driving import (
     make_run,
     run_small,
 )
+from tests.chaos.signals import SPREAD, list_session
+from tests.mock_batches import start_batches
 from tests.mock_openai import start_mock
 
 pytestmark = pytest.mark.slow
 SETTINGS = (*TINY, "seeds.limit=40", "runtime.concurrency=2")
-SPREAD = ("runtime.engine=processes", "runtime.workers=2")
 SERVED = ("adapter=openai", "name=mock", "revision=r1", "settings={}", "timeout=600")
 PATIENCE = 120.0
 PAIR = 12
@@ -86,19 +87,6 @@ def wait_until(there: Callable[[], object]) -> None:
     while not there():
         assert time.monotonic() < deadline, "it never came"
         time.sleep(0.01)
-
-
-def list_session(leader: int) -> list[str]:
-    """Return the command lines of the living processes of a session."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
-            if int(session) == leader and state != "Z":
-                found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return found
 
 
 def interrupt(
@@ -213,12 +201,14 @@ def test_signals_at_two_moments_of_a_pool_of_processes_make_nothing_be_paid_twic
     check_end(command, workspace, server, calm)
 
 
-@pytest.mark.parametrize("settings", [(), SPREAD], ids=["one process", "a pool"])
+@pytest.mark.parametrize(
+    ("number", "settings"), [(signal.SIGHUP, ()), (signal.SIGTERM, SPREAD)], ids=["one process", "a pool"]
+)
 def test_a_second_signal_drops_what_is_in_flight_and_harms_nothing(
-    calm: Calm, workspace: Path, server: Server, settings: tuple[str, ...]
+    calm: Calm, workspace: Path, server: Server, number: signal.Signals, settings: tuple[str, ...]
 ) -> None:
     command = serve(workspace, server.url, "solver", "teacher", settings=settings)
-    interrupt(command, server, signal.SIGTERM, server.hold_from(9), dropping=True)
+    interrupt(command, server, number, server.hold_from(9), dropping=True)
     check_end(command, workspace, server, calm, twice=server.count("requests") - 9)
 
 
@@ -236,3 +226,16 @@ def test_a_signal_amid_the_requests_of_other_roles_makes_nothing_be_paid_twice(
     assert again.code == 0, again.err
     assert digest_stages(workspace) == digest_stages(other)
     assert server.count("paid_duplicates") == 0
+
+
+def test_two_signals_while_a_batch_is_under_way_leave_it_to_the_same_command(calm: Calm, workspace: Path) -> None:
+    with start_batches(1.0) as url:
+        server, batched = Server(url), ("mode=batch", "batch.wait_s=0.3", "batch.poll_s=0.1")
+        command = serve(workspace, url, "solver", settings=tuple(f"models.solver.{setting}" for setting in batched))
+        interrupt(command, server, signal.SIGTERM, lambda: server.count("batches") > 0, dropping=True)
+        again = call(command)
+        assert again.code == 0, again.err
+        assert "goes on" in again.err
+        assert (server.count("paid"), server.count("paid_duplicates")) == (calm.asked[0], 0)
+    solved = {name: digest for name, digest in calm.digests.items() if name.startswith("stages/difficulty/")}
+    assert digest_files(workspace, "stages/difficulty/*/*.parquet") == solved
