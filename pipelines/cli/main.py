@@ -4,6 +4,7 @@ Only typer is imported by these modules; everything else is imported by the comm
 at once.
 """
 
+import atexit
 import sys
 from io import TextIOWrapper
 
@@ -14,7 +15,7 @@ from pipelines.cli import releases as cli_releases
 from pipelines.cli import reviews as cli_reviews
 from pipelines.cli import runs as cli_runs
 from pipelines.cli.console import app, guarded
-from pipelines.stopping import end_by_signals
+from pipelines.stopping import end_by_signals, ignore_signals
 
 COMMANDS = (cli_runs, cli_configs, cli_releases, cli_reviews, cli_benches, cli_ablating)
 """Where commands register themselves."""
@@ -29,6 +30,9 @@ def main(arguments: list[str] | None = None) -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         # A name that the terminal's encoding lacks ends no run.
         sys.stdout.reconfigure(errors="backslashreplace")
+    if arguments is None:
+        # The last that Python does; by then it has put back what a signal does by itself, which is to end it by -15.
+        atexit.register(ignore_signals)
     try:
         guarded(lambda: app(args=arguments, prog_name="synth"), sys.argv[1:] if arguments is None else arguments)
     except SystemExit as ending:

@@ -27,7 +27,6 @@ from tests.chaos.driving import (
     digest_files,
     make_environment,
     make_run,
-    run_small,
 )
 from tests.chaos.signals import SPREAD, list_session
 from tests.mock_batches import start_batches
@@ -36,7 +35,7 @@ from tests.mock_openai import start_mock
 pytestmark = pytest.mark.slow
 SETTINGS = (*TINY, "seeds.limit=40", "runtime.concurrency=2")
 SERVED = ("adapter=openai", "name=mock", "revision=r1", "settings={}", "timeout=600")
-PATIENCE = 120.0
+PATIENCE = 300.0
 PAIR = 12
 """Requests of two questions."""
 
@@ -133,12 +132,13 @@ class Calm:
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory: pytest.TempPathFactory) -> Calm:
     before = tmp_path_factory.mktemp("before") / "workspace"
-    run_small(before, "--until", "groundings", settings=SETTINGS)
+    prepared = call(make_run(before, "--until", "groundings", settings=SETTINGS), PATIENCE)
+    assert prepared.code == 0, prepared.err
     workspace = copy_workspace(before, tmp_path_factory.mktemp("calm") / "workspace")
     asked = []
     with start_mock() as url:
         for until in ("difficulty", "rollouts"):
-            outcome = call([*serve(workspace, url, "solver", "teacher"), "--until", until])
+            outcome = call([*serve(workspace, url, "solver", "teacher"), "--until", until], PATIENCE)
             assert outcome.code == 0, outcome.err
             asked.append(Server(url).count("requests"))
     solved, whole = asked
@@ -153,7 +153,7 @@ def workspace(calm: Calm, tmp_path: Path) -> Path:
 def check_end(command: list[str], workspace: Path, server: Server, calm: Calm, twice: int = 0) -> None:
     """Run a command to its end: what it leaves is what an undisturbed run leaves."""
     server.hold()
-    outcome = call(command)
+    outcome = call(command, PATIENCE)
     assert outcome.code == 0, outcome.err
     assert digest_stages(workspace) == calm.digests
     assert server.count("distinct") == calm.asked[1]
@@ -218,11 +218,11 @@ def test_a_signal_amid_the_requests_of_other_roles_makes_nothing_be_paid_twice(
 ) -> None:
     other = copy_workspace(calm.before, tmp_path / "other")
     with start_mock() as url:
-        outcome = call(serve(other, url, role))
+        outcome = call(serve(other, url, role), PATIENCE)
         assert outcome.code == 0, outcome.err
     command = serve(workspace, server.url, role)
     interrupt(command, server, signal.SIGHUP, server.hold_from(2))
-    again = call(command)
+    again = call(command, PATIENCE)
     assert again.code == 0, again.err
     assert digest_stages(workspace) == digest_stages(other)
     assert server.count("paid_duplicates") == 0
@@ -233,7 +233,7 @@ def test_two_signals_while_a_batch_is_under_way_leave_it_to_the_same_command(cal
         server, batched = Server(url), ("mode=batch", "batch.wait_s=0.3", "batch.poll_s=0.1")
         command = serve(workspace, url, "solver", settings=tuple(f"models.solver.{setting}" for setting in batched))
         interrupt(command, server, signal.SIGTERM, lambda: server.count("batches") > 0, dropping=True)
-        again = call(command)
+        again = call(command, PATIENCE)
         assert again.code == 0, again.err
         assert "goes on" in again.err
         assert (server.count("paid"), server.count("paid_duplicates")) == (calm.asked[0], 0)
