@@ -24,7 +24,7 @@ from tests.chaos.driving import ROOT, TINY, call, digest_outputs, make_environme
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 SPREAD = ("runtime.engine=processes", "runtime.workers=2")
-PATIENCE = 180.0
+PATIENCE = 600.0
 
 
 def list_session(leader: int) -> list[str]:
@@ -83,7 +83,7 @@ def main() -> None:
             wrong += bool(fault)
             sys.stderr.write(fault)
         for workspace in (calm, disturbed):
-            assert call(make_run(workspace, settings=TINY)).code == 0
+            assert call(make_run(workspace, settings=TINY), PATIENCE).code == 0
         same = digest_outputs(calm) == digest_outputs(disturbed)
     sys.stdout.write(f"ended {dict(endings)}, out of order {wrong}, the same bytes {same}\n")
     sys.exit(bool(wrong) or not same)
