@@ -37,11 +37,11 @@ from pipelines.run.executors import Executor, LocalExecutor, SpanExecutor, SpanP
 from pipelines.run.loop import run_request
 from pipelines.run.progress import LogReporter
 from pipelines.run.spans import Span, SpanReport, WorkerSpec
-from pipelines.run.stopping import heeding_signals
 from pipelines.run.underway import read_runs
 from pipelines.run.workers import prepare_worker, run_span
 from pipelines.run.workspace import Workspace
 from pipelines.secrets import mask_keys
+from pipelines.stopping import heeding_signals
 
 SKIPPED = "Skipped"
 """State of a run that met another one of its workspace, of the type Completed: automations see no failure."""

@@ -28,7 +28,8 @@ above 0 answers 429 to what is more in flight.
 ``GET /counts`` returns ``requests``, ``outcomes`` {name: n}, ``in_flight``, ``most_in_flight``, ``distinct`` and
 ``duplicates`` of bodies by sha256, and ``paid`` with ``paid_duplicates``: the same of the requests that were given a
 right reply when they arrived, whether or not the client waited for it. ``POST /reset`` forgets the counts and starts
-the ordinals again. ``POST /schedule`` takes another schedule.
+the ordinals again. ``POST /schedule`` takes another schedule. ``POST /hold`` with a number has requests from that
+ordinal on wait for their replies until the next such call.
 """
 
 import argparse
@@ -242,6 +243,8 @@ class Mock:
         self.schedule = settings.schedule
         self.counts = Counts()
         self.url = ""
+        self._held = sys.maxsize
+        self._moved = asyncio.Event()
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer any request."""
@@ -256,6 +259,11 @@ class Mock:
         if request.path == "/schedule":
             self.schedule = Schedule(**orjson.loads(await request.read()))
             return web.json_response(asdict(self.schedule))
+        if request.path == "/hold":
+            self._held = int(await request.read())
+            self._moved.set()
+            self._moved = asyncio.Event()
+            return web.json_response({})
         if request.path.endswith("/models"):
             model = {"id": self.settings.model, "object": "model", "created": 1, "owned_by": "mock"}
             return web.json_response({"object": "list", "data": [model | {"max_model_len": 32768}]})
@@ -264,11 +272,14 @@ class Mock:
     async def _chat(self, request: web.BaseRequest) -> web.StreamResponse:
         raw = await request.read()
         over = self.settings.capacity and self.counts.in_flight >= self.settings.capacity
-        outcome = "429" if over else self.schedule.draw(self.counts.requests)
+        ordinal = self.counts.requests
+        outcome = "429" if over else self.schedule.draw(ordinal)
         self.counts.note(sha256(raw).digest(), outcome)
         self.counts.in_flight += 1
         self.counts.most_in_flight = max(self.counts.most_in_flight, self.counts.in_flight)
         try:
+            while ordinal >= self._held:
+                await self._moved.wait()
             return await self._send(request, raw, outcome)
         finally:
             self.counts.in_flight -= 1

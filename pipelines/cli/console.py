@@ -62,6 +62,8 @@ RunOption = Annotated[
 ReleaseArgument = Annotated[Path, typer.Argument(help="Release folder, or RUN/DATASET.", metavar="RELEASE")]
 WORKSPACE = Path("workspace")
 PIPE_COLUMNS = 140
+INTERRUPTED = 130
+"""What the command line library makes of an interrupt that no command has met."""
 
 
 def emit(text: str) -> None:
@@ -127,30 +129,39 @@ def interruptible(what_next: str = "the same command goes on from here") -> Iter
 
 def guarded(call: Callable[[], None], arguments: Sequence[str]) -> None:
     """Call and turn the failures of DESIGN section 4 into exit codes; all else is a defect, reported with its log."""
-    try:
-        _call(call)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is ours
-        from pipelines.cli.defects import report_defect
+    from pipelines.stopping import heeding_signals
 
-        report_defect(error, arguments)
-    finally:
-        from pipelines.run.jsonlog import stop_json_log
+    with heeding_signals():
+        try:
+            _call(call)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is ours
+            from pipelines.cli.defects import report_defect
 
-        stop_json_log()
+            report_defect(error, arguments)
+        finally:
+            from pipelines.run.jsonlog import stop_json_log
+
+            stop_json_log()
 
 
 def _call(call: Callable[[], None]) -> None:
-    from pipelines.errors import ConservationError, SynthError
+    from pipelines.errors import ConservationError, SynthError, Unavailable
     from pipelines.run.endings import naming_endings
-    from pipelines.run.stopping import heeding_signals
+    from pipelines.stopping import ignore_signals
 
     try:
-        with naming_endings(), heeding_signals():
+        with naming_endings():
             call()
     except ConservationError:
         raise
     except SynthError as error:
+        ignore_signals()
         fail(error)
+    except SystemExit as ending:
+        ignore_signals()
+        if ending.code != INTERRUPTED:
+            raise
+        fail(Unavailable("interrupted; run the same command again"))
 
 
 def fail(error: Any) -> None:  # noqa: ANN401 - a SynthError, whose class is imported late

@@ -4,6 +4,7 @@ Only typer is imported by these modules; everything else is imported by the comm
 at once.
 """
 
+import atexit
 import sys
 from io import TextIOWrapper
 
@@ -12,6 +13,7 @@ from pipelines.cli import configs as cli_configs
 from pipelines.cli import releases as cli_releases
 from pipelines.cli import runs as cli_runs
 from pipelines.cli.console import app, guarded
+from pipelines.stopping import end_by_signals, ignore_signals
 
 COMMANDS = (cli_runs, cli_configs, cli_releases, cli_benches)
 """Where commands register themselves."""
@@ -26,7 +28,15 @@ def main(arguments: list[str] | None = None) -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         # A name that the terminal's encoding lacks ends no run.
         sys.stdout.reconfigure(errors="backslashreplace")
-    guarded(lambda: app(args=arguments, prog_name="synth"), sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        # The last that Python does; by then it has put back what a signal does by itself, which is to end it by -15.
+        atexit.register(ignore_signals)
+    try:
+        guarded(lambda: app(args=arguments, prog_name="synth"), sys.argv[1:] if arguments is None else arguments)
+    except SystemExit as ending:
+        if arguments is None:
+            end_by_signals(ending.code if isinstance(ending.code, int) else 0)
+        raise
 
 
 if __name__ == "__main__":

@@ -7,13 +7,10 @@ are read. The search text of an article is its infobox as lines, then its text w
 
 import hashlib
 import json
-import multiprocessing
-import os
 import re
 import shutil
-import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -56,7 +53,9 @@ from pipelines.corpus.texts import PageStoreWriter, split_passages
 from pipelines.corpus.wikitext import LinkBlock, LinkReader, blank_spans, find_braces, list_lead, plain_text
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.files import sync_files, write_text
-from pipelines.services.clients.sandbox import ParserPool, die_with_parent
+from pipelines.pools import open_pool
+from pipelines.services.clients.sandbox import ParserPool
+from pipelines.stopping import holding_signals
 
 
 def _take(table: pa.Schema, *names: str) -> list[pa.Field]:
@@ -493,37 +492,17 @@ def _scan_here(job: RangeJob) -> RangeJob:
 def _work_in_pool(
     work: Callable[[RangeJob], RangeJob], pending: Sequence[RangeJob], workers: int
 ) -> Iterator[RangeJob]:
-    # A fresh interpreter, not a fork: the caller may hold threads and open connections.
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, initializer=_begin_worker, initargs=(os.getpid(),))
     try:
-        futures = [pool.submit(work, job) for job in pending]
-        for future in as_completed(futures):
-            yield future.result()
+        with open_pool(workers) as pool:
+            with holding_signals():
+                futures = [pool.submit(work, job) for job in pending]
+            for future in as_completed(futures):
+                yield future.result()
     except BrokenProcessPool as error:
         raise Unavailable(
             "a process that reads the dump was killed, possibly for lack of memory; run the same command again: "
             "complete ranges are not read again"
         ) from error
-    except KeyboardInterrupt:
-        # A signal to this process alone: the workers would read their ranges to the end first. The pool isn't waited
-        # for: the signal may come while the pool's thread starts, and such a thread can't be joined.
-        workers_left = multiprocessing.active_children()
-        for worker in workers_left:
-            worker.terminate()
-        pool.shutdown(wait=False, cancel_futures=True)
-        for worker in workers_left:
-            worker.join()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _begin_worker(parent: int) -> None:
-    die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # on Ctrl-C a worker ends at once and prints nothing
-    if os.getppid() != parent:
-        raise SystemExit(1)
 
 
 def _count_bytes(job: RangeJob) -> int:

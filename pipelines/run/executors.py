@@ -26,6 +26,7 @@ from pipelines.run.stage import JudgedStage
 from pipelines.run.workers import BEAT, prepare_worker, run_span
 from pipelines.run.workspace import read_model
 from pipelines.services.health import Health
+from pipelines.stopping import holding_signals
 from schemas.manifest import InputEntry, ShardSidecar, Usage
 
 RESTARTS = 3
@@ -135,7 +136,8 @@ class ProcessPool:
 
     def open(self) -> None:
         """Start; processes begin with the first spans."""
-        self._executor = ProcessPoolExecutor(self.workers, get_context("spawn"), prepare_worker)
+        with holding_signals():
+            self._executor = ProcessPoolExecutor(self.workers, get_context("spawn"), prepare_worker)
 
     def submit(self, spec: WorkerSpec, span: Span) -> "Future[SpanReport]":
         """Have a process run a span."""
@@ -302,8 +304,8 @@ class SpanExecutor:
         futures: set[Future[SpanReport]] = set()
         try:
             try:
-                for span in spans:
-                    futures.add(self.pool.submit(spec, span))
+                with holding_signals():
+                    futures.update(self.pool.submit(spec, span) for span in spans)
             except BrokenExecutor:
                 board.lost = True
             while futures and board.error is None:

@@ -30,6 +30,7 @@ from pipelines.run.spans import Span, SpanReport, WorkerSpec
 from pipelines.run.stage import JudgedStage
 from pipelines.run.workspace import Workspace
 from pipelines.services.health import open_health
+from pipelines.stopping import leave_signals
 
 BEAT = 1.0
 """Seconds between two looks at what workers have written, and whether they are to stop."""
@@ -204,8 +205,7 @@ async def _watch_stop(stop: Path, work: "asyncio.Future[None]") -> None:
 
 def prepare_worker() -> None:
     """Make this process a worker: Ctrl-C and a closed terminal are its driver's to heed; it ends when that is gone."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    leave_signals()
     threading.Thread(target=_follow_parent, args=(os.getppid(),), daemon=True).start()
 
 

@@ -5,11 +5,9 @@ import gzip
 import hashlib
 import itertools
 import json
-import multiprocessing
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -22,6 +20,8 @@ from xml.sax.saxutils import escape
 from pipelines.checksums import write_checksums
 from pipelines.errors import ConfigError
 from pipelines.files import drafting_folder
+from pipelines.pools import open_pool
+from pipelines.stopping import holding_signals
 from pipelines.toy.newsroom import write_news
 from pipelines.toy.ontology import (
     Entity,
@@ -116,8 +116,10 @@ def _draw_all(entities: Sequence[Entity], pictures: Sequence[PlannedPicture], se
     if workers < 2:
         yield from map(draw_picture, entities, pictures, itertools.repeat(seed))
         return
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(draw_picture, entities, pictures, itertools.repeat(seed), chunksize=32)
+    with open_pool(workers) as pool:
+        with holding_signals():
+            drawn = pool.map(draw_picture, entities, pictures, itertools.repeat(seed), chunksize=32)
+        yield from drawn
 
 
 def _count(world: World, wiki: Wiki, leads: Mapping[int, PlannedPicture], pictures: int) -> dict[str, int]:

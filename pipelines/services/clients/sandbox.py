@@ -6,13 +6,10 @@ forked, so they are safe beside threads; they die with the process that started 
 """
 
 import asyncio
-import ctypes
 import multiprocessing
 import os
 import pickle
 import resource
-import signal
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from itertools import islice
@@ -23,11 +20,12 @@ from typing import Generic, Self, TypeVar
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from pipelines.errors import ConfigError, RecordFailed
+from pipelines.pools import die_with_parent
+from pipelines.stopping import holding_signals, leave_signals
 
 T = TypeVar("T")
 
 _BATCH = 64
-_PR_SET_PDEATHSIG = 1
 _STATM = Path("/proc/self/statm")
 _LOST = (TimeoutError, ProcessExpired)
 
@@ -117,7 +115,9 @@ class ParserPool(Generic[T]):
         raise RecordFailed("parse-crash", f"the parser process ended: {expired}") from expired
 
     def _schedule(self, batch: list[str]) -> ProcessFuture[list[T | RecordFailed]]:
-        return self._pool.schedule(_parse_batch, args=(self._function, batch), timeout=self._seconds)
+        # The first call starts the children.
+        with holding_signals():
+            return self._pool.schedule(_parse_batch, args=(self._function, batch), timeout=self._seconds)
 
 
 def _parse_batch(function: Callable[[str], T], texts: list[str]) -> list[T | RecordFailed]:
@@ -137,17 +137,9 @@ def _apply(function: Callable[[str], T], text: str) -> T | RecordFailed:
 
 def _begin_child(_: Callable[[str], object], memory: int, parent: int) -> None:
     """Limit a child's memory; it has imported the function's module by now, whose size does not count."""
-    die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the parent decides
-    if os.getppid() != parent:
-        raise SystemExit(1)
+    leave_signals()
+    die_with_parent(parent)
     os.environ.clear()  # a parser needs no secret
     if _STATM.exists():
         baseline = int(_STATM.read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (baseline + memory, baseline + memory))
-
-
-def die_with_parent() -> None:
-    """Ask Linux to kill this process when the thread that started it ends."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

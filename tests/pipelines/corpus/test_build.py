@@ -345,7 +345,7 @@ INTERRUPTED = """
 import signal, sys, threading, time
 from pathlib import Path
 from pipelines.corpus.build import build_corpus, place_unfinished
-from pipelines.run.stopping import heeding_signals
+from pipelines.stopping import heeding_signals
 from tests.pipelines.corpus.test_build import find_workers
 
 def tell():
