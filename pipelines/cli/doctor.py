@@ -74,7 +74,7 @@ from pipelines.services.prompting import check_prompts
 from pipelines.services.protocols import ChatRequest, Message, Sampling
 from pipelines.services.traffic import Waiting
 
-SEEING = frozenset(["solver", "teacher", "image_judge", "process_judge"])
+SEEING = frozenset(["solver", "teacher", "image_judge", "process_judge", "namer"])
 """Roles that are shown pictures, further solvers besides."""
 PATIENCE: Final = 10.0
 """Seconds for one reply; a model that is slower than that at a few tokens is no use for thousands of requests."""

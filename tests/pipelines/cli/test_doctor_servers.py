@@ -149,10 +149,12 @@ def test_a_further_solver_is_looked_at_where_difficulty_names_it():
     assert find(found, "pictures").state == "problem"
 
 
-@pytest.mark.parametrize("role", ["solver", "teacher", "image_judge"])
-def test_a_role_that_is_shown_pictures_needs_a_server_that_takes_them(role):
+@pytest.mark.parametrize(
+    ("role", "method"), [("solver", "paths"), ("teacher", "paths"), ("image_judge", "paths"), ("namer", "news")]
+)
+def test_a_role_that_is_shown_pictures_needs_a_server_that_takes_them(role, method):
     with serve(sees=False) as server:
-        found = look(make_settings(role, server.url))
+        found = look(make_settings(role, server.url), f"method={method}")
     assert find(found, "pictures").state == "problem"
     assert "HTTP 400" in find(found, "pictures").detail
 
