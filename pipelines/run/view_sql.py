@@ -16,6 +16,7 @@ from pipelines.checksums import read_note
 
 USAGE = (
     "STRUCT(calls BIGINT, cached_calls BIGINT, tokens_in BIGINT, tokens_out BIGINT, cost DOUBLE, "
+    "served MAP(VARCHAR, BIGINT), "
     "roles MAP(VARCHAR, STRUCT(calls BIGINT, cached_calls BIGINT, tokens BIGINT, cost DOUBLE)))"
 )
 NO_ATTEMPTS = (

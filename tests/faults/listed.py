@@ -110,7 +110,7 @@ def keep_the_name(stand: Stand, row: Row, undisturbed: dict[str, str]) -> None:
     manifest = Workspace(stand.root).stage("difficulty", latest["difficulty"]).read_manifest()
     assert manifest is not None
     assert set(manifest.usage.served) == {"mock: other-7b fp-1"}
-    told = stand.run(("sql", "select served from manifests where stage = 'difficulty'"))
+    told = stand.run(("sql", "select usage.served from manifests where stage = 'difficulty'"))
     assert "other-7b fp-1" in told.out, told
     cards = [path.read_text() for path in stand.root.glob(f"releases/*/{latest['release:rl']}/README.md")]
     assert ["other-7b fp-1" in card for card in cards] == [True]
@@ -263,7 +263,6 @@ RUN_WORLD = run_world(until="corpus")
 DRAWN = ("source=sparql", "classes=['Q5', 'Q12280']", "rule=vsearcher", "require_image=false", "max_sitelinks=99")
 ENDPOINT = "endpoint='{sparql}', contact='x@example.org', site='https://en.wikipedia.org/', pause=0, backoff=0.01"
 RUN_SPARQL = make_run(*(f"seeds.{setting}" for setting in DRAWN), f"sparql={{{ENDPOINT}}}", until="seeds")
-CREDITS = ("=HYPERLINK(1)", "javascript:alert(1)")
 UNUSABLE = "had no usable reply"
 SAYS_OK = "says `chat ok`"
 
@@ -279,8 +278,9 @@ LISTED = (
         "12 of 12 asked rows failed, exit 0, sealed"),
     *(Row(f"doctor: content null of the {role}", ask_doctor(role), 2, "a completion without content", be_ready,
           fail("null"), mend, SAYS_OK) for role in STAGES),
-    *(Row(f"doctor: reasoning and no content of the {role}", ask_doctor(role), 2, "a completion of reasoning without content", be_ready,
-          fail("reasoning only"), mend, SAYS_OK) for role in ("solver", "teacher")),
+    *(Row(f"doctor: reasoning and no content of the {role}", ask_doctor(role), 2,
+          "a completion of reasoning without content", be_ready, fail("reasoning only"), mend, SAYS_OK)
+      for role in ("solver", "teacher")),
     Row("doctor: another model replies", ask_doctor("solver"), 0, "answers as other-7b, and mock was asked", be_ready,
         fail("other model"), mend, SAYS_OK),
     Row("another model replies", make_run(*serve("solver")), 0, "the server says that 'other-7b fp-1' replied",
@@ -288,7 +288,8 @@ LISTED = (
     Row("a reply of 12 MB", run_served("solver"), 3, "no address answered", end_alike, fail("12 MB"), mend,
         "read whole: 8 of them took 1.18 GB"),
     Row("`synth sql` with explain analyze copy", ("sql", "explain analyze copy (select 1 as a) to '{part}'"), 2,
-        "only the plain form is allowed", have_nothing_to_do, before="a sealed part is overwritten; `synth run`: nothing to do"),
+        "only the plain form is allowed", have_nothing_to_do,
+        before="a sealed part is overwritten; `synth run`: nothing to do"),
     Row("an undecodable byte in the replies' database", MADE, 2, "synth replies repair", end_alike, spoil_reply,
         run(("replies", "repair")), "AttributeError in the writer's thread, run again, for ever"),
     Row("a changed picture", MADE, 0, "other bytes", have_nothing_to_do,
@@ -298,10 +299,10 @@ LISTED = (
         run(MADE), "advice that destroys: remove the folder of the damaged file"),
     Row("a key where a variable's name belongs", ("run", "--set", f"models.solver.api_key_env={KEY}"), 2,
         "looks like a key itself", have_nothing_to_do, before="the key is echoed"),
-    Row("an author that begins with =", run_world(), 0, "", have_safe_cells, credit_all(author=CREDITS[0]),
+    Row("an author that begins with =", run_world(), 0, "", have_safe_cells, credit_all(author="=HYPERLINK(1)"),
         before="a formula in ATTRIBUTION.tsv"),
-    Row("a source URL of javascript:", run_world(), 1, "no page of the web", end_alike,
-        credit_all(source_url=CREDITS[1]), lay_world, "released"),
+    Row("a source URL of javascript:", RUN_WORLD, 2, "'javascript:alert(1)'; expected http(s)", end_alike,
+        credit_all(source_url="javascript:alert(1)"), lay_world, "released"),
     Row("stages of an old configuration", ("prune", "--yes", "--json"), 0, "no current configuration",
         lack_what_was_dropped, run(make_run("seeds.limit=20", until="paths"), MADE), before="nothing removes them"),
 )  # fmt: skip
@@ -331,11 +332,14 @@ SURVIVED = (
     stop_on_dump("a page of HTML", "badwiki", lambda data: bz2.compress(PAGE)),
     stop_on_dump("gzip by the name of bz2", "badwiki", lambda data: gzip.compress(bz2.decompress(data))),
     stop_on_side_file("page_props cut", "toywiki-*-page_props.sql.gz", "page_props", cut),
-    stop_on_side_file("linktarget of HTML", "toywiki-*-linktarget.sql.gz", "linktarget", lambda _: gzip.compress(PAGE)),
-    stop_on_side_file("redirect with a byte turned over", "toywiki-*-redirect.sql.gz", "redirect", flip),
+    stop_on_side_file("page_props of HTML", "toywiki-*-page_props.sql.gz", "page_props", lambda _: gzip.compress(PAGE)),
+    stop_on_side_file("Wikidata's page_props with a byte turned over", "wikidatawiki-*-page_props.sql.gz",
+                      "page_props", flip),
     stop_on_side_file("images.tsv without its columns", "images/images.tsv", "images.tsv", lambda _: b"file\nA.jpg\n"),
-    *(Row(f"SPARQL: {fault}", RUN_SPARQL, 3, "run again to continue", end_alike, ask_sparql(fault), mend_sparql)
-      for fault in ("500", "503", "no reply", "truncated JSON", "a page with 200", "text with 200")),
+    *(Row(f"SPARQL: {fault}", RUN_SPARQL, 3, words, end_alike, ask_sparql(fault), mend_sparql)
+      for fault, words in (("500", "HTTP 500"), ("503", "HTTP 503"), ("no reply", "run again to continue"),
+                           ("truncated JSON", "that are no complete reply"), ("text with 200", "in place of JSON"),
+                           ("a page with 200", "text/html in place of JSON"))),
     refuse("configuration: an unknown key", ("run", "--set", "seeds.limt=3"), "did you mean limit"),
     refuse("configuration: a value out of range", ("run", "--set", "seeds.limit=-3"), "seeds.limit"),
     refuse("configuration: shares that do not add up", ("run", "--set", "splits.sft=0.9"), "add up to"),
