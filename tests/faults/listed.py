@@ -88,6 +88,7 @@ def end_alike(stand: Stand, row: Row, undisturbed: dict[str, str]) -> None:
     again = stand.run(row.command)
     assert again.code == 0, again.err
     assert digest_outputs(stand.root) == undisturbed
+    assert stand.model.count()["paid_duplicates"] == 0
 
 
 def have_nothing_to_do(stand: Stand, row: Row, undisturbed: dict[str, str]) -> None:

@@ -24,6 +24,8 @@ def sparql(made: Path) -> Iterator[SparqlServer]:
 def stand(
     made: Path, server: Handle, sparql: SparqlServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> Stand:
+    server.mend()
+    sparql.always = None
     # Brackets: no reader may take the path for a pattern.
     root = copy_workspace(made, tmp_path / "work [1]")
     return Stand(root, tmp_path, server, sparql, partial(call_here, capsys))

@@ -33,7 +33,7 @@ EXPECTED = {
     "413": (3, "prompt-too-long"),
     **dict.fromkeys(("429", "500", "502", "503", "504"), AWAY),
     **dict.fromkeys(("html", "no body", "malformed", "a list", "no message", "error in 200", "number"), AWAY),
-    **dict.fromkeys(("12 MB", "wrong bytes", "gzip", "short", "close", "hang", "drip", "endless"), AWAY),
+    **dict.fromkeys(("wrong bytes", "gzip", "short", "close", "hang", "drip", "endless"), AWAY),
     **dict.fromkeys(("no choice", "null", "empty", "blank", "reasoning only"), UNUSABLE),
     **dict.fromkeys(("cut", "filtered", "refusal", "prose", "other shape", "one token", "uninvited call"), UNUSABLE),
 }
