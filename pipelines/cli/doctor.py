@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import packages_distributions
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from PIL import Image
 from pydantic import BaseModel
@@ -74,7 +74,7 @@ from pipelines.services.prompting import check_prompts
 from pipelines.services.protocols import ChatRequest, Message, Sampling
 from pipelines.services.traffic import Waiting
 
-SEEING = frozenset(["solver", "teacher", "image_judge", "process_judge"])
+SEEING = frozenset(["solver", "teacher", "image_judge", "process_judge", "namer"])
 """Roles that are shown pictures, further solvers besides."""
 PATIENCE: Final = 10.0
 """Seconds for one reply; a model that is slower than that at a few tokens is no use for thousands of requests."""
@@ -411,6 +411,17 @@ def _look_at_encoder(config: RunConfig) -> Finding:
     return _try("encoder", find)
 
 
+class Choice(NamedTuple):
+    """What a completion says."""
+
+    text: str
+    cut: bool
+    thinks: bool
+    """Whether reasoning comes apart from the text."""
+    calls: bool
+    """Whether it calls a tool."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
     """What a server answered; status 0 when nothing whole came, and then ``text`` says why."""
@@ -426,14 +437,16 @@ class ServerAnswer:
         said = " ".join(_TAG.sub(" ", said).split()) if said.startswith("<") else said
         return f"HTTP {self.status}: {said[:QUOTED]}" if said else f"HTTP {self.status}"
 
-    def read_choice(self) -> tuple[str, bool] | None:
-        """Return the text of a completion and whether it was cut; None if this is no completion."""
+    def read_choice(self) -> Choice | None:
+        """Return what a completion says; None if this is no completion."""
         try:
             choice = json.loads(self.text)["choices"][0]
-            text, cut = choice["message"].get("content") or "", choice.get("finish_reason") == "length"
+            message, cut = choice["message"], choice.get("finish_reason") == "length"
+            thinks = bool(message.get("reasoning_content") or message.get("reasoning"))
+            said = Choice(str(message.get("content") or ""), cut, thinks, bool(message.get("tool_calls")))
         except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
             return None
-        return (str(text), cut) if self.status == 200 else None
+        return said if self.status == 200 else None
 
     def read_model(self) -> str:
         """Return the model that a completion says it is by; empty if it does not say."""
@@ -578,18 +591,17 @@ def _look_at_chat(server: Server, answer: ServerAnswer) -> Finding:
     what, choice, asked = f"{server.place}: chat", answer.read_choice(), server.model.name
     if choice is None:
         return Finding(what, "warning" if answer.status == 429 else "problem", f"no completion ({answer.quote()})")
-    text, cut = choice
-    if not text.strip() and not server.tools:
-        if cut:
+    if not choice.text.strip() and not (server.tools and choice.calls):
+        if choice.cut:
             detail = f"says nothing in {_REPLY_TOKENS} tokens; max_tokens must have room for its thoughts, too"
             return Finding(what, "warning", detail)
-        detail = "a completion without content; look at the server's chat template and reasoning parser"
-        return Finding(what, "problem", detail)
+        without = "a completion of reasoning without content" if choice.thinks else "a completion without content"
+        return Finding(what, "problem", f"{without}; look at the server's chat template and reasoning parser")
     said = answer.read_model()
     # A vendor's name of a version begins with what was asked for: gpt-5 is gpt-5-2025-08-07.
     if said and asked.rpartition("/")[2].casefold() not in said.casefold():
         return Finding(what, "warning", f"answers as {said[:QUOTED]}, and {asked} was asked")
-    return Finding(what, "ok", "answers")
+    return Finding(what, "ok", "answers, with its reasoning apart" if choice.thinks else "answers")
 
 
 async def _look_at_batches(server: Server) -> Finding:
@@ -659,14 +671,14 @@ async def _look_at_replies(server: Server) -> Finding:
     if choice is None:
         advice = 'set replies = "json" or "text"' if forced == "schema" else 'set replies = "text"'
         return Finding(what, "problem", f"takes no request for replies = {forced!r} ({answer.quote()}); {advice}")
-    text, cut = choice
+    text = choice.text
     try:
         said = json.loads(text)
     except (ValueError, RecursionError):
         said = None
     if isinstance(said, dict) and (forced != "schema" or said.get("colour") in _STONES):
         return Finding(what, "ok", f"{forced} is obeyed")
-    if cut:
+    if choice.cut:
         # A model that likes white space may fill a forced reply with it for ever.
         detail = f"a forced reply did not end in {_REPLY_TOKENS} tokens ({text[:60]!r})"
         return Finding(what, "warning", f"{detail}; rows may fail as cut-reply")

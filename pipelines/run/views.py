@@ -32,6 +32,7 @@ from schemas.reasons import STAGE_REASONS
 
 USAGE = (
     "STRUCT(calls BIGINT, cached_calls BIGINT, tokens_in BIGINT, tokens_out BIGINT, cost DOUBLE, "
+    "served MAP(VARCHAR, BIGINT), "
     "roles MAP(VARCHAR, STRUCT(calls BIGINT, cached_calls BIGINT, tokens BIGINT, cost DOUBLE)))"
 )
 NO_ATTEMPTS = (

@@ -65,7 +65,7 @@ def list_settings(settings: Iterable[str]) -> list[str]:
     return [part for setting in settings for part in ("--set", setting)]
 
 
-def call(command: Sequence[str], timeout: float = 120.0) -> Outcome:
+def call(command: Sequence[str], timeout: float = 300.0) -> Outcome:
     """Run a command in the checkout and wait for it."""
     done = subprocess.run(
         command, cwd=ROOT, env=make_environment(), capture_output=True, text=True, timeout=timeout, check=False
@@ -86,20 +86,28 @@ def run_small(workspace: Path, *more: object, settings: Iterable[str] = SMALL) -
 
 
 @cache
-def share_small_run(base: Path) -> tuple[Path, Any]:
-    """Return one finished run of 60 seeds for a whole test session, and its document; readers must not change it.
+def share_run(base: Path, name: str, settings: tuple[str, ...], *more: object) -> tuple[Path, Any]:
+    """Return one finished run for a whole test session, and its document; readers must not change it.
 
     Args:
         base: the session's base temp folder; under xdist the workers' common parent is used.
+        name: of the folder that it is made in.
+        settings: of the run.
+        more: arguments of the run.
     """
-    folder = (base.parent if base.name.startswith("popen-") else base) / "small-run"
+    folder = (base.parent if base.name.startswith("popen-") else base) / name
     folder.mkdir(exist_ok=True)
     workspace, document = folder / "workspace", folder / "document.json"
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not document.exists():
-            document.write_text(json.dumps(run_small(workspace, "--limit", 60)))
+            document.write_text(json.dumps(run_small(workspace, *more, settings=settings)))
     return workspace, json.loads(document.read_text())
+
+
+def share_small_run(base: Path) -> tuple[Path, Any]:
+    """Return the shared run of 60 seeds, and its document; see :func:`share_run`."""
+    return share_run(base, "small-run", SMALL, "--limit", 60)
 
 
 def call_here(capture: pytest.CaptureFixture[str], *arguments: object) -> Outcome:

@@ -63,6 +63,12 @@ BODIES: dict[str, Callable[[bytes], bytes]] = {
     "uninvited call": lambda right: _change_message(HEAD + b"null" + TAIL, tool_calls=[CALL]),
     "wrong bytes": lambda right: right.replace(b'"content":', b'"content":"\xff\xfe\x80', 1),
 }
+OTHER_MODEL = b'"model":"other-7b","system_fingerprint":"fp-1"'
+MORE: dict[str, Callable[[bytes], bytes]] = {
+    "12 MB": lambda right: write_completion("word " * 2_400_000),
+    "other model": lambda right: right.replace(b'"model":"mock"', OTHER_MODEL, 1),
+}
+"""Bodies whose end the role decides, by its ``max_tokens``, or that end no run: for rows of their own."""
 WIRE = ("redirect", "gzip", "short", "close", "hang", "drip", "endless")
 FAULTS = (*(str(status) for status in STATUSES), *BODIES, *WIRE)
 
@@ -85,7 +91,7 @@ class FaultyServer(Mock):
         if self.fault.isdigit():
             error = {"message": "the mock says no", "type": "error", "param": None, "code": None}
             return web.json_response({"error": error}, status=int(self.fault), headers={"Retry-After": "1"})
-        if make := BODIES.get(self.fault):
+        if make := {**BODIES, **MORE}.get(self.fault):
             return web.Response(body=make(right), content_type="application/json")
         return await getattr(self, f"_send_{self.fault}")(request, right)
 
@@ -140,7 +146,7 @@ class Handle:
 
     def fail(self, fault: str) -> None:
         """Have every chat fail in this way."""
-        assert fault in FAULTS, fault
+        assert fault in (*FAULTS, *MORE), fault
         self._tell("/fault", fault)
 
     def mend(self) -> None:

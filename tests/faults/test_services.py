@@ -1,6 +1,5 @@
 """Every fault of a model server in every role: no stage is sealed, and after the repair it is as if nothing was."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,24 +16,11 @@ from tests.chaos.driving import (
     list_trusted,
     run_small,
 )
-from tests.faults.server import FAULTS, Handle, open_server
+from tests.faults.server import FAULTS, Handle
 
 pytestmark = pytest.mark.faults
 
 SERVED = ("adapter=openai", "name=mock", "revision=r1", "settings={}", "timeout=3", "tries=1", "patience=3")
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    workspace = tmp_path_factory.mktemp("made") / "workspace"
-    run_small(workspace, "--until", "selections", settings=TINY)
-    return workspace
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Handle]:
-    with open_server() as handle:
-        yield handle
 
 
 REFUSED = (2, "rejects the request")

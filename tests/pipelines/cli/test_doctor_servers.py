@@ -149,10 +149,12 @@ def test_a_further_solver_is_looked_at_where_difficulty_names_it():
     assert find(found, "pictures").state == "problem"
 
 
-@pytest.mark.parametrize("role", ["solver", "teacher", "image_judge"])
-def test_a_role_that_is_shown_pictures_needs_a_server_that_takes_them(role):
+@pytest.mark.parametrize(
+    ("role", "method"), [("solver", "paths"), ("teacher", "paths"), ("image_judge", "paths"), ("namer", "news")]
+)
+def test_a_role_that_is_shown_pictures_needs_a_server_that_takes_them(role, method):
     with serve(sees=False) as server:
-        found = look(make_settings(role, server.url))
+        found = look(make_settings(role, server.url), f"method={method}")
     assert find(found, "pictures").state == "problem"
     assert "HTTP 400" in find(found, "pictures").detail
 
@@ -342,11 +344,18 @@ def complete(content, ending="stop", **more):
     return 200, json.dumps({"choices": [choice], **more}).encode()
 
 
+def think(content):
+    message = {"role": "assistant", "content": content, "reasoning_content": "The sky."}
+    return 200, json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode()
+
+
 @pytest.mark.parametrize(
     ("chat", "state", "words"),
     [
         (complete(None), "problem", "chat template and reasoning parser"),
         (complete(" \n"), "problem", "without content"),
+        (think(None), "problem", "a completion of reasoning without content"),
+        (think("Hello."), "ok", "answers, with its reasoning apart"),
         (complete(None, "length"), "warning", "max_tokens must have room"),
         (complete("Hello.", model="large"), "warning", "answers as large, and tiny was asked"),
         (complete("Hello.", model="org/Tiny-2026"), "ok", "answers"),
@@ -357,3 +366,12 @@ def test_a_completion_must_say_something_and_come_from_the_model_that_was_asked(
         found = look(make_settings("writer", server.url))
     assert find(found, "chat").state == state
     assert words in find(found, "chat").detail
+
+
+@pytest.mark.parametrize(("more", "state"), [({}, "problem"), ({"tool_calls": [{"id": "call-1"}]}, "ok")])
+def test_a_teacher_who_is_offered_tools_says_something_or_calls_one(more, state):
+    message = {"role": "assistant", "content": None, **more}
+    chat = 200, json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode()
+    with serve(chat=chat) as server:
+        found = look(make_settings("teacher", server.url), "rollouts.dialect=native")
+    assert find(found, "chat").state == state
