@@ -32,8 +32,9 @@ from pipelines.corpus.dump import list_parts, read_site, sample_ranges
 from pipelines.corpus.scan import Part, RangeJob, scan_range, survey_ranges
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput
+from pipelines.memory import count_cores
 from pipelines.run.assembly import Assembly, list_sources
-from pipelines.run.corpora import count_cores, find_dump, find_export, name_corpus
+from pipelines.run.corpora import find_dump, find_export, name_corpus
 from pipelines.run.costs import RowCost, read_spent, share_costs
 from pipelines.run.filling import Filling
 from pipelines.run.languages import find_lacks, list_problems
