@@ -31,7 +31,7 @@ from pipelines.cli.commands import name_limits
 from pipelines.cli.naming import RunChoice, make_request
 from pipelines.config.settings import RunConfig
 from pipelines.errors import SynthError, WorkspaceBusy
-from pipelines.run.corpora import count_cores
+from pipelines.memory import count_cores
 from pipelines.run.endings import naming_endings
 from pipelines.run.executors import Executor, LocalExecutor, SpanExecutor, SpanProgress
 from pipelines.run.loop import run_request

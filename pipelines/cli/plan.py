@@ -31,8 +31,9 @@ from pipelines.corpus.dump import list_parts, read_site, sample_ranges
 from pipelines.corpus.scan import Part, RangeJob, scan_range, survey_ranges
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput
+from pipelines.memory import count_cores
 from pipelines.run.assembly import Assembly, list_sources
-from pipelines.run.corpora import count_cores, find_dump, find_export, name_corpus, place_world
+from pipelines.run.corpora import find_dump, find_export, name_corpus, place_world
 from pipelines.run.filling import Filling
 from pipelines.run.languages import find_lacks, list_problems
 from pipelines.run.plugins import check_plugins

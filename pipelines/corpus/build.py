@@ -67,6 +67,7 @@ from pipelines.corpus.texts import join_stores
 from pipelines.errors import ConfigError, ConservationError
 from pipelines.files import drafting_folder, make_temp_path, sync_files
 from pipelines.ids import digest_file, digest_value
+from pipelines.memory import count_segments
 
 _SCANNED = (
     "page_id",
@@ -416,7 +417,7 @@ class _Build:
             images, pictures, media = write_images(folder, self.side, kept, self.site.language)
         with self.phase("search") as report:
             passages = list_passages(numbering, lambda done: report(done, numbering.article_count))
-            passage_count = write_passages(folder / "search", passages, self.threads)
+            passage_count = write_passages(folder / "search", passages, count_segments(self.threads))
         with self.phase("manifest"):
             counts = CorpusManifestCounts(
                 rows_in=sum(part.counts.rows_in for part in parts),

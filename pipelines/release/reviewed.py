@@ -56,9 +56,14 @@ def read_reviews(path: Path) -> tuple[Review, ...]:
     if not path.is_file():
         return ()
     try:
-        return sort_reviews(_REVIEWS.validate_json(path.read_bytes()))
+        return parse_reviews(path.read_bytes())
     except ValidationError as error:
-        raise ConfigError(f"{path}: no file of decisions: {error}; import them again") from error
+        raise ConfigError(f"{path}: no file of decisions: {error}") from error
+
+
+def parse_reviews(text: str | bytes) -> tuple[Review, ...]:
+    """Return the decisions of a JSON array; raises ``ValidationError`` if it is none of decisions."""
+    return sort_reviews(_REVIEWS.validate_json(text))
 
 
 def select_reviews(reviews: Iterable[Review], questions: Container[str]) -> tuple[Review, ...]:

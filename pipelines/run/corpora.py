@@ -1,7 +1,6 @@
 """Getting a run its corpus: a dump named by the user, a generated world, or one generated here; built once each."""
 
 import asyncio
-import os
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,6 +15,7 @@ from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, Damaged
 from pipelines.files import clear_temps, replacing_damaged
 from pipelines.ids import digest_file, digest_value
+from pipelines.memory import count_cores
 from pipelines.run.progress import Reporter
 from pipelines.run.workspace import Workspace, read_names, write_names
 from pipelines.services.addresses import Guard
@@ -63,14 +63,8 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
     from pipelines.toy.world import WorldConfig
 
     folder = place_world(config, workspace)
-    if folder.exists():
-        try:
-            forget_checks()
-            check_folder(folder)
-        except Damaged as error:
-            say(f"{error.path}: {error.what}; the world is generated again")
-        else:
-            return folder
+    if _is_whole(folder, say, "the world is generated again"):
+        return folder
     clear_temps(workspace.worlds)
     reporter.begin("world", 0, "entities")
     with replacing_damaged(folder):
@@ -84,6 +78,18 @@ def place_world(config: GeneratedWorld, workspace: Workspace) -> Path:
     from pipelines.toy.publishing import WORLD_FORMAT
 
     return workspace.worlds / digest_value([WORLD_FORMAT, config])[:16]
+
+
+def _is_whole(folder: Path, say: Say, remedy: str) -> bool:
+    """Return whether an input that was made here is there; one that is damaged is told of."""
+    try:
+        forget_checks()
+        check_folder(folder)
+    except Damaged as error:
+        if folder.exists():
+            say(f"{error.path}: {error.what}; {remedy}")
+        return False
+    return True
 
 
 def settle_source(config: RunConfig, workspace: Workspace, reporter: Reporter, say: Say | None = None) -> CorpusConfig:
@@ -101,10 +107,12 @@ def settle_source(config: RunConfig, workspace: Workspace, reporter: Reporter, s
         found = asyncio.run(_make_fetcher(config, workspace).fetch_all(_list_addresses(source)))
         reporter.finish(f"{len(found):,} pictures at hand of those that articles name by address")
     export = find_export(config, workspace, reporter, say)
-    if not export.exists():
-        export.parent.parent.mkdir(parents=True, exist_ok=True)
-        clear_temps(export.parent.parent)
-        write_news(source, export.parent, news.licence, news.licence_url, _find_fetched(config, workspace, source))
+    if not _is_whole(export.parent, say or reporter.note, "the articles are written again"):
+        workspace.news.mkdir(parents=True, exist_ok=True)
+        clear_temps(workspace.news)
+        fetched = _find_fetched(config, workspace, source)
+        with replacing_damaged(export.parent):
+            write_news(source, export.parent, news.licence, news.licence_url, fetched)
     return CorpusConfig(dump=str(export))
 
 
@@ -116,14 +124,14 @@ def find_export(config: RunConfig, workspace: Workspace, reporter: Reporter, say
     """
     source, news = _find_source(config, workspace, reporter, say), config.news
     name = name_source(source, news.licence, news.licence_url, _find_fetched(config, workspace, source))
-    return workspace.root / "news" / name / DUMP
+    return workspace.news / name / DUMP
 
 
 def _make_fetcher(config: RunConfig, workspace: Workspace) -> NewsPictures:
     live = config.live
     client = HttpClient(live.rate, live.concurrency, live.tries, live.timeout, live.reply_bytes)
     guard = Guard(ports=frozenset(live.ports))
-    return NewsPictures(workspace.root / "news" / "pictures", config.news.contact, client, guard)
+    return NewsPictures(workspace.news / "pictures", config.news.contact, client, guard)
 
 
 def _list_addresses(source: Path) -> Iterator[str]:
@@ -194,11 +202,6 @@ def open_whole(folder: Path) -> Corpus:
     if not (folder / "manifest.json").is_file():
         raise Damaged(folder / "manifest.json", "is missing")
     return Corpus.open(folder)
-
-
-def count_cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def follow_phases(reporter: Reporter) -> Callable[[str, int, int], None]:

@@ -17,8 +17,8 @@ from uuid import uuid4
 
 from pipelines.config.settings import RunConfig
 from pipelines.errors import ConfigError, GateNotMet, Unavailable, UnusableReplies
+from pipelines.memory import count_cores
 from pipelines.run.chains import ChainRunner, Link, run_chain
-from pipelines.run.corpora import count_cores
 from pipelines.run.progress import Reporter
 from pipelines.run.runner import GRACE, PlannedStage, StageReport, find_shard, read_source, seal_planned, undo_replies
 from pipelines.run.spans import Span, SpanReport, WorkerSpec, make_spans

@@ -24,10 +24,12 @@ from pipelines.errors import ConfigError, CorruptInput, Damaged, ServiceError
 from pipelines.ids import digest_file
 from pipelines.release.manifest import MANIFEST, find_changes, read_release_manifest
 from pipelines.run.naming import NOTE, KeptRun, list_kept
-from pipelines.run.views import CATALOGUE
+from pipelines.run.sampling import DECISIONS, GIVEN_OUT, IMPORTED, SAMPLE, find_folder, read_decided, read_sample
+from pipelines.run.views import CATALOGUE, connect_database
 from pipelines.run.workspace import LATEST, NAME, RELEASE, StageFolder, Workspace, pick_releases, read_model, read_names
 from pipelines.services.clients.batch import read_batch_note
 from pipelines.services.clients.ledger import check_ledger
+from pipelines.services.clients.news import HASH, is_fetched
 from pipelines.services.clients.replies import ADDRESS, PATIENCE, open_ledger, read_address, read_epochs, try_patiently
 from pipelines.services.clients.sqlite import FILE, connect_replies, is_busy
 from pipelines.services.clients.vendors import read_vendors
@@ -173,6 +175,7 @@ def find_damage(root: Path) -> Iterator[Finding]:
     workspace = Workspace(root)
     yield from examine_notes(workspace)
     yield from _examine_marks(workspace)
+    yield from _examine_reviews(workspace)
     yield from _examine_corpora(workspace)
     yield from _examine_stages(workspace)
     yield from _examine_replies(workspace)
@@ -203,6 +206,16 @@ def examine_notes(workspace: Workspace) -> Iterator[Finding]:
     for path in sorted(workspace.derived.glob("*.npy")):
         if not is_sealed(path):
             yield Finding(path, "has other bytes than were written", RUN)
+
+
+def _examine_reviews(workspace: Workspace) -> Iterator[Finding]:
+    """Look at what people were asked, and at what they decided."""
+    folder = find_folder(workspace)
+    for name, read, remedy in ((SAMPLE, read_sample, GIVEN_OUT), (DECISIONS, read_decided, IMPORTED)):
+        try:
+            read(workspace)
+        except CorruptInput:
+            yield Finding(folder / name, "has other bytes than were written", remedy)
 
 
 def _examine_marks(workspace: Workspace) -> Iterator[Finding]:
@@ -270,6 +283,11 @@ def _examine_corpora(workspace: Workspace) -> Iterator[Finding]:
         yield from _examine_folder(folder, remedy)
     for folder in sorted(path for path in workspace.worlds.glob("[!.]*") if path.is_dir()):
         yield from _examine_folder(folder, "`synth run` generates this world again")
+    for folder in sorted(path for path in workspace.news.glob("[!.]*") if path.is_dir() and path.name != "pictures"):
+        yield from _examine_folder(folder, "`synth run` writes these articles again from their source")
+    for seal in sorted(workspace.news.glob(f"pictures/[!.]*{HASH}")):
+        if not is_fetched(picture := seal.with_suffix("")):
+            yield Finding(picture, "has other bytes than were fetched", "`synth run` fetches it again")
 
 
 def _examine_folder(folder: Path, remedy: str) -> Iterator[Finding]:
@@ -536,7 +554,7 @@ def examine_catalogue(workspace: Workspace) -> Iterator[Finding]:
             yield Finding(path, "is missing", RUN)
         return
     try:
-        with duckdb.connect(str(path), read_only=True) as catalogue:
+        with connect_database(path) as catalogue:
             catalogue.execute("SELECT * FROM duckdb_views()").fetchall()
     except duckdb.Error as error:
         said = " ".join(str(error).split())

@@ -1,17 +1,16 @@
-"""How much memory this process may have, and whether a run fits: libraries that get none end it without a word.
+"""Whether a run fits into the memory that this process may have: libraries that get none end it without a word.
 
 A limit of the address space (``ulimit -v``) also counts what threads only reserve, most of it never used: how much that
 is can be said beforehand. How much a run uses depends on its data, so a control group is only warned of.
 """
 
-import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines.errors import ConfigError
+from pipelines.memory import GIB, count_cores, list_group_limits
 
-GIB = 1 << 30
 ADDRESSES, ADDRESSES_A_CORE = 3 * GIB, GIB // 4
 """Address space that a run reserves; the demo was measured to reserve 2.8 GiB on two cores."""
 RESIDENT = GIB // 2
@@ -26,7 +25,7 @@ def check_address_space() -> None:
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     # Libraries start a thread for each core that this process may use.
-    needed = ADDRESSES + ADDRESSES_A_CORE * len(os.sched_getaffinity(0))
+    needed = ADDRESSES + ADDRESSES_A_CORE * count_cores()
     if limit != resource.RLIM_INFINITY and limit < needed:
         raise ConfigError(_describe("the address space (ulimit -v)", limit, needed, "ulimit -v unlimited"))
 
@@ -37,23 +36,10 @@ def list_tight_groups(root: Path = Path("/")) -> Iterator[str]:
     Args:
         root: of the file system that tells of control groups.
     """
-    for path in _list_group_files(root):
-        text = path.read_text(encoding="ascii").strip() if path.is_file() else ""
-        if text.isdigit() and int(text) < RESIDENT:
-            yield _describe(f"the control group ({path})", int(text), RESIDENT, "give the container or job more memory")
+    for path, limit in list_group_limits(root):
+        if limit < RESIDENT:
+            yield _describe(f"the control group ({path})", limit, RESIDENT, "give the container or job more memory")
 
 
 def _describe(name: str, limit: int, needed: int, remedy: str) -> str:
     return f"memory: {name} is limited to {limit / GIB:.1f} GiB, and a run needs {needed / GIB:.1f} GiB; {remedy}"
-
-
-def _list_group_files(root: Path) -> Iterator[Path]:
-    """Yield the files that may limit this process: of its group and those around it, of both versions of cgroups."""
-    groups = root / "proc/self/cgroup"
-    for line in groups.read_text(encoding="utf-8").splitlines() if groups.is_file() else ():
-        _, controllers, name = line.split(":", 2)
-        if controllers in ("", "memory"):
-            top = root / "sys/fs/cgroup" / controllers
-            file = "memory.limit_in_bytes" if controllers else "memory.max"
-            inner = top / name.lstrip("/")
-            yield from (folder / file for folder in (inner, *inner.parents) if folder.is_relative_to(top))

@@ -16,6 +16,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -279,7 +280,7 @@ def flatten(tables: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def forget_run(workspace: Workspace, name: str) -> None:
-    """Remove what is kept of a run, and nothing that it made; views go on showing that if it ran last.
+    """Remove what is kept of a run, and nothing that it made; views go on showing that if it ran last, and can be read.
 
     The workspace is claimed by the caller.
 
@@ -287,8 +288,9 @@ def forget_run(workspace: Workspace, name: str) -> None:
         ConfigError: if there is no such run.
     """
     run = find_run(workspace, name)
-    if read_names(workspace.root / LATEST) == {"run": name}:
-        workspace.note_latest(run.read_used())
+    with suppress(Damaged):
+        if read_names(workspace.root / LATEST) == {"run": name}:
+            workspace.note_latest(run.read_used())
     remove_whole(run.config.parent)
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-import duckdb
 import pyarrow.parquet as pq
 
 from pipelines.corpus.manifest import read_manifest
@@ -23,6 +22,7 @@ from pipelines.ids import digest_file
 from pipelines.release.manifest import read_release_manifest
 from pipelines.run.corpora import DUMP_PATTERN
 from pipelines.run.underway import place_progress
+from pipelines.run.views import connect_database
 from pipelines.run.workspace import RELEASE, StageFolder, Workspace, read_names
 from pipelines.services.clients.replies import read_address
 from pipelines.services.clients.sqlite import FILE, connect_replies, explain_sqlite_error
@@ -214,7 +214,7 @@ def _read_digests(parts: Iterable[Path]) -> set[str]:
     """Return everything in the rows of files that is written as a sha256 is."""
     found = set[str]()
     statement = f"SELECT DISTINCT unnest(regexp_extract_all(rows::VARCHAR, '{DIGEST.pattern}')) FROM rows"
-    with duckdb.connect(":memory:") as connection:
+    with connect_database() as connection:
         for part in parts:
             with pq.ParquetFile(part) as source:
                 for batch in source.iter_batches(BATCH):

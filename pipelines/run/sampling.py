@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipelines.errors import ConfigError
+from pipelines.checksums import read_note, seal_note
+from pipelines.errors import ConfigError, CorruptInput, Damaged
 from pipelines.files import write_bytes, write_text
 from pipelines.ids import digest_value
 from pipelines.pictures import PictureStore
@@ -21,17 +22,19 @@ from pipelines.release.reviewed import (
     Review,
     measure_reviews,
     name_group,
-    read_reviews,
+    parse_reviews,
     render_reviews,
 )
 from pipelines.release.rows import ProofRow, read_values
 from pipelines.run.reviewing import Said, read_forms, write_forms
 from pipelines.run.shards import read_parts
-from pipelines.run.workspace import Workspace
+from pipelines.run.workspace import Workspace, read_names, write_names
 from schemas.datasets import Enhancement, Picture
 
 Question = Enhancement | ProofRow
 SAMPLE, DECISIONS = "sample.json", "decisions.json"
+IMPORTED = "bring it back, or remove it and import the forms again"
+GIVEN_OUT = "bring it back, or remove it and export the sample again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,20 @@ def find_folder(workspace: Workspace) -> Path:
 
 
 def read_decided(workspace: Workspace) -> tuple[Review, ...]:
-    """Return everything that people decided on questions of a workspace."""
-    return read_reviews(find_folder(workspace) / DECISIONS)
+    """Return everything that people decided on questions of a workspace.
+
+    Raises:
+        CorruptInput: if the file of decisions has other bytes than were written.
+    """
+    path = find_folder(workspace) / DECISIONS
+    if not path.is_file():
+        return ()
+    try:
+        # An array is what was written before decisions had a seal.
+        kept = json.loads(read_note(path))
+        return parse_reviews(json.dumps(kept["decisions"] if isinstance(kept, dict) else kept))
+    except (Damaged, ValueError, KeyError) as error:
+        raise CorruptInput(f"{path}: is not what was imported; {IMPORTED}") from error
 
 
 def export_sample(workspace: Workspace, release: Path | None, size: int, seed: int) -> SampleReport:
@@ -93,8 +108,8 @@ def export_sample(workspace: Workspace, release: Path | None, size: int, seed: i
     folder = find_folder(workspace)
     places = _place_pictures(workspace, release, [row.picture for row in rows if row.picture])
     write_forms(folder, "questions", [_describe(row, places) for row in rows])
-    known = _read_sample(folder) | {key: strata[key] for key in drawn}
-    write_text(folder / SAMPLE, json.dumps(dict(sorted(known.items())), indent=1, ensure_ascii=False) + "\n")
+    known = read_sample(workspace) | {key: strata[key] for key in drawn}
+    write_names(folder / SAMPLE, known)
     return SampleReport(folder, len(drawn), len(strata), dict(sorted(Counter(drawn.values()).items())))
 
 
@@ -152,14 +167,17 @@ def _place_pictures(workspace: Workspace, release: Path | None, pictures: Sequen
     return places
 
 
-def _read_sample(folder: Path) -> dict[str, str]:
-    path = folder / SAMPLE
-    if not path.is_file():
-        return {}
+def read_sample(workspace: Workspace) -> dict[str, str]:
+    """Return the questions that were ever given out, each with its stratum.
+
+    Raises:
+        CorruptInput: if the list has other bytes than were written.
+    """
+    path = find_folder(workspace) / SAMPLE
     try:
-        return {str(key): str(stratum) for key, stratum in json.loads(path.read_bytes()).items()}
-    except (ValueError, AttributeError) as error:
-        raise ConfigError(f"{path}: no list of questions; remove it and export the sample again") from error
+        return read_names(path)
+    except Damaged as error:
+        raise CorruptInput(f"{path}: is not what was exported; {GIVEN_OUT}") from error
 
 
 def import_decisions(workspace: Workspace, files: Iterable[Path]) -> ImportReport:
@@ -170,7 +188,7 @@ def import_decisions(workspace: Workspace, files: Iterable[Path]) -> ImportRepor
             not say who decided and when, or is a person's second one on a question.
     """
     folder = find_folder(workspace)
-    strata, before = _read_sample(folder), read_decided(workspace)
+    strata, before = read_sample(workspace), read_decided(workspace)
     if not strata:
         raise ConfigError(f"review import: no sample was given out from {workspace.root}; see `synth review export`")
     file = folder / DECISIONS
@@ -187,13 +205,13 @@ def import_decisions(workspace: Workspace, files: Iterable[Path]) -> ImportRepor
         if key in told or earlier.accepted != review.accepted:
             raise ConfigError(
                 f"{said.where}: {review.reviewer} decided on {said.id} before: {where}; "
-                "keep one of the two, and for a changed mind remove the earlier one there first"
+                f"keep one of the two; for a changed mind remove {file} and import the forms again"
             )
         told[key] = review
         if not where:
             decided[key] = review, said.where
     reviews = [review for review, _ in decided.values()]
-    write_text(file, render_reviews(reviews))
+    write_text(file, seal_note(f'{{\n "decisions": {render_reviews(reviews).rstrip()}\n}}'))
     added = len(reviews) - len(before)
     return ImportReport(file, added, len(told) - added, measure_reviews(strata, reviews))
 

@@ -26,6 +26,7 @@ from rich.text import Text
 from pipelines.checksums import read_note
 from pipelines.errors import ConfigError, CorruptInput, SynthError, Unavailable
 from pipelines.files import explain_os_error, replacing, write_text
+from pipelines.memory import limit_duckdb
 from pipelines.run.naming import describe_others
 from pipelines.run.workspace import StageFolder, Workspace, pick_releases
 from schemas.reasons import STAGE_REASONS
@@ -391,7 +392,7 @@ PLACE = ".catalogue"
 """File that says for which place of the workspace the catalogue was written."""
 STORAGE_VERSION = "v1.0.0"
 """Any DuckDB since 1.0 opens the catalogue."""
-OFFLINE = {
+OFFLINE: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
@@ -417,6 +418,13 @@ class QueryRows:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
+def connect_database(path: Path | None = None) -> duckdb.DuckDBPyConnection:
+    """Open a database file to read it, or one in memory, which loads no extension and keeps to its share of memory."""
+    if path is not None:
+        return duckdb.connect(str(path), read_only=True, config=limit_duckdb())
+    return duckdb.connect(":memory:", config=OFFLINE | limit_duckdb())
+
+
 def open_views(workspace_root: Path) -> duckdb.DuckDBPyConnection:
     """Open an in-memory database with every view; it can read the datasets of the workspace and nothing else.
 
@@ -426,7 +434,7 @@ def open_views(workspace_root: Path) -> duckdb.DuckDBPyConnection:
     root = workspace_root.resolve()
     if not root.is_dir():
         raise ConfigError(f"workspace {workspace_root}: no such folder; run `synth run` first")
-    connection = duckdb.connect(":memory:", config=dict(OFFLINE))
+    connection = connect_database()
     _create_views(connection, list_views(root))
     # A pattern is checked as it stands, and a workspace may be called ``a[1]``.
     folders = [(root / folder).as_posix() for folder in READABLE]
@@ -484,7 +492,7 @@ def follow_move(workspace_root: Path) -> None:
 
 
 def _write_views(root: Path) -> None:
-    with replacing(root / CATALOGUE) as temp, duckdb.connect(":memory:", config=dict(OFFLINE)) as connection:
+    with replacing(root / CATALOGUE) as temp, connect_database() as connection:
         connection.execute(f"ATTACH {quote_text(temp.as_posix())} AS made (STORAGE_VERSION '{STORAGE_VERSION}')")
         connection.execute("USE made")
         _create_views(connection, list_views(root))

@@ -263,6 +263,11 @@ class Workspace:
         return self.root / "runs"
 
     @property
+    def news(self) -> Path:
+        """Folder of exports of the news' articles, each with checksums, and of fetched pictures."""
+        return self.root / "news"
+
+    @property
     def worlds(self) -> Path:
         """Folder of generated toy wikis."""
         return self.root / "worlds"

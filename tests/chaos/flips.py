@@ -2,20 +2,24 @@
 
 ``python -m tests.chaos.flips --flips 1000 --seed 1`` prints a table by kind of file and ends with 1 if a change was
 silent, a command ended in a defect, or a release came out otherwise. A flip draws a kind, a file of it and a byte, each
-evenly; generated worlds are input and left alone. Flips in different units (a stage's folder, a release, a picture, a
-note) are laid in together and judged by one ``synth status --check``, and ``synth sql`` reads the funnel; what is not
-named there is judged again alone, since one finding may hide another. *Named*: a finding is of the file or the folder
-it lies in. *Harmless*: nothing is found, and what readers get of the file (replies, views) is what it was, or nobody
-reads it. *Silent* is all else. Then, ``--rounds`` times, flips of every kind but replies are left in and ``synth run``
-makes all again: *mended* is what the check no longer finds while every release has its bytes.
+evenly; the dump is input and left alone. Flips in different units (a stage's folder, a release, a picture, a note) are
+laid in together and judged by one ``synth status --check``, and ``synth sql`` reads the funnel; what is not named there
+is judged again alone, since one finding may hide another. *Named*: a finding is of the file or the folder it lies in;
+of a signature, ``verify`` refuses it. *Harmless*: nothing is found, and what readers get of the file (replies by their
+keys, embeddings, views) is what it was, or nobody reads it. *Silent* is all else. Then all flips that a run can mend
+are left in, as many at a time, and the runs of the workspace make all again: *mended* is what the check no longer finds
+while every release has its bytes. Replies are repaired as advised, and the stages that used them made again.
 """
 
 import argparse
+import asyncio
+import csv
 import io
 import json
 import random
 import shutil
 import sqlite3
+import subprocess
 import sys
 import tempfile
 import time
@@ -27,12 +31,30 @@ from pathlib import Path
 
 import duckdb
 
+from pipelines.agent.picture_search import ClipImageSearch
+from pipelines.checksums import seal_note
 from pipelines.cli.main import main
+from pipelines.corpus.store import Corpus
+from pipelines.errors import GateNotMet, SynthError
+from pipelines.release.manifest import SIGNATURE
+from pipelines.release.signing import check_signature
+from pipelines.services.clients.batch import BatchNote
+from pipelines.services.clients.encoder import CachedEncoder
+from pipelines.services.protocols import PictureFile
 from tests.chaos.driving import SMALL, digest_files, list_settings, run_small
+from tests.pipelines.services.clients.fake_encoder import FakeEncoder
 
-RUN = ("run", *list_settings(SMALL), "--limit", "60")
-UNREAD = ("logs", ".lock", ".catalogue", "flow-run.txt")
+RUN = ("run", "demo", *list_settings(SMALL), "--limit", "60")
+NEWS = ("run", "news", "--recipe", "bridgevqa", "--models", "scripted", "--limit", "30",
+        *list_settings(('groundings.ocr=["layer"]', "rollouts.attempts=1")))  # fmt: skip
+UNREAD = ("logs", "review", ".lock", ".catalogue", "flow-run.txt")
 """What is read by people alone, or by a command that writes it again whatever it says."""
+DECIDING = ("review/questions/sample.json", "review/questions/decisions.json")
+REPLIES, EMBEDDINGS = "replies/replies.db", "derived/embeddings/embeddings.db"
+UNMENDED = ("review", "batches", "replies/fresh.json", "derived/embeddings", "derived/image-indexes")
+"""What no run makes again, or none of these runs needs: such flips are named, and it is said what to do."""
+ASKING = ("questions", "rewrites", "difficulty", "rollouts")
+"""Stages that replies decide."""
 TOGETHER = 40
 """Flips that are judged by one check."""
 FOUND = ("harmless", "named", "silent", "defect")
@@ -57,7 +79,12 @@ class Flip:
     @property
     def is_unread(self) -> bool:
         """Whether nothing that a command decides comes of the file."""
-        return self.name.split("/")[0] in UNREAD
+        return self.name.split("/")[0] in UNREAD and self.name not in DECIDING
+
+    @property
+    def is_mended(self) -> bool:
+        """Whether a run makes the file again."""
+        return not (self.is_unread or self.name.startswith(UNMENDED) or self.name.endswith(SIGNATURE))
 
     def apply(self, root: Path) -> None:
         """Change the byte; a second time changes it back."""
@@ -94,7 +121,10 @@ def name_kind(name: str) -> str:
     if top == "stages":
         return f"stages: {'rows' if name.endswith('.parquet') else 'notes'}"
     if top == "releases":
-        return f"releases: {'rows and proofs' if name.endswith('.parquet') else 'documents'}"
+        kinds = {".parquet": "rows and proofs", ".sig": "signatures"}
+        return f"releases: {kinds.get(Path(name).suffix, 'documents')}"
+    if name in DECIDING:
+        return "review: decisions"
     return top if inner else "notes"
 
 
@@ -103,7 +133,8 @@ def list_files(root: Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
-        if path.is_file() and path.stat().st_size and not name.startswith("worlds/"):
+        is_dump = name.startswith("worlds/") and "-pages-articles" in name
+        if path.is_file() and path.stat().st_size and not is_dump:
             found.setdefault(name_kind(name), []).append(name)
     return found
 
@@ -117,22 +148,114 @@ def draw_flips(root: Path, count: int, rng: random.Random) -> Iterator[Flip]:
         yield Flip(kind, name, rng.randrange((root / name).stat().st_size), rng.randrange(1, 256))
 
 
+def furnish(root: Path) -> None:
+    """Add what the small run leaves none of: decisions of people, news, a signed release, notes, embeddings."""
+    place = ("--workspace", str(root))
+    form = root / "review/questions/questions.csv"
+    expect(call("review", "export", "--size", "20", *place))
+    with form.open(newline="", encoding="utf-8") as source:
+        rows = [{**row, "decision": "accept", "decided_by": "Ana", "decided_on": "2026-11-20"}
+                for row in csv.DictReader(source)]  # fmt: skip
+    with form.open("w", newline="", encoding="utf-8") as target:
+        writer = csv.DictWriter(target, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    expect(call("review", "import", str(form), *place))
+    for command in list_runs(root):
+        expect(call(*command, *place))
+    sign_release(root)
+    _furnish_notes(root)
+    asyncio.run(_furnish_embeddings(root))
+
+
+def expect(ending: Ending) -> None:
+    """Assert that a command succeeded."""
+    assert ending.code == 0, ending
+
+
+def list_runs(root: Path) -> list[tuple[str, ...]]:
+    """Return the runs of the workspace."""
+    (world,) = (path for path in (root / "worlds").iterdir() if not path.name.startswith("."))
+    return [RUN, (*NEWS, "--set", f"corpus.world={world}")]
+
+
+def sign_release(root: Path) -> None:
+    """Sign one release with a new key."""
+    key = root.with_name("key")
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    kind, public, *_ = key.with_suffix(".pub").read_text(encoding="utf-8").split()
+    key.with_name("signers").write_text(f"a@example.org {kind} {public}\n", encoding="utf-8")
+    release, *_ = sorted((root / "releases/sft").iterdir())
+    expect(call("sign", str(release), "--key", str(key), "--workspace", str(root)))
+
+
+def _furnish_notes(root: Path) -> None:
+    batch = BatchNote(tag="a", backend="b", server="http://a/v1", written=1, digest="0" * 64, keys=("k" * 32,))
+    notes = {"batches/a.json": batch.model_dump_json(), "vendors.json": '{"http://a/v1 m": {"takes": ["temperature"]}}'}
+    for name, text in notes.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(seal_note(text), encoding="utf-8")
+    (root / "flow-run.txt").write_text(f"{'0' * 8}-0000-0000-0000-{'0' * 12}\n", encoding="utf-8")
+
+
+async def _furnish_embeddings(root: Path) -> None:
+    corpus = Corpus.open(next(iter(sorted((root / "corpus").iterdir()))))
+    encoder = CachedEncoder(FakeEncoder(), root / "derived/embeddings")
+    search = ClipImageSearch(corpus, encoder, root / "derived/image-indexes")
+    try:
+        await search.search_image(list_pictures(root)[0], 1)
+        await encoder.encode_pictures(list_pictures(root))
+    finally:
+        encoder.close()
+
+
+def list_pictures(root: Path) -> list[PictureFile]:
+    """Return the pictures of a workspace."""
+    return [PictureFile(path.stem, path) for path in sorted((root / "images").glob("??/*"))]
+
+
 def read_content(path: Path) -> object:
-    """Return what readers get of a file, or what they are told."""
-    if path.parts[-2:] == ("replies", "replies.db"):
-        try:
-            with closing(sqlite3.connect(path)) as store:
-                # The rest are dates, sizes and a log of what was asked: statistics, which decide no row.
-                return store.execute("SELECT key, backend, reply FROM replies").fetchall()
-        except sqlite3.Error as error:
-            return str(error)
-    if path.name == "synth.duckdb":
-        try:
+    """Return what readers get of a file, or what they are told.
+
+    Raises:
+        GateNotMet: if it is a signature, and none of those who may sign has made it.
+    """
+    if path.name == SIGNATURE:
+        # Who may sign is kept beside the workspace.
+        return check_signature(path.parent, path.parents[3].with_name("signers"))
+    if path.name == Path(EMBEDDINGS).name:
+        return read_embeddings(path)
+    try:
+        if path.name == Path(REPLIES).name:
+            return read_replies(path)
+        if path.name == "synth.duckdb":
             with duckdb.connect(str(path), read_only=True) as catalogue:
                 return catalogue.execute("SELECT view_name, sql FROM duckdb_views()").fetchall()
-        except duckdb.Error as error:
-            return str(error)
+    except (sqlite3.Error, duckdb.Error) as error:
+        return str(error)
     return path.read_bytes()
+
+
+def read_replies(path: Path) -> object:
+    """Return all replies, as they lie there and by their keys, as runs read them."""
+    with closing(sqlite3.connect(path)) as store:
+        # The rest are dates, sizes and a log of what was asked: statistics, which decide no row.
+        rows = store.execute("SELECT key, backend, reply FROM replies NOT INDEXED").fetchall()
+        query = "SELECT key, backend, reply FROM replies WHERE key = ?"
+        return rows, [store.execute(query, (key,)).fetchall() for key, *_ in rows]
+
+
+def read_embeddings(path: Path) -> object:
+    """Return the embeddings that a run would use: of a copy, since a damaged one is made again there."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(path, folder)
+        encoder = CachedEncoder(FakeEncoder(), Path(folder))
+        try:
+            return asyncio.run(encoder.encode_pictures(list_pictures(path.parents[2]))).tobytes()
+        except SynthError as error:
+            return str(error)
+        finally:
+            encoder.close()
 
 
 class Judge:
@@ -140,7 +263,7 @@ class Judge:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.whole = {name: read_content(root / name) for name in ("replies/replies.db", "synth.duckdb")}
+        self.whole = {name: read_content(root / name) for name in (REPLIES, EMBEDDINGS, "synth.duckdb")}
         self.releases = digest_files(root / "releases", "**/*")
 
     def judge_all(self, flips: Sequence[Flip]) -> Iterator[tuple[Flip, str]]:
@@ -194,23 +317,40 @@ class Judge:
         flip.apply(self.root)
         try:
             return "harmless" if read_content(self.root / flip.name) == self.whole.get(flip.name, b"") else "silent"
+        except GateNotMet:
+            return "named"
         finally:
             flip.apply(self.root)
 
     def mend(self, flips: Sequence[Flip]) -> str:
-        """Leave flips in and run; return what is not as it was, empty for nothing."""
+        """Leave flips in and run, as the findings advise; return what is not as it was, empty for nothing."""
         for flip in flips:
             path = self.root / flip.name
             # An earlier round may have made it again otherwise, or found that nobody needs it.
             if path.is_file() and path.stat().st_size > flip.place:
                 flip.apply(self.root)
-        run = call(*RUN, "--workspace", str(self.root))
-        if run.code:
-            return f"run: exit {run.code}: {run.err[-300:]}"
-        if digest_files(self.root / "releases", "**/*") != self.releases:
-            return "a release has other bytes"
-        check = call("status", "--check", "--workspace", str(self.root))
-        return f"check: {check.out[-300:]}" if check.code else ""
+        place = ("--workspace", str(self.root))
+        self._follow_advice({flip.name for flip in flips}, place)
+        for command in list_runs(self.root):
+            run = call(*command, *place)
+            if run.code or "Traceback" in run.err:
+                return f"run {command[1]}: exit {run.code}: {run.err[-600:]}"
+        now = digest_files(self.root / "releases", "**/*")
+        if changed := {name for name in {*now, *self.releases} if now.get(name) != self.releases.get(name)}:
+            return f"releases have other bytes: {sorted(changed)[:9]}"
+        check = call("status", "--check", *place)
+        return f"check: {check.out[-600:]}" if check.code else ""
+
+    def _follow_advice(self, names: set[str], place: tuple[str, ...]) -> None:
+        """Do what is said of damage that a run leaves alone."""
+        if REPLIES in names:
+            call("replies", "repair", *place)
+            for folder in (folder for stage in ASKING for folder in (self.root / "stages" / stage).glob("[!.]*")):
+                shutil.rmtree(folder)
+        for run in sorted(
+            name.split("/")[1] for name in names if name.startswith("runs/") and name.endswith("/config.toml")
+        ):
+            expect(call("runs", "--forget", run, *place))
 
 
 def print_table(found: Counter[tuple[str, str]]) -> None:
@@ -223,20 +363,44 @@ def print_table(found: Counter[tuple[str, str]]) -> None:
         print(f"| {kind:<28} | {sum(counts):>5} | {' | '.join(f'{count:>8}' for count in counts)} |")  # noqa: T201
 
 
-def run_flips(root: Path, flips: int, seed: int, rounds: int) -> tuple[Counter[tuple[str, str]], list[str]]:
-    """Judge random flips of a workspace, and mend some; return counts by kind and finding, and what went wrong."""
+def run_flips(root: Path, flips: int, seed: int, shown: int) -> tuple[Counter[tuple[str, str]], list[str]]:
+    """Judge random flips of a workspace, and mend them; return counts by kind and finding, and what went wrong.
+
+    Args:
+        root: of the workspace.
+        flips: how many.
+        seed: of the draw.
+        shown: harmless flips that are printed.
+    """
     rng, judge, found, wrong = random.Random(seed), Judge(root), Counter[tuple[str, str]](), list[str]()
     drawn = list(dict.fromkeys(draw_flips(root, flips, rng)))
     for flip, what in judge.judge_all(drawn):
         found[flip.kind, what] += 1
         if what in ("silent", "defect"):
             wrong.append(f"{what}: {flip}")
-    mendable = [flip for flip in drawn if flip.kind not in ("replies", "logs")]
-    for _ in range(rounds):
-        by_file = {flip.name: flip for flip in rng.sample(mendable, min(TOGETHER, len(mendable)))}
-        if said := judge.mend(list(by_file.values())):
-            return found, [*wrong, said]
+        if what == "harmless" and (shown := shown - (not flip.is_unread)) >= 0 and not flip.is_unread:
+            print(f"harmless: {flip}")  # noqa: T201 - a script
+    rounds = list(list_rounds(drawn))
+    for number, together in enumerate(rounds, 1):
+        if said := judge.mend(together):
+            wrong.append(f"round {number}: {said}")
+            shutil.rmtree(root)
+            shutil.copytree(root.with_name("whole"), root)
+    print(f"{sum(map(len, rounds))} flips left in, in {len(rounds)} rounds, and mended")  # noqa: T201
     return found, wrong
+
+
+def list_rounds(flips: Sequence[Flip]) -> Iterator[list[Flip]]:
+    """Yield all flips that a run can mend, ``TOGETHER`` at a time, one a file; those in replies by themselves."""
+    waiting = [flip for flip in flips if flip.is_mended]
+    while waiting:
+        files: dict[str, Flip] = {}
+        for flip in waiting:
+            if flip.name != REPLIES and len(files) < TOGETHER:
+                files.setdefault(flip.name, flip)
+        together = list(files.values()) or waiting[:TOGETHER]
+        yield together
+        waiting = [flip for flip in waiting if flip not in together]
 
 
 def start(arguments: Sequence[str]) -> int:
@@ -244,20 +408,16 @@ def start(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--flips", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=1, help="how often flips are left in and a run mends them")
-    parser.add_argument("--workspace", type=Path, help="a finished one of the small run, copied; made if not given")
+    parser.add_argument("--show", type=int, default=0, help="so many harmless flips of what is read are printed")
     asked, since = parser.parse_args(arguments), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="synth-flips-") as folder:
         root = Path(folder).resolve() / "workspace"
-        if asked.workspace:
-            shutil.copytree(asked.workspace, root)
-        else:
-            run_small(root, "--limit", 60)
-        # A copy lies elsewhere than it did: the first command writes the catalogue for its new place.
-        call("status", "--workspace", str(root))
-        found, wrong = run_flips(root, asked.flips, asked.seed, asked.rounds)
+        run_small(root, "--limit", 60, "--fresh-replies", "writer")
+        furnish(root)
+        shutil.copytree(root, root.with_name("whole"))
+        found, wrong = run_flips(root, asked.flips, asked.seed, asked.show)
     print_table(found)
-    print(f"\n{asked.rounds} rounds of mending; {time.monotonic() - since:,.0f} s")  # noqa: T201
+    print(f"\n{time.monotonic() - since:,.0f} s")  # noqa: T201
     print("\n".join(wrong) or "0 silent, 0 defects; every release has its bytes")  # noqa: T201
     return bool(wrong)
 

@@ -15,10 +15,8 @@ import pytest
 
 from pipelines.corpus.build import build_corpus
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.run.sampling import SAMPLE, find_folder, import_decisions
-from pipelines.run.workspace import Workspace
-from pipelines.services.clients.batch import read_batch_note
-from pipelines.services.clients.replies import note_address, read_epochs
+from pipelines.services.clients.batch import BatchNotes
+from pipelines.services.clients.replies import note_address, read_address, read_epochs
 from pipelines.services.clients.sqlite import FILE
 from pipelines.services.clients.vendors import read_vendors
 from tests.chaos.driving import (
@@ -35,14 +33,26 @@ from tests.chaos.driving import (
 Capture = pytest.CaptureFixture[str]
 RUN = ("run", *list_settings((*SMALL, "runtime.workers=1")), "--limit", 60)
 ADVICE = re.compile(
-    r"\b(remove (it|them|the|\{\})|delete (it|the)|repair`|restore (it|the)|[Bb]ring (it|them) back|move that file"
-    r"|copy it (again|there)|copy the corpus|make an empty|mend (that|the)|write replies|makes (it|this \w+) again"
-    r"|builds this|generates this|publishes (this|again)|notes again|hashes the|learns again|counts again"
-    r"|goes on without|same command again|free (some )?space|--check`)"
+    r"\b(remove (it|them|the|\{\})|delete (it|the)|repair`|restore (it|the)|[Bb]ring (it|them) back|move the folder"
+    r"|move that file|copy it (again|there)|copy the corpus|make an empty|mend (that|the|it)|write replies"
+    r"|makes (it|this \w+) again|make the release|builds this|generates this|publishes (this|again)"
+    r"|writes (it|these|this)\b.* again|notes again|hashes the|learns again|counts again|goes on without|keep it anew"
+    r"|install \w+ anew|(?<!is )run (it )?again|same command again|free (some )?space|--check`)"
 )
 """What a message says that tells to change files, or which command does."""
 MENDING, INTEGRITY = "pipelines/run/test_mending.py", "chaos/test_integrity.py"
 MADE_AGAIN = f"{INTEGRITY}::test_damage_is_named_by_a_check_and_by_the_next_run_which_makes_it_again"
+GONE_ON_LATER = (
+    "pipelines/run/test_chains.py::test_a_service_away_in_one_stage_stops_all_and_a_later_run_goes_on_with_their_shards"
+)
+KEPT_ANEW = "pipelines/cli/test_runs.py::test_a_kept_configuration_with_other_bytes_is_refused_and_can_be_kept_anew"
+NOTED = "pipelines/cli/test_runs.py::test_a_damaged_note_of_a_run_is_told_and_written_again"
+REVIEWED = (
+    "pipelines/cli/test_review.py::"
+    "test_a_flip_in_what_people_decided_or_were_asked_is_named_and_gone_once_it_is_made_again"
+)
+BATCHES, CLIENTS = "pipelines/services/clients/test_batch.py", "pipelines/services/clients"
+ENDPOINT = "pipelines/stages/test_seeds_wikidata.py"
 SAVED = "pipelines/services/clients/test_ledger.py::test_a_damaged_file_is_told_and_what_can_be_read_is_saved"
 GONE_ON = "chaos/test_full_disk.py::test_a_full_disk_amid_the_stages_is_gone_on_from"
 ELSEWHERE = {
@@ -72,8 +82,29 @@ ELSEWHERE = {
     "no run can make it": f"{MENDING}::"
     "test_a_corpus_whose_file_is_whole_when_it_is_read_again_is_kept_and_no_file_is_tried_for_ever",
     "it is no file of this workspace": f"{MENDING}::test_what_no_run_makes_is_not_taken_away",
-    "a batch of {} requests is under way": "pipelines/services/clients/test_batch.py::"
-    "test_a_batch_at_another_server_is_not_paid_again",
+    "a batch of {} requests is under way": f"{BATCHES}::test_a_batch_at_another_server_is_not_paid_again",
+    "was cancelled; run again to ask the rest": f"{BATCHES}::"
+    "test_a_cancelled_batch_gives_what_it_has_and_stops_the_run",
+    "; run again later": GONE_ON_LATER,
+    "check the network and run again later": GONE_ON_LATER,
+    ", or run again later": GONE_ON_LATER,
+    "run again in {} s": GONE_ON_LATER,
+    "see ulimit -n, and run again": GONE_ON_LATER,
+    "worker processes end before a shard is made": GONE_ON_LATER,
+    "run again after that": f"{ENDPOINT}::test_a_run_that_the_endpoint_stopped_goes_on_and_asks_only_what_is_missing",
+    "times; run again to continue": f"{ENDPOINT}::"
+    "test_a_run_that_the_endpoint_stopped_goes_on_and_asks_only_what_is_missing",
+    "addresses replied; run again when they do": f"{CLIENTS}/test_news.py::"
+    "test_a_network_that_is_down_stops_the_run_and_the_next_one_fetches",
+    "`synth run {}` writes it again": NOTED,
+    "writes these articles again": "pipelines/run/test_corpora.py::"
+    "test_articles_with_a_flipped_byte_are_named_and_written_again_from_their_source",
+    "keep it anew with": KEPT_ANEW,
+    "remove it and import the forms again": REVIEWED,
+    "for a changed mind remove": "pipelines/cli/test_review.py::"
+    "test_a_second_import_adds_what_is_new_and_refuses_what_was_said_otherwise_before",
+    "move the folder away": "pipelines/release/test_publish.py::"
+    "test_a_folder_with_another_content_stops_publishing_until_it_is_moved_away",
 }
 """Parts of messages that a test elsewhere follows, and that test."""
 OUTSIDE = {
@@ -90,6 +121,14 @@ OUTSIDE = {
     "picture {}: {}; restore it": "a picture of the input: its folder is mounted again",
     "{}; restore it and run again": "a picture of the input: its folder is mounted again",
     "bring it back and run again": "a picture of the input: its folder is mounted again",
+    "see that it runs, then run again": "PostgreSQL is the user's own",
+    "of the Ray cluster did not begin": "the cluster is the user's own",
+    "run again, one build at a time": "another build runs, and ends",
+    "out of memory; allow more": "the machine's memory",
+    "mend it and push again": "a card that the user wrote",
+    "mend it there, or say --replace": "a file of the Hub",
+    "install synth anew": "a file of the package",
+    "{}: {}; make the release again": "a release of another version of synth",
 }
 """Parts of messages about what is no file of a workspace, and what they are about."""
 FOLLOWED: dict[str, str] = {}
@@ -175,11 +214,14 @@ def test_a_note_that_is_removed_as_advised_is_missed_by_nobody(
     name: str, remedy: str, own: Path, capsys: Capture
 ) -> None:
     (own / name).parent.mkdir(exist_ok=True)
+    before = digest_files(own / "releases", "**/*")
     (own / name).write_text("{")
     expect(capsys, own, own / name, remedy)
     (own / name).unlink()
     assert check(capsys, own).code == 0
-    assert call_here(capsys, *RUN, "--workspace", own).code == 0
+    run = call_here(capsys, *RUN, "--workspace", own)
+    assert (run.code, "Nothing to do" in run.out) == (0, True)
+    assert digest_files(own / "releases", "**/*") == before
 
 
 @follows("learns again what servers refuse", "counts again without it", "goes on without it; name --retry again")
@@ -238,6 +280,7 @@ def test_rows_that_no_view_can_be_made_of_are_named_by_the_check_and_made_by_the
     own: Path, capsys: Capture
 ) -> None:
     part = next(own.glob("stages/paths/*/part-00000.parquet"))
+    before = part.read_bytes()
     part.write_bytes(b"damaged")
     asked = call_here(capsys, "sql", "from paths", "--workspace", own)
     assert asked.code == 2
@@ -245,6 +288,7 @@ def test_rows_that_no_view_can_be_made_of_are_named_by_the_check_and_made_by_the
     expect(capsys, own, part, "`synth run` makes it again")
     assert call_here(capsys, *RUN, "--workspace", own).code == 0
     assert call_here(capsys, "sql", "from paths", "--workspace", own).code == 0
+    assert part.read_bytes() == before
 
 
 @follows("{}: damaged; remove it and run again", "it must map roles to numbers from 1; remove it")
@@ -258,13 +302,14 @@ def test_epochs_are_read_again_once_a_damaged_note_is_removed(text: str, tmp_pat
 
 
 @follows("damaged; without it its requests are paid again: remove it", "remove it and run again: what servers refuse")
-@pytest.mark.parametrize("read", [read_batch_note, read_vendors])
+@pytest.mark.parametrize("read", [lambda path: BatchNotes(path.parent, "b", "s", bool).read(), read_vendors])
 def test_a_damaged_note_of_services_tells_to_remove_it(read: Callable[[Path], object], tmp_path: Path) -> None:
+    without = read(tmp_path / "note.json")
     (tmp_path / "note.json").write_text("{")
     with pytest.raises(CorruptInput, match="remove it"):
         read(tmp_path / "note.json")
     (tmp_path / "note.json").unlink()
-    assert read_vendors(tmp_path / "note.json") == {}
+    assert read(tmp_path / "note.json") == without
 
 
 @follows("the workspace's replies are in PostgreSQL", "write replies.address of the configuration", "or move that file")
@@ -274,30 +319,57 @@ def test_replies_are_kept_elsewhere_once_what_says_otherwise_is_gone(own: Path, 
         note_address(folder, address)
     (folder / FILE).rename(own / "away.db")
     note_address(folder, address)
+    noted = (folder / "address").read_bytes()
     (folder / "address").write_text("?")
     remedies = {each["path"]: each["remedy"] for each in check(capsys, own).document["findings"]}
-    assert remedies[str(folder / "address")]
-    (folder / "address").unlink()
+    assert remedies[str(folder / "address")] == "write replies.address of the configuration into it"
+    (folder / "address").write_text(address)
+    assert read_address(folder) == address
     note_address(folder, address)
-    with pytest.raises(ConfigError, match="to begin a new store, and pay for all again"):
+    assert (folder / "address").read_bytes().split() == noted.split()
+    with pytest.raises(ConfigError, match=f"or remove {re.escape(str(folder / 'address'))} to begin a new store"):
         note_address(folder, "")
     (folder / "address").unlink()
     note_address(folder, "")
     (own / "away.db").rename(folder / FILE)
     assert check(capsys, own).code == 0
+    run = call_here(capsys, *RUN, "--workspace", own)
+    assert (run.code, "Nothing to do" in run.out) == (0, True)
 
 
-@follows("no list of questions; remove it", "keep one of the two")
-def test_a_damaged_sample_is_given_out_again_once_it_is_removed(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path)
-    sample = find_folder(workspace) / SAMPLE
-    sample.parent.mkdir(parents=True)
+@follows("remove it and export the sample again")
+def test_a_damaged_sample_is_given_out_again_once_it_is_removed(own: Path, capsys: Capture) -> None:
+    export = ("review", "export", "--size", 8, "--workspace", own)
+    assert call_here(capsys, *export).code == 0
+    sample, before = own / "review/questions/sample.json", digest_files(own / "review", "**/*")
     sample.write_text("[")
-    with pytest.raises(ConfigError, match="remove it and export the sample again"):
-        import_decisions(workspace, [])
+    expect(capsys, own, sample, "bring it back, or remove it and export the sample again")
+    refused = call_here(capsys, *export)
+    assert refused.code == 2
+    assert f"{sample}: is not what was exported; bring it back, or remove it and export the sample again" in refused.err
     sample.unlink()
-    with pytest.raises(ConfigError, match="see `synth review export`"):
-        import_decisions(workspace, [])
+    assert call_here(capsys, *export).code == 0
+    assert digest_files(own / "review", "**/*") == before
+    assert check(capsys, own).code == 0
+
+
+@follows("prune: run {} cannot be planned, so what it needs is not known")
+@pytest.mark.parametrize("names", [("config.toml",), ("config.toml", "latest.json")])
+def test_a_run_whose_kept_files_are_damaged_is_forgotten_and_kept_again(
+    names: tuple[str, ...], own: Path, capsys: Capture
+) -> None:
+    before = digest_files(own / "releases", "**/*")
+    for name in names:
+        (own / "runs/demo" / name).write_text("?")
+    for command in (("prune",), RUN):
+        refused = call_here(capsys, *command, "--workspace", own)
+        assert refused.code == 2
+        assert "`synth runs --forget demo`" in refused.err
+    assert call_here(capsys, "runs", "--forget", "demo", "--workspace", own).code == 0
+    run = call_here(capsys, *RUN, "--recipe", "demo", "--workspace", own)
+    assert run.code == 0, run.err
+    assert digest_files(own / "releases", "**/*") == before
+    assert check(capsys, own).code == 0
 
 
 @follows("exists already; remove it")

@@ -1,8 +1,13 @@
+import json
+from pathlib import Path
+
 import pytest
 
+from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import CorpusConfig, GeneratedWorld
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.run.corpora import ensure_corpus, find_dump, name_corpus
+from pipelines.run.corpora import ensure_corpus, find_dump, name_corpus, settle_source
+from pipelines.run.integrity import find_damage
 from pipelines.run.workspace import Workspace
 from tests.toy import build_toy_corpus
 
@@ -20,7 +25,7 @@ class Quiet:
         return
 
     def note(self, text, passing=False):
-        return
+        self.begun.append(text)
 
     def finish(self, summary):
         return
@@ -110,3 +115,25 @@ def test_a_dump_that_ends_too_early_leaves_no_corpus(dump, workspace):
     with pytest.raises(CorruptInput):
         ensure_corpus(CorpusConfig(dump=str(dump)), workspace, Quiet())
     assert [path for path in workspace.corpora.glob("*/manifest.json")] == []
+
+
+def test_articles_with_a_flipped_byte_are_named_and_written_again_from_their_source(tmp_path, workspace):
+    source = tmp_path / "news.jsonl"
+    article = {
+        "url": "https://a.example/1",
+        "title": "A bridge opens",
+        "text": "A bridge was opened.",
+        "licence": "CC0",
+    }
+    source.write_text(json.dumps(article) + "\n")
+    config, reporter = make_config(read_recipe("bridgevqa"), [f"news.source={source}"]), Quiet()
+    export = Path(settle_source(config, workspace, reporter).dump).parent
+    files = {path: path.read_bytes() for path in export.rglob("*") if path.is_file()}
+    assert (len(files) > 3, reporter.begun) == (True, [])
+    for path, whole in files.items():
+        path.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+        assert path in [finding.path for finding in find_damage(workspace.root)]
+        settle_source(config, workspace, reporter)
+        assert reporter.begun.pop().startswith(f"{path}: has other bytes")
+        assert {each: each.read_bytes() for each in files} == files
+    assert [each.name for each in export.parent.iterdir()] == [export.name]

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pipelines.checksums import hash_bytes
 from pipelines.errors import RateLimited, Unavailable
 from pipelines.files import write_bytes
 from pipelines.ids import digest_value
@@ -13,8 +14,16 @@ from pipelines.services.clients.http import HttpClient, HttpReply, HttpRequest, 
 
 REDIRECTS = 5
 SERVER_ERROR = 500
+HASH = ".xxh3"
+"""End of the name of the file that holds a picture's hash."""
 REFUSED = ".none"
 """Ending of a note in place of a picture that a host does not give; it is not asked again."""
+
+
+def is_fetched(picture: Path) -> bool:
+    """Return whether a picture is there, with the bytes that came; of one without a hash nobody knows better."""
+    seal = picture.with_name(f"{picture.name}{HASH}")
+    return picture.is_file() and (not seal.is_file() or seal.read_bytes() == hash_bytes(picture.read_bytes()).encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +49,7 @@ class NewsPictures:
             Unavailable: if no host replied and no picture is at hand: the network is down.
         """
         wanted = sorted(set(urls))
-        new = [url for url in wanted if not any(path.exists() for path in self._places(url))]
+        new = [url for url in wanted if url not in self.find_at_hand([url]) and not self._places(url)[1].exists()]
         fetcher = replace(self.client, guard=self.guard)
         silent = sum(await asyncio.gather(*(self._fetch(fetcher, url) for url in new)))
         found = self.find_at_hand(wanted)
@@ -49,8 +58,8 @@ class NewsPictures:
         return found
 
     def find_at_hand(self, urls: Iterable[str]) -> dict[str, Path]:
-        """Return the files of the pictures at some addresses that were fetched before."""
-        return {url: place for url in sorted(set(urls)) if (place := self._places(url)[0]).exists()}
+        """Return the files of the pictures at some addresses that were fetched before, and are as they were then."""
+        return {url: place for url in sorted(set(urls)) if is_fetched(place := self._places(url)[0])}
 
     def _places(self, url: str) -> tuple[Path, Path]:
         name = digest_value(url)
@@ -68,6 +77,7 @@ class NewsPictures:
             return True
         if reply.status == 200:
             write_bytes(picture, reply.body)
+            write_bytes(picture.with_name(f"{picture.name}{HASH}"), hash_bytes(reply.body).encode())
         elif reply.is_busy or reply.status >= SERVER_ERROR:
             return True
         else:

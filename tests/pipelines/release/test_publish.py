@@ -150,6 +150,17 @@ def test_a_damaged_version_is_published_again(tmp_path, material, context, publi
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
+def test_a_folder_with_another_content_stops_publishing_until_it_is_moved_away(tmp_path, material, context, published):
+    folder = published["sft"].path
+    before, manifest = read_tree(folder), json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"content": "0" * 64}))
+    with pytest.raises(GateNotMet, match=f"{folder}: its version is that of another content; move the folder away"):
+        publish_releases(tmp_path, *material, context)
+    folder.rename(tmp_path / "away")
+    publish_releases(tmp_path, *material, context)
+    assert read_tree(folder) == before
+
+
 def test_a_file_of_somebody_else_is_no_damage_and_outlives_a_damaged_version(tmp_path, material, context, published):
     folder = published["sft"].path
     (folder / ".DS_Store").write_bytes(b"x")

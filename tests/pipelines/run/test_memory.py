@@ -5,10 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from pipelines.errors import ConfigError
-from pipelines.run.memory import GIB, check_address_space, list_tight_groups
+from pipelines.memory import GIB, count_segments, limit_duckdb, measure_memory
+from pipelines.run.memory import check_address_space, list_tight_groups
+from pipelines.run.views import connect_database
 from tests.chaos.driving import ROOT
 
 
@@ -61,3 +64,33 @@ def test_cores_of_the_host_that_a_run_may_not_use_need_no_memory(monkeypatch: py
     monkeypatch.setattr("resource.getrlimit", lambda _: (3 * GIB, 3 * GIB))
     with pytest.raises(ConfigError, match=r"limited to 3\.0 GiB, and a run needs 3\.5 GiB"):
         check_address_space()
+
+
+@pytest.mark.parametrize(
+    ("group", "spaces", "limit", "segments"),
+    [(4, 64, "2048MiB", 2), (64, 5, "2560MiB", 2), (64, 64, "8192MiB", 8), (1, 64, "512MiB", 1)],
+)
+def test_duckdb_and_the_search_index_take_half_of_the_least_memory_that_anything_gives(
+    group: int, spaces: int, limit: str, segments: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_group(tmp_path, "0::/job/step", "job/memory.max", str(group * GIB))
+    monkeypatch.setattr("resource.getrlimit", lambda _: (spaces * GIB, spaces * GIB))
+    monkeypatch.setattr("os.sysconf", lambda name: {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 4 * GIB // 1024}[name])
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2})
+    assert measure_memory(tmp_path) == min(group, spaces, 16) * GIB
+    assert limit_duckdb(tmp_path) == {"memory_limit": limit, "threads": 3}
+    assert [count_segments(threads, tmp_path) for threads in (1, 32)] == [1, segments]
+
+
+def test_a_database_in_memory_and_one_in_a_file_keep_to_their_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect_database().execute(f"ATTACH '{tmp_path / 'a.db'}'")
+    monkeypatch.setattr("pipelines.memory.measure_memory", lambda _: GIB)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
+    for path in (None, tmp_path / "a.db"):
+        with connect_database(path) as database:
+            asked = "SELECT current_setting('memory_limit'), current_setting('threads')"
+            assert database.execute(asked).fetchone() == ("512.0 MiB", 1)
+            with pytest.raises(duckdb.OutOfMemoryException):
+                database.execute("SELECT list(repeat('x', 1000) || n) FROM range(2000000) numbers(n)").fetchall()

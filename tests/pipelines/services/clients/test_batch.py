@@ -182,8 +182,9 @@ def test_a_cancelled_batch_gives_what_it_has_and_stops_the_run(tmp_path):
     replies = run(mock, tmp_path, batch={"rows": 8})
     stopped = [reply for reply in replies if isinstance(reply, Unavailable)]
     assert len(stopped) == 4
-    assert "was cancelled" in str(stopped[0])
+    assert "was cancelled; run again to ask the rest anew" in str(stopped[0])
     assert len(list_notes(tmp_path)[0].keys) == 4
+    assert not [reply for reply in run(mock, tmp_path, batch={"rows": 8}) if isinstance(reply, Exception)]
 
 
 def test_a_batch_that_is_not_taken_is_a_config_error_in_the_servers_words_and_leaves_no_note(tmp_path):

@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from pipelines.errors import Unavailable
+from pipelines.run.integrity import find_damage
 from pipelines.services.clients.news import NewsPictures
 from tests.pipelines.services.clients.live_servers import OTHER, QUICK, Answer, make_guard, run_live_server, send_to
 
@@ -67,7 +68,20 @@ def test_private_addresses_are_never_connected_to(tmp_path):
         assert server.asked == []
 
 
-def test_a_network_that_is_down_stops_the_run(tmp_path):
+def test_a_picture_with_other_bytes_than_came_is_named_and_fetched_again(server, tmp_path):
+    url, folder = server.page("/a.jpg"), tmp_path / "news" / "pictures"
+    (picture,) = fetch(folder, url).values()
+    for path in folder.iterdir():
+        whole = path.read_bytes()
+        path.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
+        assert [finding.path for finding in find_damage(tmp_path)] == [picture]
+        assert fetch(folder, url) == {url: picture}
+        assert picture.read_bytes() == b"picture"
+        assert list(find_damage(tmp_path)) == []
+
+
+def test_a_network_that_is_down_stops_the_run_and_the_next_one_fetches(server, tmp_path):
     urls = [f"http://nowhere{number}.example.org/a.jpg" for number in range(3)]
     with pytest.raises(Unavailable, match="none of 3"):
         fetch(tmp_path, *urls)
+    assert list(fetch(tmp_path, server.page("/a.jpg"), *urls)) == [server.page("/a.jpg")]
