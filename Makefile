@@ -9,8 +9,10 @@ RAY := .venv-ray
 BROWSER := .venv-browser
 # Trainers whose own loaders read what is exported; each has an environment under .venv-consumers.
 CONSUMERS ?= llamafactory ms-swift trl verl
+# Tests start hundreds of processes: what they import is compiled once.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow bench-planted test-faults test-postgres test-vllm test-clip test-browser test-ray test-consumers test-prefect test-wheel docs lint install clean
+.PHONY: demo test test-slow bench-planted test-readme test-faults test-postgres test-vllm test-clip test-browser test-ray test-consumers test-prefect test-wheel docs lint install clean
 
 install: $(STAMP)
 
@@ -33,19 +35,27 @@ lint: $(STAMP)
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
-# What takes long: kills, full disks, planted defects, mutants of the checks.
+# What takes long: kills, full disks, planted defects, mutants of the checks. A file's tests share what they are made
+# with, so one process runs them. On demand more kills (KILLS=20) and every mutant (MUTANTS=1, one in so many).
+KILLS ?= 8
+MUTANTS ?= 4
 test-slow: $(STAMP)
-	$(BIN)/pytest -n 2 --dist worksteal -m slow
+	SYNTH_KILLS=$(KILLS) SYNTH_MUTANTS=$(MUTANTS) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m slow
 
 # Every fault of a model server: what the command says, and that it goes on after the repair; ROLES is a pattern.
 ROLES ?= writer or rewriter or solver or teacher
 test-faults: $(STAMP)
 	$(BIN)/pytest -n 2 --dist worksteal -m faults tests/faults -k "$(ROLES)"
 
-# How good the checks are on planted defects: PAIRS of them each.
+# How good the checks are on planted defects: PAIRS of them each, in worlds that leave out MISSING shares of fields.
 PAIRS ?= 150
+MISSING ?= 0 0.1 0.2 0.3
 bench-planted: $(STAMP)
-	$(BIN)/python -m tests.planted.bench --pairs $(PAIRS)
+	$(BIN)/python -m tests.planted.bench --pairs $(PAIRS) $(addprefix --missing ,$(MISSING))
+
+# Whether README and docs say what `make demo` did.
+test-readme: $(STAMP)
+	$(BIN)/python -m tests.readme
 
 # Replies in a PostgreSQL of the tests' own.
 test-postgres: $(STAMP)
