@@ -26,7 +26,7 @@ from tests.mock_openai import Schedule, start_mock
 pytestmark = pytest.mark.slow
 SETTINGS = (*SMALL[:2], "runtime.shard_rows=4", SMALL[3], "seeds.limit=24")
 SPREAD = (*SETTINGS, "runtime.engine=processes", "runtime.workers=2")
-PATIENCE = 120.0
+PATIENCE = 600.0
 
 
 @pytest.fixture(scope="module")

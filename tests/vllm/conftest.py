@@ -5,7 +5,6 @@ The venv is made by ``make test-vllm``; where there is none, these tests are ski
 
 import os
 import re
-import socket
 import subprocess
 import urllib.request
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from pipelines.pictures import PictureStore
 from pipelines.services.clients.serving import ModelServer, owned_servers
 from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
+from tests.ports import find_port
 
 ROOT = Path(__file__).parents[2]
 PYTHON = Path(os.environ.get("SYNTH_VLLM_PYTHON", ROOT / ".venv-vllm" / "bin" / "python"))
@@ -63,12 +63,6 @@ def models(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     subprocess.run([PYTHON, Path(__file__).with_name("models.py"), folder], check=True, capture_output=True)
     return folder
-
-
-def find_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def write_tables(models: Path, role: str, name: str, more: tuple[str, ...] = ()) -> list[str]:
