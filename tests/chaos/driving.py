@@ -102,6 +102,19 @@ def share_small_run(base: Path) -> tuple[Path, Any]:
     return workspace, json.loads(document.read_text())
 
 
+def begin_small(base: Path, workspace: Path) -> Path:
+    """Give a workspace the small world and its corpus, as a run of 300 entities and seed 9 makes them; return it.
+
+    Args:
+        base: as of :func:`share_small_run`.
+        workspace: its folder, which need not be there.
+    """
+    small, _ = share_small_run(base)
+    for name in ("worlds", "corpus"):
+        shutil.copytree(small / name, workspace / name)
+    return workspace
+
+
 def call_here(capture: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
     """Run one synth command in this process, which spares a second of imports."""
     code = 0

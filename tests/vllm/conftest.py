@@ -72,7 +72,7 @@ def write_tables(models: Path, role: str, name: str, more: tuple[str, ...] = ())
     served = f"model='{models / name}', python='{PYTHON}', port={port}, max_context={CONTEXT}, arguments=[{arguments}]"
     return [
         f"models.{role}={{adapter='openai', name='{name}', base_url='http://127.0.0.1:{port}/v1', revision='random', "
-        f"temperature=0.7, max_tokens=160, concurrency=32, patience=20.0, serve={{own=true, {served}}}}}"
+        f"temperature=0.7, max_tokens=160, concurrency=32, patience=300.0, serve={{own=true, {served}}}}}"
     ]
 
 
