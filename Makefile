@@ -69,13 +69,13 @@ test-vllm: $(STAMP)
 
 # A real open_clip, in an environment that has torch.
 test-clip: $(STAMP)
-	bash .ci/extra.sh clip $(CLIP) $(PYTHON) open_clip
+	bash .ci/extra.sh clip $(CLIP) open_clip
 	$(CLIP)/bin/python -m pytest -m clip tests/clip
 
 # The view and the report in a real Chromium, with axe.
 test-browser: $(STAMP)
 	bash .ci/browser.sh
-	bash .ci/extra.sh browser $(BROWSER) $(PYTHON) playwright axe_playwright_python
+	bash .ci/extra.sh browser $(BROWSER) playwright axe_playwright_python
 	$(BROWSER)/bin/python -m pytest -n 0 -m browser tests/browser
 
 # A real Prefect server with workers, from this clone and from a wheel: the documentation's schedule as it stands.
@@ -90,7 +90,7 @@ test-wheel: $(STAMP)
 FAULTS ?= 4
 ALONE := unshare --mount --net --pid --fork --kill-child --mount-proc
 test-ray: $(STAMP)
-	bash .ci/extra.sh ray $(RAY) $(PYTHON) ray prefect_ray
+	bash .ci/extra.sh ray $(RAY) ray prefect_ray
 	SYNTH_RAY_FAULTS=$(FAULTS) $(ALONE) $(RAY)/bin/python -m pytest -n 0 -m ray tests/ray
 
 # The loaders of trainers, without weights; tests of one without an environment are skipped.
