@@ -347,7 +347,7 @@ often: the sentence need not link them."""
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory):
-    pool = make_pool(tmp_path_factory.mktemp("pool"), 7, 0.1, PoolSize(480, {"paths": 384, "injection": 30}))
+    pool = make_pool(tmp_path_factory.mktemp("pool"), 7, 0.1, PoolSize(600, {"paths": 480, "injection": 30}))
     yield pool
     pool.corpus.close()
 
