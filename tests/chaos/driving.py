@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from pipelines.cli.main import main
+from tests.sharing import find_shared
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=8", "seed=9")
@@ -90,9 +91,9 @@ def share_small_run(base: Path) -> tuple[Path, Any]:
     """Return one finished run of 60 seeds for a whole test session, and its document; readers must not change it.
 
     Args:
-        base: the session's base temp folder; under xdist the workers' common parent is used.
+        base: the session's base temp folder.
     """
-    folder = (base.parent if base.name.startswith("popen-") else base) / "small-run"
+    folder = find_shared(base) / "small-run"
     folder.mkdir(exist_ok=True)
     workspace, document = folder / "workspace", folder / "document.json"
     with (folder / "lock").open("w") as lock:

@@ -285,19 +285,6 @@ def test_a_killed_build_reads_only_what_was_not_read(write_dump, tmp_path, worke
     assert list_files(out) == list_files(tmp_path / "undisturbed")
 
 
-@pytest.mark.slow
-def test_the_real_slice_gives_the_counts_of_its_readme(shared_data, tmp_path):
-    dump = shared_data / "enwiki-slice" / "enwiki-slice-pages-articles-multistream.xml.bz2"
-    counts = build_corpus(Path(dump), tmp_path / "slice")
-    corpus = Corpus.open(tmp_path / "slice")
-    assert (counts.rows_in, counts.articles, counts.redirects, counts.failed) == (4879, 4736, 64, 0)
-    # The README counts 98,279 edges from pagelinks; six of them are in gallery captions, which are not read here.
-    assert counts.links == 98_279 - 6
-    assert corpus.graph.in_degree.max() == corpus.page(corpus.find("United States")).in_degree == 1404
-    facts = {(fact.key, fact.target) for fact in corpus.facts(corpus.find("Algeria"))}
-    assert ("capital", corpus.find("Algiers")) in facts
-
-
 TEXT = "See [[Article 1]] and [[Article 2]]. " * 300
 
 
