@@ -222,8 +222,8 @@ class Bench:
 
 
 @pytest.fixture(scope="session")
-def corpora(request, tmp_path_factory) -> Corpora:
-    for pool in share_pool(request, tmp_path_factory):
+def corpora(tmp_path_factory) -> Corpora:
+    for pool in share_pool(tmp_path_factory):
         yield build_corpora(pool, tmp_path_factory.mktemp("mutants"))
 
 

@@ -257,7 +257,7 @@ def test_parts_of_another_input_or_cut_are_not_taken_for_this_one(write_dump, tm
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_build_reads_only_what_was_not_read(write_dump, tmp_path, workers):
     text = "See [[Article 1]] and [[Article 2]]. " * 400
-    dump = write_dump(*((f"Article {number}", f"{number} {text}") for number in range(1200)))
+    dump = write_dump(*((f"Article {number}", f"{number} {text}") for number in range(600)))
     out = tmp_path / "out"
     code = f"build_corpus(Path({str(dump)!r}), Path({str(out)!r}), workers={workers}, range_bytes=40_000)"
     imports = "from pathlib import Path\nfrom pipelines.corpus.build import build_corpus\n"
@@ -308,7 +308,7 @@ def find_workers():
 
 @pytest.mark.slow
 def test_a_killed_worker_stops_the_build_and_the_next_one_goes_on(write_dump, tmp_path):
-    dump, out = write_articles(write_dump, 1000), tmp_path / "made" / "out"
+    dump, out = write_articles(write_dump, 500), tmp_path / "made" / "out"
 
     def kill_a_worker():
         deadline = time.monotonic() + 60
@@ -324,7 +324,7 @@ def test_a_killed_worker_stops_the_build_and_the_next_one_goes_on(write_dump, tm
     assert not out.exists()
     assert list(place_unfinished(out.parent).glob("*/*/part.json"))
     build_corpus(dump, out, range_bytes=20_000)
-    assert Corpus.open(out).manifest.counts.articles == 1000
+    assert Corpus.open(out).manifest.counts.articles == 500
     assert [path.name for path in out.parent.iterdir()] == ["out"]
 
 
