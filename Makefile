@@ -9,7 +9,8 @@ RAY := .venv-ray
 BROWSER := .venv-browser
 # Trainers whose own loaders read what is exported; each has an environment under .venv-consumers.
 CONSUMERS ?= llamafactory ms-swift trl verl
-# Tests start hundreds of processes: what they import is compiled once.
+
+# Children and later suites read what the first one compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-slow bench-planted test-readme test-faults test-postgres test-vllm test-clip test-browser test-ray test-consumers test-prefect test-wheel docs lint install clean
