@@ -66,7 +66,7 @@ def list_settings(settings: Iterable[str]) -> list[str]:
     return [part for setting in settings for part in ("--set", setting)]
 
 
-def call(command: Sequence[str], timeout: float = 600.0) -> Outcome:
+def call(command: Sequence[str], timeout: float = 1200.0) -> Outcome:
     """Run a command in the checkout and wait for it."""
     done = subprocess.run(
         command, cwd=ROOT, env=make_environment(), capture_output=True, text=True, timeout=timeout, check=False
