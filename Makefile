@@ -10,7 +10,10 @@ BROWSER := .venv-browser
 # Trainers whose own loaders read what is exported; each has an environment under .venv-consumers.
 CONSUMERS ?= llamafactory ms-swift trl verl
 
-.PHONY: demo test test-slow bench-planted test-faults test-postgres test-vllm test-clip test-browser test-ray test-consumers test-prefect test-wheel docs lint install clean
+# Children and later suites read what the first one compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo test test-slow bench-planted test-readme test-faults test-postgres test-vllm test-clip test-browser test-ray test-consumers test-prefect test-wheel docs lint install clean
 
 install: $(STAMP)
 
@@ -33,9 +36,12 @@ lint: $(STAMP)
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
-# What takes long: kills, full disks, planted defects, mutants of the checks.
+# What takes long: kills, full disks, planted defects, mutants of the checks. A file's tests share what they are made
+# with, so one process runs them. WHOLE=1 tries all of what is else tried in part: 20 kills (of which 8), 10,000 requests
+# (2,500), every mutant of the checks (one of each check, and a third of those in one place).
+WHOLE ?=
 test-slow: $(STAMP)
-	$(BIN)/pytest -n 2 --dist worksteal -m slow
+	SYNTH_WHOLE=$(WHOLE) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m slow
 
 # Every fault of tests/faults/table.md: what the command says, and that it goes on after the repair. ROLES is a pattern:
 # those of a model server are tried in each role.
@@ -43,10 +49,15 @@ ROLES ?= writer or rewriter or solver or teacher
 test-faults: $(STAMP)
 	$(BIN)/pytest -n 2 --dist worksteal -m faults tests/faults -k "listed or $(ROLES)"
 
-# How good the checks are on planted defects: PAIRS of them each.
+# How good the checks are on planted defects: PAIRS of them each, in worlds that leave out MISSING shares of fields.
 PAIRS ?= 150
+MISSING ?= 0 0.1 0.2 0.3
 bench-planted: $(STAMP)
-	$(BIN)/python -m tests.planted.bench --pairs $(PAIRS)
+	$(BIN)/python -m tests.planted.bench --pairs $(PAIRS) $(addprefix --missing ,$(MISSING))
+
+# Whether README and docs say what `make demo` did.
+test-readme: $(STAMP)
+	$(BIN)/python -m tests.readme
 
 # Replies in a PostgreSQL of the tests' own.
 test-postgres: $(STAMP)
@@ -60,13 +71,13 @@ test-vllm: $(STAMP)
 
 # A real open_clip, in an environment that has torch.
 test-clip: $(STAMP)
-	bash .ci/extra.sh clip $(CLIP) $(PYTHON) open_clip
+	bash .ci/extra.sh clip $(CLIP) open_clip
 	$(CLIP)/bin/python -m pytest -m clip tests/clip
 
 # The view and the report in a real Chromium, with axe.
 test-browser: $(STAMP)
 	bash .ci/browser.sh
-	bash .ci/extra.sh browser $(BROWSER) $(PYTHON) playwright axe_playwright_python
+	bash .ci/extra.sh browser $(BROWSER) playwright axe_playwright_python
 	$(BROWSER)/bin/python -m pytest -n 0 -m browser tests/browser
 
 # A real Prefect server with workers, from this clone and from a wheel: the documentation's schedule as it stands.
@@ -81,7 +92,7 @@ test-wheel: $(STAMP)
 FAULTS ?= 4
 ALONE := unshare --mount --net --pid --fork --kill-child --mount-proc
 test-ray: $(STAMP)
-	bash .ci/extra.sh ray $(RAY) $(PYTHON) ray prefect_ray
+	bash .ci/extra.sh ray $(RAY) ray prefect_ray
 	SYNTH_RAY_FAULTS=$(FAULTS) $(ALONE) $(RAY)/bin/python -m pytest -n 0 -m ray tests/ray
 
 # The loaders of trainers, without weights; tests of one without an environment are skipped.

@@ -14,7 +14,7 @@ for name in "$@"; do
     fi
     rm -rf "$venv"
     "${PYTHON:-python3}" -m venv "$venv"
-    install=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check)
+    install=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile)
     # With what it needs, which is not the same for every build of it; the rest as listed, asking for nothing more:
     # trainers want whole frameworks of which their loaders import a part.
     if torch=$(grep '^torch==' "$pins"); then

@@ -25,6 +25,7 @@ from pipelines.run.shards import read_parts
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
+from tests.sharing import find_shared
 
 if TYPE_CHECKING:
     from tests.postgres import Postgres
@@ -109,11 +110,9 @@ def hold_lock(path: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def demo(request, tmp_path_factory) -> DemoRun:
+def demo(tmp_path_factory) -> DemoRun:
     """The demo over 250 entities, with gates wide enough for rows in every release."""
-    base = tmp_path_factory.getbasetemp()
-    # Under xdist each worker has a folder of its own in the session's; alone, the parent is shared with other sessions.
-    folder = (base.parent if hasattr(request.config, "workerinput") else base) / "demo"
+    folder = find_shared(tmp_path_factory.getbasetemp()) / "demo"
     folder.mkdir(exist_ok=True)
     run = DemoRun(folder)
     with hold_lock(folder / "lock"):

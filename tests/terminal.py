@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyte
 
-PATIENCE = 120.0
+PATIENCE = 600.0
 
 
 def _take_terminal():
@@ -106,7 +106,7 @@ class Terminal:
         while self.read() and self.process.poll() is None:
             assert time.monotonic() < end, self.shown
         self.read(0.5)
-        return self.process.wait(10)
+        return self.process.wait(patience)
 
     def hang_up(self, patience=PATIENCE) -> int:
         """Close it as a person closes the window, and return the exit code."""

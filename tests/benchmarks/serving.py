@@ -19,7 +19,8 @@ from pipelines.services.clients.serving import ModelServer, running
 from pipelines.services.protocols import ChatRequest, Message, Sampling
 from schemas.tasks import AnswerReply
 from tests.benchmarks.measured import Measured
-from tests.vllm.conftest import CONTEXT, ENGINE, ENVIRONMENT, PYTHON, find_port
+from tests.ports import find_port
+from tests.vllm.conftest import CONTEXT, ENGINE, ENVIRONMENT, PYTHON
 
 NAME = "tiny-text"
 REQUESTS = 500

@@ -9,6 +9,8 @@ from schemas.datasets import Difficulty
 from tests.pipelines.cli.conftest import FakeStage, write_stage
 from tests.pipelines.cli.viewing import serving
 
+PATIENCE = 300_000
+"""Milliseconds for whatever is waited for: a machine may be busy."""
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -50,6 +52,7 @@ def open_page(chromium):
     @contextmanager
     def opening(address, width=1400, scheme="light"):
         context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         complaints, loaded = [], []
         page.on("console", lambda message: complaints.append(message.text))

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from pipelines.cli.main import main
+from tests.sharing import find_shared
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=8", "seed=9")
@@ -65,7 +66,7 @@ def list_settings(settings: Iterable[str]) -> list[str]:
     return [part for setting in settings for part in ("--set", setting)]
 
 
-def call(command: Sequence[str], timeout: float = 300.0) -> Outcome:
+def call(command: Sequence[str], timeout: float = 1200.0) -> Outcome:
     """Run a command in the checkout and wait for it."""
     done = subprocess.run(
         command, cwd=ROOT, env=make_environment(), capture_output=True, text=True, timeout=timeout, check=False
@@ -90,12 +91,12 @@ def share_run(base: Path, name: str, settings: tuple[str, ...], *more: object) -
     """Return one finished run for a whole test session, and its document; readers must not change it.
 
     Args:
-        base: the session's base temp folder; under xdist the workers' common parent is used.
+        base: the session's base temp folder.
         name: of the folder that it is made in.
         settings: of the run.
         more: arguments of the run.
     """
-    folder = (base.parent if base.name.startswith("popen-") else base) / name
+    folder = find_shared(base) / name
     folder.mkdir(exist_ok=True)
     workspace, document = folder / "workspace", folder / "document.json"
     with (folder / "lock").open("w") as lock:
@@ -108,6 +109,19 @@ def share_run(base: Path, name: str, settings: tuple[str, ...], *more: object) -
 def share_small_run(base: Path) -> tuple[Path, Any]:
     """Return the shared run of 60 seeds, and its document; see :func:`share_run`."""
     return share_run(base, "small-run", SMALL, "--limit", 60)
+
+
+def begin_small(base: Path, workspace: Path) -> Path:
+    """Give a workspace the small world and its corpus, as a run of 300 entities and seed 9 makes them; return it.
+
+    Args:
+        base: as of :func:`share_small_run`.
+        workspace: its folder, which need not be there.
+    """
+    small, _ = share_small_run(base)
+    for name in ("worlds", "corpus"):
+        shutil.copytree(small / name, workspace / name)
+    return workspace
 
 
 def call_here(capture: pytest.CaptureFixture[str], *arguments: object) -> Outcome:

@@ -9,7 +9,16 @@ import pytest
 from pipelines.cli.plan import estimate_run
 from pipelines.config.loading import make_config, read_recipe
 from tests.benchmarks.batches import Job
-from tests.chaos.driving import TINY, call, check_one_line, copy_workspace, digest_files, make_run, run_small
+from tests.chaos.driving import (
+    TINY,
+    begin_small,
+    call,
+    check_one_line,
+    copy_workspace,
+    digest_files,
+    make_run,
+    run_small,
+)
 from tests.mock_batches import start_batches
 
 ROWS, BATCH_ROWS = 300, 60
@@ -36,7 +45,7 @@ def plan_difficulty(workspace: Path, *settings: str) -> float:
 @pytest.fixture(scope="module")
 def grounded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace whose stages before difficulty are done, with scripted players."""
-    workspace = tmp_path_factory.mktemp("grounded") / "workspace"
+    workspace = begin_small(tmp_path_factory.getbasetemp(), tmp_path_factory.mktemp("grounded") / "workspace")
     run_small(workspace, "--until", "groundings", settings=TINY)
     return workspace
 

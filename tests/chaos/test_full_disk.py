@@ -167,7 +167,7 @@ def test_of_two_runs_started_together_one_works_and_one_is_sent_away(tmp_path: P
     children = [
         subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)
     ]
-    lines = [child.communicate(timeout=60)[1] for child in children]
+    lines = [child.communicate(timeout=600)[1] for child in children]
     assert sorted(child.returncode for child in children) == [0, 3], lines
     assert len(list_trusted(tmp_path)) == 2
 

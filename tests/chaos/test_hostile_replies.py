@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,8 @@ from tests.pipelines.services.clients.openai_server import ChatServer, Fault, ma
 SPOILT = 0.2
 WRITING = ("questions", "rewrites", "groundings")
 METHODS = ("paths", "injection") if "method" in RunConfig.model_fields else ("paths",)
+BEFORE = {"paths": ("seeds", "paths"), "injection": ("seeds",)}
+"""By method, the stages before those that write."""
 ERRORS = {"unparseable-reply", "cut-reply", "refused-reply", "empty-reply"}
 REFUSAL = "I'm sorry, but I can't help with that."
 DECOY = "Who is the zq decoy of the page?"
@@ -173,6 +176,23 @@ def run_stages(
     return Outcome({name: folders[name] for name in stages})
 
 
+Begin = Callable[[str, Path], Path]
+
+
+@pytest.fixture(scope="module")
+def begin(demo, demo_corpus, tmp_path_factory) -> Begin:
+    """Gives a folder what the stages before those that write make by a method; no model writes in them."""
+    made: dict[str, Path] = {}
+
+    def begin(method: str, root: Path) -> Path:
+        if method not in made:
+            made[method] = tmp_path_factory.mktemp(f"begun-{method}")
+            run_stages(demo, demo_corpus, made[method], method, PlainTemplates(), BEFORE[method])
+        return shutil.copytree(made[method], root, dirs_exist_ok=True)
+
+    return begin
+
+
 def serve(server: ChatServer, **settings: Any) -> ServedTemplates:
     return ServedTemplates(
         OpenAIChat(ModelConfig(name="tiny", base_url=server.url, **({"patience": 1.0} | settings)), pause=0.01)
@@ -206,14 +226,14 @@ class Pair:
 
 
 @pytest.fixture(scope="module", params=METHODS)
-def pair(request, demo, demo_corpus, tmp_path_factory) -> Pair:
+def pair(request, demo, demo_corpus, begin, tmp_path_factory) -> Pair:
     root = tmp_path_factory.mktemp("hostile")
-    clean = run_stages(demo, demo_corpus, root / "clean", request.param, PlainTemplates())
+    clean = run_stages(demo, demo_corpus, begin(request.param, root / "clean"), request.param, PlainTemplates())
     seen: Counter[str] = Counter()
     with run_chat() as server:
         model = serve(server)
         server.say = spoil_replies(model, seen)
-        spoilt = run_stages(demo, demo_corpus, root / "spoilt", request.param, model)
+        spoilt = run_stages(demo, demo_corpus, begin(request.param, root / "spoilt"), request.param, model)
     return Pair(clean, spoilt, seen, root, request.param)
 
 
@@ -293,11 +313,12 @@ def stumble(model: ServedTemplates) -> Callable[[dict[str, Any]], str | Answer]:
     return respond
 
 
-def test_a_service_that_stumbles_and_slows_down_changes_no_row(demo, demo_corpus, pair):
+def test_a_service_that_stumbles_and_slows_down_changes_no_row(demo, demo_corpus, begin, pair):
+    root = begin(pair.method, pair.root / "stumbling")
     with run_chat() as server:
         model = serve(server, timeout=1.0, patience=60.0)
         server.say = stumble(model)
-        outcome = run_stages(demo, demo_corpus, pair.root / "stumbling", pair.method, model, ("questions",))
+        outcome = run_stages(demo, demo_corpus, root, pair.method, model, ("questions",))
     for kind in ("part", "rejected", "failed"):
         clean = pair.clean.read("questions", kind)
         assert outcome.read("questions", kind) == clean
@@ -306,7 +327,10 @@ def test_a_service_that_stumbles_and_slows_down_changes_no_row(demo, demo_corpus
 @pytest.mark.parametrize(
     ("fault", "error"), [(Fault(503), Unavailable), (make_error(404, "no such model"), ConfigError)]
 )
-def test_a_service_that_fails_for_good_stops_the_run_and_nothing_is_sealed(demo, demo_corpus, tmp_path, fault, error):
+def test_a_service_that_fails_for_good_stops_the_run_and_nothing_is_sealed(
+    demo, demo_corpus, begin, tmp_path, fault, error
+):
+    begin("paths", tmp_path)
     with run_chat(lambda body: fault) as server, pytest.raises(error):
         run_stages(demo, demo_corpus, tmp_path, "paths", serve(server))
     assert not list(tmp_path.glob("stages/questions/*/manifest.json"))

@@ -1,5 +1,6 @@
 """kill -9 at any moment: the same command goes on, makes the same bytes, and pays at most what was in flight again."""
 
+import math
 import os
 import random
 import signal
@@ -27,9 +28,10 @@ from tests.chaos.driving import (
     read_ledger,
     run_small,
 )
+from tests.sampled import WHOLE
 
-KILLS = 20
-MOST_SECONDS = 180.0
+KILLS = 20 if WHOLE else 8
+MOST_SECONDS = 600.0
 PHASES = ("world", "corpus", "seeds", "paths", "questions", "rewrites", "groundings", "difficulty", "enhancements",
           "selections", "rollouts", "trajectories", "releases", "publishing")  # fmt: skip
 
@@ -180,7 +182,7 @@ def kill_at(moment: Moment, workspace: Path, settings: tuple[str, ...]) -> Kille
 
 @dataclass(frozen=True, slots=True)
 class Ordeal:
-    """A run without a kill, and one with twenty."""
+    """A run without a kill, and one with many."""
 
     calm: Path
     killed: Path
@@ -203,29 +205,29 @@ def ordeal(tmp_path_factory: pytest.TempPathFactory) -> Ordeal:
 
 
 @pytest.mark.slow
-def test_twenty_kills_spread_over_world_corpus_and_late_stages(ordeal: Ordeal) -> None:
+def test_kills_spread_over_world_corpus_and_late_stages(ordeal: Ordeal) -> None:
     phases = Counter(kill.phase for kill in ordeal.kills)
     assert len(ordeal.kills) >= KILLS - 1, phases
     assert phases["world"] >= 1
     assert phases["corpus"] >= 1
-    assert sum(phases[phase] for phase in PHASES[PHASES.index("groundings") :]) >= 3
-    assert len(phases) >= 6, phases
+    assert sum(phases[phase] for phase in PHASES[PHASES.index("groundings") :]) >= 3 * KILLS // 20, phases
+    assert len(phases) >= math.ceil(0.3 * KILLS), phases
 
 
 @pytest.mark.slow
-def test_twenty_kills_leave_the_same_bytes(ordeal: Ordeal) -> None:
+def test_kills_leave_the_same_bytes(ordeal: Ordeal) -> None:
     calm = digest_outputs(ordeal.calm)
     assert len(calm) > 100
     assert digest_outputs(ordeal.killed) == calm
 
 
 @pytest.mark.slow
-def test_twenty_kills_leave_the_same_funnel(ordeal: Ordeal) -> None:
+def test_kills_leave_the_same_funnel(ordeal: Ordeal) -> None:
     assert read_funnel(ordeal.killed_document) == read_funnel(ordeal.calm_document)
 
 
 @pytest.mark.slow
-def test_twenty_kills_leave_no_temp_file_in_what_is_read(ordeal: Ordeal) -> None:
+def test_kills_leave_no_temp_file_in_what_is_read(ordeal: Ordeal) -> None:
     folders = ("corpus", "worlds", "stages", "images", "releases")
     left = [path for folder in folders for path in ordeal.killed.glob(f"{folder}/**/.*")]
     assert left == []
@@ -269,7 +271,7 @@ def test_the_parsing_child_ends_with_a_parent_that_was_killed_alone(tmp_path: Pa
     group = running.child.pid
     os.kill(group, signal.SIGKILL)
     running.wait()
-    deadline = time.monotonic() + 10.0
+    deadline = time.monotonic() + MOST_SECONDS
     while has_members(group) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not has_members(group)

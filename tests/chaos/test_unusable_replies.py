@@ -8,11 +8,14 @@ import pytest
 from tests.chaos.driving import (
     STAGES,
     TINY,
+    begin_small,
     call,
+    call_here,
     check_one_line,
     copy_workspace,
     digest_files,
     list_trusted,
+    make_command,
     make_run,
     read_ledger,
     run_small,
@@ -23,7 +26,7 @@ from tests.mock_openai import Schedule, start_mock
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace whose stages before rollouts are done, with scripted players."""
-    workspace = tmp_path_factory.mktemp("made") / "workspace"
+    workspace = begin_small(tmp_path_factory.getbasetemp(), tmp_path_factory.mktemp("made") / "workspace")
     run_small(workspace, "--until", "selections", settings=TINY)
     return workspace
 
@@ -34,11 +37,11 @@ def server() -> Iterator[str]:
         yield url
 
 
-def make_command(workspace: Path, role: str, url: str) -> list[str]:
-    """Return the command of a run until the stage that asks the role, which is served at an address."""
+def list_arguments(workspace: Path, role: str, url: str) -> list[str]:
+    """Return the arguments of a run until the stage that asks the role, which is served at an address."""
     served = ("adapter=openai", "name=mock", "revision=r1", "settings={}", f"base_url={url}")
     settings = (*TINY, *(f"models.{role}.{setting}" for setting in served))
-    return make_run(workspace, "--until", STAGES[role], settings=settings)
+    return make_run(workspace, "--until", STAGES[role], settings=settings)[len(make_command()) :]
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +50,7 @@ def undisturbed(made: Path, server: str, tmp_path_factory: pytest.TempPathFactor
     found = {}
     for role, stage in STAGES.items():
         workspace = copy_workspace(made, tmp_path_factory.mktemp(role) / "workspace")
-        outcome = call(make_command(workspace, role, server))
+        outcome = call(make_command(*list_arguments(workspace, role, server)))
         assert outcome.code == 0, outcome.err
         found[role] = digest_files(workspace, f"stages/{stage}/{outcome.document['stages'][-1]['key']}/*.parquet")
     return found
@@ -58,33 +61,43 @@ def undisturbed(made: Path, server: str, tmp_path_factory: pytest.TempPathFactor
     [*((role, "null") for role in STAGES), ("solver", "cut"), ("rewriter", "schema"), ("teacher", "prose")],
 )
 def test_a_model_that_says_nothing_usable_ends_no_stage_and_its_replies_are_asked_again(
-    role: str, fault: str, made: Path, server: str, undisturbed: dict[str, dict[str, str]], tmp_path: Path
+    role: str,
+    fault: str,
+    made: Path,
+    server: str,
+    undisturbed: dict[str, dict[str, str]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     workspace = copy_workspace(made, tmp_path / "workspace")
     sealed = list_trusted(workspace)
     with start_mock(schedule=Schedule(shares={fault: 1.0})) as broken:
-        line = check_one_line(call(make_command(workspace, role, broken)), 3)
+        line = check_one_line(call_here(capsys, *list_arguments(workspace, role, broken)), 3)
     assert f"{STAGES[role]}: " in line
     assert "had no usable reply" in line
     assert list_trusted(workspace) == sealed
 
-    mended = call(make_command(workspace, role, server))
+    mended = call_here(capsys, *list_arguments(workspace, role, server))
     assert mended.code == 0, mended.err
     key = mended.document["stages"][-1]["key"]
     assert digest_files(workspace, f"stages/{STAGES[role]}/{key}/*.parquet") == undisturbed[role]
 
 
 def test_retry_asks_only_the_rows_that_ended_so_and_ends_with_the_bytes_of_an_undisturbed_run(
-    made: Path, server: str, undisturbed: dict[str, dict[str, str]], tmp_path: Path
+    made: Path,
+    server: str,
+    undisturbed: dict[str, dict[str, str]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     workspace = copy_workspace(made, tmp_path / "workspace")
     with start_mock(schedule=Schedule(shares={"null": 0.1}, seed=3)) as faulty:
-        first = call(make_command(workspace, "solver", faulty))
+        first = call_here(capsys, *list_arguments(workspace, "solver", faulty))
     assert first.code == 0, first.err
     unscored = first.document["stages"][-1]["rejected"]["unscored"]
     asked = read_ledger(workspace).asks
 
-    retried = call([*make_command(workspace, "solver", server), "--retry", "unscored"])
+    retried = call_here(capsys, *list_arguments(workspace, "solver", server), "--retry", "unscored")
     assert retried.code == 0, retried.err
     assert f"difficulty: {unscored} rows are asked anew" in retried.err
     key = retried.document["stages"][-1]["key"]
@@ -95,14 +108,16 @@ def test_retry_asks_only_the_rows_that_ended_so_and_ends_with_the_bytes_of_an_un
     assert {name.partition("-retried-")[0] for name in ledger.replies if "-retried-" in name} == again
     assert not list((workspace / "stages").rglob("retry-*.json"))
 
-    assert call(make_command(workspace, "solver", server)).code == 0
+    assert call_here(capsys, *list_arguments(workspace, "solver", server)).code == 0
     assert read_ledger(workspace) == ledger
 
 
-def test_retry_of_what_no_row_ended_with_changes_nothing(made: Path, server: str, tmp_path: Path) -> None:
+def test_retry_of_what_no_row_ended_with_changes_nothing(
+    made: Path, server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     workspace = copy_workspace(made, tmp_path / "workspace")
     sealed = list_trusted(workspace)
-    command = make_command(workspace, "solver", server)
-    assert "--retry bogus" in check_one_line(call([*command, "--retry", "bogus"]), 2)
-    assert "no row" in check_one_line(call([*command, "--retry", "shorter-path"]), 2)
+    arguments = list_arguments(workspace, "solver", server)
+    assert "--retry bogus" in check_one_line(call_here(capsys, *arguments, "--retry", "bogus"), 2)
+    assert "no row" in check_one_line(call_here(capsys, *arguments, "--retry", "shorter-path"), 2)
     assert list_trusted(workspace) == sealed

@@ -12,6 +12,7 @@ import pytest
 from tests.chaos.driving import (
     ROOT,
     SMALL,
+    begin_small,
     call,
     check_one_line,
     copy_workspace,
@@ -26,13 +27,13 @@ from tests.mock_openai import Schedule, start_mock
 pytestmark = pytest.mark.slow
 SETTINGS = (*SMALL[:2], "runtime.shard_rows=4", SMALL[3], "seeds.limit=24")
 SPREAD = (*SETTINGS, "runtime.engine=processes", "runtime.workers=2")
-PATIENCE = 120.0
+PATIENCE = 600.0
 
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace whose seeds are drawn."""
-    workspace = tmp_path_factory.mktemp("begun") / "workspace"
+    workspace = begin_small(tmp_path_factory.getbasetemp(), tmp_path_factory.mktemp("begun") / "workspace")
     run_small(workspace, "--until", "seeds", settings=SETTINGS)
     return workspace
 

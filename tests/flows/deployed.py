@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,15 +15,11 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from tests.ports import find_port
+
 ROOT = Path(__file__).parents[2]
 PATIENCE = 600.0
 """Seconds for whatever a test waits for: a schedule fires within 60 and a demo takes as long; a machine may be busy."""
-
-
-def find_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def wait_for(look: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.run.workspace import Workspace
-from tests.flows.deployed import ROOT, Server, running, serving, wait_for
+from tests.flows.deployed import PATIENCE, ROOT, Server, running, serving, wait_for
 
 pytestmark = pytest.mark.prefect
 SMALL = ["corpus.generate.entities=300", "groundings.min_answers=2", "seed=9"]
@@ -40,7 +40,7 @@ def fill_in(words: list[str]) -> list[str]:
 
 
 def run_command(command: list[str], folder: Path, env: dict[str, str]) -> str:
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=200)
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
@@ -103,7 +103,7 @@ def test_the_next_run_closes_the_one_whose_worker_was_ended(server: Server, tmp_
         left = server.start("synthesize/left-nightly")
         wait_for((workspace / "flow-run.txt").is_file, "the run")
         worker.terminate()
-        worker.wait(30)
+        worker.wait(PATIENCE)
     assert server.read_state(left) == "RUNNING Running"
     with running(WORKER, tmp_path / "worker.log", tmp_path, server.env):
         assert server.wait_until_over(server.start("synthesize/left-nightly", until="seeds")) == "COMPLETED Completed"
@@ -153,7 +153,7 @@ def test_what_cannot_be_scheduled_is_refused_before_anything_is_made(
     before = server.describe()
     command = [sys.executable, "-m", "pipelines.cli.main", "deploy", "--name", "refused", option, value]
     done = subprocess.run(
-        command, cwd=tmp_path, env=server.env, capture_output=True, text=True, check=False, timeout=200
+        command, cwd=tmp_path, env=server.env, capture_output=True, text=True, check=False, timeout=PATIENCE
     )
     assert done.returncode == 2, done.stderr
     assert value.partition("=")[0] in done.stderr

@@ -9,7 +9,7 @@ import pytest
 from pipelines.errors import ConfigError
 from pipelines.run.chains import ChainRunner
 from pipelines.run.spans import WorkerSpec
-from tests.chaos.driving import SMALL, digest_outputs, run_small
+from tests.chaos.driving import SMALL, begin_small, digest_outputs, run_small
 
 pytestmark = [
     pytest.mark.slow,
@@ -24,7 +24,7 @@ SETTINGS = [*SMALL, "seeds.limit=24"]
 
 @pytest.fixture(scope="module")
 def by_command(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    workspace = tmp_path_factory.mktemp("by-command")
+    workspace = begin_small(tmp_path_factory.getbasetemp(), tmp_path_factory.mktemp("by-command"))
     run_small(workspace, settings=SETTINGS)
     return workspace
 

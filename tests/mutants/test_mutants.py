@@ -36,6 +36,7 @@ from tests.mutants.mutate import (
 )
 from tests.mutants.pairs import make_sets
 from tests.mutants.pools import share_pool
+from tests.sampled import draw_every, draw_pairs
 
 KILLERS = {
     "check_agreement": ("answer-disputed", "D14 gold of a question", "an uncontradicted answer"),
@@ -191,6 +192,7 @@ BY_HAND = (
     (sets.refuse_duplicates, "if found:", "if found and not found:", "D19 repeats"),
 )  # fmt: skip
 """Function, a piece of its source, what it becomes, and the pairs that must notice."""
+KINDS = ("disabled", "inverted")
 
 
 @dataclass(frozen=True)
@@ -220,8 +222,8 @@ class Bench:
 
 
 @pytest.fixture(scope="session")
-def corpora(request, tmp_path_factory) -> Corpora:
-    for pool in share_pool(request, tmp_path_factory):
+def corpora(tmp_path_factory) -> Corpora:
+    for pool in share_pool(tmp_path_factory):
         yield build_corpora(pool, tmp_path_factory.mktemp("mutants"))
 
 
@@ -255,8 +257,7 @@ def test_a_mutant_is_gone_when_it_is_no_longer_wanted():
     assert list_checks() == checks
 
 
-@pytest.mark.parametrize("kind", ["disabled", "inverted"])
-@pytest.mark.parametrize("name", KILLERS)
+@pytest.mark.parametrize(("name", "kind"), draw_pairs(list(KILLERS), KINDS))
 def test_a_check_that_says_nothing_or_the_opposite_is_noticed(bench, request, name, kind):
     code, *names = KILLERS[name]
     killer = bench.find_killer(list_checks()[name], disable if kind == "disabled" else invert(code), names)
@@ -264,8 +265,7 @@ def test_a_check_that_says_nothing_or_the_opposite_is_noticed(bench, request, na
     assert killer
 
 
-@pytest.mark.parametrize("kind", ["disabled", "inverted"])
-@pytest.mark.parametrize("name", list_finders())
+@pytest.mark.parametrize(("name", "kind"), draw_pairs(list(list_finders()), KINDS))
 def test_a_finder_that_finds_nothing_or_the_opposite_is_noticed(bench, request, name, kind):
     wrong = find_nothing if kind == "disabled" else find_opposite
     killer = bench.find_killer(list_finders()[name], wrong, TAMPERED)
@@ -275,8 +275,8 @@ def test_a_finder_that_finds_nothing_or_the_opposite_is_noticed(bench, request, 
 
 @pytest.mark.parametrize(
     ("original", "old", "new", "pairs"),
-    BY_HAND,
-    ids=[f"{original.__name__}-{new or old}" for original, old, new, _ in BY_HAND],
+    draw_every(3, BY_HAND),
+    ids=[f"{original.__name__}-{new or old}" for original, old, new, _ in draw_every(3, BY_HAND)],
 )
 def test_a_check_that_is_wrong_in_one_place_is_noticed(bench, request, original, old, new, pairs):
     killer = bench.find_killer(original, rewrite(old, new), [pairs])

@@ -7,15 +7,15 @@ import pytest
 from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
 from tests.conftest import hold_lock
+from tests.sharing import find_shared
 
 ENTITIES = 300
 
 
 @pytest.fixture(scope="session")
-def recipe_world(request, tmp_path_factory) -> Path:
+def recipe_world(tmp_path_factory) -> Path:
     """A world of 300 entities."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if hasattr(request.config, "workerinput") else base) / "recipes"
+    folder = find_shared(tmp_path_factory.getbasetemp()) / "recipes"
     folder.mkdir(exist_ok=True)
     with hold_lock(folder / "lock"):
         if not (folder / "made").exists():

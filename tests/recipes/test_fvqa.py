@@ -18,6 +18,7 @@ from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace
 from schemas.datasets import Difficulty, Seed
 from tests.conftest import hold_lock
+from tests.sharing import find_shared
 
 pytestmark = pytest.mark.slow
 SETTINGS = ("concepts.head=0.5", "concepts.tail=0.5", "concepts.draws=260", "concepts.kept=1.0", "concepts.spread=4.0")
@@ -47,9 +48,8 @@ class FvqaRun:
 
 
 @pytest.fixture(scope="session")
-def fvqa(request, recipe_world, tmp_path_factory) -> FvqaRun:
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if hasattr(request.config, "workerinput") else base) / "fvqa"
+def fvqa(recipe_world, tmp_path_factory) -> FvqaRun:
+    folder = find_shared(tmp_path_factory.getbasetemp()) / "fvqa"
     folder.mkdir(exist_ok=True)
     run = FvqaRun(folder)
     with hold_lock(folder / "lock"):

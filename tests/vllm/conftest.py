@@ -5,7 +5,6 @@ The venv is made by ``make test-vllm``; where there is none, these tests are ski
 
 import os
 import re
-import socket
 import subprocess
 import urllib.request
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from pipelines.pictures import PictureStore
 from pipelines.services.clients.serving import ModelServer, owned_servers
 from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
+from tests.ports import find_port
 
 ROOT = Path(__file__).parents[2]
 PYTHON = Path(os.environ.get("SYNTH_VLLM_PYTHON", ROOT / ".venv-vllm" / "bin" / "python"))
@@ -65,12 +65,6 @@ def models(tmp_path_factory) -> Path:
     return folder
 
 
-def find_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def write_tables(models: Path, role: str, name: str, more: tuple[str, ...] = ()) -> list[str]:
     """Return the settings of a role that a server plays."""
     port = find_port()
@@ -78,7 +72,7 @@ def write_tables(models: Path, role: str, name: str, more: tuple[str, ...] = ())
     served = f"model='{models / name}', python='{PYTHON}', port={port}, max_context={CONTEXT}, arguments=[{arguments}]"
     return [
         f"models.{role}={{adapter='openai', name='{name}', base_url='http://127.0.0.1:{port}/v1', revision='random', "
-        f"temperature=0.7, max_tokens=160, concurrency=32, patience=20.0, serve={{own=true, {served}}}}}"
+        f"temperature=0.7, max_tokens=160, concurrency=32, patience=300.0, serve={{own=true, {served}}}}}"
     ]
 
 

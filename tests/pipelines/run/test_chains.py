@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
@@ -251,9 +250,13 @@ def test_stages_that_are_named_alone_go_on_from_sealed_ones(tmp_path, one_by_one
 def test_an_interrupt_lets_every_stage_finish_what_is_under_way(tmp_path, one_by_one):
     slow, there = asyncio.Event(), asyncio.Event()
 
+    def strike(loop: asyncio.AbstractEventLoop) -> None:
+        loop.call_later(0.3, slow.set)
+        os.kill(os.getpid(), signal.SIGINT)
+
     async def interrupt() -> None:
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
-        asyncio.get_running_loop().call_later(0.3, slow.set)
+        loop = asyncio.get_running_loop()
+        loop.call_later(0.05, strike, loop)
         there.set()
         await asyncio.wait_for(slow.wait(), PATIENCE)
 

@@ -1,5 +1,6 @@
 """Whole runs with each vendor's strict server in all roles."""
 
+import shutil
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import ModelConfig
+from pipelines.config.settings import ModelConfig, RunConfig
 from pipelines.run.assembly import Assembly
 from pipelines.run.chains import run_stages
 from pipelines.run.models import Roles
@@ -63,10 +64,24 @@ class ServedAssembly(Assembly):
         return ServedRoles(self.config, self.workspace, server=self.server, script=Script(), settings=self.settings)
 
 
-def run_served(demo, corpus, root: Path, server: VendorServer, **settings) -> list[StageReport]:
-    """Run all stages with the players of all roles behind a server, as a process of its own would."""
+def configure(demo) -> RunConfig:
     asked = [f"models.{role}.{setting}" for role in ROLES for setting in ASKED]
-    config = make_config(read_recipe("demo"), [f"corpus.world={demo.world}", *SETTINGS, *asked, "seeds.limit=20"])
+    return make_config(read_recipe("demo"), [f"corpus.world={demo.world}", *SETTINGS, *asked, "seeds.limit=20"])
+
+
+@pytest.fixture(scope="module")
+def begun(demo, demo_corpus, tmp_path_factory) -> Path:
+    """A workspace with the stages that ask nobody."""
+    root = tmp_path_factory.mktemp("begun")
+    with closing(Assembly(configure(demo), Workspace(root), demo_corpus)) as assembly:
+        run_stages(assembly.plan_stages("paths"), assembly.corpus_entry, 64, SilentReporter())
+    return root
+
+
+def run_served(demo, corpus, begun: Path, root: Path, server: VendorServer, **settings) -> list[StageReport]:
+    """Run all stages with the players of all roles behind a server, as a process of its own would."""
+    shutil.copytree(begun / "stages", root / "stages")
+    config = configure(demo)
     with closing(ServedAssembly(config, Workspace(root), corpus, server=server, settings=settings)) as assembly:
         server.say = assembly.roles.script.find
         return run_stages(assembly.plan_stages(""), assembly.corpus_entry, 64, SilentReporter())
@@ -82,18 +97,20 @@ def check_whole(reports: list[StageReport]) -> None:
 @pytest.mark.parametrize(
     "vendor", ["openai", *(pytest.param(name, marks=pytest.mark.slow) for name in STRICT if name != "openai")]
 )
-def test_a_run_with_a_vendor_in_all_roles_is_whole_and_no_key_is_refused_twice(demo, demo_corpus, tmp_path, vendor):
+def test_a_run_with_a_vendor_in_all_roles_is_whole_and_no_key_is_refused_twice(
+    demo, demo_corpus, begun, tmp_path, vendor
+):
     forced = {"replies": "json"} if vendor == "deepseek" else {}
     with run_vendor(STRICT[vendor]) as server:
-        first = run_served(demo, demo_corpus, tmp_path / "first", server, **forced)
+        first = run_served(demo, demo_corpus, begun, tmp_path / "first", server, **forced)
         check_whole(first)
         assert sorted(server.refused) == REFUSED[vendor]
         # Another process that pays for everything anew knows what was learned.
         (tmp_path / "second").mkdir()
         (tmp_path / "first" / "vendors.json").rename(tmp_path / "second" / "vendors.json")
         asked = len(server.asked)
-        check_whole(run_served(demo, demo_corpus, tmp_path / "second", server, **forced))
+        check_whole(run_served(demo, demo_corpus, begun, tmp_path / "second", server, **forced))
         assert len(server.refused) == len(REFUSED[vendor])
         assert len(server.asked) > asked
-        check_whole(run_served(demo, demo_corpus, tmp_path / "profile", server, profile=vendor))
+        check_whole(run_served(demo, demo_corpus, begun, tmp_path / "profile", server, profile=vendor))
         assert len(server.refused) == len(REFUSED[vendor])

@@ -27,7 +27,7 @@ from pipelines.services.protocols import PictureFile
 from tests.pipelines.services.clients.fake_encoder import FakeEncoder
 
 ROOT = Path(__file__).parents[4]
-PATIENCE = 20.0
+PATIENCE = 300.0
 """Seconds after which a caller counts as forgotten."""
 WORKER = """
 import asyncio, sys
