@@ -2,7 +2,7 @@
 
 OpenSearch-VL, section 3.1 (anchor-aware grounding), with the checks I3 to I8 of research/quality.md.
 
-Pictures at hand are ranked together. Where some must be fetched, what is told of their files orders the candidates, and
+Pictures at hand are ranked together. Where some must be fetched, the metadata of their files orders the candidates, and
 they are fetched one after another until one passes: most anchors need the first alone.
 """
 

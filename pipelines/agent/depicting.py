@@ -90,7 +90,7 @@ Listed = PictureCandidate | RemoteCandidate
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A picture that is none, and why."""
+    """A picture that cannot be a candidate, and why."""
 
     file: str
     reason: str
@@ -171,7 +171,7 @@ class CandidateLister:
 
         Raises:
             RateLimited, Unavailable: of the services.
-            ConfigError: a service's address is none, or a picture's path leads out of the corpus's folder.
+            ConfigError: a service's address is invalid, or a picture's path leads out of the corpus's folder.
         """
         state = _Progress(self.limit)
         page = find_page_images(self.corpus.text(node), self.corpus.manifest.language)
@@ -190,7 +190,7 @@ class CandidateLister:
         return state.finish()
 
     async def fetch_candidate(self, candidate: RemoteCandidate) -> PictureCandidate | Dropped:
-        """Return a candidate with its file, or why it is none.
+        """Return a candidate with its file, or why it cannot be used.
 
         Raises:
             RateLimited, Unavailable: of the service.
