@@ -196,7 +196,7 @@ def bound_mean(total: float, trials: int, most: float) -> Interval:
     holds for all of them.
 
     Args:
-        total: sum over all trials; none gives 0 to ``most``.
+        total: sum over all trials; without trials the bounds are 0 and ``most``.
         trials: how many there were.
         most: largest amount of one trial; a larger mean takes its place.
     """

@@ -6,8 +6,7 @@ shows another entity of the anchor's type that leads to another answer: a solver
 the picture (research/quality.md, section 3, advance 6). A preset is a list of steps, a condition and a solver each, in
 order of cost. A *bound* refuses a question with too many successes (OpenSearch-VL, section 3.2; VSearcher, section 2.1;
 SenseNova-MARS, cold start); a *measurement* decides nothing. MMSearch-R1's labels come of another kind of attempt, in
-which the solver searches as it likes. Decoys are plausible wrong answers of the right
-answer's type, for scripted players.
+which the solver searches as it likes. Decoys are plausible wrong answers of the right type, for scripted players.
 """
 
 from collections import defaultdict

@@ -2,7 +2,7 @@
 
 OpenSearch-VL, section 3.1 (anchor-aware grounding), with the checks I3 to I8 of research/quality.md.
 
-Pictures at hand are ranked together. Where some must be fetched, what is told of their files orders the candidates, and
+Pictures at hand are ranked together. Where some must be fetched, the metadata of their files orders the candidates, and
 they are fetched one after another until one passes: most anchors need the first alone.
 """
 
@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import math
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from pipelines.agent.depicting import (
     RemoteCandidate,
     check_depiction,
     check_points,
+    choose_distractors,
     explain_evidence,
     gather_evidence,
     weigh_evidence,
@@ -364,3 +365,62 @@ def _shrink_picture(data: bytes, shrink: float) -> bytes:
     shown = open_pixels(data)
     size = (max(1, round(shown.width * shrink)), max(1, round(shown.height * shrink)))
     return encode_picture(shown.resize(size), "jpg")
+
+
+_FETCHER_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DistractorFetcher:
+    """Fetches lead pictures of other entities; the same ones for an anchor every time.
+
+    Attributes:
+        lister: describes pictures and fetches them.
+        count: of pictures for an anchor; those that are at hand are searched anyway and count.
+        seed: another one chooses others.
+    """
+
+    lister: CandidateLister
+    count: int
+    seed: int
+
+    @property
+    def identity(self) -> str:
+        """Digest of everything that decides what is fetched."""
+        return digest_value([_FETCHER_VERSION, self.count, self.seed, self.lister.identity])
+
+    async def fetch(self, node: int, avoid: Collection[int]) -> tuple[FetchedPicture, ...]:
+        """Return the pictures that were fetched, with the articles that they lead.
+
+        Args:
+            node: the anchor.
+            avoid: entities that are not taken, such as the path's.
+
+        Raises:
+            RateLimited, Unavailable: of the services.
+        """
+        # The first anchor of a type has hundreds of articles read, for which no other record should wait.
+        leads = await asyncio.to_thread(self._list_leads, node, avoid)
+        made: list[FetchedPicture] = []
+        wanted = self.count
+        while wanted and leads:
+            # One more than is wanted, as some cannot be used; a whole type would fill requests with what nobody needs.
+            batch, leads = leads[: wanted + 1], leads[wanted + 1 :]
+            titles = {file: title for title, file in batch}
+            for candidate in (await self.lister.list_files(list(titles))).found:
+                if not wanted:
+                    break
+                if isinstance(candidate, RemoteCandidate):
+                    found = await self.lister.fetch_candidate(candidate)
+                    if isinstance(found, Dropped):
+                        continue
+                    made.append(FetchedPicture(title=titles[found.image.file], picture=describe_fetched(found)))
+                wanted -= 1
+        return tuple(made)
+
+    def _list_leads(self, node: int, avoid: Collection[int]) -> list[tuple[str, str]]:
+        """Return title and lead picture of others of the anchor's type, in the order in which they are taken."""
+        corpus = self.lister.corpus
+        others = choose_distractors(corpus, node, avoid, self.count, self.seed)
+        pages = [corpus.page(other) for other in others]
+        return [(page.title, page.image) for page in pages if page.image]

@@ -67,14 +67,14 @@ def is_blocked(url: str, hosts: Sequence[str]) -> bool:
 
     Args:
         url: with or without a scheme.
-        hosts: names such as ``example.org``; none block nothing.
+        hosts: names such as ``example.org``; without names nothing is blocked.
     """
     if not hosts:
         return False
     blocked = _normalise_hosts(tuple(hosts))
     try:
         return any(_is_within(host, blocked) for host in _list_hosts(url))
-    except ValueError:  # urlsplit's word for an address that is none, such as an unclosed [
+    except ValueError:  # raised by urlsplit for an invalid address, such as an unclosed [
         return True
 
 

@@ -35,7 +35,6 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.agent.choosing import describe_fetched
 from pipelines.checks.pictures import is_free_licence
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.config.settings import GroundingsConfig
@@ -58,7 +57,7 @@ from pipelines.services.image_metadata import (
 )
 from pipelines.services.protocols import ImageEncoder, PictureFile
 from schemas.corpus import CorpusImage, Page
-from schemas.datasets import CandidateSource, FetchedPicture
+from schemas.datasets import CandidateSource
 
 _VERSION = 2
 _MISSING = "missing"
@@ -91,7 +90,7 @@ Listed = PictureCandidate | RemoteCandidate
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A picture that is none, and why."""
+    """A picture that cannot be a candidate, and why."""
 
     file: str
     reason: str
@@ -172,7 +171,7 @@ class CandidateLister:
 
         Raises:
             RateLimited, Unavailable: of the services.
-            ConfigError: a service's address is none, or a picture's path leads out of the corpus's folder.
+            ConfigError: a service's address is invalid, or a picture's path leads out of the corpus's folder.
         """
         state = _Progress(self.limit)
         page = find_page_images(self.corpus.text(node), self.corpus.manifest.language)
@@ -191,7 +190,7 @@ class CandidateLister:
         return state.finish()
 
     async def fetch_candidate(self, candidate: RemoteCandidate) -> PictureCandidate | Dropped:
-        """Return a candidate with its file, or why it is none.
+        """Return a candidate with its file, or why it cannot be used.
 
         Raises:
             RateLimited, Unavailable: of the service.
@@ -707,62 +706,3 @@ def _check_margin(ranked: Ranked, settings: GroundingsConfig) -> CheckResult:
         return PASSED
     detail = f"margin {ranked.margin:+.3f}, more than {settings.min_margin} is allowed; {ranked.note}"
     return CheckResult("FAIL", CODE, detail)
-
-
-_FETCHER_VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class DistractorFetcher:
-    """Fetches lead pictures of other entities; the same ones for an anchor every time.
-
-    Attributes:
-        lister: describes pictures and fetches them.
-        count: of pictures for an anchor; those that are at hand are searched anyway and count.
-        seed: another one chooses others.
-    """
-
-    lister: CandidateLister
-    count: int
-    seed: int
-
-    @property
-    def identity(self) -> str:
-        """Digest of everything that decides what is fetched."""
-        return digest_value([_FETCHER_VERSION, self.count, self.seed, self.lister.identity])
-
-    async def fetch(self, node: int, avoid: Collection[int]) -> tuple[FetchedPicture, ...]:
-        """Return the pictures that were fetched, with the articles that they lead.
-
-        Args:
-            node: the anchor.
-            avoid: entities that are not taken, such as the path's.
-
-        Raises:
-            RateLimited, Unavailable: of the services.
-        """
-        # The first anchor of a type has hundreds of articles read, for which no other record should wait.
-        leads = await asyncio.to_thread(self._list_leads, node, avoid)
-        made: list[FetchedPicture] = []
-        wanted = self.count
-        while wanted and leads:
-            # One more than is wanted, as some cannot be used; a whole type would fill requests with what nobody needs.
-            batch, leads = leads[: wanted + 1], leads[wanted + 1 :]
-            titles = {file: title for title, file in batch}
-            for candidate in (await self.lister.list_files(list(titles))).found:
-                if not wanted:
-                    break
-                if isinstance(candidate, RemoteCandidate):
-                    found = await self.lister.fetch_candidate(candidate)
-                    if isinstance(found, Dropped):
-                        continue
-                    made.append(FetchedPicture(title=titles[found.image.file], picture=describe_fetched(found)))
-                wanted -= 1
-        return tuple(made)
-
-    def _list_leads(self, node: int, avoid: Collection[int]) -> list[tuple[str, str]]:
-        """Return title and lead picture of others of the anchor's type, in the order in which they are taken."""
-        corpus = self.lister.corpus
-        others = choose_distractors(corpus, node, avoid, self.count, self.seed)
-        pages = [corpus.page(other) for other in others]
-        return [(page.title, page.image) for page in pages if page.image]

@@ -332,7 +332,7 @@ def list_tools() -> Mapping[str, Mapping[str, object]]:
 
 
 def list_arguments(tool: str) -> Mapping[str, object]:
-    """Return the arguments of a tool of ours with their defaults; none of a tool that is not ours."""
+    """Return the arguments of one of our tools with their defaults; empty for any other tool."""
     return list_tools().get(tool, {})
 
 

@@ -68,7 +68,7 @@ def list_tools(question: ForeignQuestion) -> tuple[str, ...]:
 
 
 def is_supported(question: ForeignQuestion) -> bool | None:
-    """Say whether what tools returned tells a conversation's answer; None where nothing can be told.
+    """Return whether tool replies support a conversation's answer, or None if that cannot be decided.
 
     Only names count: numbers are computed, and what a picture shows no page needs to say.
     """

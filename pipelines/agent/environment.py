@@ -143,7 +143,7 @@ class ToolEnvironment:
         """Return an open session.
 
         Raises:
-            Refusal: if there is none of this id, or none any more.
+            Refusal: if no session has this id, or it has ended.
         """
         now = self.clock()
         session = self._sessions.get(session_id)

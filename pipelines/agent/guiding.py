@@ -129,7 +129,7 @@ class Guide:
             first: take the best step everywhere; later walks may take others.
 
         Returns:
-            The walk with its answers, best first, or the reason why there is none.
+            The walk with its answers, best first, or the reason why no walk was found.
 
         Raises:
             ServiceError: if the model is unavailable.

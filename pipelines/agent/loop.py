@@ -264,7 +264,7 @@ def read_reply(said: ChatReply, dialect: Dialect) -> tuple[str, Turn]:
 
 
 def explain_bad_turn(error: BadTurn) -> ToolOutcome:
-    """Return what a model is told of a turn that cannot be read."""
+    """Return the message to a model about a turn that cannot be read."""
     # Tags are named in it, and none may stand in an observation.
     return refuse_call(BAD_TURN, f"This turn cannot be read: {str(error).translate(_PLAIN)}.")
 

@@ -163,7 +163,7 @@ def render_hits(hits: Sequence[Shown], snippet_limit: int) -> str:
 
 
 def read_hits(text: str) -> tuple[Shown, ...]:
-    """Return the hits that an observation shows, in order; none when it shows none."""
+    """Return the hits that an observation shows, in order."""
     return tuple(Shown(found["url"], found["title"], found["snippet"]) for found in HIT.finditer(text))
 
 
@@ -522,7 +522,7 @@ class Summary:
     whole: bool = True
     """Whether it is a summary; else it is passages of the page."""
     problem: str = ""
-    """Why it is none, for a reader."""
+    """Why there is no summary, for a reader."""
 
 
 @dataclass(frozen=True, slots=True)

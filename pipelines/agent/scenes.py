@@ -78,7 +78,7 @@ def view_scene(data: bytes, box: tuple[int, ...], training_pixels: int) -> Scene
         training_pixels: of the picture as a student sees it.
 
     Raises:
-        RecordFailed: if it is no picture, or the box is none of it.
+        RecordFailed: if it is no picture, or the box lies outside it.
     """
     if len(box) != 4 or min(box) < 0:
         raise RecordFailed("crop-outside", f"{list(box)} is no box")

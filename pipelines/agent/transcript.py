@@ -31,8 +31,8 @@ def read_strict_object(source: str) -> dict[str, object]:
     """Return a JSON object.
 
     Raises:
-        ValueError: if it is none: no JSON, another value, a key twice in one object, a number that is none or is out
-            of range, or deeper than :data:`MOST_DEEP`.
+        ValueError: if the text is not JSON or not an object, repeats a key in one object, has an invalid number or one
+            out of range, or is deeper than :data:`MOST_DEEP`.
     """
     try:
         read = json.loads(
@@ -301,7 +301,7 @@ def render_observation(observation: Observation, dialect: Dialect = SYNTH) -> st
 
 
 def read_observation(text: str, dialect: Dialect = SYNTH) -> str:
-    """Return the inside of a rendered observation; text that is none comes back unchanged."""
+    """Return the inside of a rendered observation; other text comes back unchanged."""
     return text.removeprefix(f"<{dialect.response}>\n").removesuffix(f"\n</{dialect.response}>")
 
 

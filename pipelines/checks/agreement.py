@@ -479,7 +479,7 @@ def _read_box(corpus: Corpus, node: int, asked: _Asked) -> Iterator[AnswerSuppor
 
 
 def _is_value(corpus: Corpus, fact: Fact, asked: _Asked) -> bool:
-    """Say whether a value of a field is the other answer; the reference itself is none."""
+    """Return whether a value of a field is another answer than the reference."""
     if fact.target >= 0 and fold_name(asked.given) in fold_names(corpus, fact.target):
         return True
     typed = type_value(fact.text, fact.iso, fact.key)

@@ -108,7 +108,7 @@ class BenchmarkQuestion:
     text: str
     """Its folded words, a space before and after each."""
     answers: frozenset[str]
-    """Folded forms; none where the file does not say."""
+    """Folded forms; empty if the file gives none."""
     specific: frozenset[str]
     """Words of names and numbers in the question."""
     entity: str

@@ -21,7 +21,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def list_endings(corpus: Corpus, proof: Proof, answer: Answer) -> tuple[str, ...]:
-    """Return the endings of a question as questions, that from the last bridge first; none without a bridge."""
+    """Return the endings of a question as questions, the last bridge's first; empty without a bridge."""
     return tuple(_ask_from(corpus, proof, answer, node) for node in range(len(proof.hops) - 1, 0, -1))
 
 

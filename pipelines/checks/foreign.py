@@ -138,7 +138,7 @@ def find_question_faults(question: str) -> Iterator[Fault]:
 
 
 def find_gap(text: str) -> str:
-    """Return a slot of a template that nobody filled, empty if there is none."""
+    """Return an unfilled slot of a template, or ""."""
     found = _PERCENT.search(text)
     return found[0] if found else find_slot(text)
 
@@ -196,9 +196,9 @@ def _find_form_faults(form: str) -> Iterator[Fault]:
 
 
 def is_refusal(answer: str) -> bool:
-    """Say whether an answer says that there is none, or stands where one should be put; a title does not.
+    """Return whether an answer declines to answer or is a placeholder; titles do neither.
 
-    A file whose habit is ``Nan`` or ``Sorry`` is told by how often it has that answer.
+    Frequency shows whether ``Nan`` or ``Sorry`` is a file's placeholder.
     """
     if not answer or _REFUSAL.fullmatch(answer):
         return True
@@ -215,7 +215,7 @@ def _is_title(text: str) -> bool:
 
 
 def find_answer_leak(question: str, answers: Sequence[str]) -> str:
-    """Return the words of a question that tell its answer, empty if there are none.
+    """Return the words of a question that reveal its answer, or "".
 
     Looked for is each form as :func:`pipelines.checks.leakage.check_answer` does, inflected, and in another script. Of
     a question that offers its answers to choose from (``red or blue``, ``A. red B. blue``) nothing is told, nor of a
@@ -448,7 +448,7 @@ def find_picture_faults(data: bytes, names: Sequence[str]) -> Iterator[Fault]:
 
     Args:
         data: the file.
-        names: its name, path or address; none where it has none.
+        names: its name, path or address; empty if it has none.
     """
     try:
         header = read_header(data)

@@ -148,7 +148,7 @@ class Repeats:
         return bool(one.answer) and one.answer == other.answer and one.specific and other.specific and rare
 
     def _find_like(self, picture: Shown) -> str:
-        """Return the mark of the first picture that one looks like, its own if there is none."""
+        """Return the mark of the first picture that this one looks like, or its own mark."""
         if picture.mark not in self._like:
             self._like[picture.mark] = picture.mark
             if picture.data:

@@ -178,7 +178,7 @@ def _find_branch_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
 
 
 def _check_branches(ground: Indexes, claim: Claim) -> Iterator[str]:
-    """Search for the sentence that states each branch again: the whole one, or none where there is none."""
+    """Search again for the sentence that states each branch: the whole sentence, or nothing."""
     proof = claim.proof
     entities = locate_nodes(ground.corpus, proof.entities)
     for number, branch in enumerate(proof.branches, len(proof.nodes)):

@@ -234,7 +234,7 @@ def choose_sentences(ground: Indexes, node: int, relation: str, kind: str) -> Ch
     """Return the sentences to be read: for a date or number those with a figure or cue word, else all of them.
 
     At most ``MAX_READ``: the lead and those with a cue word first, then, for an entity, those that link or have a name.
-    The value of the field decides nothing, so that it cannot be told from the choice.
+    The value of the field decides nothing, so that the choice does not reveal it.
     """
     prose = list_prose(ground.corpus, node)[:MAX_PROSE]
     links = [link.start for link in ground.corpus.links(node)] if kind == "entity" else []

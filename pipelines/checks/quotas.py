@@ -55,7 +55,7 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """What the stages of a run are told of its targets, as far as its rounds have come."""
+    """The targets of a run as its stages see them, in its current round."""
 
     by: tuple[Dimension, ...]
     draws: tuple[tuple[Draw, ...], ...]

@@ -262,7 +262,7 @@ def find_others(ground: Indexes, reading: Reading, proof: Proof) -> Iterator[Fou
 
 @lru_cache(maxsize=1 << 14)
 def _list_naming(corpus: Corpus, node: int, other: int) -> tuple[str, ...]:
-    """Return the first sentences of a page that name or link to another entity; none of a page of another sort."""
+    """Return the first sentences of a page that name or link to another entity; empty for other kinds of pages."""
     page, names = corpus.page(node), fold_names(corpus, other)
     if page.is_list or page.is_disambiguation:
         return ()
@@ -359,7 +359,7 @@ def _draw_clauses(corpus: Corpus, text: str, proof: Proof) -> Iterator[str]:
 
 
 def _draw_glosses(text: str, proof: Proof) -> Iterator[str]:
-    """Yield other relations in words like those of the proof's glosses; none beside hops without one."""
+    """Yield other relations worded like the proof's glosses; nothing if no hop has a gloss."""
     if any(hop.gloss for hop in proof.hops):
         known = {hop.field for hop in proof.hops} | {proof.answer_relation}
         others = {phrase for phrase, key in list_phrases() if key not in known and phrase.endswith(_PREPOSITIONS)}
@@ -387,7 +387,7 @@ def list_fields(corpus: Corpus, kind: str) -> Fields:
 
 
 def make_reading(text: str, offers: Sequence[OfferedRelation], reply: ReadingReply, reader: str) -> Reading:
-    """Return a reply with the offered statements in place of their ids; an id that was not offered is none."""
+    """Return a reply with the offered statements in place of their ids; an unknown id becomes none."""
     said = {offer.id: offer.statement for offer in offers}
     return Reading(
         reader=reader,

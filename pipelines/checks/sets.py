@@ -164,7 +164,7 @@ def find_quota(counts: Sequence[int], share: float) -> int:
 
 
 def list_grams(words: Sequence[str], size: int) -> list[Gram]:
-    """Return the runs of ``size`` words, from left to right; none in a shorter text."""
+    """Return the runs of ``size`` words, from left to right; empty for a shorter text."""
     return list(zip(*(words[start:] for start in range(size)), strict=False))
 
 
@@ -175,7 +175,7 @@ def measure_distinct(texts: Iterable[str], size: int) -> float:
 
 
 def measure_compression(texts: Sequence[str]) -> float:
-    """Return how many times smaller gzip makes the texts, one a line: the more they repeat, the higher; 0.0 of none."""
+    """Return how many times smaller gzip makes the texts, one a line: repetition raises it; 0.0 for no texts."""
     whole = "\n".join(texts).encode("utf-8", "surrogatepass")
     return len(whole) / len(gzip.compress(whole, 9, mtime=0)) if whole else 0.0
 
@@ -337,7 +337,7 @@ def name_answer_node(row: Pictured) -> str:
 
 
 def list_entities(row: Sourced) -> tuple[str, ...]:
-    """Return the folded names of what lies between picture and answer, the anchor first; none where it is not known."""
+    """Return the folded names of what lies between picture and answer, the anchor first; empty if unknown."""
     if row.trace is not None:
         names = [row.trace.anchor, row.trace.bridge]
     elif row.proof.nodes:
@@ -357,7 +357,7 @@ def list_edges(row: Pictured) -> list[tuple[object, str, object]]:
 
 
 def name_final(row: Sourced) -> tuple[str, ...]:
-    """Return the final fact of a question, by the answer node's name and the relation; none where it is not known."""
+    """Return the final fact of a question, by the answer node's name and the relation; empty if unknown."""
     relation = read_relation(row)
     return (f"{list_entities(row)[-1]} {relation}",) if relation else ()
 

@@ -89,7 +89,7 @@ def check_whole(config: RunConfig, last: str = "") -> None:
 
 
 def _check_rounds(config: RunConfig) -> None:
-    """Refuse numbers of rounds that are none, and shares of them that do not go with them."""
+    """Refuse invalid numbers of rounds, and shares that do not match them."""
     rounds, mix = config.injections.rounds, config.injections.weights
     draws = config.injections.draws or mix
     if not rounds or {len(mix), len(draws)} != {len(rounds)} or not all(1 <= number <= MAX_ROUNDS for number in rounds):

@@ -69,7 +69,7 @@ class NewsArticle:
     """Day as ``2026-11-22``; empty where it gives none that can be read."""
     caption: str
     picture: Path | None
-    """The picture's file; None where there is none at hand."""
+    """The picture's file, or None if it is not at hand."""
     picture_url: str = ""
     """Its address, where the source gives one in place of a file."""
     author: str = ""
@@ -132,7 +132,7 @@ def list_source_files(source: Path) -> list[Path]:
     """Return the files of a source, sorted.
 
     Raises:
-        ConfigError: there are none.
+        ConfigError: the source has no such files.
     """
     endings = (JSON_ENDING, ".json", *FEED_ENDINGS)
     files = [source] if source.is_file() else sorted(path for path in source.rglob("*") if path.suffix in endings)
@@ -203,7 +203,7 @@ def check_url(url: str, path: Path) -> str:
     """Return an article's address.
 
     Raises:
-        CorruptInput: it is none of the web.
+        CorruptInput: it is not a web address.
     """
     try:
         parts = urlsplit(url)
@@ -534,7 +534,7 @@ def _render_head(hosts: Sequence[str]) -> str:
 
 
 def _find_common(hosts: Sequence[str]) -> str:
-    """Return the domain that all hosts end with; ``news`` where there is none."""
+    """Return the domain that all hosts end with, or ``news``."""
     ends = [host.split(".")[::-1] for host in hosts]
     shared = []
     for parts in zip(*ends, strict=False):

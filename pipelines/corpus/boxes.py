@@ -59,7 +59,7 @@ _LINK = re.compile(r"\[\[\s*:?([^\[\]|#]+)")
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """The templates of an edition that the scan has to know by name; none for an edition with English names."""
+    """The templates of an edition that the scan has to know by name; empty for an edition with English names."""
 
     infoboxes: Mapping[str, str] = field(default_factory=dict)
     """Normalised name, redirects included, to the name of the template itself."""

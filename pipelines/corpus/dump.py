@@ -573,13 +573,13 @@ def _check_header(path: Path, header: bytes | bytearray) -> None:
 
 
 def _find_element(source: bytes, name: bytes) -> str | None:
-    """Return the text of the first element of a name, whatever bytes it holds; None where there is none."""
+    """Return the text of the first element of a name, whatever bytes it holds, or None."""
     opening = source.find(b"<" + name + b">")
     return unescape_xml(source[opening + len(name) + 2 :].partition(b"<")[0]) if opening >= 0 else None
 
 
 def _read_element(source: bytes, name: bytes, start: int = 0, end: int | None = None) -> str | None:
-    """Return the text of the only element of a name between two offsets, None where there is none.
+    """Return the text of the only element of a name between two offsets, or None.
 
     Raises:
         RecordFailed: there are two, or it holds another element.

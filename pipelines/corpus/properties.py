@@ -103,7 +103,7 @@ SideCounts = dict[str, dict[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class SideProperties:
-    """Tables sorted by ``page_id``, each with some of the properties; none needs to have every article."""
+    """Tables sorted by ``page_id``, each with some of the properties; a table need not have every article."""
 
     tables: tuple[Path, ...] = ()
     stated: Path | None = None

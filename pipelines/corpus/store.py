@@ -126,7 +126,7 @@ class Corpus:
         return make_page_url(self.manifest.base_url, title) if node is None else self._origins[node].url
 
     def find_url(self, url: str) -> int | None:
-        """Return the node of the page at an address; None if it is none of this corpus."""
+        """Return the node of the page at an address, or None if this corpus has no such page."""
         if self._origins:
             return self._nodes_by_url.get(url.partition("#")[0])
         title = parse_page_url(self.manifest.base_url, url)

@@ -61,7 +61,7 @@ def make_branch(ground: Indexes, host: int, fact: Fact) -> Branch:
 
 
 def find_fact(corpus: Corpus, number: int, relation: str, name: str) -> Fact | None:
-    """Return the relation of a page that is told by its field and the title of its object; None if there is none."""
+    """Return the relation of a page with a given field and object title, or None."""
     for fact in read_relations(corpus, number):
         if (fact.key, corpus.page(fact.target).title) == (relation, name):
             return fact

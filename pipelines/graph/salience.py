@@ -143,7 +143,7 @@ def rate_attribute(ground: Indexes, type: str, key: str) -> float:
 
 
 def weigh_attribute(ground: Indexes, attribute: Attribute) -> float:
-    """Return the weight by which an attribute is drawn to be asked for; 0 for what nobody asks for."""
+    """Return the weight of an attribute in the draw of what is asked for; 0 if it is never asked for."""
     fact = attribute.fact
     rate = rate_attribute(ground, ground.corpus.page(fact.node).type, fact.key)
     return rate**SHARPNESS if rate >= LEAST_ASKED else 0.0

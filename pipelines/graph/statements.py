@@ -201,7 +201,7 @@ def _compare_numbers(expected: Number, found: Number) -> Likeness | None:
 def _compare_rounded(expected: Decimal, found: Decimal) -> Likeness:
     """Compare the intervals of two numbers of one unit: the coarser one may be the finer rounded or cut.
 
-    The same if one lies so near the other that nobody would tell them apart: 242,500 is 242,495.
+    Values are the same if they are so near that no reader would distinguish them: 242,500 and 242,495.
     """
     steps = [read_step(value) for value in (expected, found)]
     gap = abs(expected - found)

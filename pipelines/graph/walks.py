@@ -733,7 +733,7 @@ class WalkGraph:
         return Ratings(nodes, graph.positions, common)
 
     def _draw_lengths(self, nodes: Numbers, bits: Marks, units: npt.NDArray[np.float64]) -> Numbers:
-        """Return a length for each walk by the weights of those in reach; 0 where there is none."""
+        """Return a length for each walk by the weights of the lengths in reach; 0 if no length is in reach."""
         hops = np.asarray([*self.rules.settings.hops, 0], dtype=np.int64)
         marks = (self.marks.take(nodes) >> bits).astype(np.int64)
         open_ = (marks[:, None] >> hops[:-1]) & 1

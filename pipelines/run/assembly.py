@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, get_args
 from pipelines.agent.acceptance import Cascade
 from pipelines.agent.attempts import PictureSwaps, Preset, Searches, make_plan
 from pipelines.agent.cascade import EstimatedTokens, open_tokenizer
-from pipelines.agent.choosing import EaseRater, PictureChooser
-from pipelines.agent.depicting import CandidateLister, ClipRanker, DistractorFetcher, MetadataRanker, Ranker
+from pipelines.agent.choosing import DistractorFetcher, EaseRater, PictureChooser
+from pipelines.agent.depicting import CandidateLister, ClipRanker, MetadataRanker, Ranker
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.guiding import Guide
 from pipelines.agent.injecting import Askings

@@ -5,14 +5,14 @@ replies decide look like refusals, so a stage is stopped before it is sealed: it
 opposite is shown. Readers of replies note each one to the health that the runner opened.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from pipelines.config.settings import HealthConfig
 from pipelines.errors import UnusableReplies
 from pipelines.services.protocols import ChatReply
+from pipelines.services.traffic import holding
 
 QUOTED = 3
 """Unusable replies that a message quotes, and that a stage must have at its end to be refused."""
@@ -99,14 +99,9 @@ def _show(reply: ChatReply) -> str:
 _HEALTH: ContextVar[Health | None] = ContextVar("open_health", default=None)
 
 
-@contextmanager
-def open_health(stage: str, limits: HealthConfig) -> Iterator[Health]:
+def open_health(stage: str, limits: HealthConfig) -> AbstractContextManager[Health]:
     """Watch the replies that this task, and the tasks it starts, read inside the block."""
-    token = _HEALTH.set(health := Health(stage, limits))
-    try:
-        yield health
-    finally:
-        _HEALTH.reset(token)
+    return holding(_HEALTH, Health(stage, limits))
 
 
 def note_request(task: str, model: str, *unusable: ChatReply, error: str = "") -> None:

@@ -4,18 +4,15 @@ The runner opens a meter and a rollout opens a stopwatch; each request adds to t
 run and refuses requests when a limit is reached.
 """
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from pipelines.config.settings import BudgetConfig
 from pipelines.errors import BudgetSpent
-from pipelines.services.traffic import follow_usage
+from pipelines.services.traffic import follow_usage, holding
 from schemas.manifest import Usage
 
-T = TypeVar("T")
 MILLION = 1e6
 HOUR = 3600.0
 
@@ -55,18 +52,9 @@ _METER: ContextVar[Meter | None] = ContextVar("open_meter", default=None)
 _STOPWATCH: ContextVar[Stopwatch | None] = ContextVar("open_stopwatch", default=None)
 
 
-@contextmanager
-def _set(variable: ContextVar[T | None], value: T) -> Iterator[T]:
-    token = variable.set(value)
-    try:
-        yield value
-    finally:
-        variable.reset(token)
-
-
 def open_meter() -> AbstractContextManager[Meter]:
     """Count the requests of this task and the tasks it starts, inside the block."""
-    return _set(_METER, Meter())
+    return holding(_METER, Meter())
 
 
 def count_usage(usage: Usage) -> None:
@@ -84,7 +72,7 @@ def note_reply(key: str) -> None:
 
 def open_stopwatch() -> AbstractContextManager[Stopwatch]:
     """Add up the waits of this task and the tasks it starts, inside the block."""
-    return _set(_STOPWATCH, Stopwatch())
+    return holding(_STOPWATCH, Stopwatch())
 
 
 def add_waited(seconds: float, day: str) -> None:

@@ -106,7 +106,7 @@ def _check_ending(said: ChatReply) -> None:
 def parse_reply(text: str, model: type[ReplyT]) -> ReplyT:
     """Return the one JSON object of a reply as its model; reasoning before it and text around it are ignored.
 
-    If several objects differ or one is broken, the model's own cannot be told from a quoted one, and the reply is bad.
+    If several objects differ or one is broken, it is unclear which is the model's own, and the reply is bad.
     An object inside another one, or in the rest of a cut one, is never taken.
 
     Raises:
@@ -271,7 +271,7 @@ def speak(prompt: Prompt, language: Prompt, code: str) -> Prompt:
         code: of the language, such as ``it``.
 
     Raises:
-        ConfigError: if the code is none: it comes from a dump, and is read as a rule.
+        ConfigError: if the code is invalid: it comes from a dump, and is read as a rule.
     """
     if not _LANGUAGE.fullmatch(code):
         raise ConfigError(f"language {code[:40]!r} of the dump; expected a code such as it or zh-classical")

@@ -3,21 +3,17 @@
 ``synth run --retry`` opens it around the records that it names; requests of other records are replayed as ever.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
+
+from pipelines.services.traffic import holding
 
 _BEFORE: ContextVar[int | None] = ContextVar("renewed_before", default=None)
 
 
-@contextmanager
-def renewing(before: int | None) -> Iterator[None]:
+def renewing(before: int | None) -> AbstractContextManager[int | None]:
     """Renew what this task and those it starts ask of models, if it was recorded until ``before``, seconds of Unix."""
-    token = _BEFORE.set(before)
-    try:
-        yield
-    finally:
-        _BEFORE.reset(token)
+    return holding(_BEFORE, before)
 
 
 def find_renewal() -> int | None:

@@ -5,12 +5,15 @@ Whoever shows a run's progress opens the traffic; requests add to the open one, 
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from types import TracebackType
+from typing import TypeVar
 
 from schemas.manifest import Usage
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +69,22 @@ def merge_waits(waits: Iterable[Wait]) -> list[Wait]:
     return sorted(places.values(), key=lambda wait: wait.since)
 
 
+@contextmanager
+def holding(variable: ContextVar[T | None], value: T) -> Iterator[T]:
+    """Set a variable of the context for the block, and for the tasks and threads that it starts; yield its value."""
+    token = variable.set(value)
+    try:
+        yield value
+    finally:
+        variable.reset(token)
+
+
 _TRAFFIC: ContextVar[Traffic | None] = ContextVar("open_traffic", default=None)
 
 
-@contextmanager
-def open_traffic(traffic: Traffic) -> Iterator[None]:
+def open_traffic(traffic: Traffic) -> AbstractContextManager[Traffic]:
     """Follow the requests of the block and of the tasks and threads that it starts."""
-    token = _TRAFFIC.set(traffic)
-    try:
-        yield
-    finally:
-        _TRAFFIC.reset(token)
+    return holding(_TRAFFIC, traffic)
 
 
 def follow_usage(usage: Usage) -> None:

@@ -94,7 +94,7 @@ class Bridges:
         return (self.finding.describe("writer"), self.judging.describe("evaluator"))
 
     async def __call__(self, record: Anchor) -> Sequence[Bridge] | Rejection:
-        """Make one question, or say why there is none."""
+        """Return one question, or the rejection."""
         node = self.corpus.find(record.title)
         if node is None:
             raise RecordFailed("unknown-page", record.title)

@@ -129,7 +129,7 @@ class Enhancements:
         return (await self._keep(record, why, tuple(offers)),)
 
     async def _try(self, record: Difficulty, data: bytes, gauge: Gauge | None, degradation: Degradation) -> list[Tried]:
-        """Return the trials of one degradation, the last of which may hold; none where nothing can test it.
+        """Return the trials of one degradation, the last of which may hold; empty if no test applies.
 
         Where there are no words, and a search finds the picture whatever is done to it or not at all, the fine
         structure is the test.

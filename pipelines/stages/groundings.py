@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, get_args
 
-from pipelines.agent.choosing import Anchor, Choice, PictureChooser
-from pipelines.agent.depicting import CandidateList, DistractorFetcher
+from pipelines.agent.choosing import Anchor, Choice, DistractorFetcher, PictureChooser
+from pipelines.agent.depicting import CandidateList
 from pipelines.checks.descriptors import check_reference
 from pipelines.checks.examination import Claim, PluggedCheck, check_picture_names, list_text_checks
 from pipelines.checks.leakage import list_type_words

@@ -120,7 +120,7 @@ class Paths:
         return Ration(*self.kept, self.used[records[0].round - 1], parts, records[0].record_id)
 
     async def __call__(self, record: Seed) -> Sequence[Path] | Rejection:
-        """Return distinct paths of a seed, or the rejection if there is none."""
+        """Return distinct paths of a seed, or the rejection if it has no path."""
         node = self.graph.corpus.find(record.title)
         if self.guide and node is not None:
             return await self._walk_guided(self.guide, record, node)
@@ -138,7 +138,7 @@ class Paths:
         return record.hops in lengths if record.hops else bool(lengths)
 
     def _walk(self, record: Seed, shard: _Shard) -> Sequence[Path] | Rejection:
-        """Return distinct paths of a seed drawn by chance, or the rejection if there is none."""
+        """Return distinct paths of a seed, drawn by chance, or the rejection if it has no path."""
         node = self.graph.corpus.find(record.title)
         if node is None or not self._can_walk(record, node):
             return Rejection(record_id=record.record_id, reason="no-answer-in-reach", detail=record.title)

@@ -140,7 +140,7 @@ class Questions:
         return found[0].answer if len(found) == 1 else None
 
     async def _write(self, record: Path, proof: Proof, answer: Answer) -> str | CheckResult:
-        """Return the path in words, or why there are none: the writer declined, or the last question was misread.
+        """Return the path in words, or the refusal: the writer declined, or the last question was misread.
 
         Raises:
             RecordFailed: ``unusable-question`` when neither of two replies is a question that names anchor and bridges.

@@ -64,7 +64,7 @@ def write_news(world: World, leads: Mapping[int, PlannedPicture], images: Path, 
     """Write ``articles.jsonl`` and ``pictures/`` into a folder; return how many articles there are.
 
     Args:
-        world: whose facts are told.
+        world: whose facts the stories state.
         leads: lead pictures by entity.
         images: folder of the pictures as drawn.
         folder: to make.
@@ -96,7 +96,7 @@ def _write_rows(world: World, leads: Mapping[int, PlannedPicture], rng: Random) 
 
 
 def _plan_stories(world: World, leads: Mapping[int, PlannedPicture], rng: Random) -> Iterator[Story]:
-    """Yield the stories; of what an entity may lead to, what has been told of least."""
+    """Yield the stories; an entity leads to what fewest stories have been about."""
     fit = [number for number, lead in leads.items() if lead.free and lead.simple is None and min(lead.size) >= MIN_SIDE]
     rng.shuffle(fit)
     used: Counter[int] = Counter()

@@ -106,12 +106,6 @@ class ToyAttribute:
         return self.keys.get(subtype, self.name)
 
 
-MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-    "December",
-)  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class Value:
     """One literal.

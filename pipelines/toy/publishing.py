@@ -461,7 +461,7 @@ def write_truth(world: World, wiki: Wiki, pictures: Mapping[int, PlannedPicture]
 
 
 def write_picture_truth(world: World, pictures: Iterable[PlannedPicture], folder: Path) -> None:
-    """Write ``pictures.jsonl``: of each picture what it shows, what can be read in it and what it is said to depict."""
+    """Write ``pictures.jsonl``: what each picture shows, the text in it, and what it is declared to depict."""
     _write_lines(folder / "pictures.jsonl", (
         {
             "file": picture.stored_name, "qid": world.entities[picture.entity].qid,

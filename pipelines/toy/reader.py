@@ -431,7 +431,7 @@ def _list_glossed(offer: OfferedRelation) -> list[_Pattern]:
 
 
 def classify_question(inputs: ClassifyQuestionInputs) -> ClassifiedReply:
-    """Return the category of the noun of what a question is about; nobody asks for what stands under a heading."""
+    """Return the category of a question's noun; curious people do not ask for what stands under a heading."""
     words = inputs.type.split()
     found = (
         name for name, nouns in _load().knowledge.items() if inputs.type in nouns or (words[-1:] and words[-1] in nouns)

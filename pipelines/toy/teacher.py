@@ -521,7 +521,7 @@ def list_vices(oracle: TeacherOracle, name: str, vices: Vices, dialect: str = "s
 def _admits(vice: str, oracle: TeacherOracle, dialect: str) -> bool:
     """Say whether a question leaves room for a vice, and a dialect has words for it.
 
-    A wrong answer must be one that can be told without a judge. Small numbers may count anything and names of ordinary
+    The comparer must recognise the wrong answer without a judge. Small numbers may count anything and names of ordinary
     words are said by chance, so neither shows that the answer was known. What lies between the picture and the answer
     can be left out only where there is something.
     """

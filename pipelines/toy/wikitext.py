@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+from pipelines.graph.values import MONTHS
 from pipelines.toy import names
 from pipelines.toy.names import surname_of
-from pipelines.toy.ontology import ATTRIBUTES, MONTHS, Entity, ToyAttribute, ToyFact, Value
+from pipelines.toy.ontology import ATTRIBUTES, Entity, ToyAttribute, ToyFact, Value
 from pipelines.toy.pictures import PlannedPicture
 from pipelines.toy.world import Redirect, World
 

@@ -10,10 +10,10 @@ from random import Random
 from pydantic import Field
 
 from pipelines.config.settings import GeneratedWorld
+from pipelines.graph.values import MONTHS
 from pipelines.toy.names import fold_accents, name_entities
 from pipelines.toy.ontology import (
     ATTRIBUTES,
-    MONTHS,
     RELATIONS,
     SUBTYPES,
     Entity,

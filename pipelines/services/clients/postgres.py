@@ -94,10 +94,10 @@ REFUSALS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "
 
 
 def resolve_address(address: str) -> str:
-    """Return what libpq is told; ``env:NAME`` is what that environment variable says.
+    """Return the connection string for libpq; ``env:NAME`` stands for that environment variable.
 
     Raises:
-        ConfigError: if the variable is empty, or the address is none. It is not quoted.
+        ConfigError: if the variable is empty, or the address is invalid. The message does not quote it.
     """
     told = address
     if address.startswith("env:"):
@@ -260,7 +260,7 @@ def open_postgres(address: str) -> PostgresLedger:
     """Connect to the database and make its tables.
 
     Raises:
-        ConfigError: if the address is none, or the database refuses the user.
+        ConfigError: if the address is invalid, or the database refuses the user.
         Unavailable: if it is away.
     """
     told = resolve_address(address)

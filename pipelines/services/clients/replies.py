@@ -134,7 +134,7 @@ def try_patiently(ledger: Ledger, call: Callable[[], T], patience: float) -> T:
 
 
 Outcome = bool | str | ServiceError | None
-"""Of rows: whether they were new. Of a look-up: the reply; None where there is none and the request is to be sent;
+"""Of rows: whether they were new. Of a look-up: the reply; None if there is no reply and the caller sends the request;
 False where another process sends it; or why it may not be sent."""
 
 
@@ -508,7 +508,7 @@ def open_replies(folder: Path, address: str = "", run: str = "", budget: Budget 
         budget: of this process, which learns what the others have spent.
 
     Raises:
-        ConfigError: if the folder's file system cannot hold it, or the address is none.
+        ConfigError: if the folder's file system cannot hold it, or the address is invalid.
         CorruptInput: if the file is damaged.
         Unavailable: if the database cannot be opened or its disk is full.
     """

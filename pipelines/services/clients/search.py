@@ -158,7 +158,7 @@ def find_entry(reply: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def read_text(entry: Mapping[str, Any], *names: str) -> str:
-    """Return the first of several values that is not blank, on one line; empty if there is none."""
+    """Return the first of several values that is not blank, on one line, or ""."""
     for name in names:
         value = entry.get(name)
         if isinstance(value, str) and value.strip():

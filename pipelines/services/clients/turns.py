@@ -103,7 +103,7 @@ class RunTables(ABC):
 
 
 def _log_failure(done: "Future[None]") -> None:
-    """Log why other processes were not told something: nobody waits for it."""
+    """Log why a message to the other processes failed: no caller waits for it."""
     if error := done.exception():
         _LOG.warning("the run's other processes were not told: %s", error)
 
@@ -156,7 +156,7 @@ class Turns:
         self.writer.submit(release).add_done_callback(_log_failure)
 
     async def _try_place(self, service: str, places: int) -> str:
-        """Claim a place that is free; return its name, empty if there is none."""
+        """Claim a free place; return its name, or "" if all are taken."""
 
         def claim() -> str:
             names = [f"{self.run} {service} {number}" for number in range(places)]

@@ -5,8 +5,8 @@ import io
 
 import pytest
 
-from pipelines.agent.choosing import Anchor, PictureChooser
-from pipelines.agent.depicting import CandidateLister, DistractorFetcher, MetadataRanker
+from pipelines.agent.choosing import Anchor, DistractorFetcher, PictureChooser
+from pipelines.agent.depicting import CandidateLister, MetadataRanker
 from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.config.settings import GroundingsConfig
 from pipelines.corpus.build import build_corpus
