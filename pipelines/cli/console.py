@@ -126,7 +126,7 @@ def interruptible(what_next: str = "the same command goes on from here") -> Iter
 
 
 def guarded(call: Callable[[], None], arguments: Sequence[str]) -> None:
-    """Call and turn the failures of DESIGN section 4 into exit codes; all else is a defect, reported with its log."""
+    """Call and turn the failures of DESIGN section 4 into exit codes; anything else is a defect, told with its log."""
     try:
         _call(call)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is ours
