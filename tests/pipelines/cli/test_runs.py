@@ -448,7 +448,7 @@ def test_changes_are_told_key_by_key_and_by_type():
 
 def test_a_deployment_has_the_name_of_its_run(two, capsys, monkeypatch):
     asked = {}
-    monkeypatch.setattr("pipelines.cli.deploying.deploy_run", lambda parameters, _: asked.update(parameters) or {})
+    monkeypatch.setattr("pipelines.cli.deploying.deploy_run", lambda parameters, *_: asked.update(parameters) or {})
     for arguments, name in ((("whole",), "whole"), ((), "part"), (("vsearcher", "--models", "scripted"), "vsearcher")):
         world = list_settings(["corpus.world=w"]) if name == "vsearcher" else []
         assert call_here(capsys, "deploy", *arguments, *world, "--workspace", two, "--json").code == 0
