@@ -106,15 +106,17 @@ def be_ready(stand: Stand, row: Row, undisturbed: dict[str, str]) -> None:
 
 
 def keep_the_name(stand: Stand, row: Row, undisturbed: dict[str, str]) -> None:
-    """the manifest, `synth sql` and the card name the model that replied"""
+    """manifests, `synth sql` and the release's card name the model that replied"""
     latest = Workspace(stand.root).read_latest()
     manifest = Workspace(stand.root).stage("difficulty", latest["difficulty"]).read_manifest()
     assert manifest is not None
     assert set(manifest.usage.served) == {"mock: other-7b fp-1"}
     told = stand.run(("sql", "select usage.served from manifests where stage = 'difficulty'"))
     assert "other-7b fp-1" in told.out, told
-    cards = [path.read_text() for path in stand.root.glob(f"releases/*/{latest['release:rl']}/README.md")]
-    assert ["other-7b fp-1" in card for card in cards] == [True]
+    made = [stand.root / "releases" / key[8:] / latest[key] for key in latest if key.startswith("release:")]
+    assert made
+    for name in ("README.md", "manifest.json"):
+        assert all("other-7b fp-1" in (release / name).read_text() for release in made)
 
 
 def have_safe_cells(stand: Stand, row: Row, undisturbed: dict[str, str]) -> None:
