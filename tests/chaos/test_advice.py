@@ -321,8 +321,7 @@ def test_replies_are_kept_elsewhere_once_what_says_otherwise_is_gone(own: Path, 
     note_address(folder, address)
     noted = (folder / "address").read_bytes()
     (folder / "address").write_text("?")
-    remedies = {each["path"]: each["remedy"] for each in check(capsys, own).document["findings"]}
-    assert remedies[str(folder / "address")] == "write replies.address of the configuration into it"
+    expect(capsys, own, folder / "address", "write replies.address of the configuration into it")
     (folder / "address").write_text(address)
     assert read_address(folder) == address
     note_address(folder, address)
