@@ -166,6 +166,9 @@ def furnish(root: Path) -> None:
         writer.writeheader()
         writer.writerows(rows)
     expect(call("review", "import", str(form), *place))
+    # Decisions make other versions, and no run makes again what it would not publish now.
+    for folder in ("releases", "stages/releases"):
+        shutil.rmtree(root / folder)
     for command in list_runs(root):
         expect(call(*command, *place))
     sign_release(root)
@@ -269,7 +272,7 @@ class Judge:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.whole = {name: read_content(root / name) for name in (REPLIES, EMBEDDINGS, "synth.duckdb")}
-        self.releases = digest_files(root / "releases", "**/*")
+        self.releases = self._digest_releases()
 
     def judge_all(self, flips: Sequence[Flip]) -> Iterator[tuple[Flip, str]]:
         """Yield what each flip is: flips of different units together, what is then not named alone."""
@@ -342,11 +345,16 @@ class Judge:
             run = call(*command, *place)
             if run.code or "Traceback" in run.err:
                 return f"run {command[1]}: exit {run.code}: {run.err[-600:]}"
-        now = digest_files(self.root / "releases", "**/*")
+        now = self._digest_releases()
         if changed := {name for name in {*now, *self.releases} if now.get(name) != self.releases.get(name)}:
             return f"releases have other bytes: {sorted(changed)[:9]}"
         check = call("status", "--check", *place)
         return f"check: {check.out[-600:]}" if check.code else ""
+
+    def _digest_releases(self) -> dict[str, str]:
+        """Return the digests of what a run publishes: who signed a release signs it again, and has the old copy."""
+        found = digest_files(self.root / "releases", "*/[!.]*/**/*")
+        return {name: digest for name, digest in found.items() if not name.endswith(SIGNATURE)}
 
     def _follow_advice(self, names: set[str], place: tuple[str, ...]) -> None:
         """Do what is said of damage that a run leaves alone."""
