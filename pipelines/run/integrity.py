@@ -44,6 +44,7 @@ CHECKED_BYTES = 1 << 30
 
 REPLIES_READ = 1000
 """Replies in memory at a time; one has some kB."""
+_ADDRESS = re.compile(r"(env:\w+|postgres(ql)?://\S+)")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _STORED = re.compile(r"[0-9a-f]{64}\.[a-z]+")
 """Name of a picture in the store; other files there are not ours."""
@@ -224,7 +225,7 @@ def _examine_marks(workspace: Workspace) -> Iterator[Finding]:
         (workspace.root / NAME, r"[0-9a-f]{32}", "bring it back: claims of the workspace go by it"),
         (
             workspace.replies / ADDRESS,
-            r"(env:\w+|postgres(ql)?://\S+)",
+            _ADDRESS.pattern,
             "write replies.address of the configuration into it",
         ),
         (workspace.root / "flow-run.txt", r"[0-9a-f-]{36}", "remove it: the next flow run writes it"),
@@ -368,7 +369,9 @@ def examine_receipt(workspace: Workspace, folder: StageFolder) -> Iterator[Findi
 def _examine_replies(workspace: Workspace) -> Iterator[Finding]:
     store = workspace.replies / FILE
     kept = read_address(workspace.replies)
-    if (kept or store.is_file()) and (what := _read_all_replies(workspace)):
+    # An address that is damaged leads to no database, and is told of by itself.
+    is_damaged = kept and not _ADDRESS.fullmatch(kept)
+    if not is_damaged and (kept or store.is_file()) and (what := _read_all_replies(workspace)):
         yield Finding(*((workspace.replies / ADDRESS, what, "mend the database") if kept else (store, what, REPAIR)))
     yield from examine_replies_missing(workspace)
     try:

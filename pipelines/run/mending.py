@@ -163,8 +163,8 @@ def mend_stages(
     _check_paid(workspace, found)
     for damage in found:
         mend_stage(damage)
-    for plan, damage in zip(planned, found, strict=True):
-        if plan.name == "releases" and damage.manifest is not None:
+    for plan in planned:
+        if plan.name == "releases":
             _mend_releases(workspace, plan, say)
     return lost
 

@@ -97,7 +97,7 @@ ELSEWHERE = {
     "addresses replied; run again when they do": f"{CLIENTS}/test_news.py::"
     "test_a_network_that_is_down_stops_the_run_and_the_next_one_fetches",
     "`synth run {}` writes it again": NOTED,
-    "writes these articles again": "pipelines/run/test_corpora.py::"
+    "writes these articles again": "pipelines/test_inputs.py::"
     "test_articles_with_a_flipped_byte_are_named_and_written_again_from_their_source",
     "keep it anew with": KEPT_ANEW,
     "remove it and import the forms again": REVIEWED,
@@ -321,8 +321,7 @@ def test_replies_are_kept_elsewhere_once_what_says_otherwise_is_gone(own: Path, 
     note_address(folder, address)
     noted = (folder / "address").read_bytes()
     (folder / "address").write_text("?")
-    remedies = {each["path"]: each["remedy"] for each in check(capsys, own).document["findings"]}
-    assert remedies[str(folder / "address")] == "write replies.address of the configuration into it"
+    expect(capsys, own, folder / "address", "write replies.address of the configuration into it")
     (folder / "address").write_text(address)
     assert read_address(folder) == address
     note_address(folder, address)

@@ -150,6 +150,18 @@ def test_a_release_made_again_over_flipped_rows_and_pictures_has_its_bytes_and_t
     assert call_here(capsys, "status", "--check", "--workspace", whole.root).code == 0
 
 
+def test_one_run_mends_a_release_and_the_stage_that_made_it(whole: Finished, capsys: Capture) -> None:
+    damaged = [
+        *whole.list_files(r"^releases/vqa/.*README\.md$"),
+        *whole.list_files(r"^stages/releases/.*/manifest\.json$"),
+    ]
+    for path in damaged:
+        whole.flip(path, random.Random(1))
+    outcome = call_here(capsys, *RUN, "--workspace", whole.root)
+    assert outcome.code == 0, outcome
+    assert damaged[0].read_bytes() == whole.before[damaged[0]]
+
+
 def remove_releases(root: Path) -> None:
     """Remove the stage of releases and what it published, so that the next run makes both again."""
     for folder in ("stages/releases", "releases"):
