@@ -163,7 +163,7 @@ def test_a_second_run_at_the_same_time_is_sent_away(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_of_two_runs_started_together_one_works_and_one_is_sent_away(tmp_path: Path) -> None:
-    command = make_run(tmp_path, "--until", "corpus", settings=("corpus.generate.entities=100",))
+    command = make_run(tmp_path, "--until", "corpus", settings=("corpus.generate.entities=300",))
     children = [
         subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)
     ]

@@ -17,7 +17,6 @@ import pytest
 from pipelines.run.workspace import Workspace
 from tests.chaos.driving import (
     ROOT,
-    begin_small,
     call,
     call_here,
     check_one_line,
@@ -38,7 +37,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-TINY = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=4", "seeds.limit=40", "seed=9")
+TINY = ("corpus.generate.entities=250", "groundings.min_answers=2", "runtime.shard_rows=4", "seeds.limit=40", "seed=9")
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace whose stages are done up to paths."""
     from pipelines.cli.main import main
 
-    workspace = begin_small(tmp_path_factory.getbasetemp(), tmp_path_factory.mktemp("made") / "workspace")
+    workspace = tmp_path_factory.mktemp("made") / "workspace"
     with pytest.raises(SystemExit) as ended:
         main(["run", "--workspace", str(workspace), *list_settings(TINY), "--until", "paths"])
     assert not ended.value.code
