@@ -10,6 +10,9 @@ BROWSER := .venv-browser
 # Trainers whose own loaders read what is exported; each has an environment under .venv-consumers.
 CONSUMERS ?= llamafactory ms-swift trl verl
 
+# Children and later suites read what the first one compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-slow bench-planted test-faults test-postgres test-vllm test-clip test-browser test-ray test-consumers test-prefect test-wheel docs lint install clean
 
 install: $(STAMP)
@@ -33,9 +36,9 @@ lint: $(STAMP)
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
-# What takes long: kills, full disks, planted defects, mutants of the checks.
+# What takes long: kills, full disks, planted defects, mutants of the checks; properties on many more examples.
 test-slow: $(STAMP)
-	$(BIN)/pytest -n 2 --dist worksteal -m slow
+	$(BIN)/pytest -n 2 --dist worksteal --hypothesis-profile full -m "slow or hypothesis"
 
 # Every fault of a model server: what the command says, and that it goes on after the repair; ROLES is a pattern.
 ROLES ?= writer or rewriter or solver or teacher

@@ -66,7 +66,7 @@ class ServedAssembly(Assembly):
 def run_served(demo, corpus, root: Path, server: VendorServer, **settings) -> list[StageReport]:
     """Run all stages with the players of all roles behind a server, as a process of its own would."""
     asked = [f"models.{role}.{setting}" for role in ROLES for setting in ASKED]
-    config = make_config(read_recipe("demo"), [f"corpus.world={demo.world}", *SETTINGS, *asked, "seeds.limit=20"])
+    config = make_config(read_recipe("demo"), [f"corpus.world={demo.world}", *SETTINGS, *asked, "seeds.limit=9"])
     with closing(ServedAssembly(config, Workspace(root), corpus, server=server, settings=settings)) as assembly:
         server.say = assembly.roles.script.find
         return run_stages(assembly.plan_stages(""), assembly.corpus_entry, 64, SilentReporter())
