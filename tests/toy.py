@@ -1,5 +1,7 @@
 """A hand-made wiki small enough to count in: bridges, their architects, the towns these were born in."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
@@ -92,7 +94,7 @@ REDIRECTS = {"Tolland": "Mira Tolland"}
 
 
 class KeptParser(ParserPool[T]):
-    """Reads the infoboxes of all toy corpora in one child, whose start takes longer than such a corpus."""
+    """Reads the infoboxes of all small corpora in one child, whose start takes longer than such a corpus."""
 
     @cached_property
     def _pool(self) -> ProcessPool:
@@ -105,6 +107,14 @@ class KeptParser(ParserPool[T]):
 @cache
 def start_parser() -> ProcessPool:
     return ParserPool(str, memory=1 << 30)._pool
+
+
+@contextmanager
+def keep_parser() -> Iterator[None]:
+    """Let corpora that are built in here share the child that reads infoboxes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scan, "ParserPool", KeptParser)
+        yield
 
 
 def build_toy_corpus(folder: Path, pages: dict[str, str] = PAGES, redirects: dict[str, str] = REDIRECTS) -> Corpus:
@@ -121,7 +131,6 @@ def build_toy_corpus(folder: Path, pages: dict[str, str] = PAGES, redirects: dic
     folder.mkdir(parents=True, exist_ok=True)
     dump = folder / "toywiki-20260101-pages-articles.xml"
     dump.write_text("".join([*rendered, "</mediawiki>\n"]), encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "ParserPool", KeptParser)
-        build_corpus(dump, folder / "corpus", workers=1)
+    with keep_parser():
+        build_corpus(dump, folder / "corpus")
     return Corpus.open(folder / "corpus")
