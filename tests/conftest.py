@@ -1,6 +1,7 @@
 """One small world and one complete run over it, made once and shared by all workers; and no network."""
 
 import fcntl
+import gc
 import json
 import os
 import signal
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 # A shell ignores SIGINT for what it starts in the background; the programs that tests start want it as people have it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Thousands of collected tests stay to the end: garbage is not looked for among them, neither now nor later.
+gc.disable()
+
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 SETTINGS = (
     "splits={sft=0.6, rl=0.2, eval=0.2}",
@@ -52,8 +56,10 @@ SETTINGS = (
     'rollouts.splits=["sft", "rl"]',
 )
 
-settings.register_profile("synth", derandomize=True, deadline=None, print_blob=True)
-settings.load_profile("synth")
+full = settings(derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("full", full)
+settings.register_profile("fast", full, max_examples=30)
+settings.load_profile("fast")
 
 
 @dataclass(frozen=True)
@@ -159,15 +165,25 @@ def pytest_addoption(parser):
     parser.addoption("--store-versions", action="store_true", help="write the golden digests of stages' rows anew")
 
 
-SLOW_FOLDERS = ("chaos", "mutants", "planted")
+SLOW_FOLDERS = ("tests/chaos/", "tests/mutants/", "tests/planted/")
 """Folders of tests that run the pipeline many times over: ``make test-slow``."""
 
 
 def pytest_collection_modifyitems(items):
-    root = Path(__file__).parent
     for item in items:
-        if item.path.is_relative_to(root) and item.path.relative_to(root).parts[0] in SLOW_FOLDERS:
+        if item.nodeid.startswith(SLOW_FOLDERS):
             item.add_marker("slow")
+    # One worker makes the shared run at once, while the other is busy with tests that do without.
+    items.sort(key=lambda item: "demo" not in item.fixturenames)
+
+
+def pytest_collection_finish():
+    gc.enable()
+    gc.freeze()
+
+
+def pytest_unconfigure():
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

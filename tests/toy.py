@@ -1,10 +1,18 @@
 """A hand-made wiki small enough to count in: bridges, their architects, the towns these were born in."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache, cached_property
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
+import pytest
+from pebble import ProcessPool
+
+from pipelines.corpus import scan
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
+from pipelines.services.clients.sandbox import ParserPool, T
 
 HEADER = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11" xml:lang="en">
   <siteinfo>
@@ -85,6 +93,30 @@ PAGES = {
 REDIRECTS = {"Tolland": "Mira Tolland"}
 
 
+class KeptParser(ParserPool[T]):
+    """Reads the infoboxes of all small corpora in one child, whose start takes longer than such a corpus."""
+
+    @cached_property
+    def _pool(self) -> ProcessPool:
+        return start_parser()
+
+    def close(self) -> None:
+        """Leave the child to the next corpus; it ends with this process."""
+
+
+@cache
+def start_parser() -> ProcessPool:
+    return ParserPool(str, memory=1 << 30)._pool
+
+
+@contextmanager
+def keep_parser() -> Iterator[None]:
+    """Let corpora that are built in here share the child that reads infoboxes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scan, "ParserPool", KeptParser)
+        yield
+
+
 def build_toy_corpus(folder: Path, pages: dict[str, str] = PAGES, redirects: dict[str, str] = REDIRECTS) -> Corpus:
     """Write a dump of the pages, ids from 1, build its corpus under ``folder`` and open it."""
     rendered = [HEADER]
@@ -99,5 +131,6 @@ def build_toy_corpus(folder: Path, pages: dict[str, str] = PAGES, redirects: dic
     folder.mkdir(parents=True, exist_ok=True)
     dump = folder / "toywiki-20260101-pages-articles.xml"
     dump.write_text("".join([*rendered, "</mediawiki>\n"]), encoding="utf-8")
-    build_corpus(dump, folder / "corpus")
+    with keep_parser():
+        build_corpus(dump, folder / "corpus")
     return Corpus.open(folder / "corpus")

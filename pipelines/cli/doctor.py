@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import packages_distributions
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -165,8 +165,14 @@ def _look_at_software() -> list[Finding]:
 
 def _look_at_names() -> Finding:
     """Say whether another installed package has one of our import names: whose module is imported is then chance."""
-    owners = packages_distributions()
-    taken = [f"{name} ({', '.join(others)})" for name in _NAMES if (others := {*owners.get(name, ())} - {"synth"})]
+    # The library's packages_distributions makes a path of each of some 40,000 installed files, which takes a second.
+    owners: dict[str, set[str]] = {name: set() for name in _NAMES}
+    for package in distributions():
+        listed = f"\n{package.read_text('top_level.txt') or ''}\n{package.read_text('RECORD') or ''}\n"
+        for name in _NAMES:
+            if any(f"\n{name}{end}" in listed for end in ("\n", "/", ".py,")):
+                owners[name].add(package.name)
+    taken = [f"{name} ({', '.join(others)})" for name in _NAMES if (others := sorted(owners[name] - {"synth"}))]
     if taken:
         return Finding(
             "import names", "warning", f"others have {', '.join(taken)}: give synth an environment of its own"

@@ -4,7 +4,6 @@ They need the extra ``clip``, which brings torch: ``make test-clip`` makes an en
 """
 
 import importlib.util
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +18,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for test in items:
-        if Path(__file__).parent in test.path.parents:
+        if test.nodeid.startswith("tests/clip/"):
             test.add_marker(pytest.mark.clip)
 
 

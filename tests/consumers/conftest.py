@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for test in items:
-        if HERE in test.path.parents:
+        if test.nodeid.startswith("tests/consumers/"):
             test.add_marker(pytest.mark.consumers)
 
 

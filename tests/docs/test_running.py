@@ -18,6 +18,8 @@ from tests.pipelines.services.clients.live_servers import run_live_server
 REPO = "org/name"
 OTHERS = ("extend", "models", "push", "real-run", "recipes", "run", "scale", "start", "wiki")
 """Pages that begin otherwise than where a demo has ended."""
+LONG = ("look", "proof")
+"""Of the others, those that verify a workspace as a whole, and more than once."""
 
 
 @pytest.fixture
@@ -40,7 +42,13 @@ def downloaded(page, demo):
     return page
 
 
-@pytest.mark.parametrize("name", [path.stem for path in DOCS.glob("*.md") if path.stem not in OTHERS])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(pytest.param(name, marks=pytest.mark.slow) for name in LONG),
+        *sorted(path.stem for path in DOCS.glob("*.md") if path.stem not in (*OTHERS, *LONG)),
+    ],
+)
 def test_what_looks_at_a_finished_run(finished, name):
     assert run_page(DOCS / f"{name}.md", finished) or name == "index"
 

@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = [test for test in items if Path(__file__).parent in test.path.parents]
+    here = [test for test in items if test.nodeid.startswith("tests/vllm/")]
     for test in here:
         test.add_marker(pytest.mark.vllm)
         if not PYTHON.exists():

@@ -86,8 +86,17 @@ class Seeing:
 
 @pytest.fixture
 def compose(tmp_path, demo_corpus):
-    """Set a question's picture in a scene of the demo's pictures."""
-    picture = PictureStore(tmp_path).add_bytes(DATA, SOURCE)
+    return make_composer(tmp_path, demo_corpus)
+
+
+@pytest.fixture(scope="module")
+def composed(tmp_path_factory, demo_corpus):
+    return make_composer(tmp_path_factory.mktemp("composed"), demo_corpus)()
+
+
+def make_composer(folder, corpus):
+    """Return what sets a question's picture in a scene of the demo's pictures."""
+    picture = PictureStore(folder).add_bytes(DATA, SOURCE)
     question = make_question(picture)
     record = Difficulty(**{name: getattr(question, name) for name in Difficulty.model_fields})
 
@@ -95,7 +104,7 @@ def compose(tmp_path, demo_corpus):
         shown = picture.model_copy(update={"licence": licence})
         rules = HighResolutionConfig(share=1.0, **changes)
         search, splits = Seeing(picture.phash, always), SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), 7)
-        maker = SceneMaker(demo_corpus, PictureStore(tmp_path), search, splits, rules, 262_144, 7)
+        maker = SceneMaker(corpus, PictureStore(folder), search, splits, rules, 262_144, 7)
         return asyncio.run(maker.compose(record, shown)), picture
 
     return set_in_scene
@@ -148,8 +157,8 @@ def locate(tmp_path, corpus, reply, made, picture):
     return row, record, stage
 
 
-def test_a_picture_of_4k_stays_as_it_is_with_the_box_that_a_model_says(compose, tmp_path, demo_corpus):
-    made, picture = compose()
+def test_a_picture_of_4k_stays_as_it_is_with_the_box_that_a_model_says(composed, tmp_path, demo_corpus):
+    made, picture = composed
     reply = json.dumps({"found": True, "box": made.scene.box})
     row, record, stage = locate(tmp_path, demo_corpus, reply, made, picture)
     assert (row.record_id, row.picture, row.original) == (record.record_id, record.picture, None)
@@ -169,8 +178,8 @@ def test_a_picture_of_4k_stays_as_it_is_with_the_box_that_a_model_says(compose, 
         "somewhere on the left",
     ],
 )
-def test_what_is_no_small_box_of_the_thing_is_not_taken(compose, tmp_path, demo_corpus, reply):
-    made, picture = compose()
+def test_what_is_no_small_box_of_the_thing_is_not_taken(composed, tmp_path, demo_corpus, reply):
+    made, picture = composed
     row, record, _ = locate(tmp_path, demo_corpus, reply, made, picture)
     assert (row.record_id, row.scene) == (record.record_id, None)
     assert row.left_whole.startswith("no-scene: 0 pictures of others")

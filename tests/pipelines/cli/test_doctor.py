@@ -28,7 +28,12 @@ def test_another_package_of_one_of_our_import_names_is_told(tmp_path, monkeypatc
     (tmp_path / "other-1.0.dist-info").mkdir()
     (tmp_path / "other-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
     (tmp_path / "other-1.0.dist-info" / "top_level.txt").write_text("schemas\nelse_where\n")
-    assert (look().state, "schemas (other)" in look().detail) == ("warning", True)
+    (tmp_path / "third-1.0.dist-info").mkdir()
+    (tmp_path / "third-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: third\nVersion: 1.0\n")
+    (tmp_path / "third-1.0.dist-info" / "RECORD").write_text("promptslike/a.py,,\nprompts/a.py,,\nflows.py,,\n")
+    taken = look()
+    assert taken.state == "warning"
+    assert "flows (third), prompts (third), schemas (other):" in taken.detail
 
 
 def test_a_workspace_that_is_not_there_is_not_made(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
+from tests.toy import keep_parser
 
 HEADER = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11" xml:lang="en">
   <siteinfo>
@@ -62,7 +63,8 @@ def make_corpus(write_dump, tmp_path) -> Callable[..., Corpus]:
 
     def make(*pages: tuple) -> Corpus:
         out = tmp_path / f"corpus-{len(list(tmp_path.iterdir()))}"
-        build_corpus(write_dump(*pages), out)
+        with keep_parser():
+            build_corpus(write_dump(*pages), out)
         return Corpus.open(out)
 
     return make

@@ -287,11 +287,11 @@ print(read_peak() - before)
 
 @pytest.mark.parametrize("name", ["x.xml", "x.xml.bz2"])
 def test_a_page_over_the_limit_is_named_with_its_size_and_is_never_held(tmp_path, name):
-    path = write_giant(tmp_path / name, 300, count=2, tail=GOOD + "</mediawiki>")
+    path = write_giant(tmp_path / name, 160, count=2, tail=GOOD + "</mediawiki>")
     done = subprocess.run([sys.executable, "-c", PEAK, path], cwd=ROOT, capture_output=True, text=True, check=True)
     *pages, peak = done.stdout.splitlines()
     size = len("<page><title>Giant</title><ns>0</ns><id>5</id><revision><id>1</id><text></text></revision></page>")
-    said = f"Giant: {(300 << 20) + size:,} bytes of XML; allowed are {MAX_PAGE_BYTES:,}"
+    said = f"Giant: {(160 << 20) + size:,} bytes of XML; allowed are {MAX_PAGE_BYTES:,}"
     assert pages == ["Good|", f"page:5|{said}", f"page:6|{said}", "Good|"]
     assert float(peak) < 150  # MiB: one page of the limit and a few MB
 

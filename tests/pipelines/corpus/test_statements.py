@@ -18,6 +18,7 @@ from pipelines.graph.facts import FactIndex, RelationIndex, read_attributes, rea
 from pipelines.graph.query import read_field
 from tests.pipelines.corpus.entity_lines import make_entity, render_line
 from tests.pipelines.corpus.entity_lines import write_dump as write_entities
+from tests.toy import keep_parser
 
 PAGES = (
     ("Kelm Bridge", "'''Kelm Bridge''' is a bridge over the [[Ost]]."),
@@ -72,7 +73,8 @@ def build(write_dump, tmp_path):
         ]
         if statements:
             write_entities(tmp_path / "wikidata-20250131-all.json.gz", lines)
-        build_corpus(write_dump(*pages, name="enwiki-20250131-pages-articles.xml"), tmp_path / name)
+        with keep_parser():
+            build_corpus(write_dump(*pages, name="enwiki-20250131-pages-articles.xml"), tmp_path / name)
         return Corpus.open(tmp_path / name)
 
     return make

@@ -81,7 +81,7 @@ def test_a_real_dump_without_pictures_and_models_is_warned_of_before_it_is_read(
 ) -> None:
     enough = {"paths.per_seed": 3, "rewrites.min_alone": 1, "rewrites.min_alone_first": 1,
               "releases.max_gold_share": 1, "releases.max_gold_share_trained": 1}  # fmt: skip
-    outcome = run_other(capsys, other_workspace, other_dump, "--limit", 160, "--until", "groundings", **enough)
+    outcome = run_other(capsys, other_workspace, other_dump, "--limit", 90, "--until", "groundings", **enough)
     assert outcome.code == 0, outcome.err
     warned = outcome.document["warnings"]
     assert list_warned(outcome.err) == warned

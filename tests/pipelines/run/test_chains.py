@@ -122,13 +122,14 @@ def list_written(plan: PlannedStage) -> list[int]:
     return [shard for shard in range(ROWS // SHARD_ROWS) if plan.folder.read_sidecar(shard) is not None]
 
 
-@pytest.fixture
-def one_by_one(tmp_path: Path) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The files of three stages that ran one after another."""
-    planned = plan(tmp_path / "calm", {}, {}, {})
+    calm = tmp_path_factory.mktemp("calm")
+    planned = plan(calm, {}, {}, {})
     for number in range(1, len(planned)):
         run(planned[number : number + 1])
-    return digest_files(tmp_path / "calm", "stages/**/*.parquet")
+    return digest_files(calm, "stages/**/*.parquet")
 
 
 def test_a_shard_begins_when_the_shard_it_is_made_of_is_sealed(tmp_path):

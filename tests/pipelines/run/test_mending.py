@@ -47,11 +47,18 @@ def mend(planned):
         mend_stage(examine_stage(each.folder))
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of three stages that have run."""
+    root = tmp_path_factory.mktemp("whole")
+    run(plan(root, {}, {}, {}))
+    return root
+
+
 @pytest.fixture
-def planned(tmp_path):
-    made = plan(tmp_path, {}, {}, {})
-    run(made)
-    return made
+def planned(whole, tmp_path):
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    return plan(tmp_path, {}, {}, {})
 
 
 def test_only_the_shard_with_a_damaged_file_is_made_again_and_has_its_bytes(planned, tmp_path):
@@ -92,7 +99,7 @@ def test_a_damaged_manifest_is_made_from_the_sidecars(planned):
         folder.read_manifest()
     mend(planned)
     run(planned)
-    assert not planned[3].stage.begun[before.rows_in :]
+    assert not planned[3].stage.begun
     assert folder.read_manifest().digest == before.digest
 
 

@@ -50,6 +50,7 @@ def run(demo, folder, pool, *settings):
     return run_recipe(config, folder, "", ())
 
 
+@pytest.mark.slow
 def test_pools_merged_by_share_are_released_beside_proved_rows_and_told_apart(demo, pool, tmp_path):
     result = run(demo, tmp_path / "ws", pool, "share=0.1").as_dict()
     stages = {stage["stage"]: stage for stage in result["stages"]}

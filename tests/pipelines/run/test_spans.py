@@ -114,11 +114,12 @@ def run_spans(
         return run_stages(planned, CORPUS, SHARD_ROWS, reporter or SilentReporter(), lambda _: None, run_chain)
 
 
-@pytest.fixture
-def calm(tmp_path: Path) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The files of three stages that ran in this process."""
-    run_stages(plan(tmp_path / "calm", {}, {}, {}), CORPUS, SHARD_ROWS, SilentReporter())
-    return digest_files(tmp_path / "calm", "stages/**/*.parquet")
+    root = tmp_path_factory.mktemp("calm")
+    run_stages(plan(root, {}, {}, {}), CORPUS, SHARD_ROWS, SilentReporter())
+    return digest_files(root, "stages/**/*.parquet")
 
 
 @given(st.lists(st.integers(0, 20_000), unique=True).map(sorted), st.integers(1, 64))

@@ -66,7 +66,7 @@ class ServedAssembly(Assembly):
 
 def configure(demo) -> RunConfig:
     asked = [f"models.{role}.{setting}" for role in ROLES for setting in ASKED]
-    return make_config(read_recipe("demo"), [f"corpus.world={demo.world}", *SETTINGS, *asked, "seeds.limit=20"])
+    return make_config(read_recipe("demo"), [f"corpus.world={demo.world}", *SETTINGS, *asked, "seeds.limit=9"])
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,6 @@ from schemas.tasks import (
 )
 from tests.pipelines.stages.players import FakeModel, TrustingReader
 
-ROWS = 200
 SWORN_ENEMY, VAGUE = "the sworn enemy of", "something that has to do with"
 
 
@@ -97,9 +96,9 @@ def make_grammar(corpus) -> Evaluator:
     )
 
 
-@pytest.fixture(scope="module")
-def paths(demo) -> list[Path]:
-    return demo.rows("paths", Path)[:ROWS]
+@pytest.fixture(scope="module", params=[36, pytest.param(200, marks=pytest.mark.slow)])
+def paths(demo, request) -> list[Path]:
+    return demo.rows("paths", Path)[: request.param]
 
 
 @pytest.mark.parametrize("phrase", [SWORN_ENEMY, VAGUE])
