@@ -37,8 +37,9 @@ test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
 # What takes long: kills, full disks, planted defects, mutants of the checks. A file's tests share what they are made
-# with, so one process runs them. Properties are tried on many more examples. WHOLE=1 tries all of what is else tried in part: 20 kills (of which 8), 10,000 requests
-# (2,500), every mutant of the checks (one of each check, and a third of those in one place).
+# with, so one process runs them. Properties are tried on many more examples. WHOLE=1 tries all of what is else tried in
+# part: 20 kills (of which 8), 10,000 requests (2,500), every mutant of the checks (one of each check, and a third of
+# those in one place).
 WHOLE ?=
 test-slow: $(STAMP)
 	SYNTH_WHOLE=$(WHOLE) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --hypothesis-profile full -m "slow or hypothesis"
