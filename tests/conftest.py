@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 # A shell ignores SIGINT for what it starts in the background; the programs that tests start want it as people have it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Thousands of collected tests stay to the end: garbage is not looked for among them, neither now nor later.
-gc.disable()
-
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 SETTINGS = (
     "splits={sft=0.6, rl=0.2, eval=0.2}",
@@ -175,6 +172,11 @@ def pytest_collection_modifyitems(items):
             item.add_marker("slow")
     # One worker makes the shared run at once, while the other is busy with tests that do without.
     items.sort(key=lambda item: "demo" not in item.fixturenames)
+
+
+def pytest_collection():
+    # Thousands of collected tests stay to the end: garbage is not looked for among them, neither now nor later.
+    gc.disable()
 
 
 def pytest_collection_finish():
