@@ -363,9 +363,9 @@ SURVIVED = (
 
 CHAOS, PIPELINES = "tests/chaos", "tests/pipelines"
 HELD_LISTED = (
-    Held("SIGTERM, SIGHUP", "exit 3, interrupted", "the same command goes on; paid twice: 0",
+    Held("SIGTERM, SIGHUP, SIGINT at five moments each", "exit 3, interrupted", "the same command goes on; paid twice: 0",
          f"{CHAOS}/test_signals.py::test_signals_at_five_moments_of_a_run_make_nothing_be_paid_twice",
-         "not handled: 48 of 48 requests in flight paid twice"),
+         "SIGTERM, SIGHUP not handled: 48 of 48 requests in flight paid twice; SIGINT: 0 of 48"),
     Held("2 GB of address space, and .8 GB", "exit 2, what a run needs", "nothing was written",
          f"{PIPELINES}/run/test_memory.py::test_a_run_with_too_little_address_space_ends_with_one_line",
          "a traceback; a segmentation fault"),
@@ -382,8 +382,8 @@ HELD_SURVIVED = (
          "tests/faults/test_services.py::"
          "test_a_fault_of_a_service_seals_no_stage_and_the_same_command_goes_on_after_the_repair",
          "empty, null and cut replies ended with exit 0, sealed"),
-    Held("kill -9 at any moment, from world to release", "nothing half made is trusted", "the bytes of an undisturbed run",
-         f"{CHAOS}/test_kill.py::test_kills_leave_the_same_bytes"),
+    Held("kill -9 at any moment, from world to release, 8 times (20 by WHOLE=1)", "nothing half made is trusted",
+         "the bytes of an undisturbed run", f"{CHAOS}/test_kill.py::test_kills_leave_the_same_bytes"),
     Held("kill -9 amid requests, 10 times", "no recorded reply is lost", "paid twice: only what was in flight",
          f"{CHAOS}/test_paid_replies.py::test_what_is_paid_twice_was_in_flight_at_a_kill"),
     Held("kill -9 of a worker", "it is replaced", "the bytes of an undisturbed run",

@@ -2,7 +2,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import pytest
@@ -35,11 +35,9 @@ def test_a_signal_amid_the_start_of_a_pool_acts_once_the_pool_stands(number):
 
     def start() -> None:
         with holding_signals():
-            os.kill(os.getpid(), number)
+            # To this thread: a signal to the process may reach another one a moment later.
+            signal.pthread_kill(threading.main_thread().ident, number)
             started.append("all")
-        # Another thread of this process may be the one that gets it, a moment later.
-        for _ in range(600):
-            time.sleep(0.1)
         started.append("more")
 
     with heeding_signals(), pytest.raises(KeyboardInterrupt):
