@@ -363,7 +363,8 @@ SURVIVED = (
 
 CHAOS, PIPELINES = "tests/chaos", "tests/pipelines"
 HELD_LISTED = (
-    Held("SIGTERM, SIGHUP, SIGINT at five moments each", "exit 3, interrupted", "the same command goes on; paid twice: 0",
+    Held("SIGTERM, SIGHUP, SIGINT at five moments each", "exit 3, interrupted",
+         "the same command goes on; paid twice: 0",
          f"{CHAOS}/test_signals.py::test_signals_at_five_moments_of_a_run_make_nothing_be_paid_twice",
          "SIGTERM, SIGHUP not handled: 48 of 48 requests in flight paid twice; SIGINT: 0 of 48"),
     Held("2 GB of address space, and .8 GB", "exit 2, what a run needs", "nothing was written",
