@@ -26,6 +26,7 @@ from pipelines.run.shards import read_parts
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
+from tests.sampled import DAY, WHOLE
 from tests.sharing import find_shared
 
 if TYPE_CHECKING:
@@ -156,6 +157,10 @@ def no_network() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", connect_here)
         yield
+
+
+def pytest_report_header():
+    return "tried in part: nothing" if WHOLE else f"tried in part: what is due on day SYNTH_DAY={DAY}"
 
 
 def pytest_addoption(parser):

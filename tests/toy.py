@@ -106,7 +106,7 @@ class KeptParser(ParserPool[T]):
 
 @cache
 def start_parser() -> ProcessPool:
-    return ParserPool(str, memory=1 << 30)._pool
+    return ParserPool(str, memory=scan.PARSE_MEGABYTES << 20)._pool
 
 
 @contextmanager

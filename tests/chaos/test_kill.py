@@ -210,8 +210,8 @@ def test_kills_spread_over_world_corpus_and_late_stages(ordeal: Ordeal) -> None:
     assert len(ordeal.kills) >= KILLS - 1, phases
     assert phases["world"] >= 1
     assert phases["corpus"] >= 1
-    assert sum(phases[phase] for phase in PHASES[PHASES.index("groundings") :]) >= 3 * KILLS // 20, phases
-    assert len(phases) >= math.ceil(0.3 * KILLS), phases
+    assert sum(phases[phase] for phase in PHASES[PHASES.index("groundings") :]) >= max(2, 3 * KILLS // 20), phases
+    assert len(phases) >= max(4, math.ceil(0.3 * KILLS)), phases
 
 
 @pytest.mark.slow

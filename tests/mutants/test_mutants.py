@@ -249,6 +249,10 @@ def test_every_pair_flips_as_long_as_the_checks_are_right(bench):
         assert [pair for pair in pairs if not flips(pair)] == [], name
 
 
+def test_what_is_wrong_in_one_place_is_still_made_of_the_source():
+    assert [old for original, old, new, _ in BY_HAND if rewrite(old, new)(original) is original] == []
+
+
 def test_a_mutant_is_gone_when_it_is_no_longer_wanted():
     checks = list_checks()
     for check in checks.values():

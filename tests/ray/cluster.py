@@ -19,6 +19,8 @@ from tests.postgres import Postgres, start_postgres
 from tests.ray.namespaces import ROOT, SHARED, SWITCH, Host, open_switch
 
 BIN = Path(sys.prefix) / "bin"
+PREFECT = (sys.executable, "-m", "prefect")
+"""The environment of Ray sees the package of the tests' own, without its script."""
 RAY_PORT, PREFECT_PORT, POSTGRES_PORT = 6379, 4200, 5432
 WAIT = 180.0
 """Seconds for whatever starts."""
@@ -75,7 +77,7 @@ class PrefectServer:
 
     def launch(self) -> None:
         """Start."""
-        command = [str(BIN / "prefect"), "server", "start", "--host", SWITCH, "--port", str(PREFECT_PORT), "--no-ui"]
+        command = [*PREFECT, "server", "start", "--host", SWITCH, "--port", str(PREFECT_PORT), "--no-ui"]
         with (self.folder / "server.log").open("ab") as out:
             self.child = subprocess.Popen(
                 command, env=make_environment() | self.environment, stdout=out, stderr=out, start_new_session=True
@@ -258,11 +260,11 @@ class Cluster:
         settings = [part for setting in parameters["settings"] for part in ("--set", setting)]
         for command in (
             [BIN / "synth", "deploy", "--name", "faults", *asked, *settings],
-            [BIN / "prefect", "deployment", "run", "synthesize/faults-nightly"],
+            [*PREFECT, "deployment", "run", "synthesize/faults-nightly"],
         ):
             done = host.start(command, self.environment, "deploy")
             assert done.wait(timeout=WAIT) == 0, self.read_log("deploy")[-3000:]
-        return host.start([BIN / "prefect", "worker", "start", "--pool", "cpu"], self.environment, "worker")
+        return host.start([*PREFECT, "worker", "start", "--pool", "cpu"], self.environment, "worker")
 
     def read_log(self, log: str = "flow") -> str:
         """Return what runs said."""

@@ -101,11 +101,12 @@ def digest(path):
     return digest_file(path) if path.is_file() else ",".join(sorted(each.name for each in path.iterdir()))
 
 
+@pytest.mark.parametrize("others", [3, pytest.param(len(OURS), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", WRITERS)
-def test_planted_overlaps_are_found_in_each_layout_and_clean_files_alarm_nobody(tmp_path, kind):
+def test_planted_overlaps_are_found_in_each_layout_and_clean_files_alarm_nobody(tmp_path, kind, others):
     store, clean = PictureStore(tmp_path / "images"), make_clean()
     number = len(kind) % len(OURS)
-    ours = [make_ours(tmp_path, each % len(OURS)) for each in (number, number + 1, number + 2)]
+    ours = [make_ours(tmp_path, each % len(OURS)) for each in range(number, number + others)]
     chosen, planted = ours[0], plant(number)
     opened = open_benchmark(tmp_path / "b", kind, [*clean, *planted.values()])
     found = list(find_overlaps(ours, opened, store.read))

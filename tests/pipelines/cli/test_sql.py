@@ -286,7 +286,7 @@ def test_the_catalogue_can_be_written_again(catalogue):
     assert not list(catalogue.parent.glob(".tmp-*"))
 
 
-def test_rows_render_as_json_and_csv_without_loss():
+def test_rows_become_dicts_without_loss():
     rows = QueryRows(("a", "b"), ((1, "x,y"), (None, "[bold]")))
     assert rows.as_dicts() == [{"a": 1, "b": "x,y"}, {"a": None, "b": "[bold]"}]
 
