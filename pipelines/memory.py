@@ -1,11 +1,12 @@
 """How much memory and how many cores this process may have, and what of it databases and indexes take.
 
-The rule, for all of them: DuckDB holds at most half of the memory, on as many threads as there are cores; it spills
-the rest to disk where it can. As many segments of a search index are written at once as half of the memory holds.
-Neither changes a byte of what is made.
+The rule, for all of them: DuckDB holds at most half of the memory, and spills the rest to disk where it can; it finds
+by itself how many threads quotas and Slurm leave it. As many segments of a search index are written at once as half of
+the memory holds. Neither changes a byte of what is made.
 """
 
 import os
+import re
 import resource
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,12 +16,14 @@ SHARE = 2
 """The part of the memory that one of them may take is one of so many."""
 SEGMENT = GIB
 """Bytes that a thread takes which writes a segment of a search index: two segments of text, and the postings of one."""
+SLURM_UNITS = {"K": 10, "M": 20, "": 20, "G": 30, "T": 40}
+"""Powers of two by suffix; a number without one is of megabytes."""
 LEAST = 64 << 20
 """Bytes that DuckDB needs for anything."""
 
 
 def measure_memory(root: Path = Path("/")) -> int:
-    """Return the bytes that this process may have: of the machine, its control groups and its address space.
+    """Return the bytes that this process may have: of the machine, control groups, Slurm and its address space.
 
     Args:
         root: of the file system that tells of control groups.
@@ -28,7 +31,18 @@ def measure_memory(root: Path = Path("/")) -> int:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     spaces = [limit] if limit != resource.RLIM_INFINITY else []
-    return min(machine, *spaces, *(bound for _, bound in list_group_limits(root)))
+    return min(machine, *spaces, *list_slurm_limits(), *(bound for _, bound in list_group_limits(root)))
+
+
+def list_slurm_limits() -> Iterator[int]:
+    """Yield the bytes that Slurm allots on this node, as it says in the environment; none outside of its jobs."""
+    cores = os.environ.get("SLURM_CPUS_ON_NODE", "")
+    number = int(cores) if cores.isdecimal() else count_cores()
+    for name, times in (("SLURM_MEM_PER_NODE", 1), ("SLURM_MEM_PER_CPU", number)):
+        found = re.fullmatch(r"([0-9]+)([KMGT]?)", os.environ.get(name, ""))
+        # Zero is all memory of the node.
+        if found and int(found[1]):
+            yield times * int(found[1]) << SLURM_UNITS[found[2]]
 
 
 def count_cores() -> int:
@@ -37,11 +51,8 @@ def count_cores() -> int:
 
 
 def limit_duckdb(root: Path = Path("/")) -> dict[str, str | bool | int | float | list[str]]:
-    """Return the settings of a DuckDB connection that bound its memory and threads."""
-    return {
-        "memory_limit": f"{max(LEAST, measure_memory(root) // SHARE) >> 20}MiB",
-        "threads": count_cores(),
-    }
+    """Return the settings of a DuckDB connection that bound its memory."""
+    return {"memory_limit": f"{max(LEAST, measure_memory(root) // SHARE) >> 20}MiB"}
 
 
 def count_segments(threads: int, root: Path = Path("/")) -> int:

@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from pipelines.cli.facets import Refusal, describe_branch, describe_record, make_grid
-from pipelines.cli.view.queries import Explorer
+from pipelines.cli.view.queries import MOST_RELATIVES, Explorer
 from pipelines.errors import ConfigError
 from pipelines.graph.proofs import draw_proof
 from schemas.base import Record
@@ -36,7 +36,9 @@ class Explanation:
     rows: tuple[ExplainedRow, ...]
     refusals: tuple[Refusal, ...]
     releases: tuple[str, ...]
-    """``dataset/version`` of each published release that has a row of it."""
+    """``dataset/version`` of each published release that has a row of it, one of ``left_out`` too."""
+    left_out: int = 0
+    """Rows of its line beyond those."""
 
 
 def explain_record(workspace_root: Path, id_prefix: str) -> Explanation:
@@ -47,17 +49,18 @@ def explain_record(workspace_root: Path, id_prefix: str) -> Explanation:
     """
     explorer = Explorer(workspace_root)
     chosen = choose_id(explorer.find_ids(id_prefix), id_prefix, workspace_root)
-    family = explorer.trace_family(chosen, "")
+    line = explorer.trace_line(chosen, "")
     keys = {found.stage: found.key for found in explorer.list_stages()}
     rows, refusals = list[ExplainedRow](), list[Refusal]()
-    for each in family:
+    for each in line[:MOST_RELATIVES]:
         if each.reason:
             refused = explorer.find_refusal(each.stage, each.record_id)
             refusals += refused[:1] if refused else []
         elif isinstance(record := explorer.find_record(each.stage, each.record_id), Record):
             rows.append(ExplainedRow(each.stage, keys[each.stage], record))
-    releases = explorer.find_holding(sorted({chosen, *(each.record_id for each in family)}))
-    return Explanation(chosen, tuple(rows), tuple(refusals), tuple(releases))
+    releases = explorer.find_holding(sorted({chosen, *(each.record_id for each in line)}))
+    left_out = max(0, len(line) - MOST_RELATIVES)
+    return Explanation(chosen, tuple(rows), tuple(refusals), tuple(releases), left_out)
 
 
 def choose_id(found: Sequence[str], prefix: str, root: Path) -> str:
@@ -96,7 +99,9 @@ def render_explanation(explanation: Explanation) -> Group:
         lines = [("reason", refusal.reason), ("detail", refusal.detail)]
         panels.append(Panel(make_grid(lines), title=Text(f"{refusal.kind} by {refusal.stage} · {refusal.record_id}")))
     released = ", ".join(explanation.releases) or "no published release"
-    return Group(Text(f"{explanation.record_id} is in {released}", style="bold"), *panels)
+    cut = f"; the first {MOST_RELATIVES} rows of its line follow, {explanation.left_out:,} do not"
+    head = f"{explanation.record_id} is in {released}{cut if explanation.left_out else ''}"
+    return Group(Text(head, style="bold"), *panels)
 
 
 def list_chain(record: Record) -> list[tuple[str, str]]:

@@ -98,14 +98,20 @@ def settle_source(config: RunConfig, workspace: Workspace, reporter: Reporter, s
     Raises:
         ConfigError: if there is no such dump, world or source.
         CorruptInput: if a file of the source cannot be read.
+        Unavailable: if no picture can be fetched, or one that is damaged cannot be fetched again.
     """
     if config.method != "news":
         return config.corpus
     source, news = _find_source(config, workspace, reporter, say), config.news
     if news.fetch:
         reporter.begin("news", 0, "pictures")
-        found = asyncio.run(_make_fetcher(config, workspace).fetch_all(_list_addresses(source)))
+        fetcher = _make_fetcher(config, workspace)
+        lost = fetcher.find_lost(_list_addresses(source))
+        found = asyncio.run(fetcher.fetch_all(_list_addresses(source)))
         reporter.finish(f"{len(found):,} pictures at hand of those that articles name by address")
+        for url, picture in lost.items():
+            got = "it was fetched again" if url in found else "its host gives it no more: articles go on without it"
+            (say or reporter.note)(f"{picture}: was damaged or missing; {got} ({url})")
     export = find_export(config, workspace, reporter, say)
     if not _is_whole(export.parent, say or reporter.note, "the articles are written again"):
         workspace.news.mkdir(parents=True, exist_ok=True)

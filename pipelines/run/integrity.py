@@ -29,7 +29,7 @@ from pipelines.run.views import CATALOGUE, connect_database
 from pipelines.run.workspace import LATEST, NAME, RELEASE, StageFolder, Workspace, pick_releases, read_model, read_names
 from pipelines.services.clients.batch import read_batch_note
 from pipelines.services.clients.ledger import check_ledger
-from pipelines.services.clients.news import HASH, is_fetched
+from pipelines.services.clients.news import HASH, REFUSED, is_fetched
 from pipelines.services.clients.replies import ADDRESS, PATIENCE, open_ledger, read_address, read_epochs, try_patiently
 from pipelines.services.clients.sqlite import FILE, connect_replies, is_busy
 from pipelines.services.clients.vendors import read_vendors
@@ -284,11 +284,25 @@ def _examine_corpora(workspace: Workspace) -> Iterator[Finding]:
         yield from _examine_folder(folder, remedy)
     for folder in sorted(path for path in workspace.worlds.glob("[!.]*") if path.is_dir()):
         yield from _examine_folder(folder, "`synth run` generates this world again")
-    for folder in sorted(path for path in workspace.news.glob("[!.]*") if path.is_dir() and path.name != "pictures"):
-        yield from _examine_folder(folder, "`synth run` writes these articles again from their source")
+    yield from _examine_news(workspace)
+
+
+def _examine_news(workspace: Workspace) -> Iterator[Finding]:
+    """Look at exports of articles, and at pictures that were fetched for them.
+
+    An export without checksums is of an older synth: a run that uses it writes it again.
+    """
+    for seal in sorted(workspace.news.glob(f"[!.]*/{CHECKSUMS}")):
+        yield from _examine_folder(
+            seal.parent,
+            "`synth run` writes these articles again from their source; where no run uses that, remove the folder",
+        )
     for seal in sorted(workspace.news.glob(f"pictures/[!.]*{HASH}")):
-        if not is_fetched(picture := seal.with_suffix("")):
-            yield Finding(picture, "has other bytes than were fetched", "`synth run` fetches it again")
+        picture = seal.with_suffix("")
+        if not is_fetched(picture) and not seal.with_suffix(REFUSED).exists():
+            what = "has other bytes than were fetched" if picture.is_file() else "is missing"
+            remedy = f"`synth run` fetches it again for articles that name it; where none does, remove {picture}*"
+            yield Finding(picture, what, remedy)
 
 
 def _examine_folder(folder: Path, remedy: str) -> Iterator[Finding]:

@@ -75,8 +75,9 @@ def read_decided(workspace: Workspace) -> tuple[Review, ...]:
     if not path.is_file():
         return ()
     try:
-        # An array is what was written before decisions had a seal.
-        kept = json.loads(read_note(path))
+        data = path.read_bytes()
+        # An array is what was written before decisions had a seal, which is the last key of an object.
+        kept = json.loads(data if data.startswith(b"[") else read_note(path))
         return parse_reviews(json.dumps(kept["decisions"] if isinstance(kept, dict) else kept))
     except (Damaged, ValueError, KeyError) as error:
         raise CorruptInput(f"{path}: is not what was imported; {IMPORTED}") from error

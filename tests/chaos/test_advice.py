@@ -52,6 +52,7 @@ REVIEWED = (
     "test_a_flip_in_what_people_decided_or_were_asked_is_named_and_gone_once_it_is_made_again"
 )
 BATCHES, CLIENTS = "pipelines/services/clients/test_batch.py", "pipelines/services/clients"
+DAMAGED_PICTURE = f"{CLIENTS}/test_news.py::test_a_damaged_picture_of_which_all_files_are_removed_is_gone_on_without"
 ENDPOINT = "pipelines/stages/test_seeds_wikidata.py"
 SAVED = "pipelines/services/clients/test_ledger.py::test_a_damaged_file_is_told_and_what_can_be_read_is_saved"
 GONE_ON = "chaos/test_full_disk.py::test_a_full_disk_amid_the_stages_is_gone_on_from"
@@ -96,6 +97,8 @@ ELSEWHERE = {
     "test_a_run_that_the_endpoint_stopped_goes_on_and_asks_only_what_is_missing",
     "addresses replied; run again when they do": f"{CLIENTS}/test_news.py::"
     "test_a_network_that_is_down_stops_the_run_and_the_next_one_fetches",
+    "where none does, remove {}*": DAMAGED_PICTURE,
+    "remove {}* and go on without it": DAMAGED_PICTURE,
     "`synth run {}` writes it again": NOTED,
     "writes these articles again": "pipelines/test_inputs.py::"
     "test_articles_with_a_flipped_byte_are_named_and_written_again_from_their_source",

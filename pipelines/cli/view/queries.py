@@ -34,6 +34,10 @@ _DIFFICULTY = (
 """By (c, n) summed over all conditions: at most a quarter is rarely, at most three quarters sometimes."""
 
 
+_SOME = "{} IN (SELECT unnest(?::VARCHAR[]))"
+"""One of the ids of a list, which may be long: it is bound as one value."""
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """Which rows a list shows; everything of it stands in the address."""
@@ -261,9 +265,13 @@ class Explorer:
         return {row["record_id"]: row["outcome"] for row in self.ask(asked, [*ids, *ids, *ids])}
 
     def trace_family(self, record_id: str, parent_id: str) -> list[Relative]:
+        """Return the first 400 rows of :meth:`trace_line`."""
+        return self.trace_line(record_id, parent_id)[:MOST_RELATIVES]
+
+    def trace_line(self, record_id: str, parent_id: str) -> list[Relative]:
         """Return the line of a record in pipeline order: ancestors, itself, what was made of it, refusals on the way.
 
-        Siblings are left out, and all beyond 400 rows.
+        Siblings are left out.
         """
         stages = self.list_stages()
         # A row is made from rows of stages before: each stage is read once on the way up and once on the way down.
@@ -273,10 +281,8 @@ class Explorer:
         made, rows = {record_id}, list[Row]()
         for found in stages:
             links = self._find_links(found, line | made, made)
-            rows += links[: MOST_RELATIVES - len(rows)]
+            rows += links
             made |= {row["record_id"] for row in links if row["parent_id"] in made}
-            if len(rows) == MOST_RELATIVES:
-                break
         ids = sorted({record_id} | {row["record_id"] for row in rows})
         refused = " UNION ALL ".join(
             f"SELECT {quote_text(found.stage)} AS stage, record_id, '' AS parent_id, {column} AS reason "
@@ -284,18 +290,18 @@ class Explorer:
             for found in stages
             for kind, column in (("rejected", "reason"), ("failed", "error"))
         )
-        rows += self.ask(f"SELECT * FROM ({refused}) WHERE {_among('record_id', ids)}", ids)
+        rows += self.ask(f"SELECT * FROM ({refused}) WHERE {_SOME.format('record_id')}", [ids])
         order = {found.stage: place for place, found in enumerate(stages)}
         rows.sort(key=lambda row: (order[row["stage"]], row["record_id"]))
         return [Relative(**row) for row in rows]
 
     def _find_links(self, found: LatestStage, ids: Set[str], parents: Set[str] = frozenset()) -> list[Row]:
-        """Return a stage's rows with one of these ids, or made from one of these parents: the first 400 by id."""
-        among = f"{_among('record_id', ids)} OR {_among('parent_id', parents)}"
+        """Return a stage's rows with one of these ids, or made from one of these parents, by id."""
+        among = f"{_SOME.format('record_id')} OR {_SOME.format('parent_id')}"
         return self.ask(
             f"SELECT {quote_text(found.stage)} AS stage, record_id, parent_id FROM {scan_rows(found.folder)} "
-            f"WHERE {among} ORDER BY record_id LIMIT {MOST_RELATIVES}",
-            [*ids, *parents],
+            f"WHERE {among} ORDER BY record_id",
+            [sorted(ids), sorted(parents)],
         )
 
     # Releases and comparisons
@@ -321,7 +327,7 @@ class Explorer:
         return [
             name
             for name, rows in asked.items()
-            if self.ask(f"SELECT id FROM {rows} WHERE {_among('id', ids)} LIMIT 1", ids)
+            if self.ask(f"SELECT id FROM {rows} WHERE {_SOME.format('id')} LIMIT 1", [list(ids)])
         ]
 
     def list_keys(self, stage: str) -> list[str]:

@@ -16,14 +16,20 @@ REDIRECTS = 5
 SERVER_ERROR = 500
 HASH = ".xxh3"
 """End of the name of the file that holds a picture's hash."""
+NAMED = 3
+"""Of addresses that did not reply, so many are named."""
 REFUSED = ".none"
 """Ending of a note in place of a picture that a host does not give; it is not asked again."""
 
 
 def is_fetched(picture: Path) -> bool:
     """Return whether a picture is there, with the bytes that came; of one without a hash nobody knows better."""
-    seal = picture.with_name(f"{picture.name}{HASH}")
+    seal = _place_seal(picture)
     return picture.is_file() and (not seal.is_file() or seal.read_bytes() == hash_bytes(picture.read_bytes()).encode())
+
+
+def _place_seal(picture: Path) -> Path:
+    return picture.with_name(f"{picture.name}{HASH}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +52,34 @@ class NewsPictures:
         """Return the files of the pictures at some addresses; one that its host does not give is left out.
 
         Raises:
-            Unavailable: if no host replied and no picture is at hand: the network is down.
+            Unavailable: naming addresses, if no host replied and no picture is at hand: the network is down; or if a
+                picture came once, is damaged or missing now, and its host does not reply.
         """
         wanted = sorted(set(urls))
-        new = [url for url in wanted if url not in self.find_at_hand([url]) and not self._places(url)[1].exists()]
-        fetcher = replace(self.client, guard=self.guard)
-        silent = sum(await asyncio.gather(*(self._fetch(fetcher, url) for url in new)))
         found = self.find_at_hand(wanted)
-        if new and silent == len(new) and not found:
-            raise Unavailable(f"pictures of the news: none of {silent:,} addresses replied; run again when they do")
+        new = [url for url in wanted if url not in found and not self._places(url)[1].exists()]
+        fetcher = replace(self.client, guard=self.guard)
+        unanswered = await asyncio.gather(*(self._fetch(fetcher, url) for url in new))
+        silent = [url for url, is_silent in zip(new, unanswered, strict=True) if is_silent]
+        found |= self.find_at_hand(new)
+        # Without a picture that it had, a run would make, and pay for, everything under other keys.
+        lost = self.find_lost(silent)
+        named = [f"{url} (or remove {picture}* and go on without it)" for url, picture in lost.items()]
+        if named := named or (silent if silent == new and not found else []):
+            raise Unavailable(
+                f"pictures of the news: none of {len(named):,} addresses replied; run again when they do: "
+                + ", ".join(named[:NAMED])
+            )
         return found
+
+    def find_lost(self, urls: Iterable[str]) -> dict[str, Path]:
+        """Return where the pictures at some addresses were that came once, and are damaged or missing now."""
+        places = {url: self._places(url) for url in sorted(set(urls))}
+        return {
+            url: picture
+            for url, (picture, note) in places.items()
+            if _place_seal(picture).is_file() and not note.exists() and not is_fetched(picture)
+        }
 
     def find_at_hand(self, urls: Iterable[str]) -> dict[str, Path]:
         """Return the files of the pictures at some addresses that were fetched before, and are as they were then."""
@@ -67,22 +91,29 @@ class NewsPictures:
 
     async def _fetch(self, fetcher: HttpClient, url: str) -> bool:
         """Fetch one picture; return whether no reply came, so that it may be asked for again."""
-        picture, note = self._places(url)
+        picture, _ = self._places(url)
         try:
             reply = await self._follow(fetcher, self.guard.read(url))
         except (ForbiddenAddress, TooLarge) as error:
-            write_bytes(note, str(error).encode())
+            self._refuse(url, str(error))
             return False
         except (NoReply, RateLimited):
             return True
         if reply.status == 200:
             write_bytes(picture, reply.body)
-            write_bytes(picture.with_name(f"{picture.name}{HASH}"), hash_bytes(reply.body).encode())
+            write_bytes(_place_seal(picture), hash_bytes(reply.body).encode())
         elif reply.is_busy or reply.status >= SERVER_ERROR:
             return True
         else:
-            write_bytes(note, f"HTTP {reply.status}".encode())
+            self._refuse(url, f"HTTP {reply.status}")
         return False
+
+    def _refuse(self, url: str, why: str) -> None:
+        """Note that a picture is not to be had; what is left of one that came once goes."""
+        picture, note = self._places(url)
+        write_bytes(note, why.encode())
+        for path in (picture, _place_seal(picture)):
+            path.unlink(missing_ok=True)
 
     async def _follow(self, fetcher: HttpClient, address: Address) -> HttpReply:
         headers = {"Accept": "image/*", "User-Agent": f"synth ({self.contact})"}

@@ -26,6 +26,15 @@ def test_a_question_is_explained_with_what_was_made_from_it(workspace):
     assert {name.split("/")[0] for name in explanation.releases} == {"vqa", "sft"}
 
 
+def test_a_line_that_is_cut_says_so_and_all_of_it_is_looked_for_in_releases(workspace, monkeypatch):
+    for module in ("view.queries", "explain"):
+        monkeypatch.setattr(f"pipelines.cli.{module}.MOST_RELATIVES", 1, raising=False)
+    explanation = explain_record(workspace, QUESTION)
+    assert [row.stage for row in explanation.rows] == ["difficulty"]
+    assert {name.split("/")[0] for name in explanation.releases} == {"vqa", "sft"}
+    assert "the first 1 rows of its line follow, 3 do not" in render(explanation)
+
+
 def test_a_rollout_is_explained_with_its_question(workspace):
     explanation = explain_record(workspace, "rollout-0000000000000002")
     assert [row.record.record_id for row in explanation.rows][:2] == [

@@ -120,8 +120,9 @@ def test_a_flip_in_what_people_decided_or_were_asked_is_named_and_gone_once_it_i
     assert [path for path in map(str, (each.path for each in find_damage(sampled.root))) if "review" in path] == []
 
 
-def test_decisions_that_were_kept_before_they_had_a_seal_are_read(sampled):
-    told = [{"question": "q-1", "reviewer": "Ana", "accepted": True, "decided_on": DAY}]
+@pytest.mark.parametrize("reviewer", ["Ana", "xxl"])
+def test_decisions_that_were_kept_before_they_had_a_seal_are_read(sampled, reviewer):
+    told = [{"question": "q-1", "reviewer": reviewer, "accepted": True, "decided_on": DAY}]
     (sampled.reviews / "questions" / "decisions.json").write_text(json.dumps(told))
     assert [review.model_dump() for review in read_decided(sampled)] == told
 
