@@ -21,7 +21,16 @@ from pipelines.cli.facets import (
     explain_reason,
 )
 from pipelines.cli.report import make_example, read_funnel
-from pipelines.cli.view.queries import KINDS, PAGE, Choice, Explorer, Relative, scan_release, scan_rows
+from pipelines.cli.view.queries import (
+    KINDS,
+    MOST_RELATIVES,
+    PAGE,
+    Choice,
+    Explorer,
+    Relative,
+    scan_release,
+    scan_rows,
+)
 from pipelines.errors import ConfigError
 from pipelines.run.naming import find_run, list_kept
 from pipelines.run.workspace import Workspace
@@ -153,7 +162,8 @@ def show_row(explorer: Explorer, stage: str, record_id: str) -> str:
     record, refused = explorer.find_record(stage, record_id), explorer.find_refusal(stage, record_id)
     if record is None and refused is None:
         raise ConfigError(f"{stage} has no row {record_id!r}")
-    family = explorer.trace_family(record_id, _find_parent(record))
+    line = explorer.trace_line(record_id, _find_parent(record))
+    family = line[:MOST_RELATIVES]
     input_stage, shown = (stage, record) if record is not None else _find_input(explorer, stage, record_id, family)
     question = shown if isinstance(shown, Question | Rewrite | Grounding) else _find_question(explorer, shown, family)
     steps = list_steps(shown) if isinstance(shown, Record) else []
@@ -174,7 +184,7 @@ def show_row(explorer: Explorer, stage: str, record_id: str) -> str:
         steps=list(show_steps(shown)) if isinstance(shown, Rollout) else [],
         supports=shown.supports if isinstance(shown, Trajectory) else (),
         family=_group(family),
-        releases=explorer.find_holding([relative.record_id for relative in family]),
+        releases=explorer.find_holding([relative.record_id for relative in line]),
         lines=describe_record(shown) if isinstance(shown, Record) else list((shown or {}).items()),
         **_describe_question(explorer, question, family),
     )

@@ -264,10 +264,6 @@ class Explorer:
         )
         return {row["record_id"]: row["outcome"] for row in self.ask(asked, [*ids, *ids, *ids])}
 
-    def trace_family(self, record_id: str, parent_id: str) -> list[Relative]:
-        """Return the first 400 rows of :meth:`trace_line`."""
-        return self.trace_line(record_id, parent_id)[:MOST_RELATIVES]
-
     def trace_line(self, record_id: str, parent_id: str) -> list[Relative]:
         """Return the line of a record in pipeline order: ancestors, itself, what was made of it, refusals on the way.
 

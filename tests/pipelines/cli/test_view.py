@@ -358,7 +358,7 @@ def test_the_line_of_a_question_leads_from_its_seed_to_its_releases(demo):
     explorer = Explorer(demo.root)
     (row, *_) = explorer.list_rows(Choice("trajectories")).rows
     record = explorer.find_record("trajectories", row["record_id"])
-    family = explorer.trace_family(record.parent_id, "")
+    family = explorer.trace_line(record.parent_id, "")
     stages = [relative.stage for relative in family]
     assert stages == sorted(stages, key=[found.stage for found in explorer.list_stages()].index)
     assert {"seeds", "paths", "questions", "rewrites", "groundings", "trajectories"} <= set(stages)
@@ -371,16 +371,17 @@ def test_the_line_of_a_question_leads_from_its_seed_to_its_releases(demo):
     assert len({relative.record_id for relative in family if relative.stage == "seeds"}) == 1
 
 
-def test_a_line_ends_with_400_rows_and_holds_its_own_beginning(tmp_path):
+def test_a_line_holds_its_own_beginning_and_no_siblings(tmp_path):
     seeds = [make_question(n, None) for n in range(3)]
     made = [make_question(n, None).model_copy(update={"parent_id": seeds[1].record_id}) for n in range(10, 500)]
     for key, (name, rows) in zip("ab", (("seeds", seeds), ("difficulty", made)), strict=True):
         write_stage(tmp_path, FakeStage(name, Difficulty), key * 16, rows)
     Workspace(tmp_path).note_latest({"seeds": "a" * 16, "difficulty": "b" * 16})
-    family = Explorer(tmp_path).trace_family(seeds[1].record_id, "")
-    assert [relative.record_id for relative in family] == [row.record_id for row in (seeds[1], *made[:399])]
-    last = Explorer(tmp_path).trace_family(made[-1].record_id, seeds[1].record_id)
-    assert [relative.record_id for relative in last] == [seeds[1].record_id, made[-1].record_id]
+    line = Explorer(tmp_path).trace_line(seeds[1].record_id, "")
+    assert [relative.record_id for relative in line] == [row.record_id for row in (seeds[1], *made)]
+    for parent in (seeds[1].record_id, ""):
+        last = Explorer(tmp_path).trace_line(made[-1].record_id, parent)
+        assert [relative.record_id for relative in last] == [seeds[1].record_id, made[-1].record_id]
 
 
 def test_hostile_text_stays_text(tmp_path):
