@@ -190,7 +190,9 @@ def test_signals_at_five_moments_of_a_run_make_nothing_be_paid_twice(
 
 
 @pytest.mark.parametrize(
-    ("number", "send"), [(signal.SIGTERM, os.kill), (signal.SIGINT, os.killpg)], ids=["SIGTERM to one", "Ctrl-C to all"]
+    ("number", "send"),
+    [(signal.SIGTERM, os.kill), (signal.SIGTERM, os.killpg), (signal.SIGINT, os.killpg)],
+    ids=["SIGTERM to one", "SIGTERM to all", "Ctrl-C to all"],
 )
 def test_signals_at_two_moments_of_a_pool_of_processes_make_nothing_be_paid_twice(
     calm: Calm, workspace: Path, server: Server, number: signal.Signals, send: Callable[[int, int], None]
