@@ -4,16 +4,20 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing import resource_tracker
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import typer
 
 from pipelines.cli.console import guarded
 from pipelines.cli.main import main
+from pipelines.run.spans import Span, SpanReport, WorkerSpec
 from pipelines.stopping import heeding_signals, holding_signals
+from tests.pipelines.run.test_chains import plan
+from tests.pipelines.run.test_spans import FakePool, run_spans, wait_for_stop
 
 ROOT = Path(__file__).parents[2]
 SIGNALS = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
@@ -131,6 +135,30 @@ def test_a_pool_whose_processes_only_begin_ends_at_once_and_in_silence(tmp_path,
     assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
 
 
+class InterruptedPool(FakePool):
+    """An interrupt comes amid the submit, whose span is under way."""
+
+    masks: ClassVar[list[set[int]]] = []
+
+    def submit(self, spec: WorkerSpec, span: Span) -> "Future[SpanReport]":
+        self.masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, []))
+        super().submit(spec, span)
+        raise KeyboardInterrupt
+
+    def close(self) -> None:
+        for future in self.futures:
+            future.result(10)
+
+
+def test_a_signal_acts_amid_the_submit_of_any_pool_and_the_span_is_asked_to_stop(tmp_path):
+    planned = plan(tmp_path, {})
+    pool = InterruptedPool(planned[1:], [wait_for_stop])
+    with pytest.raises(KeyboardInterrupt):
+        run_spans(tmp_path, pool, planned)
+    assert pool.masks == [set()]
+    assert not list(tmp_path.glob(".stop-*"))
+
+
 OTHERS = """
 import time
 from multiprocessing import get_context
@@ -169,13 +197,16 @@ def test_the_command_ends_as_ever_in_another_thread(capsys):
 
 
 def test_a_signal_ends_a_command_whose_end_nobody_reads_with_its_exit_code(tmp_path):
-    command = [sys.executable, "-m", "pipelines.cli.main", "config", "--set", f"{'long' * 17_000}.key=1"]
+    command = [sys.executable, "-m", "pipelines.cli.main", "config", "--set", f"{'long' * 20_000}.key=1"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
         assert child.stderr is not None
         # Its line has begun and is longer than the pipe, so that it never ends.
         child.stderr.peek(1)
         child.send_signal(signal.SIGTERM)
-        assert child.wait(60) == 2
+        try:
+            assert child.wait(20) == 2
+        finally:
+            child.kill()
 
 
 def test_an_interrupt_that_no_command_meets_is_one_line_and_exit_code_3(capsys):
