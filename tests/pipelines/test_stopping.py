@@ -4,7 +4,8 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import ClassVar
@@ -15,6 +16,7 @@ import typer
 from pipelines.cli.console import guarded
 from pipelines.cli.main import main
 from pipelines.run.spans import Span, SpanReport, WorkerSpec
+from pipelines.run.workers import ENDING, WORKERS, prepare_worker
 from pipelines.stopping import heeding_signals, holding_signals
 from tests.pipelines.run.test_chains import plan
 from tests.pipelines.run.test_spans import FakePool, run_spans, wait_for_stop
@@ -157,6 +159,19 @@ def test_a_signal_acts_amid_the_submit_of_any_pool_and_the_span_is_asked_to_stop
         run_spans(tmp_path, pool, planned)
     assert pool.masks == [set()]
     assert not list(tmp_path.glob(".stop-*"))
+
+
+def test_workers_outlive_a_signal_to_all_processes_and_end_with_their_pool_when_it_breaks():
+    with ProcessPoolExecutor(2, WORKERS, prepare_worker, (ENDING,)) as pool:
+        naps = [pool.submit(time.sleep, 1) for _ in range(2)]
+        for nap in naps:
+            nap.result(60)
+        for worker in list(pool._processes.values()):
+            os.kill(worker.pid, signal.SIGTERM)
+        assert {pool.submit(os.getpid).result(60) for _ in range(2)} <= set(pool._processes)
+        naps = [pool.submit(time.sleep, 600) for _ in range(2)]
+        os.kill(next(iter(pool._processes)), signal.SIGKILL)
+        assert [type(nap.exception(60)) for nap in naps] == [BrokenProcessPool] * 2
 
 
 OTHERS = """
