@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import active_children, get_context
+from multiprocessing import get_context
 
 from pipelines.stopping import holding_signals, leave_signals
 
@@ -27,7 +27,7 @@ def open_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         yield pool
     except BaseException:
         # They would do what they have in hand first.
-        for worker in active_children():
+        for worker in list(pool._processes.values()):
             worker.kill()
         raise
     finally:

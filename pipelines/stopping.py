@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 
 STOPPING = (signal.SIGTERM, signal.SIGHUP)
@@ -22,7 +22,7 @@ def heeding_signals() -> Iterator[None]:
     A SIGHUP that is ignored stays so: ``nohup`` wants it. A SIGINT that is ignored is not: shells ignore it for every
     command in the background, where SIGTERM has to end a run all the same.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if not _is_main():
         yield
         return
     before = {number: signal.getsignal(number) for number in SIGNALS}
@@ -57,23 +57,32 @@ def holding_signals() -> Iterator[None]:
     from multiprocessing import resource_tracker
 
     came = list[tuple[int, FrameType | None]]()
-    is_main = threading.current_thread() is threading.main_thread()
-    held = {number: handler for number in SIGNALS if is_main and callable(handler := signal.getsignal(number))}
-    for name in held:
-        signal.signal(name, lambda *call: came.append(call))
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    # It would die with a terminal, which its successor tells in tracebacks; it unblocks what it ignores itself.
-    resource_tracker.ensure_running()
-    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    held = {number: handler for number in SIGNALS if _is_main() and callable(handler := signal.getsignal(number))}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
+        for name in held:
+            signal.signal(name, lambda *call: came.append(call))
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        # It would die with a terminal, which its successor tells in tracebacks; it unblocks what it ignores itself.
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         yield
     finally:
-        for name, handler in held.items():
-            signal.signal(name, handler)
-        # Another thread may have got some; those that wait for this one come with the unblocking.
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        for number, frame in came:
-            held[signal.Signals(number)](number, frame)
+        try:
+            # Those that wait for this thread come now; other threads get theirs at any time.
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            # That of SIGINT is the last: it is what raises, for the others too.
+            for name in reversed(held):
+                signal.signal(name, held[name])
+        finally:
+            with ExitStack() as acts:
+                for number, frame in reversed(came):
+                    acts.callback(held[signal.Signals(number)], number, frame)
+
+
+def _is_main() -> bool:
+    """Whether this is the thread that alone may set what signals do."""
+    return threading.current_thread() is threading.main_thread()
 
 
 def leave_signals() -> None:
@@ -84,14 +93,17 @@ def leave_signals() -> None:
 
 
 def ignore_signals() -> None:
-    """Ignore signals from now on: how the command ends is settled and about to be told."""
-    for number in SIGNALS:
+    """Ignore signals from now on: how the command ends is settled. Outside the main thread nothing changes."""
+    for number in SIGNALS if _is_main() else ():
         signal.signal(number, signal.SIG_IGN)
 
 
 def end_by_signals(code: int) -> None:
-    """Have a signal end the process at once with its exit code: all that is left are threads that may hang."""
+    """Have a signal end the process at once with its exit code: what is left may hang, a thread or who reads its end.
+
+    Outside the main thread nothing changes.
+    """
     # After an interrupt amid code from a string, such as a dataclass's, Python would end by SIGINT; this forgets it.
     exec("")
-    for number in SIGNALS:
+    for number in SIGNALS if _is_main() else ():
         signal.signal(number, lambda *_: os._exit(code))

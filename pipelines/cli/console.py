@@ -127,13 +127,16 @@ def interruptible(what_next: str = "the same command goes on from here") -> Iter
         raise Unavailable(f"interrupted; {what_next}") from error
 
 
-def guarded(call: Callable[[], None], arguments: Sequence[str]) -> None:
-    """Call and turn the failures of DESIGN section 4 into exit codes; all else is a defect, reported with its log."""
+def guarded(call: Callable[[], None], arguments: Sequence[str], is_own: bool = False) -> None:
+    """Call and turn the failures of DESIGN section 4 into exit codes; all else is a defect, reported with its log.
+
+    With ``is_own`` the process is the command's: a signal ends it at once where nobody reads how the command ends.
+    """
     from pipelines.stopping import heeding_signals
 
     with heeding_signals():
         try:
-            _call(call)
+            _call(call, is_own)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is ours
             from pipelines.cli.defects import report_defect
 
@@ -144,10 +147,10 @@ def guarded(call: Callable[[], None], arguments: Sequence[str]) -> None:
             stop_json_log()
 
 
-def _call(call: Callable[[], None]) -> None:
+def _call(call: Callable[[], None], is_own: bool) -> None:
     from pipelines.errors import ConservationError, SynthError, Unavailable
     from pipelines.run.endings import naming_endings
-    from pipelines.stopping import ignore_signals
+    from pipelines.stopping import end_by_signals, ignore_signals
 
     try:
         with naming_endings():
@@ -155,13 +158,19 @@ def _call(call: Callable[[], None]) -> None:
     except ConservationError:
         raise
     except SynthError as error:
+        ending = error
+    except SystemExit as left:
         ignore_signals()
-        fail(error)
-    except SystemExit as ending:
-        ignore_signals()
-        if ending.code != INTERRUPTED:
+        if left.code != INTERRUPTED:
             raise
-        fail(Unavailable("interrupted; run the same command again"))
+        ending = Unavailable("interrupted; run the same command again")
+    else:
+        return
+    if is_own:
+        end_by_signals(ending.exit_code)
+    else:
+        ignore_signals()
+    fail(ending)
 
 
 def fail(error: Any) -> None:  # noqa: ANN401 - a SynthError, whose class is imported late

@@ -25,16 +25,18 @@ def main(arguments: list[str] | None = None) -> None:
     0 done; 1 a gate not met; 2 our configuration or input; 3 a service, disk or lock away: run again to continue; 4 a
     defect of synth, with a log of it.
     """
+    is_own = arguments is None
     if isinstance(sys.stdout, TextIOWrapper):
         # A name that the terminal's encoding lacks ends no run.
         sys.stdout.reconfigure(errors="backslashreplace")
-    if arguments is None:
+    if is_own:
         # The last that Python does; by then it has put back what a signal does by itself, which is to end it by -15.
         atexit.register(ignore_signals)
     try:
-        guarded(lambda: app(args=arguments, prog_name="synth"), sys.argv[1:] if arguments is None else arguments)
+        told = sys.argv[1:] if arguments is None else arguments
+        guarded(lambda: app(args=arguments, prog_name="synth"), told, is_own)
     except SystemExit as ending:
-        if arguments is None:
+        if is_own:
             end_by_signals(ending.code if isinstance(ending.code, int) else 0)
         raise
 

@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, 
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -23,7 +23,7 @@ from pipelines.run.progress import Reporter
 from pipelines.run.runner import GRACE, PlannedStage, StageReport, find_shard, read_source, seal_planned, undo_replies
 from pipelines.run.spans import Span, SpanReport, WorkerSpec, make_spans
 from pipelines.run.stage import JudgedStage
-from pipelines.run.workers import BEAT, prepare_worker, run_span
+from pipelines.run.workers import BEAT, ENDING, WORKERS, prepare_worker, run_span
 from pipelines.run.workspace import read_model
 from pipelines.services.health import Health
 from pipelines.stopping import holding_signals
@@ -137,12 +137,13 @@ class ProcessPool:
     def open(self) -> None:
         """Start; processes begin with the first spans."""
         with holding_signals():
-            self._executor = ProcessPoolExecutor(self.workers, get_context("spawn"), prepare_worker)
+            self._executor = ProcessPoolExecutor(self.workers, WORKERS, prepare_worker, (ENDING,))
 
     def submit(self, spec: WorkerSpec, span: Span) -> "Future[SpanReport]":
         """Have a process run a span."""
         assert self._executor is not None
-        return self._executor.submit(run_span, spec, span)
+        with holding_signals():
+            return self._executor.submit(run_span, spec, span)
 
     def close(self) -> None:
         """End the processes, each after its span."""
@@ -252,8 +253,13 @@ class SpanExecutor:
         try:
             yield partial(self._run_chain, spec)
         finally:
-            self.pool.close()
-            spec.stop.unlink(missing_ok=True)
+            try:
+                self.pool.close()
+            except KeyboardInterrupt:
+                _kill_children()
+                raise
+            finally:
+                spec.stop.unlink(missing_ok=True)
 
     def _run_chain(
         self,
@@ -304,8 +310,8 @@ class SpanExecutor:
         futures: set[Future[SpanReport]] = set()
         try:
             try:
-                with holding_signals():
-                    futures.update(self.pool.submit(spec, span) for span in spans)
+                for span in spans:
+                    futures.add(self.pool.submit(spec, span))
             except BrokenExecutor:
                 board.lost = True
             while futures and board.error is None:
@@ -313,6 +319,8 @@ class SpanExecutor:
                 board.look()
                 self._collect(done, board)
         except KeyboardInterrupt:
+            # Amid a submit it has come before the span's future: the pool's end waits for that one.
+            spec.stop.touch()
             board.reporters[0].note("stopping: what is under way is let finish; interrupt again to drop it")
             raise
         finally:
@@ -324,7 +332,7 @@ class SpanExecutor:
             return
         try:
             spec.stop.touch()
-            done, late = wait({future for future in futures if not future.cancel()}, timeout=GRACE + 5 * BEAT)
+            done, late = wait(futures, timeout=GRACE + 5 * BEAT)
             self._collect(done, board)
         except KeyboardInterrupt:
             _kill_children()

@@ -14,8 +14,9 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
+from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 
 from pipelines.errors import ConfigError, Damaged, SynthError, UnusableReplies
@@ -34,6 +35,8 @@ from pipelines.stopping import leave_signals
 
 BEAT = 1.0
 """Seconds between two looks at what workers have written, and whether they are to stop."""
+ENDING = signal.SIGUSR1
+"""What ends the workers of :data:`WORKERS`. Slurm, systemd and ``timeout`` send SIGTERM to all processes of a job."""
 
 
 @dataclass(slots=True)
@@ -44,6 +47,8 @@ class _Place:
     assembly: Assembly | None = None
     planned: Mapping[str, PlannedStage] = field(default_factory=dict)
     pulse: Pulse | None = None
+    ending: signal.Signals = signal.SIGTERM
+    """What asks the process to end after its requests in flight."""
 
     def open(self, spec: WorkerSpec) -> Mapping[str, PlannedStage]:
         """Return the stages of a run by name.
@@ -100,8 +105,8 @@ atexit.register(_PLACE.close)
 def run_span(spec: WorkerSpec, span: Span) -> SpanReport:
     """Make what is missing of a span in this process, on one event loop.
 
-    SIGTERM and the file ``spec.stop`` stop it: requests in flight finish and are recorded. The signal then ends the
-    process too.
+    The signal of :func:`prepare_worker` and the file ``spec.stop`` stop it: requests in flight finish and are recorded.
+    The signal then ends the process too.
     """
     report = SpanReport()
     try:
@@ -114,8 +119,8 @@ def run_span(spec: WorkerSpec, span: Span) -> SpanReport:
         return report
     if told:
         _PLACE.close()
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.signal(_PLACE.ending, signal.SIG_DFL)
+        os.kill(os.getpid(), _PLACE.ending)
     return report
 
 
@@ -162,15 +167,15 @@ async def _make_span(spec: WorkerSpec, links: Sequence[Link], span: Span, report
         return False
     wanted = set(span.shards)
     links[0].take_all([shard for shard in read_source(links[0].plan).shards if shard.shard in wanted])
-    work = asyncio.ensure_future(run_together([_make_link(link, report) for link in links]))
+    work = asyncio.create_task(run_together([_make_link(link, report) for link in links]))
     told: list[bool] = []
 
     def end() -> None:
         told.append(True)
-        work.cancel()
+        _stop(work)
 
     if threading.current_thread() is threading.main_thread():
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end)
+        asyncio.get_running_loop().add_signal_handler(_PLACE.ending, end)
     watch = asyncio.ensure_future(_watch_stop(spec.stop, work))
     await asyncio.wait([work])
     watch.cancel()
@@ -197,14 +202,45 @@ async def _make_link(link: Link, report: SpanReport) -> None:
             link.reporter.finish("")
 
 
-async def _watch_stop(stop: Path, work: "asyncio.Future[None]") -> None:
+async def _watch_stop(stop: Path, work: "asyncio.Task[None]") -> None:
     while not stop.is_file():
         await asyncio.sleep(BEAT)
-    work.cancel()
+    _stop(work)
 
 
-def prepare_worker() -> None:
-    """Make this process a worker: Ctrl-C and a closed terminal are its driver's to heed; it ends when that is gone."""
+def _stop(work: "asyncio.Task[None]") -> None:
+    """Have requests in flight finish; a second time would drop them."""
+    if not work.cancelling():
+        work.cancel()
+
+
+class _Worker(SpawnProcess):
+    """A process that a broken pool, which knows SIGTERM only, ends by :data:`ENDING`."""
+
+    def terminate(self) -> None:
+        """End the process after its requests in flight."""
+        with suppress(ProcessLookupError):
+            if self.pid is not None and self.is_alive():
+                os.kill(self.pid, ENDING)
+
+
+class _Workers(SpawnContext):
+    Process = _Worker
+
+
+WORKERS = _Workers()
+"""Makes the processes of a pool whose driver heeds SIGTERM for them."""
+
+
+def prepare_worker(ending: signal.Signals = signal.SIGTERM) -> None:
+    """Make this process a worker, which this signal ends, and does when its driver is gone.
+
+    Ctrl-C, a closed terminal and any other SIGTERM are its driver's to heed.
+    """
+    _PLACE.ending = ending
+    if ending != signal.SIGTERM:
+        # Not ignored: programs that it starts would ignore it, too.
+        signal.signal(signal.SIGTERM, lambda *_: None)
     leave_signals()
     threading.Thread(target=_follow_parent, args=(os.getppid(),), daemon=True).start()
 
@@ -212,4 +248,4 @@ def prepare_worker() -> None:
 def _follow_parent(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(BEAT)
-    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), _PLACE.ending)

@@ -125,8 +125,12 @@ def end(workspace: Path, how: Callable[[int], None]) -> tuple[int, str]:
 
 @pytest.mark.parametrize(
     "how",
-    [lambda driver: os.kill(driver, signal.SIGTERM), lambda driver: os.killpg(driver, signal.SIGINT)],
-    ids=["SIGTERM to the driver", "Ctrl-C to all"],
+    [
+        lambda driver: os.kill(driver, signal.SIGTERM),
+        lambda driver: os.killpg(driver, signal.SIGTERM),
+        lambda driver: os.killpg(driver, signal.SIGINT),
+    ],
+    ids=["SIGTERM to the driver", "SIGTERM to all", "Ctrl-C to all"],
 )
 def test_a_driver_that_is_interrupted_lets_its_workers_finish_and_end(workspace, how):
     code, err = end(workspace, how)

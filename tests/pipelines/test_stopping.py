@@ -1,15 +1,26 @@
+import errno
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import resource_tracker
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import typer
 
 from pipelines.cli.console import guarded
+from pipelines.cli.main import main
+from pipelines.run.spans import Span, SpanReport, WorkerSpec
+from pipelines.run.workers import ENDING, WORKERS, prepare_worker
 from pipelines.stopping import heeding_signals, holding_signals
+from tests.pipelines.run.test_chains import plan
+from tests.pipelines.run.test_spans import FakePool, run_spans, wait_for_stop
 
 ROOT = Path(__file__).parents[2]
 SIGNALS = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
@@ -46,6 +57,60 @@ def test_a_signal_amid_the_start_of_a_pool_acts_once_the_pool_stands(number):
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()
 
 
+RACE = """
+import os, signal, subprocess, sys, threading, time
+from pipelines.stopping import SIGNALS, heeding_signals, holding_signals
+
+SENDER = "import os, time\\nwhile os.getppid() == {0}: os.kill({0}, {1}); time.sleep(0.0005)"
+armed, came = [], 0
+
+def act(*_):
+    if armed:
+        armed.clear()
+        raise KeyboardInterrupt
+
+# It does not block signals: what is sent to the process comes while the main thread does.
+threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+signal.signal(signal.SIGINT, act)
+with heeding_signals():
+    before = [signal.getsignal(number) for number in SIGNALS]
+    with holding_signals():
+        # What it imports and starts, it has now.
+        sender = subprocess.Popen([sys.executable, "-c", SENDER.format(os.getpid(), int(sys.argv[1]))])
+    while came < 300:
+        try:
+            armed.append(True)
+            with holding_signals():
+                armed.append(True)
+            armed.clear()
+        except KeyboardInterrupt:
+            came += 1
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
+        assert [signal.getsignal(number) for number in SIGNALS] == before
+    sender.kill()
+    sender.wait()
+print("whole")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_another_thread_gets_leaves_the_main_one_as_it_was(tmp_path, number):
+    done = run_program(tmp_path, RACE, int(number))
+    assert (done.stdout, done.stderr) == ("whole\n", "")
+
+
+def test_a_block_that_cannot_begin_leaves_the_thread_as_it_was(monkeypatch):
+    def refuse() -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(resource_tracker, "ensure_running", refuse)
+    before = [signal.getsignal(number) for number in SIGNALS]
+    with pytest.raises(OSError, match="Too many open files"), holding_signals():
+        raise AssertionError
+    assert [signal.getsignal(number) for number in SIGNALS] == before
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()
+
+
 POOL = """
 import os, sys, time
 from pipelines.pools import open_pool
@@ -69,6 +134,93 @@ def test_a_pool_whose_processes_only_begin_ends_at_once_and_in_silence(tmp_path,
     done = run_program(tmp_path, POOL, int(number))
     # Its streams were read to their end, so nobody is left who holds them.
     assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
+
+
+class InterruptedPool(FakePool):
+    """An interrupt comes amid the submit, whose span is under way."""
+
+    masks: ClassVar[list[set[int]]] = []
+
+    def submit(self, spec: WorkerSpec, span: Span) -> "Future[SpanReport]":
+        self.masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, []))
+        super().submit(spec, span)
+        raise KeyboardInterrupt
+
+    def close(self) -> None:
+        for future in self.futures:
+            future.result(10)
+
+
+def test_a_signal_acts_amid_the_submit_of_any_pool_and_the_span_is_asked_to_stop(tmp_path):
+    planned = plan(tmp_path, {})
+    pool = InterruptedPool(planned[1:], [wait_for_stop])
+    with pytest.raises(KeyboardInterrupt):
+        run_spans(tmp_path, pool, planned)
+    assert pool.masks == [set()]
+    assert not list(tmp_path.glob(".stop-*"))
+
+
+def test_workers_outlive_a_signal_to_all_processes_and_end_with_their_pool_when_it_breaks():
+    with ProcessPoolExecutor(2, WORKERS, prepare_worker, (ENDING,)) as pool:
+        naps = [pool.submit(time.sleep, 1) for _ in range(2)]
+        for nap in naps:
+            nap.result(60)
+        for worker in list(pool._processes.values()):
+            os.kill(worker.pid, signal.SIGTERM)
+        assert {pool.submit(os.getpid).result(60) for _ in range(2)} <= set(pool._processes)
+        naps = [pool.submit(time.sleep, 600) for _ in range(2)]
+        os.kill(next(iter(pool._processes)), signal.SIGKILL)
+        assert [type(nap.exception(60)) for nap in naps] == [BrokenProcessPool] * 2
+
+
+OTHERS = """
+import time
+from multiprocessing import get_context
+from pipelines.pools import open_pool
+
+if __name__ == "__main__":
+    other = get_context("fork").Process(target=time.sleep, args=(600,))
+    other.start()
+    try:
+        with open_pool(1) as pool:
+            nap = pool.submit(time.sleep, 600)
+            raise ValueError
+    except ValueError:
+        print(nap.exception(), other.is_alive())
+        other.kill()
+"""
+
+
+def test_an_error_kills_the_processes_of_its_own_pool_alone(tmp_path):
+    done = run_program(tmp_path, OTHERS)
+    assert (done.stdout.endswith(" True\n"), done.stderr) == (True, ""), done
+
+
+def test_the_command_ends_as_ever_in_another_thread(capsys):
+    def call(*arguments: str) -> object:
+        with pytest.raises(SystemExit) as ending:
+            main(list(arguments))
+        return ending.value.code
+
+    with ThreadPoolExecutor(1) as pool:
+        codes = [
+            pool.submit(call, *arguments).result(60) for arguments in (["stages"], ["config", "--set", "no.such=1"])
+        ]
+    assert codes == [0, 2]
+    assert "defect" not in capsys.readouterr().err
+
+
+def test_a_signal_ends_a_command_whose_end_nobody_reads_with_its_exit_code(tmp_path):
+    command = [sys.executable, "-m", "pipelines.cli.main", "config", "--set", f"{'long' * 20_000}.key=1"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
+        assert child.stderr is not None
+        # Its line has begun and is longer than the pipe, so that it never ends.
+        child.stderr.peek(1)
+        child.send_signal(signal.SIGTERM)
+        try:
+            assert child.wait(20) == 2
+        finally:
+            child.kill()
 
 
 def test_an_interrupt_that_no_command_meets_is_one_line_and_exit_code_3(capsys):
