@@ -56,7 +56,9 @@ DAMAGED_PICTURE = f"{CLIENTS}/test_news.py::test_a_damaged_picture_of_which_all_
 ENDPOINT = "pipelines/stages/test_seeds_wikidata.py"
 SAVED = "pipelines/services/clients/test_ledger.py::test_a_damaged_file_is_told_and_what_can_be_read_is_saved"
 GONE_ON = "chaos/test_full_disk.py::test_a_full_disk_amid_the_stages_is_gone_on_from"
+UNMET = "pipelines/test_stopping.py::test_an_interrupt_that_no_command_meets_is_one_line_and_exit_code_3"
 ELSEWHERE = {
+    "interrupted; run the same command again": UNMET,
     "run `synth run`, which makes it again": MADE_AGAIN,
     "`synth run` makes it again": MADE_AGAIN,
     "`synth run` makes it again from recorded": MADE_AGAIN,
