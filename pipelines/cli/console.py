@@ -152,25 +152,22 @@ def _call(call: Callable[[], None], is_own: bool) -> None:
     from pipelines.run.endings import naming_endings
     from pipelines.stopping import end_by_signals, ignore_signals
 
+    settle = end_by_signals if is_own else lambda _: ignore_signals()
     try:
         with naming_endings():
             call()
     except ConservationError:
         raise
     except SynthError as error:
-        ending = error
+        # Bound to no other name: the error would hold this frame and its own, and DuckDB tells of what is left at exit.
+        settle(error.exit_code)
+        fail(error)
     except SystemExit as left:
         ignore_signals()
         if left.code != INTERRUPTED:
             raise
-        ending = Unavailable("interrupted; run the same command again")
-    else:
-        return
-    if is_own:
-        end_by_signals(ending.exit_code)
-    else:
-        ignore_signals()
-    fail(ending)
+        settle(Unavailable.exit_code)
+        fail(Unavailable("interrupted; run the same command again"))
 
 
 def fail(error: Any) -> None:  # noqa: ANN401 - a SynthError, whose class is imported late
