@@ -32,6 +32,7 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/hadolint .ci/Dockerfile
+	$(BIN)/python .ci/budget.py
 
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
