@@ -291,20 +291,7 @@ STOP_WORDS = frozenset(
     "a about an and are as at be been by did do does for from had has have how in into is it its of on or that the "
     "their there these this to was were what when where which who whom whose why with".split()
 )
-"""Words of a query that are ignored."""
 REPEATS_SHOWN = 3
-"""Repetitions listed in a detail."""
-
-
-@dataclass
-class _Repeats:
-    """First step of each call, failure, query, result list and page so far."""
-
-    calls: dict[tuple[str, str], int] = field(default_factory=dict)
-    failures: dict[tuple[str, str], int] = field(default_factory=dict)
-    queries: dict[frozenset[str], int] = field(default_factory=dict)
-    results: dict[tuple[str, ...], int] = field(default_factory=dict)
-    pages: dict[str, int] = field(default_factory=dict)
 
 
 def check_repetition(trail: Trail, overlap: float = 0.8, max_repeats: int = 0) -> CheckResult:
@@ -322,60 +309,29 @@ def check_repetition(trail: Trail, overlap: float = 0.8, max_repeats: int = 0) -
 
 def find_repeats(trail: Trail, overlap: float) -> Iterator[str]:
     """Yield what each repeating step repeats; a call that failed may be tried again, and counts if it fails again."""
-    seen = _Repeats()
+    first: dict[object, int] = {}
     for number, leg in enumerate(trail.legs):
         if not leg.step.tool:
             continue
-        repeated = _find_repeat(leg, seen, overlap)
+        # What the step does, by how it would repeat an earlier one; a failed call repeats only failed and good ones.
+        call = (leg.step.tool, leg.step.arguments)
+        does: list[tuple[object, str]] = [(call, "identical call")]
+        if leg.failed:
+            does.append((("failed", call), "identical call"))
+        elif leg.step.tool == "visit":
+            does.append((leg.shown, "the same page, read alike"))
+        elif leg.step.tool == "text_search":
+            words = fold_words(str(leg.arguments.get("query", ""))).split()
+            asked = frozenset(words) - STOP_WORDS or frozenset(words)
+            alike = (key for key in first if isinstance(key, frozenset) and _overlap(asked, key) >= overlap)
+            urls = tuple(sight.url for sight in leg.sights)
+            does += [(next(alike, asked), "a query of the same words"), *([(urls, "the same results")] if urls else [])]
+            first.setdefault(asked, number)
+        repeated = next(((key, how) for key, how in does if first.get(key, number) < number), None)
         if repeated is not None:
-            yield f"step {number} as {repeated[0]} ({repeated[1]})"
-        _remember(leg, seen, number)
-
-
-def _find_repeat(leg: Leg, seen: _Repeats, overlap: float) -> tuple[int, str] | None:
-    """Return which step is repeated, and how."""
-    key = (leg.step.tool, leg.step.arguments)
-    same = seen.calls.get(key, seen.failures.get(key) if leg.failed else None)
-    if same is not None:
-        return same, "identical call"
-    if leg.failed:
-        return None
-    if leg.step.tool == "visit" and leg.shown in seen.pages:
-        return seen.pages[leg.shown], "the same page, read alike"
-    return _find_alike(leg, seen, overlap) if leg.step.tool == "text_search" else None
-
-
-def _find_alike(leg: Leg, seen: _Repeats, overlap: float) -> tuple[int, str] | None:
-    words = _list_query_words(leg)
-    alike = next((number for other, number in seen.queries.items() if _overlap(words, other) >= overlap), None)
-    if alike is not None:
-        return alike, "a query of the same words"
-    found = seen.results.get(_list_urls(leg))
-    return None if found is None else (found, "the same results")
-
-
-def _remember(leg: Leg, seen: _Repeats, number: int) -> None:
-    key = (leg.step.tool, leg.step.arguments)
-    if leg.failed:
-        seen.failures.setdefault(key, number)
-        return
-    seen.calls.setdefault(key, number)
-    if leg.step.tool == "visit":
-        seen.pages.setdefault(leg.shown, number)
-    elif leg.step.tool == "text_search":
-        seen.queries.setdefault(_list_query_words(leg), number)
-        urls = _list_urls(leg)
-        if urls:
-            seen.results.setdefault(urls, number)
-
-
-def _list_query_words(leg: Leg) -> frozenset[str]:
-    words = fold_words(str(leg.arguments.get("query", ""))).split()
-    return frozenset(word for word in words if word not in STOP_WORDS) or frozenset(words)
-
-
-def _list_urls(leg: Leg) -> tuple[str, ...]:
-    return tuple(sight.url for sight in leg.sights)
+            yield f"step {number} as {first[repeated[0]]} ({repeated[1]})"
+        for key, _ in does[1:] if leg.failed else does:
+            first.setdefault(key, number)
 
 
 def _overlap(first: frozenset[str], second: frozenset[str]) -> float:
