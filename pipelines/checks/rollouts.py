@@ -281,7 +281,6 @@ def _find_leg_problems(leg: Leg, known: list[str], made: tuple[str, ...]) -> Ite
 
 
 def _list_named(leg: Leg) -> list[str]:
-    """Return the pictures that a call names, in an argument of that kind or in words."""
     image = leg.arguments.get("image")
     named = [image] if isinstance(image, str) else []
     return named + [name for value in leg.arguments.values() if isinstance(value, str) for name in _ID.findall(value)]
@@ -352,8 +351,6 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """One written form of an answer, prepared for search."""
-
     words: tuple[str, ...]
     pattern: re.Pattern[str]
     folded: str
@@ -413,7 +410,6 @@ def _read_form(form: str) -> _Form:
 
 
 def _locate_words(text: str, wanted: list[str]) -> Span | None:
-    """Return the span of the pieces of a text whose folded words hold those that are wanted, in order."""
     found = [(word, match.span()) for match in _WORD.finditer(text) for word in fold_name(match[0]).split()]
     size = len(wanted)
     for place in range(len(found) - size + 1):
@@ -449,9 +445,6 @@ def check_path(trail: Trail) -> CheckResult:
     Two nodes that follow one another are linked where one page, opened or shown in a search with a snippet, names both,
     or where the pages of both were opened. The answer is covered where a page that names the answer node holds it.
     Which page that is does not matter, so that another way to the same facts counts as well.
-
-    Returns:
-        UNKNOWN when the rollout does not say what its path is.
     """
     path = trail.rollout.path
     if not path:
@@ -574,7 +567,6 @@ def check_sought(trail: Trail) -> CheckResult:
 
 
 def _find_said(trail: Trail) -> int | None:
-    """Return the first step before the answer that says it."""
     rollout = trail.rollout
     telling = tuple(form for form in list_answer_forms(rollout) if _is_telling(form, rollout.reference))
     if not telling:
@@ -596,7 +588,6 @@ def _says(text: str, words: str, telling: tuple[str, ...], reference: Answer) ->
 
 
 def _is_telling(form: str, reference: Answer) -> bool:
-    """Say whether it takes knowledge to write an answer so: small numbers and one ordinary word are said by chance."""
     if reference.type == "number":
         whole = reference.value.lstrip("-").partition(".")[0]
         small = whole.isdigit() and len(whole) <= 9 and int(whole) < _SMALL
@@ -632,7 +623,6 @@ def _find_use(trail: Trail, title: str, *, by_sight: bool) -> int | None:
 
 
 def _find_seen(read: NameWords, question: str, texts: Iterable[str]) -> int:
-    """Return the first of some texts by which a name was seen, whole or word by word."""
     missing = {word for word in read.telling if word not in question}
     for number, words in enumerate(texts):
         missing = {word for word in missing if word not in words}
@@ -677,12 +667,10 @@ def find_unbacked_names(said: str, backing: Sequence[str]) -> Iterator[str]:
 
 
 def _rest(said: str, run: Run, backing: Sequence[str]) -> bool:
-    """Say whether a run without its first word is backed; the first word of a sentence has a capital anyway."""
     return len(run) == 1 or _is_backed(said, run[1:], backing)
 
 
 def _list_runs(said: str) -> Iterator[Run]:
-    """Yield runs of words with capitals, small words such as ``of`` between them included."""
     run: Run = []
     joints: Run = []
     start = end = 0
@@ -705,7 +693,6 @@ def _list_runs(said: str) -> Iterator[Run]:
 
 
 def _is_backed(said: str, run: Run, backing: Sequence[str]) -> bool:
-    """Say whether a run stands in a text; where not as a whole, each of the names that small words join has to."""
     while run and _is_free(run[0][0]) and not _stands(said, run, backing):
         run = run[1:]
     while run and _is_free(run[-1][0]) and not _stands(said, run, backing):
@@ -779,7 +766,6 @@ def find_unbacked_numbers(said: str, backing: Sequence[str]) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)
 def _compile(numeral: str) -> re.Pattern[str]:
-    """Return what finds a numeral that is no part of a longer one."""
     return re.compile(rf"(?<!\d)(?<!\d[.,]){re.escape(numeral)}(?!\d)(?![.,]\d)")
 
 
@@ -798,7 +784,6 @@ def _is_date_backed(said: str, spot: Spot[Date], backing: Sequence[str]) -> bool
 def _sift(
     said: str, unbacked: Sequence[re.Match[str]], backed: Sequence[Decimal], backing: Sequence[str]
 ) -> Iterator[str]:
-    """Yield of the numerals that stand nowhere as they are those that nothing else backs."""
     shown = {_read(match[0]) for text in backing for match in _NUMERAL.finditer(text)}
     pairs = list(combinations(dict.fromkeys(backed[:MAX_PAIRED]), 2))
     known = shown | {abs(first - second) for first, second in pairs} | {first + second for first, second in pairs}
@@ -815,14 +800,12 @@ def _sift(
 
 
 def _is_measured(spot: Number, spelled: set[Decimal], measures: Sequence[Number]) -> bool:
-    """Say whether a measure is shown at its scale (3.5 million), or in another unit."""
     if Decimal(spot.value).copy_abs() in spelled:
         return True
     return spot.unit in KNOWN_UNITS and any(compare_measures(spot, other) == "same" for other in measures)
 
 
 def _is_period(said: str, match: re.Match[str], shown: set[Decimal]) -> bool:
-    """Say whether a numeral is the decade or the century of a year that is shown."""
     value = _read(match[0])
     if _DECADE.match(said, match.end()) and value % 10 == 0:
         return any(value <= year < value + (100 if value % 100 == 0 else 10) for year in shown)
