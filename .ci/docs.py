@@ -14,12 +14,12 @@ from typing import Any, get_args
 import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from pipelines.cli.view.queries import STAGE_MODELS
 from pydantic import BaseModel
 
 from pipelines import errors
 from pipelines.cli.main import app
 from pipelines.cli.settings import list_keys
+from pipelines.cli.view.queries import STAGE_MODELS
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.release.rows import ROW_TYPES
 from pipelines.run.advice import GOVERNING

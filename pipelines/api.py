@@ -50,8 +50,7 @@ from pipelines.checks.examination import QuestionCheck as Check
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.cli.commands import load_config, verify_releases
 from pipelines.cli.naming import RunChoice, make_request
-from pipelines.cli.view.cards import Card, find_card
-from pipelines.cli.view.queries import Explorer
+from pipelines.cli.view.cards import Card, explain_record
 from pipelines.config.settings import PluginsConfig, RunConfig
 from pipelines.corpus.layouts import ForeignQuestion, UnreadRow
 from pipelines.corpus.store import Corpus
@@ -240,7 +239,7 @@ class OpenWorkspace:
         Raises:
             ConfigError: if there is none, or several.
         """
-        return find_card(Explorer(self.root), record_id)
+        return explain_record(self.root, record_id)
 
 
 def open_workspace(path: str | Path = "workspace") -> OpenWorkspace:

@@ -378,11 +378,10 @@ def explain_command(
 ) -> None:
     """Show everything known about one row: path, evidence, reading, picture, attempts, lineage, releases."""
     from pipelines.cli.naming import looking_at
-    from pipelines.cli.view.cards import find_card, render_card
-    from pipelines.cli.view.queries import Explorer
+    from pipelines.cli.view.cards import explain_record, render_card
 
     with looking_at(workspace, run):
-        card = find_card(Explorer(workspace), record_id)
+        card = explain_record(workspace, record_id)
     emit_json(to_json(card)) if as_json else emit_table(render_card(card))
 
 

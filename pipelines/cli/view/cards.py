@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -82,12 +83,13 @@ class Card:
         return json.dumps(self.record, ensure_ascii=False, indent=1, default=str)
 
 
-def find_card(explorer: Explorer, prefix: str) -> Card:
+def explain_record(root: Path, prefix: str) -> Card:
     """Return the row whose id begins with a prefix, as the last stage that had it left it.
 
     Raises:
         ConfigError: if no row begins so, or several do.
     """
+    explorer = Explorer(root)
     found = explorer.find_ids(prefix)
     if prefix not in found and len(found) != 1:
         if not found or not prefix:
