@@ -124,10 +124,7 @@ def write_pages(
 
 
 def _fill_kinds(rows: pa.Table, classes: pa.ChunkedArray, labels: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Return the types and domains of articles; the classes name those that the text did not.
-
-    A class without an English noun here has its label in the wiki's language: the writer of questions reads both.
-    """
+    # A class without an English noun has its label in the wiki's language: the writer of questions reads both.
     kinds, domains = rows["type"].to_pylist(), rows["domain"].to_pylist()
     for row, kind in enumerate(kinds):
         if not kind and (own := classes[row].as_py()):
@@ -138,17 +135,12 @@ def _fill_kinds(rows: pa.Table, classes: pa.ChunkedArray, labels: Mapping[str, s
 
 
 def _has_class(classes: pa.ChunkedArray, name: str) -> pa.Array:
-    """Say of each article whether a class of it is one of those that are lists, or disambiguation pages."""
     wanted = read_names("kinds", f"{name}_classes")
     return pa.array([not wanted.isdisjoint(own) for own in classes.to_pylist()], pa.bool_())
 
 
 def write_facts(folder: Path, numbering: Numbering) -> tuple[int, int]:
-    """Write the table of facts; values without readable text count in ``value_count`` but make no row.
-
-    Returns:
-        The number of facts, and of those whose value links to an article.
-    """
+    """Write the table of facts; values without readable text count in ``value_count`` but make no row."""
     offsets = OffsetCounter(numbering.article_count)
     linked = 0
     with TableWriter(folder, "facts", FACTS, mapped=True) as writer:
@@ -165,11 +157,7 @@ def write_facts(folder: Path, numbering: Numbering) -> tuple[int, int]:
 
 
 def write_redirects(folder: Path, numbering: Numbering) -> tuple[int, dict[str, int], int]:
-    """Write the table of redirects, and those of the pages that are rejected or failed.
-
-    Returns:
-        The number of redirects kept, the rejected pages by reason, and the number of failed ones.
-    """
+    """Write the table of redirects, and those of the pages that are rejected or failed."""
     reasons: Counter[str] = Counter()
     with (
         TableWriter(folder, "redirects", REDIRECTS, mapped=True) as kept,
@@ -243,11 +231,6 @@ def write_aliases(folder: Path, scratch: Path, numbering: Numbering) -> int:
     """Write the table of aliases, sorted by node and alias, each alias of a node once; return their number.
 
     An anchor text is an alias when ``ANCHOR_PAGES`` articles, or one infobox, use it for the article.
-
-    Args:
-        folder: of the corpus.
-        scratch: for what does not fit memory.
-        numbering: of the pages of the dump.
     """
     _write_names(scratch, numbering)
     names, anchors = (scan_files(scratch / f"{name}.parquet") for name in ("names", "anchors"))
@@ -272,7 +255,6 @@ def write_aliases(folder: Path, scratch: Path, numbering: Numbering) -> int:
 
 
 def _write_names(scratch: Path, numbering: Numbering) -> None:
-    """Write the names that articles may have, unsorted."""
     with TableWriter(scratch, "names", _NAMES) as names, TableWriter(scratch, "anchors", _ANCHORS) as anchors:
         for numbered in numbering.parts:
             rows = numbered.part.read_columns("articles", ["title", "bold"])
@@ -312,18 +294,6 @@ def build_corpus(
 
     Ranges that an earlier, killed build of the same dump has read are not read again. Only one build at a time may run
     beside ``out``.
-
-    Args:
-        dump: ``*-pages-articles*.xml.bz2``, ``.xml.gz`` or ``.xml``, or one file of a dump in several; side files
-            are looked for beside it.
-        out: folder of the corpus; its parent is made, and it must not exist itself.
-        progress: called with the phases and how far they are.
-        workers: processes that read the dump, and threads that write the search index.
-        range_bytes: bytes of the dump read at a time; neither this nor ``workers`` changes what is built.
-
-    Raises:
-        ConfigError: ``out`` exists, or an input is missing or corrupt (``CorruptInput``).
-        Unavailable: a worker was killed; run again to continue.
     """
     if out.exists():
         raise ConfigError(f"{out} exists; a corpus is never changed: choose another name or remove it")
@@ -352,8 +322,6 @@ def build_corpus(
 
 @dataclass(slots=True)
 class _Build:
-    """One build: what the corpus is built from, where it goes, and the seconds of its phases."""
-
     dumps: tuple[Path, ...]
     out: Path
     site: Site
@@ -364,7 +332,6 @@ class _Build:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[Callable[[int, int], None]]:
-        """Time a phase; yields a function that reports (done, total)."""
         start = time.monotonic()
 
         def report(done: int, total: int = 0) -> None:
@@ -376,10 +343,7 @@ class _Build:
         self.seconds[name] = round(time.monotonic() - start, 3)
 
     def plan_jobs(self, range_bytes: int) -> tuple[Path, list[RangeJob]]:
-        """Cut the dump; return the folder of the parts, and remove parts of other dumps, cuts and builder versions.
-
-        The files beside the dump do not matter here: one that is added or changed does not make the dump be read again.
-        """
+        # Files beside the dump do not matter here: one that is added does not make the dump be read again.
         pieces = [(dump, piece) for dump in self.dumps for piece in plan_ranges(dump, range_bytes)]
         seen = [(dump.name, dump.stat().st_size, dump.stat().st_mtime_ns) for dump in self.dumps]
         cuts = [(dump.name, piece.start, piece.end) for dump, piece in pieces]
@@ -395,7 +359,6 @@ class _Build:
         return folder, jobs
 
     def write(self, folder: Path, parts: list[Part], scratch: Path, kept: Path) -> CorpusManifestCounts:
-        """Write the corpus from its parts; tables made from side files stay in ``kept`` until a build succeeds."""
         with self.phase("properties"):
             side, known = collect_side_properties(self.side, self.site.dbname, parts, scratch, kept)
         with self.phase("titles"):

@@ -73,10 +73,6 @@ def plan_ranges(dump: Path, range_bytes: int) -> tuple[ByteRange, ...]:
 
     The header belongs to the first range and the footer to the last. A gz file, a bz2 file of one stream, and one whose
     streams do not start with pages, is a single range. About half a MB is read a cut, a few MB at most.
-
-    Raises:
-        ConfigError: there is no such file, or ``range_bytes`` is no positive number.
-        CorruptInput: the file is not what its name says.
     """
     if range_bytes < 1:
         raise ConfigError(f"{range_bytes} bytes a range; expected at least 1")
@@ -91,9 +87,6 @@ def sample_ranges(dump: Path, count: int, range_bytes: int) -> tuple[ByteRange, 
     """Return ranges of about ``range_bytes`` spread evenly over a dump: enough to judge what reading all of it takes.
 
     A file too small for that many, or one that cannot be cut, is given as :func:`plan_ranges` cuts it.
-
-    Raises:
-        ConfigError, CorruptInput: as for :func:`plan_ranges`.
     """
     spread = plan_ranges(dump, max(range_bytes, cover_file(dump).end // count))
     if len(spread) == 1 or spread[0].end <= 2 * range_bytes:
@@ -115,10 +108,6 @@ def list_parts(path: Path) -> tuple[Path, ...]:
 
     Parts are named ``...-multistream<N>.xml-p<first>p<last>.bz2``; one N may have several files. Names do not say how
     many parts there are: that the last ones are missing cannot be seen here.
-
-    Raises:
-        ConfigError: there is no such file, or a part of the dump is missing beside it (a number, or over 1,000 page ids
-            before or between the parts), or two parts share pages.
     """
     if not path.is_file():
         raise ConfigError(f"no dump at {path}; {EXPECTED}")
@@ -140,7 +129,6 @@ def list_parts(path: Path) -> tuple[Path, ...]:
 
 
 def _check_gaps(parts: list[tuple[int, int, Path]]) -> None:
-    """Refuse parts, as (first page, last page, file) in order, when one must be missing before or between them."""
     end, before = -1, ""
     for first, last, part in parts:
         if first <= end:
@@ -152,12 +140,7 @@ def _check_gaps(parts: list[tuple[int, int, Path]]) -> None:
 
 
 def open_dump(path: Path) -> BinaryIO:
-    """Open a dump for reading its bytes as they are.
-
-    Raises:
-        ConfigError: there is no such file.
-        CorruptInput: the file is named .bz2 or .gz but does not start as one.
-    """
+    """Open a dump for reading its bytes as they are."""
     if not path.is_file():
         raise ConfigError(f"no dump at {path}; {EXPECTED}")
     file = path.open("rb")
@@ -176,12 +159,7 @@ def find_packing(file: BinaryIO) -> str:
 
 
 def read_blocks(path: Path, byte_range: ByteRange) -> Iterator[bytes]:
-    """Yield the unpacked bytes of a range in order, a few MB at a time.
-
-    Raises:
-        ConfigError: there is no such file.
-        CorruptInput: the range is truncated, is damaged, or does not end where a stream ends.
-    """
+    """Yield the unpacked bytes of a range in order, a few MB at a time."""
     with open_dump(path) as file:
         packing = find_packing(file)
         file.seek(byte_range.start)
@@ -239,10 +217,6 @@ def _inflate(path: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _find_cuts(file: BinaryIO, size: int, range_bytes: int) -> list[int]:
-    """Return the offsets where ranges but the first start, each at the first page after a multiple of the length.
-
-    A gzip file has none: nothing in it can be unpacked without what stands before.
-    """
     cuts: list[int] = []
     packing = find_packing(file)
     if packing == "gz":
@@ -269,14 +243,12 @@ def _search_page(file: BinaryIO, aim: int) -> int | None:
 
 
 def _follows_page(file: BinaryIO, place: int) -> bool:
-    """Return whether a page ends before an offset: a page that starts there does not lie in another one."""
     start = max(place - _GAP_BYTES, 0)
     file.seek(start)
     return file.read(place - start).rstrip().endswith(_PAGE_CLOSE)
 
 
 def _find_places(file: BinaryIO, aim: int, start: re.Pattern[bytes], length: int) -> Iterator[int]:
-    """Yield where a pattern of ``length`` bytes stands in the window after an offset, ascending, read step by step."""
     tail = b""
     for place in range(aim, aim + _WINDOW_BYTES, _STEP_BYTES):
         file.seek(place)  # the caller seeks in between
@@ -290,7 +262,6 @@ def _find_places(file: BinaryIO, aim: int, start: re.Pattern[bytes], length: int
 
 
 def _starts_pages(file: BinaryIO, offset: int) -> bool:
-    """Return whether a bz2 stream with pages starts at an offset; the footer's stream has no page."""
     file.seek(offset)
     piece = file.read(_STEP_BYTES)
     if not _STREAM_START.match(piece):
@@ -369,12 +340,7 @@ class FailedPage:
 
 
 def read_site(path: Path) -> Site:
-    """Read the ``<siteinfo>`` of an export, filling in English Wikipedia's values where it is absent.
-
-    Raises:
-        ConfigError: there is no such file.
-        CorruptInput: the file is no MediaWiki export, its compression is damaged, or a namespace has no number.
-    """
+    """Read the ``<siteinfo>`` of an export, filling in English Wikipedia's values where it is absent."""
     header = b""
     for block in read_blocks(path, cover_file(path)):
         header += block
@@ -398,23 +364,14 @@ def read_site(path: Path) -> Site:
 
 
 def read_range(path: Path, byte_range: ByteRange) -> Iterator[RawPage | FailedPage]:
-    """Yield the pages of one range of an export in its own order, with at most one page in memory beside a few MB.
-
-    Raises:
-        ConfigError: there is no such file.
-        CorruptInput: the range is damaged, is truncated, or begins or ends elsewhere than between two pages.
-    """
+    """Yield the pages of one range of an export in its own order, with at most one page in memory beside a few MB."""
     for block, found in scan_pages(path, byte_range):
         for page in found:
             yield page if isinstance(page, FailedPage) else parse_page(path, block[page[0] : page[1]])
 
 
 def unescape_xml(source: bytes, errors: str = "replace") -> str:
-    """Decode UTF-8 and the five entities plus character references of XML; other ``&name;`` stay as they are.
-
-    Raises:
-        UnicodeDecodeError: it is not UTF-8, and ``errors`` is ``strict``.
-    """
+    """Decode UTF-8 and the five entities plus character references of XML; other ``&name;`` stay as they are."""
     text = source.decode("utf-8", errors)
     if "&" not in text:
         return text
@@ -433,10 +390,6 @@ def scan_pages(path: Path, byte_range: ByteRange) -> Iterator[tuple[bytes, Seque
     """Yield the XML of a range a few MB at a time, each with the (start, end) of the whole pages in it.
 
     A page that is too large, or holds a page, is skipped while it is read, and comes alone as a failed one.
-
-    Raises:
-        ConfigError: there is no such file.
-        CorruptInput: as for ``read_range``.
     """
     is_header = byte_range.start == 0
     is_last = byte_range.end == cover_file(path).end
@@ -470,10 +423,6 @@ def scan_pages(path: Path, byte_range: ByteRange) -> Iterator[tuple[bytes, Seque
 def _find_pages(
     path: Path, buffer: bytearray, searched: int, is_header: bool
 ) -> tuple[list[tuple[int, int]], int, bool]:
-    """Return the whole pages of a buffer, where the rest begins, and False if the rest is a page to be skipped.
-
-    Before ``searched`` no page ends.
-    """
     spans: list[tuple[int, int]] = []
     position = text = 0
     while (start := buffer.find(_PAGE_OPEN, position)) >= 0:
@@ -501,8 +450,6 @@ def _find_pages(
 
 @dataclass(slots=True)
 class _SkippedPage:
-    """A page that is read to its end and not held."""
-
     head: bytes = b""
     """Its first bytes."""
     size: int = 0
@@ -511,7 +458,6 @@ class _SkippedPage:
     """How many ``<page>`` are open: 0 once it is read."""
 
     def read(self, buffer: bytearray) -> int:
-        """Read on from the start of a buffer; return where the page, or all that is no cut tag, ends in it."""
         end = 0
         for tag in _PAGE_TAG.finditer(buffer):
             end = tag.end()
@@ -525,7 +471,6 @@ class _SkippedPage:
         return end
 
     def fail(self) -> FailedPage:
-        """Return the failed row."""
         if self.size > MAX_PAGE_BYTES:
             return _fail_page(
                 self.head, "page-too-large", f"{self.size:,} bytes of XML; allowed are {MAX_PAGE_BYTES:,}"
@@ -534,7 +479,6 @@ class _SkippedPage:
 
 
 def _fail_page(source: bytes, error: str, detail: str) -> FailedPage:
-    """Return the failed row of a page, named by what can be read of its start."""
     head = source.partition(b"<revision>")[0]
     title, number = ((_find_element(head, name) or "").strip() for name in (b"title", b"id"))
     title = title[:_SHOWN_TITLE]
@@ -543,7 +487,6 @@ def _fail_page(source: bytes, error: str, detail: str) -> FailedPage:
 
 
 def _find_close(buffer: bytearray, start: int, text: int, searched: int) -> int:
-    """Find where a page ends. No text contains ``<``, and a search for one byte is faster."""
     end = buffer.find(_PAGE_CLOSE, start, text) if text >= 0 else -1
     if end < 0:
         after = buffer.find(b"<", max(start + 1, text + 1, searched))
@@ -552,7 +495,6 @@ def _find_close(buffer: bytearray, start: int, text: int, searched: int) -> int:
 
 
 def _check_end(path: Path, rest: bytes | bytearray, is_header: bool, is_last: bool) -> None:
-    """Refuse a range that goes on after its last page; the last range ends with the closing tag of the export."""
     if is_header and not rest:
         raise CorruptInput(f"{path} is empty; {EXPECTED}")
     if is_last and not rest.rstrip().endswith(b"</mediawiki>"):
@@ -573,18 +515,11 @@ def _check_header(path: Path, header: bytes | bytearray) -> None:
 
 
 def _find_element(source: bytes, name: bytes) -> str | None:
-    """Return the text of the first element of a name, whatever bytes it holds, or None."""
     opening = source.find(b"<" + name + b">")
     return unescape_xml(source[opening + len(name) + 2 :].partition(b"<")[0]) if opening >= 0 else None
 
 
 def _read_element(source: bytes, name: bytes, start: int = 0, end: int | None = None) -> str | None:
-    """Return the text of the only element of a name between two offsets, or None.
-
-    Raises:
-        RecordFailed: there are two, or it holds another element.
-        UnicodeDecodeError: it is not UTF-8.
-    """
     tag = b"<" + name + b">"
     opening = source.find(tag, start, end)
     if opening < 0:
@@ -625,11 +560,7 @@ def default_namespaces() -> tuple[tuple[int, str], ...]:
 
 
 def parse_page(path: Path, source: bytes) -> RawPage | FailedPage:
-    """Read one ``<page>`` element, without its closing tag.
-
-    Raises:
-        CorruptInput: it cannot be read because it is no XML.
-    """
+    """Read one ``<page>`` element, without its closing tag."""
     try:
         return _parse_page(source)
     except UnicodeDecodeError as error:
@@ -641,7 +572,6 @@ def parse_page(path: Path, source: bytes) -> RawPage | FailedPage:
 
 
 def _check_markup(path: Path, source: bytes) -> None:
-    """Refuse a page whose elements are not closed where they must be; text and entities are not looked at."""
     parser, depth = expat.ParserCreate("iso-8859-1"), 0
 
     def enter(name: str, attributes: dict[str, str]) -> None:
@@ -694,7 +624,6 @@ def _check_title(title: str, namespace: int) -> None:
 
 
 def _read_revision(source: bytes, start: int) -> tuple[int, str]:
-    """Return the id and the timestamp of the revision that starts at an offset, both before its text."""
     end = source.find(b"<text", start)
     end = end if end >= 0 else len(source)
     contributor = source.find(b"<contributor", start, end)  # has an id of its own
@@ -711,7 +640,6 @@ def _read_revision(source: bytes, start: int) -> tuple[int, str]:
 
 
 def _read_text(source: bytes, revision: int) -> str:
-    """Return the wikitext of a page's last revision, which starts at an offset."""
     if source.count(b"<revision>", 0, revision) != source.count(b"</revision>", 0, revision):
         raise RecordFailed("nested-element", "a <revision> inside another")
     start = _find_text(source, revision)
@@ -727,7 +655,6 @@ def _read_text(source: bytes, revision: int) -> str:
 
 
 def _find_text(source: bytes, revision: int) -> int:
-    """Return where the wikitext of a revision starts, in its main slot; -1 when it is hidden or empty."""
     start = source.find(b"<text", revision)
     slot = source.find(b"<content>", revision, start) if start >= 0 else -1
     if slot >= 0:  # the main slot comes first and bare, or named like the others
@@ -780,11 +707,9 @@ class TitleRules:
         self._own_prefixes = _list_own_prefixes(site).difference(self._namespaces)
 
     def resolve(self, raw_target: str) -> LinkTarget | None:
-        """Resolve a raw target, the text between ``[[`` and ``|`` or ``]]``.
+        """Resolve the text between ``[[`` and ``|`` or ``]]``.
 
-        Returns:
-            None for another wiki, another language, a bare ``#fragment``, an invalid title, and more than two prefixes
-            of the own wiki.
+        None for another wiki or language, a bare ``#fragment``, an invalid title, over two prefixes of the own wiki.
         """
         title, _, fragment = normalise_spaces(_decode(raw_target)).partition("#")
         namespace, title = 0, title.strip().removeprefix(":").strip()
@@ -815,7 +740,6 @@ class TitleRules:
 
 
 def _list_own_prefixes(site: Site) -> frozenset[str]:
-    """Return the interwiki prefixes that lead back to this wiki: ``en`` and ``w`` in English Wikipedia."""
     code = site.dbname.removesuffix("wiki").replace("_", "-") or site.language
     is_wikipedia = not site.dbname or (site.dbname.endswith("wiki") and code not in read_names("wikis", "projects"))
     return frozenset({code, "w", "wikipedia"} if is_wikipedia else {code})

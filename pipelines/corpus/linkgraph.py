@@ -98,11 +98,7 @@ class LinkGraph:
 
     @classmethod
     def open(cls, folder: Path) -> "LinkGraph":
-        """Map the arrays of a folder into memory.
-
-        Raises:
-            ConfigError: an array is missing, or they do not belong together.
-        """
+        """Map the arrays of a folder into memory."""
         # A plain view of the mapped file: a memmap object costs ten times as much at every look-up.
         arrays = {name: np.asarray(map_array(folder / f"{name}.npy")) for name in (*_OUT, *_IN)}
         graph = cls(**arrays)
@@ -161,20 +157,6 @@ def build_graph(
 
     Self links are dropped; of several links between the same two nodes the first in the text is kept. The least memory
     is about 60 bytes for each link of the largest block and 20 bytes a node.
-
-    Args:
-        folder: of the graph; made when it is missing. A build that fails leaves a folder that does not open.
-        node_count: number of articles.
-        blocks: all links of a node in one block, redirects followed, sources ascending from block to block.
-        scratch: folder for temporary files while building; ``folder`` itself when not given.
-        memory: megabytes that sorting may use.
-
-    Returns:
-        The graph as opened from the folder.
-
-    Raises:
-        ValueError: a block breaks the order, its arrays differ in length, or it names a node that does not exist.
-        ConfigError, Unavailable: as :func:`pipelines.corpus.tables.open_spill`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     edges = (scratch or folder) / "edges.parquet"
@@ -193,7 +175,6 @@ def build_graph(
 
 
 def _write_out_links(folder: Path, node_count: int, blocks: Iterable[EdgeBlock], edges: Path) -> Nodes:
-    """Write the arrays of the out-links, and the distinct links to a table; return the in-degree of each node."""
     offsets = np.zeros(node_count + 1, dtype=np.int64)
     in_degree = np.zeros(node_count, dtype=np.uint32)
     last = -1
@@ -217,7 +198,6 @@ def _write_out_links(folder: Path, node_count: int, blocks: Iterable[EdgeBlock],
 
 
 def _check_block(block: EdgeBlock, node_count: int, last: int) -> int:
-    """Return the greatest source so far, the block's included."""
     lengths = len(block.sources), len(block.targets), len(block.positions)
     if len(set(lengths)) != 1:
         raise ValueError(f"a block of links has {lengths} sources, targets and positions: expected one of each a link")
@@ -233,7 +213,6 @@ def _check_block(block: EdgeBlock, node_count: int, last: int) -> int:
 
 
 def _sort_links(block: EdgeBlock) -> tuple[NDArray[np.uint64], Nodes]:
-    """Return the distinct links as ``source << 32 | target``, ascending, and the first position of each."""
     kept = block.sources != block.targets
     keys = block.sources[kept].astype(np.uint64)
     keys <<= _HIGH

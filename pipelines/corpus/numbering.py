@@ -75,8 +75,6 @@ class Numbering:
 
 @dataclass(frozen=True, slots=True)
 class _Pages:
-    """All articles and redirects in the order of the dump: 33 bytes a page."""
-
     hashes: Hashes
     page_ids: NDArray[np.int64]
     is_article: Mask
@@ -120,7 +118,6 @@ def number_pages(parts: "Sequence[Part]") -> Numbering:
 
 
 def _read_pages(number: int, part: "Part") -> tuple[NDArray[Any], ...]:
-    """Return a part's columns for :class:`_Pages`, articles and redirects merged in the order of the dump."""
     columns = ("ordinal", "page_id", "title_hash", "target_hash")
     articles = part.read_columns("articles", columns[:3])
     redirects = part.read_columns("redirects", columns)
@@ -142,7 +139,6 @@ def _read_pages(number: int, part: "Part") -> tuple[NDArray[Any], ...]:
 
 
 def _find_duplicates(parts: "Sequence[Part]", pages: _Pages) -> dict[int, str]:
-    """Return the error of each page whose title or page id an earlier page of the dump has, by place."""
     refused = dict.fromkeys(_list_repeats(pages.page_ids).tolist(), DUPLICATE)
     repeats = _list_repeats(pages.hashes)
     if len(repeats):
@@ -157,14 +153,12 @@ def _find_duplicates(parts: "Sequence[Part]", pages: _Pages) -> dict[int, str]:
 
 
 def _list_repeats(values: NDArray[np.generic]) -> NDArray[np.intp]:
-    """Return the places whose value stands at an earlier place too."""
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     return np.sort(order[1:][ordered[1:] == ordered[:-1]])
 
 
 def _read_titles(parts: "Sequence[Part]", pages: _Pages, places: NDArray[np.intp]) -> list[str]:
-    """Return the titles of some pages; each part's table is read once."""
     found: dict[int, str] = {}
     for number in np.unique(pages.parts[places]).tolist():
         for table, is_article in (("articles", True), ("redirects", False)):
@@ -175,10 +169,6 @@ def _read_titles(parts: "Sequence[Part]", pages: _Pages, places: NDArray[np.intp
 
 
 def _follow_redirects(pages: _Pages, kept: Mask, nodes: Nodes) -> tuple[Nodes, NDArray[np.intp]]:
-    """Return the node each page leads to, -1 for none, and the places of redirects that run in a circle.
-
-    Each round doubles the number of steps taken, so chains of any length end in a few rounds.
-    """
     index = np.flatnonzero(kept)
     order = index[np.argsort(pages.hashes[index], kind="stable")]
     ordered = pages.hashes[order]
@@ -205,7 +195,6 @@ def _cut_by_part(pages: _Pages, ends: Nodes, count: int, chosen: Mask) -> list[N
 
 
 def _trace_cycles(parts: "Sequence[Part]", pages: _Pages, cyclic: NDArray[np.intp]) -> Iterator[tuple[int, str]]:
-    """Yield the place of each redirect that runs in a circle, and the first titles on its way."""
     numbers = pages.hashes[cyclic].tolist()
     titles = dict(zip(numbers, _read_titles(parts, pages, cyclic), strict=True))
     targets = dict(zip(numbers, pages.targets[cyclic].tolist(), strict=True))

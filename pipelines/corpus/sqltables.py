@@ -40,12 +40,7 @@ SqlValue = int | float | bytes | None
 
 
 class Window:
-    """The part of a file that is in memory: ``data[position:]`` is unread.
-
-    Args:
-        path: the file, for messages.
-        stream: its bytes, unpacked.
-    """
+    """The part of a file that is in memory: ``data[position:]`` is unread."""
 
     __slots__ = ("_stream", "data", "path", "position")
 
@@ -56,11 +51,7 @@ class Window:
         self._stream = stream
 
     def grow(self) -> bool:
-        """Read on, twice as far as the unread part is long, and forget what was read; False at the end of the file.
-
-        Raises:
-            CorruptInput: the file is truncated or no gzip file.
-        """
+        """Read on, twice as far as the unread part is long, and forget what was read; False at the end of the file."""
         unread = self.data[self.position :]
         try:
             more = self._stream.read(max(_BLOCK_BYTES, len(unread)))
@@ -97,18 +88,7 @@ class Block:
 
 
 def read_columns(path: Path, table: str, integers: Sequence[str], texts: Sequence[str] = ()) -> Iterator[Block]:
-    """Yield columns of a table by name as arrays, streaming, some ten thousand rows at a time.
-
-    Args:
-        path: a ``.sql`` or ``.sql.gz`` file.
-        table: name of the table in the file.
-        integers: columns of whole numbers of at most 64 bits with sign.
-        texts: columns of strings.
-
-    Raises:
-        ConfigError: there is no such file, table or column; the message names those present.
-        CorruptInput: the file is truncated, no gzip, a row does not fit the table, or a value is of another kind.
-    """
+    """Yield columns of a table by name as arrays, streaming, some ten thousand rows at a time."""
     seen: dict[str, dict[str, bool]] = {}
     wanted = [*integers, *texts]
     with _open_sql(path) as window:
@@ -134,12 +114,7 @@ def read_columns(path: Path, table: str, integers: Sequence[str], texts: Sequenc
 
 
 def list_columns(path: Path, table: str) -> dict[str, bool]:
-    """Return the names of a table's columns, each with whether its values may be NULL.
-
-    Raises:
-        ConfigError: there is no such file or table.
-        CorruptInput: the file is truncated or no gzip file.
-    """
+    """Return the names of a table's columns, each with whether its values may be NULL."""
     seen: list[str] = []
     with _open_sql(path) as window:
         for name, created in _find_statements(window):
@@ -154,10 +129,6 @@ def _miss_table(path: Path, table: str, seen: Iterable[str]) -> ConfigError:
 
 
 def _find_statements(window: Window) -> Iterator[tuple[str, dict[str, bool] | None]]:
-    """Yield each table's name and columns at its CREATE TABLE, and its name and None at each INSERT.
-
-    At an INSERT the window stands behind the table's name; what the caller leaves of the line is skipped.
-    """
     while window.hold(_HEAD_BYTES):
         if match := _CREATE.match(window.data, window.position):
             window.position = match.end()
@@ -195,7 +166,6 @@ def _read_names(window: Window) -> list[str]:
 
 
 def _read_rows(window: Window, names: Sequence[str], wanted: Sequence[str]) -> Iterator[list[tuple[SqlValue, ...]]]:
-    """Yield the wanted columns of a statement's rows, some thousand rows at a time."""
     values = rb"\s*,\s*".join([_VALUE] * len(names))
     row = re.compile(rb"\s*+\(\s*" + values + rb"\s*\)", re.DOTALL)
     groups = [names.index(column) + 1 for column in wanted]
@@ -217,7 +187,6 @@ def _read_rows(window: Window, names: Sequence[str], wanted: Sequence[str]) -> I
 
 
 def _read_on(window: Window, position: int) -> None:
-    """Read more of the file when the unread part may be the start of a row."""
     if position > window.position and (rest := window.data[position:].strip()):
         raise CorruptInput(f"{window.path}: {rest[:80]!r} after a row; expected a comma or a semicolon")
     rest = window.data[window.position : window.position + 80]
