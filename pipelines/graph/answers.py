@@ -73,7 +73,8 @@ def type_answer(text: str, iso: str, relation: str) -> Answer | None:
 
     Refused are empty values, lists, ranges, hedges (``about``, ``c.``, ``?``), sentences, URLs and leftover markup.
     Conversions and remarks in parentheses are dropped. The caller bounds the length (:func:`count_tokens`).
-    ``iso`` is the date of its markup; ``relation`` decides whether a bare year is a date, and may have a unit (``elevation_m``).
+    ``iso`` is the date of its markup; ``relation`` decides whether a bare year is a date and may have a
+    unit (``elevation_m``).
     """
     surface = _clean_text(text)
     if surface is None or (not surface and not iso):
