@@ -44,7 +44,7 @@ from pipelines.corpus.manifest import (
     read_snapshot,
     write_manifest,
 )
-from pipelines.corpus.numbering import CYCLE, DANGLING, NumberedPart, Numbering, number_pages, write_titles
+from pipelines.corpus.numbering import CYCLE, DANGLING, DUPLICATE, NumberedPart, Numbering, number_pages, write_titles
 from pipelines.corpus.passages import write_passages
 from pipelines.corpus.properties import SideProperties, collect_side_properties, read_labels
 from pipelines.corpus.scan import Part, RangeJob, scan_ranges, survey_ranges
@@ -91,7 +91,7 @@ def list_edges(numbering: Numbering) -> Iterator[EdgeBlock]:
             targets = numbering.titles.find(links.target_hashes)
             sources = numbered.nodes[links.sources]
             kept = (sources >= 0) & (targets >= 0)
-            yield EdgeBlock(*(values[kept].astype(np.uint32) for values in (sources, targets, links.positions)))
+            yield sources[kept].astype(np.uint32), targets[kept].astype(np.uint32), links.positions[kept]
 
 
 def write_pages(
@@ -184,23 +184,21 @@ def write_redirects(folder: Path, numbering: Numbering) -> tuple[int, dict[str, 
     return kept.rows, dict(sorted(reasons.items())), failed.rows
 
 
-def _list_refused(part: Part, table: str, errors: dict[int, str]) -> list[tuple[str, str, str]]:
-    rows = part.read_columns(table, ["page_id", "title"]).take(list(errors)) if errors else None
-    pages = zip(rows.to_pylist(), errors.values(), strict=True) if rows is not None else ()
+def _list_refused(part: Part, table: str, rows: list[int]) -> list[tuple[str, str, str]]:
+    pages = part.read_columns(table, ["page_id", "title"]).take(pa.array(rows, pa.int64())).to_pylist()
     cause = "an earlier page of the dump has its title, its id or its title's hash"
-    return [(f"page:{page['page_id']}", error, f"{page['title']}: {cause}") for page, error in pages]
+    return [(f"page:{page['page_id']}", DUPLICATE, f"{page['title']}: {cause}") for page in pages]
 
 
 def _reject_redirects(numbered: NumberedPart) -> Iterator[tuple[str, str, str]]:
-    lost = [
-        row for row in np.flatnonzero(numbered.redirect_nodes < 0).tolist() if row not in numbered.refused_redirects
-    ]
+    cycles, refused = set(numbered.cycles), set(numbered.refused_redirects)
+    lost = [row for row in np.flatnonzero(numbered.redirect_nodes < 0).tolist() if row not in refused]
     pages = numbered.part.read_columns("redirects", ["page_id", "title", "target"]).take(pa.array(lost, pa.int64()))
     for row, page in zip(lost, pages.to_pylist(), strict=True):
-        reason, detail = DANGLING, f"{page['target']!r} is no article and leads to none"
-        if row in numbered.cycles:
-            reason, detail = CYCLE, numbered.cycles[row]
-        yield f"page:{page['page_id']}", reason, f"{page['title']}: {detail}"
+        reason, what = (
+            (CYCLE, "leads round in a circle") if row in cycles else (DANGLING, "is no article and leads to none")
+        )
+        yield f"page:{page['page_id']}", reason, f"{page['title']}: {page['target']!r} {what}"
 
 
 def list_passages(numbering: Numbering, report: Callable[[int], None]) -> Iterator[tuple[int, str, str]]:

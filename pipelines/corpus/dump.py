@@ -69,6 +69,11 @@ class ByteRange:
     end: int
     """Offset after its last byte."""
 
+    @property
+    def size(self) -> int:
+        """Number of its bytes."""
+        return self.end - self.start
+
 
 def plan_ranges(dump: Path, range_bytes: int) -> tuple[ByteRange, ...]:
     """Cut a dump into ranges of about ``range_bytes``, in file order, that cover the file without gap or overlap.

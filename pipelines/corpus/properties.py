@@ -10,7 +10,6 @@ without spaces. An entity without an article is recognised by its bytes and neve
 are escaped, so the patterns cannot occur in a label. Memory holds one line and one row group.
 """
 
-import bz2
 import json
 import re
 import shutil
@@ -18,21 +17,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from io import BufferedReader
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from isal import igzip, isal_zlib
 from numpy.typing import NDArray
 
 from pipelines.corpus.manifest import BUILDER_VERSION, SideFiles
 from pipelines.corpus.scan import Part
-from pipelines.corpus.sqltables import Block, list_columns, read_columns
+from pipelines.corpus.sqltables import BAD_PACKING, LONGEST_LINE, Block, list_columns, open_packed, read_columns
 from pipelines.corpus.statements import STATED, choose_best, read_statements
 from pipelines.corpus.tables import (
     BATCH_ROWS,
@@ -44,7 +42,7 @@ from pipelines.corpus.tables import (
     stream_tables,
 )
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.files import replacing, sync_files, write_text
+from pipelines.files import sync_files, write_text
 from pipelines.ids import digest_value
 
 PROPERTIES: Mapping[str, tuple[pa.DataType, object]] = {
@@ -336,10 +334,7 @@ def _gather_pages(rows: pa.Table) -> pa.Table:
 
 # Entities, from Wikidata's JSON dump
 
-_GROUP_ROWS = 65_536
-_BAD_DEFLATE = cast(type[Exception], isal_zlib.error)  # isal types it as an instance
-_BUFFER = 1 << 20
-_LONGEST_LINE = 1 << 26
+_BATCH = 10_000
 _COMPACT = re.compile(rb'\{"\w+":\S')
 _QID = re.compile(r"Q[1-9][0-9]{0,8}")
 ENTITY_COUNTS = ("lines", "kept", "without_article", "failed")
@@ -355,34 +350,13 @@ def collect_entities(dump: Path, place: Path, site: str = "enwiki") -> dict[str,
     name one article, of which both are written.
     """
     counts = Counter(dict.fromkeys(ENTITY_COUNTS, 0))
-    with (
-        replacing(place / "entities.parquet") as temp,
-        replacing(place / "stated.parquet") as other,
-        pq.ParquetWriter(temp, ENTITIES, compression="zstd") as writer,
-        pq.ParquetWriter(other, STATED, compression="zstd") as stated,
-    ):
-        entities, statements = _Rows(writer, ENTITIES), _Rows(stated, STATED)
-        for entity in _read_entities(dump, site, counts):
-            statements.add(entity.pop("stated"))
-            entities.add([entity])
-        entities.flush()
-        statements.flush()
+    entities = _read_entities(dump, site, counts)
+    with TableWriter(place, "entities", ENTITIES) as writer, TableWriter(place, "stated", STATED) as stated:
+        while batch := list(islice(entities, _BATCH)):
+            statements = [row for entity in batch for row in entity.pop("stated")]
+            stated.write_table(pa.Table.from_pylist(statements, schema=STATED))
+            writer.write_table(pa.Table.from_pylist(batch, schema=ENTITIES))
     return dict(counts)
-
-
-class _Rows:
-    def __init__(self, writer: pq.ParquetWriter, schema: pa.Schema) -> None:
-        self._writer, self._schema = writer, schema
-        self._held: list[dict[str, Any]] = []
-
-    def add(self, rows: list[dict[str, Any]]) -> None:
-        self._held += rows
-        if len(self._held) >= _GROUP_ROWS:
-            self.flush()
-
-    def flush(self) -> None:
-        self._writer.write_table(pa.Table.from_pylist(self._held, schema=self._schema))
-        self._held.clear()
 
 
 def read_entity(line: bytes, site: str) -> dict[str, Any]:
@@ -447,11 +421,11 @@ def _read_entities(dump: Path, site: str, counts: Counter[str]) -> Iterator[dict
 def _read_lines(dump: Path) -> Iterator[bytes]:
     number, opened, closed = 0, False, False
     try:
-        with _open_dump(dump) as stream:
-            while line := stream.readline(_LONGEST_LINE):
+        with open_packed(dump) as stream:
+            while line := stream.readline(LONGEST_LINE):
                 number += 1
-                if len(line) == _LONGEST_LINE:
-                    raise CorruptInput(f"{dump}: line {number} is longer than {_LONGEST_LINE:,} bytes")
+                if len(line) == LONGEST_LINE:
+                    raise CorruptInput(f"{dump}: line {number} is longer than {LONGEST_LINE:,} bytes")
                 line = line.strip()
                 if not line:
                     continue
@@ -462,15 +436,7 @@ def _read_lines(dump: Path) -> Iterator[bytes]:
                 opened, closed = True, line == b"]"
                 if line not in (b"[", b"]"):
                     yield line.removesuffix(b",")
-    except (EOFError, OSError, _BAD_DEFLATE) as error:
+    except BAD_PACKING as error:
         raise CorruptInput(f"{dump}: damaged or truncated after line {number}: {error}") from error
     if not closed:
         raise CorruptInput(f"{dump}: ends after line {number} without ]: truncated, or not a dump of entities")
-
-
-def _open_dump(dump: Path) -> IO[bytes]:
-    if dump.suffix == ".bz2":
-        return cast(IO[bytes], BufferedReader(cast(Any, bz2.BZ2File(dump)), _BUFFER))
-    if dump.suffix == ".gz":
-        return cast(IO[bytes], BufferedReader(cast(Any, igzip).IGzipFile(dump), _BUFFER))
-    return dump.open("rb", buffering=_BUFFER)

@@ -249,7 +249,7 @@ class RangeJob:
     """Of an edition in another language than English, once its templates were surveyed."""
 
 
-def scan_range(job: RangeJob) -> PartCounts:
+def scan_range(job: RangeJob) -> RangeJob:
     """Read one byte range of a dump and write its part; an incomplete part is replaced."""
     shutil.rmtree(job.folder, ignore_errors=True)
     job.folder.mkdir(parents=True)
@@ -279,7 +279,7 @@ def scan_range(job: RangeJob) -> PartCounts:
         )
     sync_files(job.folder)
     write_text(job.folder / _DONE, json.dumps(asdict(counts)))
-    return counts
+    return job
 
 
 def _cut_blocks(pages: Iterable[RawPage | FailedPage]) -> Iterator[list[RawPage | FailedPage]]:
@@ -423,7 +423,7 @@ def survey_ranges(jobs: Sequence[RangeJob], workers: int, report: Callable[[int,
 
 def scan_ranges(jobs: Sequence[RangeJob], workers: int, report: Callable[[int, int], None]) -> list[Part]:
     """Read every range whose part is missing, and return all parts in order."""
-    _work_off(jobs, workers, report, _scan_here, lambda job: open_part(job.folder) is not None)
+    _work_off(jobs, workers, report, scan_range, lambda job: open_part(job.folder) is not None)
     parts = []
     for job in jobs:
         part = open_part(job.folder)
@@ -440,19 +440,14 @@ def _work_off(
     work: Callable[[RangeJob], RangeJob],
     is_done: Callable[[RangeJob], bool],
 ) -> None:
-    total = sum(_count_bytes(job) for job in jobs)
+    total = sum(job.byte_range.size for job in jobs)
     pending = [job for job in jobs if not is_done(job)]
-    done = total - sum(_count_bytes(job) for job in pending)
+    done = total - sum(job.byte_range.size for job in pending)
     report(done, total)
     workers = min(workers, len(pending))
     for job in map(work, pending) if workers <= 1 else _work_in_pool(work, pending, workers):
-        done += _count_bytes(job)
+        done += job.byte_range.size
         report(done, total)
-
-
-def _scan_here(job: RangeJob) -> RangeJob:
-    scan_range(job)
-    return job
 
 
 def _work_in_pool(
@@ -469,7 +464,3 @@ def _work_in_pool(
             "a process that reads the dump was killed, possibly for lack of memory; run the same command again: "
             "complete ranges are not read again"
         ) from error
-
-
-def _count_bytes(job: RangeJob) -> int:
-    return job.byte_range.end - job.byte_range.start
