@@ -442,8 +442,7 @@ def _judge_dump(config: CorpusConfig, workspace: Workspace) -> DumpEstimate:
     pages = articles = links = boxed = 0
     with TemporaryDirectory() as scratch, timing() as spent:
         jobs = [RangeJob(dump, piece, site, Path(scratch) / str(number)) for number, (dump, piece) in enumerate(pieces)]
-        if needs_survey(site):
-            jobs = survey_ranges(jobs, 1, lambda done, total: None)
+        jobs = survey_ranges(jobs, 1, lambda done, total: None) if needs_survey(site) else jobs
         for part in scan_ranges(jobs, 1, lambda done, total: None):
             pages, articles = pages + part.counts.rows_in, articles + part.counts.articles
             links += sum(len(block.sources) for block in part.read_links())
