@@ -448,8 +448,8 @@ def _judge_dump(config: CorpusConfig, workspace: Workspace) -> DumpEstimate:
             links += sum(len(block.sources) for block in part.read_links())
             boxed += sum(map(bool, part.read_columns("articles", ["infobox"])["infobox"].to_pylist()))
     scale = size / sum(piece.size for _, piece in pieces)
-    counts = (round(count * scale) for count in (pages, articles, links))
-    return DumpEstimate(*counts, round(spent[0] * scale, 1), boxed, articles)
+    pages, found, links = (round(count * scale) for count in (pages, articles, links))
+    return DumpEstimate(pages, found, links, round(spent[0] * scale, 1), boxed, articles)
 
 
 def find_built_corpus(config: RunConfig, workspace: Workspace) -> Path | None:
