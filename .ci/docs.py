@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import itertools
 import re
 import sys
 import tomllib
@@ -36,7 +37,7 @@ def _read_notes(module: ModuleType) -> dict[tuple[str, str], str]:
     notes = {}
     for node in ast.parse(inspect.getsource(module)).body:
         body = node.body if isinstance(node, ast.ClassDef) else []
-        for field, note in zip(body, body[1:], strict=False):
+        for field, note in itertools.pairwise(body):
             if isinstance(field, ast.AnnAssign) and isinstance(note, ast.Expr) and isinstance(note.value, ast.Constant):
                 notes[node.name, ast.unparse(field.target)] = " ".join(str(note.value.value).split())
     return notes
