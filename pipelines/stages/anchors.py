@@ -57,8 +57,8 @@ class Anchors:
         return {self.asking.prompt.label: self.asking.prompt.digest}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The namer."""
-        return (self.asking.describe("namer"),)
+        """The writer."""
+        return (self.asking.describe("writer"),)
 
     async def __call__(self, record: Article) -> Sequence[Anchor] | Rejection:
         """Name what one picture shows; what the article itself does not name is refused.
