@@ -128,7 +128,7 @@ def test_tables_of_all_commands_fit(demo, tmp_path, width):
         render_examination(examine_run(config, demo.root)),
         render_status(summarise_workspace(demo.root)),
         render_replies(summarise_replies(demo.root)),
-        render_keys(list_keys(config, ()), "configuration"),
+        render_keys(list_keys()),
         render_leftovers(prune_workspace(demo.root, None, (), False), False),
         render_diff(diff_releases(vqa, vqa)),
         render_audit(audit_files([next((vqa / "data").glob("*.parquet"))], read_options(None, [], None))),
