@@ -20,7 +20,6 @@ from pydantic import BaseModel
 from pipelines.cli.main import app
 from pipelines.cli.settings import list_keys
 from pipelines.cli.view.queries import STAGE_MODELS
-from pipelines.config.loading import make_config, read_recipe
 from pipelines.release.rows import ROW_TYPES
 from schemas.base import Record, derive_fields, derive_schema
 from schemas.manifest import Manifest
@@ -129,10 +128,9 @@ def write_configuration() -> str:
         "`synth config` prints the same list with a recipe's values.\n"
     )
     sections: dict[str, list[tuple[str, str, str]]] = {}
-    for key in list_keys(make_config(read_recipe("demo"), ())):
-        section = key.name.partition(".")[0] if "." in key.name else "top level"
-        default = "required" if key.required else f"`{key.default!r}`"
-        sections.setdefault(section, []).append((f"`{key.name}`", default, key.meaning))
+    for key in (key for key in list_keys() if not key.key.startswith("models.") or ".NAME." in key.key):
+        section = key.key.partition(".")[0] if "." in key.key else "top level"
+        sections.setdefault(section, []).append((f"`{key.key}`", f"`{key.default!r}`", key.meaning))
     tables = (f"\n## {name}\n\n{_table(('key', 'default', 'meaning'), lines)}" for name, lines in sections.items())
     return text + "".join(tables)
 

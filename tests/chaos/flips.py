@@ -45,7 +45,7 @@ from tests.chaos.driving import SMALL, digest_files, list_settings, run_small
 from tests.pipelines.services.clients.fake_encoder import FakeEncoder
 
 RUN = ("run", "demo", *list_settings(SMALL), "--limit", "60")
-NEWS = ("run", "news", "--recipe", "bridgevqa", "--models", "scripted", "--limit", "30",
+NEWS = ("run", "news", "--recipe", "bridgevqa", "--set", "models=scripted", "--limit", "30",
         *list_settings(('groundings.ocr=["layer"]', "rollouts.attempts=1")))  # fmt: skip
 UNREAD = ("logs", "review", ".lock", ".catalogue", "flow-run.txt")
 """What is read by people alone, or by a command that writes it again whatever it says."""

@@ -18,7 +18,7 @@ IMPOSSIBLE = {
         "SYNTH_NO_SUCH_KEY is not set",
     ),
     "a judge at no address": (["models.judge.adapter=openai", "models.judge.name=j"], "models.judge.base_url is empty"),
-    "abilities that no player has": (["models.solver.settings={flies=1}"], "models.solver.settings"),
+    "abilities that no player has": (["models.solver.extra_body={flies=1}"], "models.solver.extra_body"),
     "nobody who sums up": (["tools.summarise=true"], "tools.summarise without models.summariser"),
     "an upscaler that is not there": (["tools.edsr=/nowhere/edsr.pb"], "/nowhere/edsr.pb|OpenCV"),
     "a tokenizer that is not there": (["trajectories.tokenizer=/nowhere"], "/nowhere"),
