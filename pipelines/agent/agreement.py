@@ -112,11 +112,6 @@ def _clip(share: float) -> float:
     return min(max(share, 0.0), 1.0)
 
 
-LEAST_GROUPS = 8
-"""Fewest groups of rows whose spread is trusted; fewer agree by chance too often."""
-_Z = 1.96
-
-
 @dataclass(frozen=True, slots=True)
 class Interval:
     """An amount with its bounds; a 95% interval where the amount was measured."""
@@ -124,50 +119,6 @@ class Interval:
     low: float
     middle: float
     high: float
-
-    @property
-    def exact(self) -> bool:
-        """Whether the amount is known exactly."""
-        return self.low == self.middle == self.high
-
-    def times(self, other: "Interval") -> "Interval":
-        """Return the product of two independent amounts: relative errors add as squares."""
-        middle = self.middle * other.middle
-        if not middle:
-            return Interval(0.0, 0.0, self.high * other.high)
-        down = math.hypot(_take_log(self.middle, self.low), _take_log(other.middle, other.low))
-        up = math.hypot(_take_log(self.high, self.middle), _take_log(other.high, other.middle))
-        return Interval(middle * math.exp(-down), middle, middle * math.exp(up))
-
-    def scale(self, factor: float) -> "Interval":
-        """Return the amount times a number that is known."""
-        return Interval(self.low * factor, self.middle * factor, self.high * factor)
-
-    def plus(self, other: "Interval") -> "Interval":
-        """Return the sum; the errors may have the same direction, so bounds add."""
-        return Interval(self.low + other.low, self.middle + other.middle, self.high + other.high)
-
-    def less(self, known: float) -> "Interval":
-        """Return the amount minus a known part, at least 0."""
-        return Interval(max(self.low - known, 0.0), max(self.middle - known, 0.0), max(self.high - known, 0.0))
-
-    def cap(self, most: float) -> "Interval":
-        """Return the amount, at most a number."""
-        return Interval(min(self.low, most), min(self.middle, most), min(self.high, most))
-
-    def join(self, other: "Interval") -> "Interval":
-        """Return this amount with the wider of both bounds."""
-        return Interval(min(self.low, other.low), self.middle, max(self.high, other.high))
-
-
-def make_exact(amount: float) -> Interval:
-    """Return an amount that is known exactly."""
-    return Interval(amount, amount, amount)
-
-
-def make_bound(most: float) -> Interval:
-    """Return an amount of which only the upper bound is known; the bound is also its middle."""
-    return Interval(0.0, most, most)
 
 
 def bound_mean(total: float, trials: int, most: float) -> Interval:
@@ -179,32 +130,6 @@ def bound_mean(total: float, trials: int, most: float) -> Interval:
     mean = total / trials if trials else 0.0
     most = max(most, mean)
     if not most:
-        return make_exact(0.0)
+        return Interval(0.0, 0.0, 0.0)
     low, high = wilson_interval(min(round(total / most), trials), trials)
     return Interval(min(low * most, mean), mean, max(high * most, mean))
-
-
-def estimate_ratio(amounts: Sequence[float], rows: Sequence[int]) -> Interval | None:
-    """Return the amount a row from groups of rows, by how much the groups differ; None for too few groups.
-
-    Groups are taken as drawn at random; rows of one group may be as alike as they like.
-    Source: Cochran 1977, equation 6.13 (ratio estimator); Student's t by the expansion of Abramowitz and Stegun 26.7.5.
-    """
-    groups = [(amount, count) for amount, count in zip(amounts, rows, strict=True) if count]
-    if len(groups) < LEAST_GROUPS:
-        return None
-    whole = sum(count for _, count in groups)
-    ratio = sum(amount for amount, _ in groups) / whole
-    squares = math.fsum((amount - ratio * count) ** 2 for amount, count in groups)
-    spread = math.sqrt(squares * len(groups) / (len(groups) - 1)) / whole
-    half = _find_quantile(len(groups) - 1) * spread
-    return Interval(max(ratio - half, 0.0), ratio, ratio + half)
-
-
-def _find_quantile(freedom: int) -> float:
-    first = (_Z**3 + _Z) / (4 * freedom)
-    return _Z + first + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * freedom**2)
-
-
-def _take_log(larger: float, smaller: float) -> float:
-    return math.log(larger / smaller) if smaller > 0 else math.inf

@@ -1,58 +1,44 @@
 """``synth plan``: what a run would still process, request from models and tools, and spend.
 
-The estimate starts at the last complete stage. Requests and rows per input row are taken from the largest sealed run of
-the same stage, models and prompts in the workspace, such as that of a sample; otherwise the recipe's upper bounds
-apply. Shares of a sample are applied to the whole, although quotas refuse more of many rows than of few.
-
-A sample also tells, by domain, how many seeds an accepted question takes and which stages lose them for which reasons
-(:mod:`pipelines.cli.yields`): a recipe that wastes its seeds shows before the whole is paid for.
+Requests and rows of a stage are shares of the largest sealed run of the same stage, models and prompts in the
+workspace, such as that of a sample; otherwise the recipe's upper bounds apply. Shares of a sample are applied to the
+whole, although quotas refuse more of many rows than of few.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import reduce
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Literal
 
 from rich.table import Table
 
-from pipelines.agent.agreement import Interval, bound_mean, estimate_ratio, make_bound, make_exact
 from pipelines.agent.attempts import make_plan
 from pipelines.agent.depicting import REACH
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.pictures import HALVINGS
 from pipelines.cli.yields import ACCEPTING, SampleYield, measure_yield
 from pipelines.config.settings import CorpusConfig, RunConfig, TargetsConfig
-from pipelines.corpus.boxes import needs_survey
-from pipelines.corpus.dump import list_parts, read_site, sample_ranges
-from pipelines.corpus.scan import RangeJob, scan_ranges, survey_ranges
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.memory import count_cores
-from pipelines.run.assembly import Assembly, list_sources
+from pipelines.run.assembly import Assembly
 from pipelines.run.corpora import find_dump, find_export, name_corpus, place_world
 from pipelines.run.filling import Filling
-from pipelines.run.languages import find_lacks, list_problems
 from pipelines.run.plugins import check_plugins
-from pipelines.run.progress import SilentReporter, timing
-from pipelines.run.quotas import RowCost, TargetRow, count_asked, read_spent, share_costs
-from pipelines.run.runner import STAGE_ORDER, PlannedStage, list_pending_shards
+from pipelines.run.progress import SilentReporter
+from pipelines.run.quotas import TargetRow, count_asked
+from pipelines.run.readiness import Finding, check_corpus, check_dump
+from pipelines.run.runner import PlannedStage, list_pending_shards
 from pipelines.run.stage import RecordStage
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.metering import BATCH_SHARE
 from pipelines.stages.pools import Pools
-from schemas.manifest import Manifest, Usage
+from schemas.manifest import Manifest
 
 HOUR = 3600.0
-SAMPLES = 4
-SAMPLE_BYTES = 1 << 20
-"""How many pieces of a dump are read to judge it, and how long each is."""
 SAMPLE_SHARDS = 16
-"""Shards that a sample is cut into: how much they differ says how sure its numbers are."""
-COLUMNS = ("rows in", "rows out", "shards to do", "requests", "recorded", "tokens", "money", "GPU-h", "hours")
+"""Shards that a sample is cut into, so that its stages have work for all cores."""
+AMOUNTS = ("requests", "tokens", "money", "gpu_hours", "hours")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,41 +46,16 @@ class StageEstimate:
     """What is left of one stage; None is not known, or not counted: no model has a price or GPUs."""
 
     stage: str
-    state: str
-    """``complete``, ``started`` or ``to do``."""
-    basis: Literal["measured", "bound"] = "bound"
-    measured_rows: int = 0
-    """Rows of the run by which this is estimated."""
-    rows_in: Interval | None = None
-    rows_out: Interval | None = None
-    pending_shards: int = -1
-    """-1 while the input is not cut yet."""
-    requests: Interval | None = None
-    """Still to be made, those that are answered from the recording included."""
-    recorded: int | None = None
-    """Of these, how many the measured run has recorded already."""
-    tokens: Interval | None = None
-    """Of the requests that are not recorded, as are money and GPU-hours."""
-    money: Interval | None = None
-    gpu_hours: Interval | None = None
-    hours: Interval | None = None
-    """At the pace of the measured run."""
-
-
-@dataclass(frozen=True, slots=True)
-class DumpEstimate:
-    """What a dump that is not read yet holds, and what reading it takes, judged by a few of its pieces."""
-
-    pages: int
-    articles: int
-    links: int
-    """Links to articles, in the text of articles; several between the same two count several times."""
-    core_seconds: float
-    """Seconds of one core to read it; numbering, tables and search index come on top."""
-    boxed: int = 0
-    """Articles with an infobox in the pieces that were read."""
-    sampled: int = 0
-    """Articles in these pieces."""
+    by: str
+    """``done``, ``at most``, or how many rows of an earlier run this is estimated by."""
+    rows_in: float
+    rows_out: float
+    requests: float | None = 0.0
+    """Still to be paid: those that are recorded are not counted."""
+    tokens: float | None = 0.0
+    money: float | None = 0.0
+    gpu_hours: float | None = 0.0
+    hours: float | None = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +63,12 @@ class RunEstimate:
     """What is left of a run."""
 
     corpus: str
-    stages: tuple[StageEstimate, ...]
-    dump: DumpEstimate | None = None
-    """Set while the corpus is still to be built from a dump."""
-    total: StageEstimate | None = None
-    """All stages together; None of a number that one stage does not know."""
-    budget: tuple[str, ...] = ()
-    """How far each limit of the configured budget goes, a sentence each."""
-    lacks: tuple[str, ...] = ()
-    """What the language of the dump, or what its corpus lacks, takes from the run, a sentence each."""
+    """Empty while the corpus is still to be built: then nothing is known of the stages."""
+    stages: tuple[StageEstimate, ...] = ()
+    """The last is the sum of all; stages that run at once take as long as the longest of them."""
+    warnings: tuple[str, ...] = ()
     sample: SampleYield | None = None
     """What a sample that was run for this estimate made of its seeds."""
-    a_trajectory: tuple[RowCost, ...] = ()
-    """What an accepted trajectory takes of each stage, by measured runs; empty where a stage was not measured."""
     targets: tuple[TargetRow, ...] = ()
     """The strata of the target sizes, as far as the rounds so far have come."""
 
@@ -145,70 +99,33 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
     workspace = Workspace(root.resolve())
     check_plugins(config, workspace.root)
     folder = find_built_corpus(config, workspace)
+    found = list[Finding]()
+    if config.corpus.generate is None and config.method != "news":
+        found += check_dump(config, find_dump(config.corpus, workspace, SilentReporter()))
     if folder is None:
-        made = set(list_sources(config.method, bool(config.pools)))
-        names = [name for name in STAGE_ORDER[: STAGE_ORDER.index("trajectories")] if name in {"corpus", *made}]
-        measured = config.corpus.generate is None and config.method != "news"
-        dump = _judge_dump(config.corpus, workspace) if measured else None
-        todo = tuple(StageEstimate(name, "to do") for name in names)
-        return RunEstimate("to build", todo, dump, lacks=_list_problems(config, workspace))
+        return RunEstimate("", warnings=tuple(finding.said for finding in found))
     with closing(Assembly(config, workspace, Corpus.open(folder))) as assembly:
         targets = read_rounds(assembly).sum_up() if config.targets.wanted else ()
-        rows, estimates = make_exact(len(assembly.corpus.article_nodes())), dict[str, StageEstimate]()
-        planned = assembly.plan_stages()
-        at_once = {plan.name for plan in planned if isinstance(plan.stage, RecordStage)}
+        estimates, planned = dict[str, StageEstimate](), assembly.plan_stages()
         for plan in planned:
-            rows_in = estimates[plan.sources[0].name].rows_out if plan.sources else rows
+            rows_in: float = sum(estimates[source.name].rows_out for source in plan.sources)
             if isinstance(plan.stage, Pools):
-                rows_in = make_exact(plan.stage.count_candidates())
-            elif plan.name == "mixtures":
-                parts = (estimates[source.name].rows_out for source in plan.sources)
-                rows_in = reduce(Interval.plus, filter(None, parts), make_exact(0.0))
-            estimates[plan.name] = _estimate_stage(assembly, plan, rows_in or rows)
-        a_trajectory = _share_costs(planned, estimates)
-        lacks = tuple(lack.describe() for lack in find_lacks(assembly.corpus, assembly.seed_gate, config))
-    lacks = (*_list_problems(config, workspace), *lacks)
-    stages = tuple(estimates.values())
-    limits = {"money": config.budget.money, "tokens": config.budget.tokens, "gpu_hours": config.budget.gpu_hours}
-    reach = tuple(_describe_reach(limit, amount, stages) for limit, amount in limits.items() if amount)
+                rows_in = plan.stage.count_candidates()
+            elif not plan.sources:
+                rows_in = len(assembly.corpus.article_nodes())
+            elif plan.name != "mixtures":
+                rows_in = estimates[plan.sources[0].name].rows_out
+            estimates[plan.name] = _estimate_stage(assembly, plan, rows_in)
+        found += check_corpus(assembly.corpus, assembly.seed_gate, config)
+    stages = list(estimates.values())
     models = [config.models[role] for role in config.roles]
     if not any(model.prices for model in models):
-        stages = tuple(replace(stage, money=None) for stage in stages)
+        stages = [replace(stage, money=None) for stage in stages]
     if not any(model.serve.gpus for model in models):
-        stages = tuple(replace(stage, gpu_hours=None) for stage in stages)
-    return RunEstimate(
-        folder.name, stages, None, _sum_stages(stages, at_once), reach, lacks, None, a_trajectory, targets
-    )
-
-
-def _list_problems(config: RunConfig, workspace: Workspace) -> tuple[str, ...]:
-    """Return what the language of the dump keeps the run from."""
-    if config.corpus.generate is not None:
-        return ()
-    return tuple(list_problems(config, find_dump(config.corpus, workspace, SilentReporter())))
-
-
-def _share_costs(plans: Sequence[PlannedStage], estimates: Mapping[str, StageEstimate]) -> tuple[RowCost, ...]:
-    """Return what the whole run takes for each accepted trajectory, by the pace of measured runs."""
-    used: list[tuple[str, Usage]] = []
-    for plan in plans[: [plan.name for plan in plans].index("trajectories") + 1]:
-        measured, rows_in = plan.folder.read_manifest() or _find_evidence(plan), estimates[plan.name].rows_in
-        if measured is None or rows_in is None:
-            return ()
-        spent, share = read_spent(measured), rows_in.middle / max(measured.rows_in, 1)
-        calls, tokens = round(spent.calls * share), round((spent.tokens_in + spent.tokens_out) * share)
-        used.append((plan.name, Usage(calls=calls, tokens_in=tokens, cost=spent.cost * share)))
-    accepted = estimates["trajectories"].rows_out
-    return share_costs(used, accepted.middle if accepted else 0.0)
-
-
-def _describe_costs(costs: Sequence[RowCost]) -> Iterator[str]:
-    """Yield what an accepted trajectory takes: requests, tokens and money, each with its parts by stage."""
-    for name, unit, places in (("calls", "requests", 1), ("tokens", "tokens", 0), ("money", "in money", 4)):
-        *parts, whole = [(cost.stage, getattr(cost, name)) for cost in costs] or [("all", 0.0)]
-        if whole[1]:
-            told = ", ".join(f"{stage} {amount:,.{places}f}" for stage, amount in parts)
-            yield f"An accepted trajectory takes {whole[1]:,.{places}f} {unit}: {told}."
+        stages = [replace(stage, gpu_hours=None) for stage in stages]
+    at_once = {plan.name for plan in planned if isinstance(plan.stage, RecordStage)}
+    stages.append(_sum_stages(stages, at_once))
+    return RunEstimate(folder.name, tuple(stages), tuple(finding.said for finding in found), None, targets)
 
 
 def read_rounds(assembly: Assembly) -> Filling:
@@ -229,74 +146,40 @@ def measure_sample(config: RunConfig, root: Path) -> SampleYield | None:
         return measure_yield(root, plans, math.prod(_bound_rows(config, plan.name) for plan in plans))
 
 
-def _estimate_stage(assembly: Assembly, plan: PlannedStage, rows_in: Interval) -> StageEstimate:
-    manifest, nothing = plan.folder.read_manifest(), make_exact(0.0)
+def _estimate_stage(assembly: Assembly, plan: PlannedStage, rows_in: float) -> StageEstimate:
+    config, manifest = assembly.config, plan.folder.read_manifest()
     if manifest is not None:
-        counts = (make_exact(manifest.rows_in), make_exact(manifest.rows_out))
-        nil = dict.fromkeys(("requests", "tokens", "money", "gpu_hours", "hours"), nothing)
-        rows = manifest.rows_in
-        return StageEstimate(plan.name, "complete", "measured", rows, *counts, pending_shards=0, recorded=0, **nil)
-    left, pending, done = _find_left(plan, rows_in)
-    state, evidence = "started" if done else "to do", _find_evidence(plan)
-    most_rows, most_requests = _bound_rows(assembly.config, plan.name), bound_requests(assembly.config, plan.name)
-    if evidence is None:
-        asked = left.times(make_bound(most_requests))
-        rows_out, spent = rows_in.times(make_bound(most_rows)), None if most_requests else nothing
-        return StageEstimate(plan.name, state, "bound", 0, rows_in, rows_out, pending, asked, None, spent, spent, spent)
-    rows, used = evidence.rows_in, evidence.usage
-    made = used.calls + used.cached_calls
+        return StageEstimate(plan.name, "done", manifest.rows_in, manifest.rows_out)
+    left, measured = _count_left(plan, rows_in), _find_measured(plan)
+    most = bound_requests(config, plan.name)
+    if measured is None:
+        spent = None if most else 0.0
+        rows_out = rows_in * _bound_rows(config, plan.name)
+        return StageEstimate(plan.name, "at most", rows_in, rows_out, left * most, spent, spent, spent, spent)
+    used, share = measured.usage, left / measured.rows_in
+    rows_out = rows_in * measured.rows_out / measured.rows_in
     if plan.name == "seeds":
-        rows_out = make_exact(evidence.rows_out + evidence.rejected.get("over-quota", 0))
         quotas = assembly.quotas
-        limit = count_asked(quotas).total() if quotas else assembly.config.seeds.limit
-        rows_out = rows_out.cap(limit) if limit else rows_out
-    else:
-        rows_out = rows_in.times(
-            _measure(evidence, evidence.rows_out, most_rows, [s.rows_out for s in evidence.shards])
-        )
-    by_shard = [shard.usage.calls + shard.usage.cached_calls for shard in evidence.shards]
-    # The recipe's bound leaves repairs out, at most one a request.
-    requests = left.times(_measure(evidence, made, 2 * most_requests, by_shard))
-    same_rows = evidence.inputs[0].digest == assembly.corpus.digest
-    recorded = min(made, round(requests.middle)) if same_rows else 0
-    paid = requests.less(recorded)
-
-    def share(amount: float) -> Interval | None:
-        """Return what the unrecorded requests take; replies of a measured run may have been recorded before it."""
-        if not made:
-            return nothing
-        return paid.times(Interval(amount / made, amount / made, amount / used.calls)) if used.calls else None
-
+        limit = count_asked(quotas).total() if quotas else config.seeds.limit
+        rows_out = measured.rows_out + measured.rejected.get("over-quota", 0)
+        rows_out = min(rows_out, limit) if limit else rows_out
+    made = used.calls + used.cached_calls
+    # Of the same corpus, the measured run has recorded its own requests.
+    recorded = made if measured.inputs[0].digest == assembly.corpus.digest else 0
+    requests = max(made * share - recorded, 0.0)
+    # Replies of a measured run may have been recorded before it.
+    pace = requests / used.calls if used.calls else None if requests else 0.0
+    modes = {config.models[entry.role].mode for entry in plan.stage.models() if entry.role in config.roles}
+    price = (used.cost + used.discount) * (BATCH_SHARE if modes == {"batch"} else 1.0)
+    amounts = (used.tokens_in + used.tokens_out, price, used.gpu_seconds / HOUR)
+    tokens, money, gpus = (None if pace is None else amount * pace for amount in amounts)
+    hours = measured.seconds * share / HOUR
     return StageEstimate(
-        plan.name, state, "measured", rows, rows_in, rows_out, pending, requests, recorded,
-        tokens=share(used.tokens_in + used.tokens_out),
-        money=None if (money := share(1.0)) is None else money.times(_price_again(assembly.config, plan, used)),
-        gpu_hours=share(used.gpu_seconds / HOUR),
-        hours=left.scale(evidence.seconds / rows / HOUR),
-    )  # fmt: skip
+        plan.name, f"{measured.rows_in:,} rows", rows_in, rows_out, requests, tokens, money, gpus, hours
+    )
 
 
-def _price_again(config: RunConfig, plan: PlannedStage, used: Usage) -> Interval:
-    """Return what measured requests would cost now: perhaps they were made live, and are now to go in batches.
-
-    Where some of the stage's roles are asked in batches and others live, their parts are not known.
-    """
-    models = [config.models[entry.role] for entry in plan.stage.models() if entry.role in config.roles]
-    shares = {BATCH_SHARE if model.mode == "batch" else 1.0 for model in models if model.prices}
-    if shares in (set(), {1.0}) and not used.discount:
-        return make_exact(used.cost)
-    low, high = (bound(shares or {1.0}) * (used.cost + used.discount) for bound in (min, max))
-    return Interval(low=low, middle=min(max(used.cost, low), high), high=high)
-
-
-def _measure(evidence: Manifest, total: float, most: float, by_shard: Sequence[float]) -> Interval:
-    """Return the amount a row of a sealed run, by how much its shards differ and, at least, by its size."""
-    overall = bound_mean(total, evidence.rows_in, max(most, total / evidence.rows_in))
-    spread = estimate_ratio(by_shard, [shard.rows_in for shard in evidence.shards])
-    return overall.join(spread) if spread else overall
-
-
-def _find_evidence(plan: PlannedStage) -> Manifest | None:
+def _find_measured(plan: PlannedStage) -> Manifest | None:
     """Return the largest sealed run of this stage, with the same models and prompts, under any key."""
     wanted = (plan.stage.version, tuple(plan.stage.models()), plan.stage.prompts())
     found = []
@@ -304,63 +187,30 @@ def _find_evidence(plan: PlannedStage) -> Manifest | None:
         try:
             manifest = StageFolder(path.parent).read_manifest()
         except CorruptInput:
-            continue  # an unreadable manifest is no evidence; `synth status` names it
+            continue  # `synth doctor --deep` names it
         if manifest is not None and manifest.rows_in and manifest.stage == plan.name and manifest.inputs:
             found += [manifest] * ((manifest.stage_version, manifest.models, manifest.prompts) == wanted)
     return max(found, key=lambda manifest: (manifest.rows_in, manifest.kept, manifest.key), default=None)
 
 
-def _find_left(plan: PlannedStage, rows_in: Interval) -> tuple[Interval, int, int]:
-    """Return the rows of shards that are not done, how many shards that is, and how many are done."""
+def _count_left(plan: PlannedStage, rows_in: float) -> float:
+    """Return the rows of the shards that are not done."""
     source = plan.sources[0].folder.read_manifest() if plan.sources else None
     if source is None or not isinstance(plan.stage, RecordStage):
-        return rows_in, -1, 0
-    pending = list_pending_shards(plan)
-    return make_exact(sum(source.shards[n].rows_out for n in pending)), len(pending), len(source.shards) - len(pending)
+        return rows_in
+    return sum(source.shards[number].rows_out for number in list_pending_shards(plan))
 
 
-def _describe_reach(limit: str, amount: float, stages: Sequence[StageEstimate]) -> str:
-    """Say in which stage a limit is used up, and after how many rows."""
-    left = amount
-    for stage in stages:
-        wanted: Interval | None = getattr(stage, limit)
-        if wanted is None or stage.rows_in is None:
-            return f"budget.{limit} {amount:g}: no run has measured what stage {stage.stage} takes."
-        if wanted.middle > left:
-            rows = stage.rows_in.middle
-            reached = f"after about {rows * left / wanted.middle:,.0f} of {rows:,.0f} rows"
-            return f"budget.{limit} {amount:g} ends in stage {stage.stage} {reached}."
-        left -= wanted.middle
-    return f"budget.{limit} {amount:g} is enough."
-
-
-def _sum_stages(stages: Sequence[StageEstimate], at_once: Collection[str]) -> StageEstimate:
-    """Return what all stages take together; a stage that asks nothing may lack a time.
-
-    Of the stages that run at once, each was measured beside the others: the longest is the time of all of them.
-    """
-    asking = [stage for stage in stages if stage.hours is not None or stage.requests != make_exact(0.0)]
-
-    beside = [stage for stage in asking if stage.stage in at_once]
-    longest = max(beside, key=lambda stage: math.inf if stage.hours is None else stage.hours.middle, default=None)
-
-    def add(name: str, among: Sequence[StageEstimate] = stages) -> Interval | None:
-        amounts = [getattr(stage, name) for stage in among]
-        return None if None in amounts else reduce(Interval.plus, amounts, make_exact(0.0))
-
-    return StageEstimate(
-        stage="all",
-        state="complete" if all(stage.state == "complete" for stage in stages) else "to do",
-        basis="bound" if any(stage.basis == "bound" for stage in asking) else "measured",
-        rows_in=stages[0].rows_in,
-        rows_out=stages[-1].rows_out,
-        requests=add("requests"),
-        recorded=sum(stage.recorded or 0 for stage in stages),
-        tokens=add("tokens"),
-        money=add("money"),
-        gpu_hours=add("gpu_hours"),
-        hours=add("hours", [stage for stage in asking if stage.stage not in at_once or stage is longest]),
-    )
+def _sum_stages(stages: Sequence[StageEstimate], at_once: set[str]) -> StageEstimate:
+    sums: dict[str, float | None] = {}
+    for name in AMOUNTS:
+        amounts = [getattr(stage, name) for stage in stages]
+        sums[name] = None if None in amounts else sum(amounts)
+    if sums["hours"] is not None:
+        beside = [stage.hours or 0.0 for stage in stages if stage.stage in at_once]
+        sums["hours"] += max(beside, default=0.0) - sum(beside)
+    bounded = any(stage.by == "at most" and stage.requests for stage in stages)
+    return StageEstimate("all", "at most" if bounded else "", stages[0].rows_in, stages[-1].rows_out, **sums)
 
 
 def _bound_rows(config: RunConfig, stage: str) -> int:
@@ -373,11 +223,8 @@ def _bound_rows(config: RunConfig, stage: str) -> int:
 def bound_attempts(config: RunConfig, hidden: int, judges: int, a_call: int) -> int:
     """Return the most requests that the attempts at one question lead to.
 
-    Args:
-        config: of the run.
-        hidden: entities that the question hides at most.
-        judges: asked for each answer.
-        a_call: requests of one turn of a rollout that calls a tool.
+    The question hides so many entities, so many judges are asked for each answer, and a turn that calls a tool makes
+    ``a_call`` requests.
     """
     difficulty = config.difficulty
     if difficulty.preset == "fvqa":
@@ -431,25 +278,6 @@ def bound_requests(config: RunConfig, stage: str) -> int:
     }.get(stage, 0)
 
 
-def _judge_dump(config: CorpusConfig, workspace: Workspace) -> DumpEstimate:
-    """Read a few samples of a dump in a temporary folder, and scale the result by bytes."""
-    dumps = list_parts(find_dump(config, workspace, SilentReporter()))
-    site, size = read_site(dumps[0]), sum(dump.stat().st_size for dump in dumps)
-    pieces = [(dump, piece) for dump in dumps for piece in sample_ranges(dump, SAMPLES, SAMPLE_BYTES)]
-    pieces = pieces[:: -(-len(pieces) // SAMPLES)]
-    pages = articles = links = boxed = 0
-    with TemporaryDirectory() as scratch, timing() as spent:
-        jobs = [RangeJob(dump, piece, site, Path(scratch) / str(number)) for number, (dump, piece) in enumerate(pieces)]
-        jobs = survey_ranges(jobs, 1, lambda done, total: None) if needs_survey(site) else jobs
-        for part in scan_ranges(jobs, 1, lambda done, total: None):
-            pages, articles = pages + part.counts.rows_in, articles + part.counts.articles
-            links += sum(len(block.sources) for block in part.read_links())
-            boxed += sum(map(bool, part.read_columns("articles", ["infobox"])["infobox"].to_pylist()))
-    scale = size / sum(piece.size for _, piece in pieces)
-    pages, found, links = (round(count * scale) for count in (pages, articles, links))
-    return DumpEstimate(pages, found, links, round(spent[0] * scale, 1), boxed, articles)
-
-
 def find_built_corpus(config: RunConfig, workspace: Workspace) -> Path | None:
     """Return the folder of a run's corpus, or None while it is still to be built."""
     source = config.corpus
@@ -472,46 +300,24 @@ def find_built_corpus(config: RunConfig, workspace: Workspace) -> Path | None:
 
 
 def render_estimate(estimate: RunEstimate) -> Table:
-    """Return the estimate as a table; unknown numbers are ``?``, uncounted ones ``-``."""
-    lines = [*estimate.lacks, *estimate.budget, *_describe_costs(estimate.a_trajectory)]
-    if (dump := estimate.dump) is not None:
-        seconds = dump.core_seconds / count_cores()
-        spent = f"{seconds:,.0f} s" if seconds < 600 else f"{seconds / HOUR:,.1f} h"
-        lines.append(
-            f"The dump holds about {dump.pages:,} pages, {dump.articles:,} articles and {dump.links:,} links; "
-            f"{dump.boxed:,} of {dump.sampled:,} articles in a sample have an infobox. "
-            f"Reading it takes about {spent} on this machine; the search index comes on top."
-        )
-    table = Table(title=f"corpus: {estimate.corpus}", caption="\n".join(lines), caption_justify="left")
-    for column in ("stage", "state", "by"):
-        table.add_column(column)
-    for column in COLUMNS:
-        table.add_column(column, justify="right")
-    for stage in (*estimate.stages, *([estimate.total] if estimate.total else [])):
-        if stage is estimate.total:
+    """Return the estimate as a table; unknown numbers are ``?``, uncounted ones are left out."""
+    lines = list(estimate.warnings)
+    if not estimate.corpus:
+        lines.append("The corpus is still to be built: `synth run --until seeds` builds it, then plan counts.")
+    shown = [name for name in AMOUNTS if name not in ("money", "gpu_hours")]
+    shown += [
+        name for name in ("money", "gpu_hours") if any(getattr(each, name) is not None for each in estimate.stages)
+    ]
+    title = f"still to do on {estimate.corpus or 'a corpus to build'}"
+    table = Table("stage", "by", title=title, caption="\n".join(lines))
+    for name in ("rows in", "rows out", *shown):
+        table.add_column(name.replace("_", " "), justify="right")
+    for stage in estimate.stages:
+        if stage.stage == "all":
             table.add_section()
-        table.add_row(
-            stage.stage,
-            stage.state,
-            f"{stage.measured_rows:,} rows" if stage.measured_rows else stage.basis,
-            _show(stage.rows_in),
-            _show(stage.rows_out),
-            "?" if stage.pending_shards < 0 else f"{stage.pending_shards:,}",
-            _show(stage.requests),
-            "?" if stage.recorded is None else f"{stage.recorded:,}",
-            _show(stage.tokens),
-            _show(stage.money, 2, "-"),
-            _show(stage.gpu_hours, 2, "-"),
-            _show(stage.hours, 2),
-        )
+        numbers = [f"{stage.rows_in:,.0f}", f"{stage.rows_out:,.0f}"]
+        for name in shown:
+            amount, places = getattr(stage, name), 0 if name in ("requests", "tokens") else 2
+            numbers.append("?" if amount is None else f"{amount:,.{places}f}")
+        table.add_row(stage.stage, stage.by, *numbers)
     return table
-
-
-def _show(interval: Interval | None, places: int = 0, unknown: str = "?") -> str:
-    """Return the middle over the bounds, or the upper bound alone when nothing else is known."""
-    if interval is None:
-        return unknown
-    middle, low, high = (f"{number:,.{places}f}" for number in (interval.middle, interval.low, interval.high))
-    if low == high:
-        return middle
-    return f"<= {high}" if not interval.low and interval.middle == interval.high else f"{middle}\n{low}-{high}"

@@ -195,7 +195,7 @@ def doctor_command(  # noqa: PLR0913 - as above
     as_json: JsonOption = False,
 ) -> None:
     """Check that configuration, input, disk, models and software are ready; servers are sent a few tokens each."""
-    from pipelines.cli.doctor import examine_run, render_examination
+    from pipelines.cli.doctor import examine_run, is_refused, render_findings
     from pipelines.cli.naming import RunChoice, make_request
     from pipelines.run.heartbeat import telling_waits
     from pipelines.run.progress import make_reporter
@@ -203,9 +203,10 @@ def doctor_command(  # noqa: PLR0913 - as above
     choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), models=models)
     settings = make_request(choice, workspace).config
     with interruptible("nothing was changed"), telling_waits(make_reporter()):
-        examination = examine_run(settings, workspace)
-    emit_json(to_json(examination)) if as_json else emit_table(render_examination(examination))
-    if not examination.ready:
+        findings = examine_run(settings, workspace)
+    ready = not is_refused(findings)
+    emit_json({"ready": ready, "findings": to_json(findings)}) if as_json else emit_table(render_findings(findings))
+    if not ready:
         raise typer.Exit(2)
 
 

@@ -36,6 +36,7 @@ from pipelines.checks.propositions import ProseReader
 from pipelines.checks.quotas import Quotas
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.sets import Apart
+from pipelines.checks.standings import COVERED
 from pipelines.config.disclosure import digest_settings, disclose_settings
 from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, SeedsConfig, SplitRule, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
@@ -48,7 +49,6 @@ from pipelines.ids import digest_value, make_stage_key
 from pipelines.pictures import PictureStore
 from pipelines.release.making import read_apart
 from pipelines.run.corpora import digest_input
-from pipelines.run.languages import covers_words
 from pipelines.run.models import (
     Roles,
     count_in_flight,
@@ -899,7 +899,7 @@ class Assembly:
             list_endings=partial(list_endings, self.ground.corpus),
             picture_judge=roles.ask("judge", "judge_picture") if "judge" in self.config.roles else None,
             rater=self.seeing.make_late_rater(),
-            covered=covers_words(self.corpus.manifest.language),
+            covered=self.corpus.manifest.language in COVERED,
         )
 
     def plan_stages(self, last: str = "") -> list[PlannedStage]:

@@ -19,15 +19,12 @@ from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.release.manifest import PublishedRelease
-from pipelines.run.advice import Warner
 from pipelines.run.assembly import Assembly, list_missing_roles
 from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump, settle_source
 from pipelines.run.executors import Executor, LocalExecutor
 from pipelines.run.filling import Filling, take_over
 from pipelines.run.heartbeat import open_progress, telling_waits
-from pipelines.run.judges import check_judges
-from pipelines.run.languages import check_language, find_lacks
 from pipelines.run.memory import check_address_space, list_tight_groups
 from pipelines.run.mending import check_pictures, mend_stages, run_mending
 from pipelines.run.models import check_renewable
@@ -36,6 +33,16 @@ from pipelines.run.plugins import check_plugins, find_prompt_folder
 from pipelines.run.progress import Reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
 from pipelines.run.quotas import TargetRow
+from pipelines.run.readiness import (
+    Warner,
+    check_corpus,
+    check_degraded,
+    check_dump,
+    check_models,
+    check_shares,
+    check_stage,
+    heed,
+)
 from pipelines.run.retrying import begin_retry, check_retry
 from pipelines.run.reviewing import count_unmatched, export_undecided
 from pipelines.run.runner import PlannedStage, StageReport, find_last, select_stages
@@ -255,7 +262,7 @@ def _check_request(request: RunRequest) -> None:
     check_retry(request.retry)
     if missing := list_missing_roles(config, request.last):
         raise ConfigError(explain_missing(missing))
-    check_judges(config)
+    heed(check_models(config), lambda _: None)
     check_prompts(find_prompt_folder(config.prompts), config.prompts.versions)
     check_files(config.pools)
     probe_benchmarks(config.releases.benchmarks)
@@ -281,10 +288,10 @@ def _run_claimed(
 
         def end(report: StageReport) -> None:
             reports.append(report)
-            warner.warn_of_stage(report)
+            warner.heed(check_stage(report))
             if report.stage == "mixtures":
                 folder = next(plan.folder for plan in planned if plan.name == report.stage)
-                warner.warn_of_shares(count_pools(folder), {pool.name: pool.share for pool in config.pools})
+                warner.heed(check_shares(count_pools(folder), {pool.name: pool.share for pool in config.pools}))
             if report.stage == "rewrites":
                 _warn_of_rounds(assembly, planned, warner)
             if 0 < report.rows_in == report.failed:
@@ -328,8 +335,7 @@ def _open_corpus(request: RunRequest, workspace: Workspace, warner: Warner) -> t
     # A world that is generated here is no part of the corpus's time.
     source = settle_source(config, workspace, reporter, warner.tell_damage)
     dump = find_dump(source, workspace, reporter, warner.tell_damage)
-    check_language(config, dump, request.last)
-    warner.warn_of_start(config, dump, request.last)
+    warner.heed((*check_models(config), *check_dump(config, dump, request.last)))
     with timing() as spent:
         corpus, built = ensure_corpus(source, workspace, reporter, config.runtime.workers, warner.tell_damage)
     if request.named and (wanted := request.named.corpus) not in ("", corpus.digest):
@@ -341,7 +347,7 @@ def _open_corpus(request: RunRequest, workspace: Workspace, warner: Warner) -> t
     report = report_corpus(corpus, built, spent[0])
     reporter.begin("corpus", 0, "pages")
     reporter.finish(report.summarise(), report.count())
-    warner.warn_of_stage(report)
+    warner.heed(check_stage(report))
     return corpus, [report]
 
 
@@ -401,7 +407,7 @@ def join_reports(reports: Sequence[StageReport], rounds: Sequence[StageReport]) 
 def _warn_of_lacks(assembly: Assembly, planned: Sequence[PlannedStage], warner: Warner, last: str) -> None:
     """Say before seeds are drawn what the corpus lacks for them."""
     if planned and planned[0].name == "seeds" and planned[0].folder.read_manifest() is None:
-        warner.warn_of_lacks(find_lacks(assembly.corpus, assembly.seed_gate, assembly.config, last))
+        warner.heed(check_corpus(assembly.corpus, assembly.seed_gate, assembly.config, last))
 
 
 def _say_decisions(config: RunConfig, workspace: Workspace, planned: Sequence[PlannedStage], warner: Warner) -> None:
@@ -442,7 +448,7 @@ def _check_selected(assembly: Assembly, planned: Sequence[PlannedStage], warner:
     if not splits:
         lost = "; ".join(map(_describe_loss, sealed))
         raise _NothingLeftError(f"nothing was released: no question is left, so the teacher is not asked: {lost}")
-    warner.warn_of_degraded(splits.total(), degraded, assembly.config.enhancements)
+    warner.heed(check_degraded(splits.total(), degraded, assembly.config.enhancements))
     wanted = assembly.config.rollouts.splits
     if wanted and not any(splits[split] for split in wanted):
         left = ", ".join(f"{split} {count:,}" for split, count in sorted(splits.items()))

@@ -21,7 +21,7 @@ from pipelines.run.runner import PlannedStage
 from pipelines.run.shards import list_parts, read_parts
 from pipelines.run.workspace import StageFolder
 from schemas.datasets import Enhancement, Split
-from schemas.manifest import Manifest, Usage
+from schemas.manifest import Usage
 
 SPLITS: tuple[Split, ...] = ("sft", "rl", "eval")
 FIRST = 3
@@ -328,36 +328,3 @@ def share_usage(planned: Sequence[PlannedStage], quotas: Quotas, used: Mapping[s
         for aim, rows in came.items():
             shared[aim] = [have + number * rows / whole for have, number in zip(shared[aim], numbers, strict=True)]
     return shared
-
-
-@dataclass(frozen=True, slots=True)
-class RowCost:
-    """What one stage took for each row in the end; what was answered from recordings cost nothing."""
-
-    stage: str
-    calls: float
-    tokens: float
-    money: float
-    """In the currency of the configured prices."""
-
-
-def share_costs(used: Iterable[tuple[str, Usage]], rows: float) -> tuple[RowCost, ...]:
-    """Return the costs of stages a row, stages without requests left out; the last is the sum, ``all``.
-
-    Args:
-        used: what each stage used, by its name.
-        rows: over which it is shared out; none of 0 rows.
-    """
-    if not rows:
-        return ()
-    asking = [(stage, usage) for stage, usage in used if usage.calls]
-    whole = sum((usage for _, usage in asking), Usage())
-    return tuple(
-        RowCost(stage, usage.calls / rows, (usage.tokens_in + usage.tokens_out) / rows, usage.cost / rows)
-        for stage, usage in (*asking, ("all", whole))
-    )
-
-
-def read_spent(manifest: Manifest) -> Usage:
-    """Return what a sealed stage used, in runs that were stopped, too."""
-    return manifest.usage + manifest.stopped

@@ -1,10 +1,8 @@
 """One row as everything that looks at rows shows it: the local page, the page to send, ``explain`` and the preview."""
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from rich.text import Text
 from pipelines.cli.view.queries import Explorer, Relative, Row
 from pipelines.errors import ConfigError
 from pipelines.pictures import PictureStore
-from pipelines.release.card import find_cards
+from pipelines.run.readiness import read_glossary
 from schemas.base import Record
 from schemas.datasets import Bridge, Difficulty, Enhancement, Grounding, Picture, Question, Rewrite, Rollout, Trajectory
 from schemas.datasets import Path as WalkedPath
@@ -122,7 +120,7 @@ def make_card(explorer: Explorer, stage: str, record_id: str) -> Card:
         stage=stage,
         record_id=record_id,
         outcome=here.outcome,
-        meaning="" if here.outcome == "kept" else explain_reason(here.outcome),
+        meaning=read_glossary().get(here.outcome, ("", ""))[0],
         detail=here.detail,
         question=asked.text if asked else "",
         answer=asked.answer.surface if asked else "",
@@ -330,18 +328,6 @@ def _list_seen(trajectory: Trajectory) -> Iterator[tuple[str, str, str]]:
             yield support.what, str(support.step + 1), f"{words}{seen.text[support.end : after]}"
 
 
-@cache
-def read_glossary() -> dict[str, str]:
-    """Return a sentence for each reason."""
-    told = tomllib.loads((find_cards() / "docs" / "reasons.toml").read_text(encoding="utf-8"))
-    return {reason: entry["means"] for reason, entry in told.items()}
-
-
-def explain_reason(reason: str) -> str:
-    """Return what a reason means; empty for another word, such as the name of an error."""
-    return read_glossary().get(reason, "")
-
-
 def list_funnel(explorer: Explorer) -> tuple[Part, Part]:
     """Return the counts of each stage, and the reasons of its refusals with their meaning."""
     counts, reasons, links = list[tuple[str, ...]](), list[tuple[str, ...]](), list[str]()
@@ -350,7 +336,7 @@ def list_funnel(explorer: Explorer) -> tuple[Part, Part]:
         numbers = (row["rows_in"], row["kept"], sum(rejected.values()), row["failed"])
         counts.append((stage, *(f"{number:,}" for number in numbers)))
         for reason, number in sorted(rejected.items(), key=lambda entry: -entry[1]):
-            reasons.append((reason, stage, f"{number:,}", explain_reason(reason)))
+            reasons.append((reason, stage, f"{number:,}", read_glossary().get(reason, ("", ""))[0]))
             links.append("" if stage == "corpus" else f"/?stage={stage}&kind=rejected&reason={quote(reason)}")
     head = ("stage", "in", "kept", "rejected", "failed")
     told = ("reason", "stage", "rows", "meaning")
