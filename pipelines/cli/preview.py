@@ -23,10 +23,8 @@ from pipelines.run.assembly import Assembly
 from pipelines.run.views import LatestStage
 from pipelines.run.workspace import Workspace
 
-MOST_SEEDS = 64
-"""Seeds that are drawn at most for each question that is wanted."""
-GROWTH = 4
-"""By how much the seeds grow at most where too few questions came through."""
+GROWTH = (1, 4, 16, 64)
+"""Seeds that are drawn for each question that is wanted, until enough questions came through."""
 SELECTED, LAST = "selections", "trajectories"
 CHECKED = ("difficulty", "enhancements", SELECTED)
 """Stages whose rows passed every check of a question; the last that is done is shown."""
@@ -55,18 +53,14 @@ def preview_run(config: RunConfig, root: Path, wanted: int) -> tuple[Preview, Sy
     """
     if config.method == "pools":
         raise ConfigError('--preview: method = "pools" draws no seeds; a file with few rows previews a pool')
-    seeds, most = wanted, wanted * MOST_SEEDS
-    while True:
+    for seeds in (wanted * factor for factor in GROWTH):
         sample = make_preview_config(config, seeds)
         ended = run_sample(sample, root, SELECTED)
         done, _ = _plan(sample, root)
         made = {found.stage: manifest.rows_out for found in done if (manifest := found.folder.read_manifest())}
         drawn, selected = next(iter(made.values()), 0), made.get(SELECTED, 0)
-        if selected >= wanted or seeds >= most or drawn < seeds or not isinstance(ended, GateNotMet | None):
+        if selected >= wanted or drawn < seeds or not isinstance(ended, GateNotMet | None):
             break
-        # A third more than the share so far promises: small numbers vary.
-        needed = seeds * wanted * 4 // (3 * selected) if selected else seeds * GROWTH
-        seeds = min(max(needed, seeds + wanted), seeds * GROWTH, most)
     if ended is None:
         ended = run_sample(sample, root, LAST)
     return read_preview(sample, root, wanted), ended

@@ -8,8 +8,8 @@ from pipelines.config.loading import list_recipes, make_config, read_recipe
 from pipelines.config.settings import ROLES
 from pipelines.errors import ConfigError
 from pipelines.run.assembly import list_missing_roles
-from pipelines.run.readiness import check_models, heed
 from pipelines.run.models import count_in_flight
+from pipelines.run.readiness import check_models, heed
 from pipelines.services.prompting import make_sampling
 from schemas.manifest import ModelEntry
 
