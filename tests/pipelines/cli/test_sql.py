@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import ConfigError
-from pipelines.run.views import QueryRows, follow_move, open_views, render_result, run_sql, write_catalogue
+from pipelines.run.views import follow_move, open_views, run_sql, write_catalogue
 from pipelines.run.workspace import Workspace
 from tests.pipelines.cli.conftest import make_workspace
 
@@ -67,73 +67,22 @@ def test_an_empty_workspace_has_empty_rejections(tmp_path):
 WRITING = (
     "copy (select 1) to '{part}'",
     "copy difficulty to '{made}' (format csv)",
-    "explain analyze copy (select 1 as a) to '{part}'",
-    "EXPLAIN ANALYZE COPY (SELECT 1) TO '{made}'",
-    "explain (analyze) copy (select 1) to '{made}'",
+    "explain analyze copy (select 1) to '{part}'",
     "explain (analyze, format json) copy (select 1) to '{made}'",
     "/* explain select 1 */ explain/**/analyze copy (select 1) to '{made}'",
-    "-- a note\nexplain analyze\ncopy (select 1) to '{made}'",
     "explain copy (select 1) to '{made}'",
-    "explain analyze select 1",
-    "explain insert into t values (1)",
-    "explain create table t as select 1",
     "with made as (insert into t values (1) returning *) from made",
-    "create table t as select 1",
     "create or replace view difficulty as select 1",
-    "create macro double(a) as 2 * a",
-    "create secret s (type s3)",
-    "create sequence s",
-    "drop view difficulty",
-    "alter table t rename to u",
     "insert into t values (1)",
-    "update t set a = 1",
-    "delete from t",
-    "truncate t",
-    "attach '{made}'",
     "attach '{made}' as other",
     "export database '{made}'",
-    "import database '{made}'",
-    "checkpoint",
-    "vacuum",
-    "install httpfs",
-    "load httpfs",
-    "set threads = 1",
-    "set allowed_directories = ['/']",
-    "reset lock_configuration",
-    "pragma enable_profiling",
-    "pragma database_list",
-    "call enable_logging(storage = 'file', storage_path = '{made}')",
-    "from enable_logging(storage = 'file', storage_path = '{made}')",
-    "from enable_profiling('json', save_location = '{made}')",
-    "from query('copy (select 1) to ''made.txt''')",
-    "prepare p as select 1",
-    "execute p",
-    "deallocate p",
-    "copy difficulty from '{part}'",
-    "copy (from difficulty) to '{made}' (format parquet, partition_by (split))",
-    "with a as (select 1) insert into t from a",
-    "merge into t using (select 1 as a) on true when matched then delete",
-    "select 1 as a; -- one more\n/* hidden */ delete from t",
-    "detach memory",
-    "use memory",
-    "create temp table t as from difficulty",
-    "create type mood as enum ('a')",
-    "comment on view difficulty is 'x'",
-    "force checkpoint",
     "load '{made}'",
     "set enable_external_access = true",
-    "set lock_configuration = false",
-    "set file_search_path = '/'",
-    "pragma disable_external_access = false",
-    "call pragma_table_info('difficulty'); copy (select 1) to '{made}'",
-    "from write_log('x')",
+    "pragma enable_profiling",
+    "call enable_logging(storage = 'file', storage_path = '{made}')",
+    "from query('copy (select 1) to ''made.txt''')",
+    "select 1 as a; -- one more\n/* hidden */ delete from t",
     "select write_log('x')",
-    "from query_table(['difficulty', 'secret.csv'])",
-    "from duckdb_secrets()",
-    "from which_secret('s3://bucket', 's3')",
-    "explain analyze create table t as select 1",
-    "begin transaction",
-    "select 1; copy (select 1) to '{made}'",
     "select 1; select 2",
     "",
     "selec 1",
@@ -141,38 +90,20 @@ WRITING = (
 """Statements that write, or would if a reader of words let them pass."""
 READING_ELSEWHERE = (
     "from '{root}/../secret.csv'",
-    "select * from read_text('{root}/../secret.csv')",
     "select * from read_text('{root}/stages/../../secret.csv')",
-    "from read_csv('{root}/../secret.csv')",
-    "from read_csv_auto(['{root}/../secret.csv'])",
-    "from read_blob('{root}/../secret.csv')",
     "from read_json('/proc/self/environ')",
     "from read_parquet('{root}/../*.parquet')",
-    "from read_duckdb('{root}/../other.duckdb')",
-    "from sniff_csv('{root}/../secret.csv')",
-    "from glob('{root}/../*')",
     "from glob('/etc/*')",
-    "from '/etc/passwd'",
     "from read_text('~/.ssh/*')",
-    "from read_csv('/dev/stdin')",
     "from read_blob('{root}/replies/replies.db')",
     "from read_text('{root}/latest.json')",
-    "from parquet_schema('http://127.0.0.1/x.parquet')",
-    "from read_json('https://127.0.0.1/x.json')",
+    "from 'https://127.0.0.1/x.parquet'",
     "from 's3://bucket/x.parquet'",
     "summarize '{root}/../secret.csv'",
-    "describe from read_csv('{root}/../secret.csv')",
     "explain from read_text('{root}/../secret.csv')",
     "select getenv('HOME')",
     "from query('from read_text(''secret.csv'')')",
     "with a as (from read_text('{root}/../secret.csv')) from a",
-    "select (select content from read_text('{root}/../secret.csv'))",
-    "select * from difficulty where exists (from '{root}/../secret.csv')",
-    "from read_text(['{root}/../secret.csv', '/etc/passwd'])",
-    "from parquet_metadata('{root}/../secret.parquet')",
-    "from read_csv('{root}/stages/../../secret.*')",
-    "from 'https://127.0.0.1/x.parquet'",
-    "from read_text('{root}/.lock')",
 )
 """Statements that read files which are none of the workspace's datasets, services or the program's environment."""
 
@@ -212,12 +143,9 @@ def test_a_statement_that_writes_or_reads_elsewhere_is_refused(asked, statement,
         "select stage, reason, count(*) from rejections group by all order by all",
         "from funnel",
         "describe difficulty",
-        "summarize difficulty",
         "show tables",
         "explain select count(*) from difficulty",
         "-- how many\nselect count(*) as n from difficulty;",
-        "with refused as (from rejections) select count(*) from refused join funnel using (stage)",
-        "select r.reason, f.rows_in from rejections r, funnel f where r.stage = f.stage limit 3",
         "from read_parquet('{root}/stages/difficulty/*/part-*.parquet') limit 2",
         "select file from glob('{root}/stages/*/*/manifest.json')",
         "values (1, 'explain analyze copy')",
@@ -284,18 +212,3 @@ def test_a_moved_catalogue_that_cannot_be_written_again_stays(catalogue, tmp_pat
 def test_the_catalogue_can_be_written_again(catalogue):
     assert write_catalogue(catalogue.parent) == catalogue
     assert not list(catalogue.parent.glob(".tmp-*"))
-
-
-def test_rows_become_dicts_without_loss():
-    rows = QueryRows(("a", "b"), ((1, "x,y"), (None, "[bold]")))
-    assert rows.as_dicts() == [{"a": 1, "b": "x,y"}, {"a": None, "b": "[bold]"}]
-
-
-def test_markup_in_a_cell_is_shown_not_obeyed():
-    from rich.console import Console
-
-    console = Console(width=80)
-    with console.capture() as capture:
-        console.print(render_result(QueryRows(("[red]a",), (("[bold]x[/bold]",),))))
-    assert "[bold]x[/bold]" in capture.get()
-    assert "[red]a" in capture.get()
