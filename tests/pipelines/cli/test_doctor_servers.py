@@ -109,8 +109,14 @@ def serve(**abilities):
 
 def make_settings(role, url, **more):
     settings = {"adapter": "openai", "name": "tiny", "base_url": url, "max_tokens": 512, **more}
-    table = ", ".join(f"{key} = {json.dumps(value)}" for key, value in settings.items())
-    return f"models.{role}={{ {table} }}"
+    return f"models.{role}={write_value(settings)}"
+
+
+def write_value(value):
+    """Return a value as TOML has it on one line."""
+    if not isinstance(value, dict):
+        return json.dumps(value)
+    return "{ " + ", ".join(f"{key} = {write_value(each)}" for key, each in value.items()) + " }"
 
 
 def look(*settings, patience=FAST):
