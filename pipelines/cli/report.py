@@ -17,7 +17,6 @@ from markupsafe import Markup
 
 from pipelines.agent.pictures import REPAIRS, has_opencv, make_repairs, read_losses
 from pipelines.agent.scenes import NO_SCENE
-from pipelines.checksums import read_note
 from pipelines.cli.drawing import draw_funnel, draw_path, draw_thumbnail, list_steps, open_templates
 from pipelines.cli.facets import (
     describe_branch,
@@ -251,7 +250,7 @@ def read_funnel(root: Path) -> tuple[Mapping[str, Any], ...]:
     found: list[Mapping[str, Any]] = []
     corpus = find_corpus(root)
     if corpus is not None:
-        counts = json.loads(read_note(corpus / "manifest.json"))
+        counts = json.loads((corpus / "manifest.json").read_bytes())
         counts |= {"stage": "corpus", "key": corpus.name, "rows_out": counts["kept"]}
         found.append({name: counts[name] for name in FUNNEL})
     for latest in list_latest(root):

@@ -35,7 +35,6 @@ from tantivy import (
     Tokenizer,
 )
 
-from pipelines.checksums import BLOCK, open_checked
 from pipelines.errors import ConfigError
 from pipelines.names import UNSPACED
 
@@ -52,10 +51,6 @@ QUOTED_WORDS = 6
 """From so many words on, a query may be a quotation."""
 COMMON_WORD = 1 << 20
 """Passages with its rarest word from which on a phrase is not looked for: a name has a rarer one."""
-CHECKED_BYTES = 4 << 30
-"""Bytes of an index that are checked when it is opened: a second from memory, and two or three from a fast disk."""
-SPREAD_BLOCKS = 1024
-"""Blocks checked of a larger file."""
 _META = "meta.json"
 _TRIES = 100
 _ANALYZER = "words"
@@ -194,25 +189,6 @@ def fill_index(passages: Iterable[PassageRow], folder: Path | None = None) -> In
     return index
 
 
-def check_index(folder: Path) -> None:
-    """Check the files of an index before tantivy maps them: the smaller first, whole, as far as ``CHECKED_BYTES`` go.
-
-    Of larger ones, ends and blocks spread over them are checked; ``synth status --check`` reads all.
-
-    Raises:
-        Damaged: a file of an index in a corpus is gone or has other bytes than were written.
-    """
-    left = CHECKED_BYTES
-    for file in sorted(map(open_checked, folder.iterdir()), key=lambda file: file.size):
-        left -= file.size
-        step = BLOCK if left >= 0 else max(BLOCK, file.size // SPREAD_BLOCKS)
-        if step == BLOCK:
-            file.check()
-        for place in range(0, file.size, step) if step > BLOCK else ():
-            file.check(place, place + 1)
-        file.check(max(0, file.size - 1))
-
-
 def _remove_links(place: Path) -> None:
     """Remove the folder an index was opened in; a thread of tantivy's may just then hold a lock file there."""
     for _ in range(_TRIES):
@@ -240,9 +216,7 @@ class PassageIndex:
 
         Raises:
             ConfigError: a file of the index is missing or damaged.
-            Damaged: it has other bytes than were written, in a corpus.
         """
-        check_index(folder)
         # Tantivy makes lock files beside the index. Links give it a folder for them; once open it holds the files.
         place = Path(mkdtemp(prefix="synth-search-"))
         try:

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pipelines.checksums import check_folder, forget_checks, open_checked
 from pipelines.corpus.addresses import make_page_url, parse_page_url
 from pipelines.corpus.articles import PageOrigin, read_origins
 from pipelines.corpus.dump import hash_title, normalise_spaces, strip_qualifier
@@ -61,23 +60,15 @@ class Corpus:
 
         Raises:
             ConfigError: the folder holds no complete corpus, or one of another schema version.
-            Damaged: a file of it is gone or has another size, or, in a corpus of up to 256 MiB, other bytes. Of a
-                larger one each block is checked when it is first read.
+            Damaged: a file of it is missing or has another size.
         """
-        forget_checks()
         manifest = read_manifest(folder / "manifest.json")
-        check_folder(folder)
+        manifest.check_sizes(folder)
         return cls(folder, manifest)
 
     def table(self, name: str) -> Path:
-        """Return the path of ``<name>.parquet``, checked whole.
-
-        Raises:
-            Damaged: it has other bytes than were written.
-        """
-        path = self.folder / f"{name}.parquet"
-        open_checked(path).check()
-        return path
+        """Return the path of ``<name>.parquet``."""
+        return self.folder / f"{name}.parquet"
 
     @property
     def snapshot(self) -> str:
