@@ -134,7 +134,6 @@ def _find_turn_faults(turn: Message) -> Iterator[Fault]:
 
 
 def _find_bad_call(text: str) -> str:
-    """Return what is wrong with a call, empty for none; calls of other syntax than JSON are let be."""
     bare = text.replace("<tool_call>", "").replace("</tool_call>", "").strip()
     if bare.startswith("<function="):
         return ""
@@ -151,7 +150,6 @@ def _find_bad_call(text: str) -> str:
 
 
 def _differs(question: ForeignQuestion, said: str) -> bool:
-    """Say whether a last turn says none of the answers that the row gives."""
     return not any(answer in said for answer in question.answers) and not find_answer_leak(
         said.replace("\n", " "), question.answers
     )
