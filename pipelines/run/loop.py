@@ -261,9 +261,7 @@ def _run_claimed(
         filling = Filling.of(assembly) if config.targets.wanted and last != "corpus" else None
         planned = [] if last == "corpus" else assembly.plan_stages(last)
         reporter.watch(assembly.seeing.describe_fetching)
-        chosen = select_stages(planned, request.until, request.only) if planned else []
-        if not filling:
-            begin_retry(chosen, request.retry, reporter.note)
+        chosen = _choose_stages(request, planned, reporter, filling is None)
         _warn_of_lacks(assembly, planned, warner, last)
 
         def end(report: StageReport) -> None:
@@ -295,8 +293,7 @@ def _run_claimed(
                     run_round = _is_sealed if request.only else partial(_run_round, filling, warner, make, rounds)
                     filling.settle(run_round, reaches(last, "releases"))
                     planned = assembly.plan_stages(last)
-                    chosen = select_stages(planned, request.until, request.only)
-                    begin_retry(chosen, request.retry, reporter.note)
+                    chosen = _choose_stages(request, planned, reporter)
                 make(chosen, end)
             except _NothingLeftError as stopped:
                 finish_run(assembly, planned, [], request.name)
@@ -328,6 +325,15 @@ def _open_corpus(request: RunRequest, workspace: Workspace, warner: Warner) -> t
     reporter.finish(report.summarise(), report.count())
     warner.warn_of_stage(report)
     return corpus, [report]
+
+
+def _choose_stages(
+    request: RunRequest, planned: Sequence[PlannedStage], reporter: Reporter, retries: bool = True
+) -> list[PlannedStage]:
+    chosen = select_stages(planned, request.until, request.only) if planned else []
+    if retries and chosen:
+        begin_retry(chosen, request.retry, reporter.note)
+    return chosen
 
 
 def _is_sealed(planned: Sequence[PlannedStage], _: Sequence[PlannedStage]) -> bool:

@@ -451,9 +451,7 @@ def _create_views(connection: duckdb.DuckDBPyConnection, views: list[View]) -> N
             connection.execute(f'CREATE VIEW "{name}" AS {view.sql}')
         except duckdb.Error as error:
             said = " ".join(str(error).split())[:LONGEST_ERROR]
-            raise CorruptInput(
-                f"view {view.name}: {said}; `synth doctor --deep` names what is damaged"
-            ) from error
+            raise CorruptInput(f"view {view.name}: {said}; `synth doctor --deep` names what is damaged") from error
 
 
 def write_catalogue(workspace_root: Path) -> Path:
