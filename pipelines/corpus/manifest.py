@@ -135,12 +135,7 @@ def write_manifest(path: Path, manifest: CorpusManifest) -> None:
 
 
 def read_manifest(path: Path) -> CorpusManifest:
-    """Read a manifest.
-
-    Raises:
-        ConfigError: the file is missing, so the corpus is incomplete, or it has another schema version.
-        Damaged: it is no JSON.
-    """
+    """Read a manifest."""
     if not path.is_file():
         raise ConfigError(
             f"no corpus at {path.parent}: {path.name} is missing; build one with `synth run --stage corpus`"
@@ -191,11 +186,7 @@ class SideFiles:
 
 
 def find_side_files(dump: Path) -> SideFiles:
-    """Find what lies beside a dump, by the prefix of its name.
-
-    Raises:
-        ConfigError: several snapshots of one file lie there.
-    """
+    """Find what lies beside a dump, by the prefix of its name."""
     folder = dump.parent
     prefix = _PAGES.split(dump.name)[0] if _PAGES.search(dump.name) else dump.name.partition(".")[0]
     images = folder / "images" / "images.tsv"

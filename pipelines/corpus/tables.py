@@ -27,11 +27,7 @@ _HEADER_BYTES = 128
 
 
 def map_array(path: Path) -> NDArray[Any]:
-    """Map an array into memory, shared by all processes.
-
-    Raises:
-        ConfigError: there is no such file, it is no array of numpy's, or it is shorter than it says.
-    """
+    """Map an array into memory, shared by all processes."""
     try:
         # An empty array cannot be mapped.
         array: NDArray[Any] = np.load(path, mmap_mode="r" if path.stat().st_size > _HEADER_BYTES else None)
@@ -176,8 +172,6 @@ class TableWriter:
 
 
 class _MappedFile:
-    """Writes ``<name>.arrow``."""
-
     def __init__(self, folder: Path, name: str, schema: pa.Schema) -> None:
         self._sink = pa.OSFile(str(folder / f"{name}.arrow"), "wb")
         self._writer = pa.ipc.new_file(self._sink, schema)
@@ -193,8 +187,7 @@ class _MappedFile:
 class MappedTable:
     """A table's rows by number, read from ``<name>.arrow`` in place; safe to share between threads.
 
-    Raises:
-        ConfigError: there is no such table in the folder.
+    Each batch of rows is checked when it is first read.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -210,11 +203,7 @@ class MappedTable:
         return self._length
 
     def row(self, number: int) -> list[Any]:
-        """Return a row's values in the order of the columns.
-
-        Raises:
-            IndexError: there is no such row.
-        """
+        """Return a row's values in the order of the columns."""
         if not 0 <= number < self._length:
             raise IndexError(f"no row {number} in a table of {self._length}")
         place = number % BATCH_ROWS
@@ -289,12 +278,7 @@ _FULL_DISK = "max_temp_directory_size"
 
 @contextmanager
 def open_spill(folder: Path, megabytes: int = MEMORY_MEGABYTES) -> Iterator["duckdb.DuckDBPyConnection"]:
-    """Open a DuckDB connection that holds at most ``megabytes`` and spills the rest to a folder.
-
-    Raises:
-        ConfigError: a query takes more memory.
-        Unavailable: the folder's disk is too full for the rest.
-    """
+    """Open a DuckDB connection that holds at most ``megabytes`` and spills the rest to a folder."""
     # Imported here because only builds need it, and every run opens tables.
     import duckdb
 
@@ -328,11 +312,7 @@ def stream_tables(connection: "duckdb.DuckDBPyConnection", query: str, rows: int
 
 
 def cut_groups(tables: Iterable[pa.Table], name: str, most: int = 1 << 24) -> Iterator[pa.Table]:
-    """Regroup tables that are sorted by a column of numbers, so that rows of one number are in one table.
-
-    Raises:
-        CorruptInput: the rows are not sorted, or over ``most`` rows have one number.
-    """
+    """Regroup tables that are sorted by a column of numbers, so that rows of one number are in one table."""
     held: pa.Table | None = None
     for table in tables:
         rows = table if held is None else pa.concat_tables([held, table])

@@ -61,12 +61,7 @@ class PageStoreWriter:
 
 
 def join_stores(folder: Path, parts: Iterable[tuple[Path, NDArray[np.bool_]]]) -> None:
-    """Join what several writers left into one store; files are linked where the file system can.
-
-    Args:
-        folder: of the store.
-        parts: the folder of each writer, and which of its texts are kept; the kept texts are the nodes, in order.
-    """
+    """Join what several writers left into one store; files are linked where the file system can."""
     folder.mkdir(parents=True, exist_ok=True)
     spans, lengths, starts = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.int64)], [0]
     for number, (source, kept) in enumerate(parts):
@@ -100,11 +95,7 @@ class PageStore:
 
     @classmethod
     def open(cls, folder: Path) -> "PageStore":
-        """Map a store into memory.
-
-        Raises:
-            ConfigError: a file of the store is missing.
-        """
+        """Map a store into memory."""
         starts = map_array(folder / _STARTS).tolist()
         missing = [name for name in map(_name_blob, range(len(starts) - 1)) if not (folder / name).is_file()]
         if missing:
@@ -115,11 +106,7 @@ class PageStore:
         return len(self._lengths)
 
     def text(self, node: int) -> str:
-        """Return the text of a node.
-
-        Raises:
-            IndexError: there is no such node.
-        """
+        """Return the text of a node."""
         if not 0 <= node < len(self):
             raise IndexError(f"no node {node} in a store of {len(self)}")
         start, end = (int(edge) for edge in self._spans[node])
@@ -172,7 +159,6 @@ def _cut_paragraph(paragraph: str, words: int) -> Iterator[str]:
 
 
 def _cut_words(text: str, words: int) -> Iterator[str]:
-    """Yield a text, in pieces if it is far longer than this many words: a table, or a list in one line."""
     pieces = text.split(" ")
     if len(pieces) <= words + words // 2:
         yield text
