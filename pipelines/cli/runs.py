@@ -346,36 +346,21 @@ def explain_command(
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show everything known about one row: path, evidence, certificates, picture, attempts, releases."""
-    from pipelines.cli.explain import explain_record, render_explanation
+    """Show everything known about one row: path, evidence, reading, picture, attempts, lineage, releases."""
     from pipelines.cli.naming import looking_at
+    from pipelines.cli.view.cards import explain_record, render_card
 
     with looking_at(workspace, run):
-        explanation = explain_record(workspace, record_id)
-    emit_json(to_json(explanation)) if as_json else emit_table(render_explanation(explanation))
-
-
-@app.command("report")
-def report_command(
-    out: Annotated[Path | None, typer.Option("--out", help="HTML file to write.")] = None,
-    questions: Annotated[int, typer.Option("--questions", min=0, help="Questions that it shows.")] = 12,
-    run: RunOption = "",
-    workspace: WorkspaceOption = WORKSPACE,
-    as_json: JsonOption = False,
-) -> None:
-    """Write one HTML page about the last run: funnel, distributions, questions with pictures and evidence."""
-    from pipelines.cli.naming import looking_at
-    from pipelines.cli.report import write_report
-
-    with looking_at(workspace, run):
-        path = write_report(workspace, out or workspace / "report.html", questions)
-    emit_json({"report": str(path)}) if as_json else emit(str(path))
+        card = explain_record(workspace, record_id)
+    emit_json(to_json(card)) if as_json else emit_table(render_card(card))
 
 
 @app.command("view")
 def view_command(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Of the loopback; 0 takes a free one.")] = 0,
-    release: Annotated[str, typer.Option("--release", help="Begin with the rows of this one: DATASET/VERSION.")] = "",
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write one page to send instead: funnel, reasons, a few questions.")
+    ] = None,
     no_open: Annotated[bool, typer.Option("--no-open", help="Print the address and open no browser.")] = False,
     run: RunOption = "",
     workspace: WorkspaceOption = WORKSPACE,
@@ -383,10 +368,15 @@ def view_command(
 ) -> None:
     """Look through a workspace in a browser, refused rows included: a local page, until Ctrl-C."""
     from pipelines.cli.naming import looking_at
+    from pipelines.cli.view.pages import write_page
     from pipelines.cli.view.server import serve_view
 
     def say(address: str) -> None:
         emit_json({"address": address}) if as_json else emit(f"{address}  (Ctrl-C ends it)")
 
     with looking_at(workspace, run):
-        serve_view(workspace, port, release, not no_open, say)
+        if html is None:
+            serve_view(workspace, port, not no_open, say)
+        else:
+            write_page(workspace, html)
+            emit_json({"page": str(html)}) if as_json else emit(str(html))

@@ -49,7 +49,6 @@ _GAP_BYTES = 64
 """Bytes before a page that hold the end of the page before it."""
 _PART = re.compile(r"(?P<stem>.+?)(?P<number>\d+)\.xml-p(?P<first>\d+)p(?P<last>\d+)(?P<ending>\.bz2|\.gz|)")
 _PACKINGS = {"bz2": b"BZh", "gz": b"\x1f\x8b"}
-_STARTS = {"bz2": "BZh", "gz": "the bytes 1f 8b"}
 _UNPACKERS: dict[str, Callable[[], Any]] = {
     "bz2": bz2.BZ2Decompressor,
     "gz": partial(igzip_lib.IgzipDecompressor, flag=igzip_lib.DECOMP_GZIP),
@@ -146,7 +145,7 @@ def open_dump(path: Path) -> BinaryIO:
     named = path.suffix.removeprefix(".")
     if named in _PACKINGS and find_packing(file) != named:
         file.close()
-        raise CorruptInput(f"{path} is not a {named} file: it does not start with {_STARTS[named]}; {EXPECTED}")
+        raise CorruptInput(f"{path} is not a {named} file: it does not start with {_PACKINGS[named]!r}; {EXPECTED}")
     return file
 
 
