@@ -37,6 +37,7 @@ from pipelines.run.assembly import (
     picks_clip,
 )
 from pipelines.run.corpora import find_dump
+from pipelines.run.integrity import find_damage
 from pipelines.run.models import make_commons_api
 from pipelines.run.plugins import check_plugins, find_prompt_folder
 from pipelines.run.progress import SilentReporter
@@ -69,8 +70,8 @@ SCHEMA = {
 }
 
 
-def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> list[Finding]:
-    """Check software, input, workspace, disk and models.
+def examine_run(config: RunConfig, root: Path, deep: bool = False, patience: float = PATIENCE) -> list[Finding]:
+    """Check software, input, workspace, disk and models; ``deep`` compares the sha256 of every file.
 
     Written are a probe in an existing workspace and what was learned of servers that answer.
     """
@@ -83,6 +84,7 @@ def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> li
         *_check_dump(config, workspace),
         *_check_workspace(workspace, config.replies.address),
         _check_disk(config, workspace),
+        *(Finding("files", "error", line) for line in (find_damage(workspace) if deep else ())),
         *_try("prompts", lambda: f"{check_prompts(find_prompt_folder(own), own.versions)} are the user's own"),
         *_try("plugins", lambda: ", ".join(each.name for each in check_plugins(config, workspace.root)) or "none"),
         *(

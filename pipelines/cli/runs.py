@@ -130,9 +130,6 @@ def stages_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption =
 
 @app.command("status")
 def status_command(
-    check: Annotated[
-        bool, typer.Option("--check", help="Read every file and name what is damaged or missing; 1 if anything is.")
-    ] = False,
     prometheus: Annotated[
         bool, typer.Option("--prometheus", help="Print only what a run under way counts, as text for Prometheus.")
     ] = False,
@@ -141,9 +138,6 @@ def status_command(
     as_json: JsonOption = False,
 ) -> None:
     """Say where the run in a workspace stands; one that is under way, here or on another host, is not disturbed."""
-    if check:
-        _check_workspace(workspace, as_json)
-        return
     from pipelines.cli.naming import looking_at
     from pipelines.cli.status import describe_metrics, describe_status, render_status, summarise_workspace
 
@@ -159,37 +153,13 @@ def status_command(
         raise ConfigError("; ".join(status.absent))
 
 
-def _check_workspace(workspace: Path, as_json: bool) -> None:
-    """Print what is not as it was written.
-
-    Raises:
-        GateNotMet: if anything is.
-        WorkspaceBusy: if that may be because a run is under way.
-    """
-    from pipelines.cli.status import render_damage
-    from pipelines.errors import GateNotMet, WorkspaceBusy
-    from pipelines.run.integrity import find_damage
-    from pipelines.run.underway import read_runs
-    from pipelines.run.workspace import Workspace
-
-    found = list(find_damage(workspace))
-    emit_json(to_json({"root": workspace, "findings": found})) if as_json else emit_table(
-        render_damage(workspace, found)
-    )
-    if found and any(run.is_alive for run in read_runs(Workspace(workspace))):
-        raise WorkspaceBusy(
-            f"workspace {workspace}: a run is under way and changes files: check again when it has ended"
-        )
-    if found:
-        raise GateNotMet(f"workspace {workspace}: damaged or missing: {len(found):,}")
-
-
 @app.command("doctor")
 def doctor_command(  # noqa: PLR0913 - as above
     recipe: RecipeOption = "",
     config: ConfigOption = None,
     models: ModelsOption = "",
     set_: SetOption = None,
+    deep: Annotated[bool, typer.Option("--deep", help="Read every file and compare its sha256.")] = False,
     run: RunOption = "",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
@@ -203,7 +173,7 @@ def doctor_command(  # noqa: PLR0913 - as above
     choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), models=models)
     settings = make_request(choice, workspace).config
     with interruptible("nothing was changed"), telling_waits(make_reporter()):
-        findings = examine_run(settings, workspace)
+        findings = examine_run(settings, workspace, deep)
     ready = not is_refused(findings)
     emit_json({"ready": ready, "findings": to_json(findings)}) if as_json else emit_table(render_findings(findings))
     if not ready:

@@ -182,6 +182,8 @@ def is_asked(role: str, last: str) -> bool:
 
 
 def _check_models(config: RunConfig, last: str) -> None:
+    for role, model in config.models.items():
+        _check_sent(f"models.{role}", model)
     for role in config.roles:
         model, place = config.models[role], f"models.{role}"
         if model.adapter == "openai" and not model.base_url and is_asked(role, last):
@@ -189,7 +191,6 @@ def _check_models(config: RunConfig, last: str) -> None:
                 f"configuration: {place}.base_url is empty; name the server: "
                 f"--set {place}.base_url=http://127.0.0.1:8000/v1"
             )
-        _check_sent(place, model)
         if len(model.base_url) > 1 and not model.revision:
             raise ConfigError(
                 f"configuration: {place}.base_url has several addresses; say that all of them serve one model: "
@@ -615,7 +616,7 @@ def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     if problem["type"] != "extra_forbidden":
         told = problem["input"]
         is_secret = isinstance(told, str) and is_key(mask_keys(told))
-        secret = is_secret or where.endswith("_env") or where == "replies.address"
+        secret = is_secret or isinstance(told, dict) or where.endswith("_env") or where == "replies.address"
         given = "" if secret else f" (given {_SECRETS.sub('...', repr(told))})"
         return mask_keys(f"{where}: {problem['msg']}{given}")
     model: Any = RunConfig

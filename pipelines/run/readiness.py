@@ -58,14 +58,6 @@ class Warner:
 
     reporter: Reporter
     said: list[str] = field(default_factory=list)
-    damaged: list[str] = field(default_factory=list)
-
-    def tell_damage(self, text: str) -> None:
-        """Say which file was damaged or missing, once."""
-        if text not in self.damaged:
-            self.damaged.append(text)
-            self.reporter.begin("damage", 0, "files")
-            self.reporter.finish(text)
 
     def say(self, text: str) -> None:
         """Say a warning."""

@@ -113,7 +113,7 @@ def look(tmp_path):
 
     def looking(*settings, recipe="demo", patience=2.0):
         config = make_config(read_recipe(recipe), [*settings], last="corpus")
-        return {finding.what: finding for finding in examine_run(config, tmp_path / "workspace", patience)}
+        return {finding.what: finding for finding in examine_run(config, tmp_path / "workspace", patience=patience)}
 
     return looking
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.checksums import read_note
 from pipelines.cli.preview import make_preview_config, preview_run, read_preview
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
@@ -62,6 +61,6 @@ def test_a_preview_disturbs_no_run_and_pays_for_nothing_again(demo, tmp_path, ca
     assert Workspace(root).read_latest() == latest
     assert {path: path.read_bytes() for path in before} == before
     made = [path for path in root.glob("stages/*/*/manifest.json") if path not in before]
-    used = [Manifest.model_validate_json(read_note(path)).usage for path in made]
+    used = [Manifest.model_validate_json(path.read_bytes()).usage for path in made]
     assert {usage.calls for usage in used} == {0}
     assert sum(usage.cached_calls for usage in used) > 0

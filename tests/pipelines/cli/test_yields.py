@@ -20,7 +20,7 @@ from tests.pipelines.cli.conftest import show
 pytestmark = pytest.mark.slow
 SEEDS = 30
 STAGES = ("seeds", "paths", "questions", "rewrites", "groundings", "difficulty", "enhancements")
-AWAY = ('models.rewriter.adapter="openai"', 'models.rewriter.name="x"', "models.rewriter.patience=0.0",
+AWAY = ('models.rewriter.adapter="openai"', 'models.rewriter.name="x"', "runtime.patience=0.0",
         'models.rewriter.base_url="http://127.0.0.1:9/v1"')  # fmt: skip
 
 

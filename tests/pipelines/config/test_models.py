@@ -64,7 +64,7 @@ def test_a_role_at_another_address_takes_nothing_that_belongs_to_the_defaults_se
 def test_a_judge_that_would_judge_itself_is_none_unless_it_is_named():
     assert "judge" not in make(*TWO, "models.solver.name=e").roles
     assert "judge" not in make("models.judge.temperature=0.0", recipe="demo").roles
-    with pytest.raises(ConfigError, match="judge and solver: both are e"):
+    with pytest.raises(ConfigError, match="both are e"):
         heed(check_models(make(*TWO, "models.solver.name=e", "models.judge.name=e")), print)
 
 

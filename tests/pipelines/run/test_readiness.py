@@ -86,7 +86,8 @@ def test_a_real_dump_without_pictures_and_models_is_warned_of_before_it_is_read(
     players, pictures, refused = outcome.document["warnings"]
     assert pictures.startswith(PICTURES)
     assert "set commons.fetch=true and commons.contact, or lay pictures" in pictures
-    assert players.startswith(f"{PLAYERS}: models.writer, models.rewriter, models.evaluator; set adapter=openai")
+    assert players.startswith(f"{PLAYERS}: models.writer, models.rewriter, models.evaluator")
+    assert "set adapter=openai, name and base_url of each" in players
     stage = outcome.document["stages"][-1]
     assert (stage["stage"], stage["kept"], list(stage["rejected"])) == ("groundings", 0, ["no-picture"])
     count = stage["rows_in"]
