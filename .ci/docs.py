@@ -231,7 +231,7 @@ def write_exits() -> str:
     """Return the page of exit codes, with the errors that have each."""
     meanings = {
         0: "Done; also where there was nothing to do.",
-        1: "A gate was not met: `verify`, `audit`, `validate`, `diff`, `status --check` or a release's quality gates.",
+        1: "A gate was not met: `verify`, `status --check` or a release's quality gates.",
         2: "Your configuration or input; nothing was written. The message names the place and what is allowed.",
         3: "A service, disk or lock away, the budget spent, or a signal. The same command goes on from there.",
         errors.DEFECT: "A defect of synth. The message names a log to report it with.",

@@ -448,7 +448,7 @@ def _read_benchmark(
                 counts["unread"] += 1
                 continue
             counts["questions"] += 1
-            for picture in asked.asked_with:
+            for picture in asked.pictures:
                 data = picture.content or (folder.read(picture) if folder else None)
                 counts["pictures" if _add_picture(pictures, len(held), data) else "missing"] += 1
             held.append(_hold(own.name, asked, asked.entity or entities.get(asked.id, "")))

@@ -1,4 +1,4 @@
-"""``synth diff A B``: which rows two versions of a release do not share, and how the funnel moved."""
+"""Which rows two versions of a release do not share, and how the funnel moved."""
 
 import hashlib
 from collections.abc import Iterator
@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
 
 from pipelines.errors import ConfigError, CorruptInput
 from pipelines.ids import digest_value
@@ -17,7 +14,6 @@ from pipelines.release.manifest import FunnelRow, ReleaseManifest, read_release_
 from pipelines.release.rows import GROUP_ROWS
 from schemas.manifest import Manifest
 
-SHOWN = 20
 Counted = FunnelRow | Manifest
 RowDigests = dict[str, dict[str, str]]
 """Row id to column name to the digest of the cell."""
@@ -127,19 +123,3 @@ def list_shifts(stage: str, old: Counted | None, new: Counted | None) -> Iterato
 def _list_numbers(row: Counted) -> dict[str, int]:
     refused = {f"rejected: {reason}": count for reason, count in sorted(row.rejected.items())}
     return {"rows_in": row.rows_in, "kept": row.kept, **refused, "failed": row.failed, "rows_out": row.rows_out}
-
-
-def render_diff(diff: ReleaseDiff) -> Group:
-    """Return a table of rows and one of the funnel; at most 20 ids of each kind are shown."""
-    title = Text(f"{diff.dataset} {diff.before} -> {diff.after}")
-    rows = Table("rows", "count", "ids", title=title)
-    rows.add_row("same", str(diff.same), "")
-    changed = tuple(f"{row.id} ({', '.join(row.columns)})" for row in diff.changed)
-    for name, ids in (("added", diff.added), ("removed", diff.removed), ("changed", changed)):
-        more = f"\n… {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
-        rows.add_row(name, str(len(ids)), Text("\n".join(ids[:SHOWN]) + more))
-    funnel = Table("stage", "number", "before", "after", "shift", title="Funnel")
-    for shift in diff.funnel:
-        moved = f"{shift.after - shift.before:+d}"
-        funnel.add_row(shift.stage, shift.number, str(shift.before), str(shift.after), moved)
-    return Group(rows, funnel)

@@ -1006,10 +1006,7 @@ class TrajectoriesConfig(Section):
     )
 
 
-Layout = Literal[
-    "columns", "fvqa", "fvqa-facts", "livevqa", "infoseek", "webqa", "simplevqa", "mm-searchexam", "mmsearch",
-    "browsecomp-vl", "vdr", "opensearch-vl", "vsearcher", "sharegpt", "messages", "alpaca", "verl",
-]  # fmt: skip
+Layout = Literal["columns", "vsearcher", "fvqa", "livevqa", "infoseek", "webqa"]
 
 
 class BenchmarkConfig(Section):
@@ -1183,7 +1180,7 @@ class PoolConfig(Section):
     path: str = Field(description="its file: .parquet, .pq, .jsonl or .json")
     layout: Layout = Field(
         "columns",
-        description="fvqa: rows of MMSearch-R1 and MARS; fvqa-facts: FVQA of 2017; columns: a table with usual names",
+        description="fvqa: rows of MMSearch-R1 and MARS; columns: a table with usual names, as VSearcher's",
     )
     plugin: str = Field(
         "", description="instead of layout: name of an entry point of the group synth.sources that reads the file"

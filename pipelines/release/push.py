@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError
 from pipelines.errors import ConfigError, GateNotMet, Unavailable
 from pipelines.ids import CHUNK, digest_file
 from pipelines.release.hub_card import DatasetSection, digest_section, merge_card, read_front, split_card
-from pipelines.release.manifest import MANIFEST, SIGNATURE, ReleaseManifest, check_release_files, list_inventions
+from pipelines.release.manifest import MANIFEST, ReleaseManifest, check_release_files, list_inventions
 from schemas.manifest import ManifestPart
 
 if TYPE_CHECKING:
@@ -192,10 +192,8 @@ def plan_push(folder: Path, repo: str, api: "HfApi | None" = None, options: Push
             )
         _check_public(manifest, remote.private, options)
         plan = _make_plan(folder, manifest, remote, options)
-        # The signature, in no digest, may come after the tag.
-        signature = f"data/{manifest.dataset}/{SIGNATURE}"
-        tagged = {path: told for path, told in _place_files(folder, manifest).items() if path != signature}
-        if plan.tagged and (told := _list_differences(client, repo, plan.tagged, tagged)):
+        own = _place_files(folder, manifest)
+        if plan.tagged and (told := _list_differences(client, repo, plan.tagged, own)):
             raise ConfigError(
                 f"push to {repo}: tag {plan.tag} names commit {plan.tagged}, where {told[0]}; a tag never moves"
             )
@@ -332,7 +330,6 @@ def _make_plan(folder: Path, manifest: ReleaseManifest, remote: _Remote, options
     """
     wanted, contents = _place_files(folder, manifest), dict[str, Path | bytes](_place_sources(folder, manifest))
     before, ours = remote.record.datasets.get(manifest.dataset), remote.record.list_files()
-    wanted |= _keep_signature(manifest, remote, wanted)
     gone = [path for path in (before.files if before else {}) if path not in wanted and path in remote.files]
     touched = [path for path in wanted if path in remote.files and not _is_same(wanted[path], remote.files[path])]
     card, record, conflicts = _write_card(folder, manifest, remote, wanted)
@@ -366,16 +363,6 @@ def _make_plan(folder: Path, manifest: ReleaseManifest, remote: _Remote, options
         contents=sent,
         expected={**wanted, **dict.fromkeys(gone), **{path: _tell_apart(remote.files[path]) for path in stay}},
     )
-
-
-def _keep_signature(manifest: ReleaseManifest, remote: _Remote, wanted: Mapping[str, Digests]) -> dict[str, Digests]:
-    """Return the signature that a push left beside this very manifest, where the folder has none."""
-    place, ours = f"data/{manifest.dataset}", remote.record.list_files()
-    path, signed = f"{place}/{SIGNATURE}", f"{place}/{MANIFEST}"
-    left = ours.get(path)
-    if left is None or path in wanted or ours.get(signed) != wanted[signed] or path not in remote.files:
-        return {}
-    return {path: left} if _is_same(left, remote.files[path]) else {}
 
 
 def _list_changes(
@@ -444,8 +431,7 @@ def _name_configs(manifest: ReleaseManifest) -> list[dict[str, Any]]:
 
 
 def _place_sources(folder: Path, manifest: ReleaseManifest) -> dict[str, Path]:
-    signed = [SIGNATURE] if (folder / SIGNATURE).is_file() else []
-    names = [*(entry.name for entry in manifest.files), MANIFEST, *signed]
+    names = [*(entry.name for entry in manifest.files), MANIFEST]
     return {f"data/{manifest.dataset}/{name}": folder / name for name in names}
 
 

@@ -5,7 +5,7 @@ silent, a command ended in a defect, or a release came out otherwise. A flip dra
 evenly; the dump is input and left alone. Flips in different units (a stage's folder, a release, a picture, a note) are
 laid in together and judged by one ``synth status --check``, and ``synth sql`` reads the funnel; what is not named there
 is judged again alone, since one finding may hide another. *Named*: a finding is of the file or the folder it lies in;
-of a signature, ``verify`` refuses it. *Harmless*: nothing is found, and what readers get of the file (replies by their
+*Harmless*: nothing is found, and what readers get of the file (replies by their
 keys, embeddings, views) is what it was, or nobody reads it. *Silent* is all else. Then all flips that a run can mend
 are left in, as many at a time, and the runs of the workspace make all again: *mended* is what the check no longer finds
 while every release has its bytes. Replies are repaired as advised, and the stages that used them made again.
@@ -19,7 +19,6 @@ import json
 import random
 import shutil
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
@@ -35,9 +34,7 @@ from pipelines.agent.picture_search import ClipImageSearch
 from pipelines.checksums import seal_note
 from pipelines.cli.main import main
 from pipelines.corpus.store import Corpus
-from pipelines.errors import GateNotMet, SynthError
-from pipelines.release.manifest import SIGNATURE
-from pipelines.release.signing import check_signature
+from pipelines.errors import SynthError
 from pipelines.services.clients.batch import BatchNote
 from pipelines.services.clients.encoder import CachedEncoder
 from pipelines.services.protocols import PictureFile
@@ -84,12 +81,7 @@ class Flip:
     @property
     def is_mended(self) -> bool:
         """Whether a run makes the file again."""
-        return not (self.is_unread or self.name.startswith(UNMENDED) or self.is_signature)
-
-    @property
-    def is_signature(self) -> bool:
-        """Whether the file signs a release."""
-        return self.name.endswith(SIGNATURE)
+        return not (self.is_unread or self.name.startswith(UNMENDED))
 
     def apply(self, root: Path) -> None:
         """Change the byte; a second time changes it back."""
@@ -126,7 +118,7 @@ def name_kind(name: str) -> str:
     if top == "stages":
         return f"stages: {'rows' if name.endswith('.parquet') else 'notes'}"
     if top == "releases":
-        kinds = {".parquet": "rows and proofs", ".sig": "signatures"}
+        kinds = {".parquet": "rows and proofs"}
         return f"releases: {kinds.get(Path(name).suffix, 'documents')}"
     if name in DECIDING:
         return "review: decisions"
@@ -154,7 +146,7 @@ def draw_flips(root: Path, count: int, rng: random.Random) -> Iterator[Flip]:
 
 
 def furnish(root: Path) -> None:
-    """Add what the small run leaves none of: decisions of people, news, a signed release, notes, embeddings."""
+    """Add what the small run leaves none of: decisions of people, news, notes, embeddings."""
     place = ("--workspace", str(root))
     form = root / "review/questions/questions.csv"
     expect(call("review", "export", "--size", "20", *place))
@@ -171,7 +163,6 @@ def furnish(root: Path) -> None:
         shutil.rmtree(root / folder)
     for command in list_runs(root):
         expect(call(*command, *place))
-    sign_release(root)
     _furnish_notes(root)
     asyncio.run(_furnish_embeddings(root))
 
@@ -185,16 +176,6 @@ def list_runs(root: Path) -> list[tuple[str, ...]]:
     """Return the runs of the workspace."""
     (world,) = (path for path in (root / "worlds").iterdir() if not path.name.startswith("."))
     return [RUN, (*NEWS, "--set", f"corpus.world={world}")]
-
-
-def sign_release(root: Path) -> None:
-    """Sign one release with a new key."""
-    key = root.with_name("key")
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
-    kind, public, *_ = key.with_suffix(".pub").read_text(encoding="utf-8").split()
-    key.with_name("signers").write_text(f"a@example.org {kind} {public}\n", encoding="utf-8")
-    release, *_ = sorted((root / "releases/sft").iterdir())
-    expect(call("sign", str(release), "--key", str(key), "--workspace", str(root)))
 
 
 def _furnish_notes(root: Path) -> None:
@@ -223,14 +204,7 @@ def list_pictures(root: Path) -> list[PictureFile]:
 
 
 def read_content(path: Path) -> object:
-    """Return what readers get of a file, or what they are told.
-
-    Raises:
-        GateNotMet: if it is a signature, and none of those who may sign has made it.
-    """
-    if path.name == SIGNATURE:
-        # Who may sign is kept beside the workspace.
-        return check_signature(path.parent, path.parents[3].with_name("signers"))
+    """Return what readers get of a file, or what they are told."""
     if path.name == Path(EMBEDDINGS).name:
         return read_embeddings(path)
     try:
@@ -292,7 +266,7 @@ class Judge:
                     yield flip, "harmless"
                 else:
                     # Of some files a check looks at nothing else, so that no other finding hid this one.
-                    checked = not is_defect and (flip.name in self.whole or flip.is_signature)
+                    checked = not is_defect and flip.name in self.whole
                     yield flip, self._judge_alone(flip, checked)
 
     def _check(self, flips: Sequence[Flip]) -> tuple[list[Flip], bool]:
@@ -327,8 +301,6 @@ class Judge:
         flip.apply(self.root)
         try:
             return "harmless" if read_content(self.root / flip.name) == self.whole.get(flip.name, b"") else "silent"
-        except GateNotMet:
-            return "named"
         finally:
             flip.apply(self.root)
 
@@ -352,9 +324,7 @@ class Judge:
         return f"check: {check.out[-600:]}" if check.code else ""
 
     def _digest_releases(self) -> dict[str, str]:
-        """Return the digests of what a run publishes: who signed a release signs it again, and has the old copy."""
-        found = digest_files(self.root / "releases", "*/[!.]*/**/*")
-        return {name: digest for name, digest in found.items() if not name.endswith(SIGNATURE)}
+        return digest_files(self.root / "releases", "*/[!.]*/**/*")
 
     def _follow_advice(self, names: set[str], place: tuple[str, ...]) -> None:
         """Do what is said of damage that a run leaves alone."""

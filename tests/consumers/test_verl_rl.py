@@ -4,13 +4,11 @@ import hashlib
 import io
 import json
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
 from pipelines.release.exporters.registry import export_release
-from pipelines.release.exporters.rl import check_verl, flatten_schema, list_tools, read_tasks
+from pipelines.release.exporters.rl import flatten_schema, list_tools, read_tasks
 from tests.pipelines.release.exporters.rl_releases import HOSTILE, publish_rl
 
 pytestmark = pytest.mark.consumers
@@ -95,42 +93,3 @@ def test_the_reward_that_is_shipped_scores_by_the_rows_own_truth_and_its_other_n
 
 def test_rows_make_a_batch(loaded):
     assert {"raw_prompt", "tools_kwargs", "reward_model", "agent_name", "data_source"} <= set(loaded["collated"])
-
-
-def too_narrow(row):
-    buffer = io.BytesIO()
-    Image.new("RGB", (2, 500)).save(buffer, "PNG")
-    row["images"] = [{"bytes": buffer.getvalue(), "path": None}]
-
-
-def one_more_placeholder(row):
-    row["prompt"][0]["content"] += "<image>"
-
-
-def one_more_medium(row):
-    row["prompt"][0]["content"] += "<video>"
-
-
-def no_bytes(row):
-    row["images"] = [{"bytes": None, "path": row["images"][0]["path"]}]
-
-
-def no_picture(row):
-    row["images"] = [{"bytes": b"GIF of nothing", "path": None}]
-
-
-def test_what_the_rules_forbid_veRL_drops_without_an_error(drive, exported, tmp_path):
-    rows = pq.read_table(exported[0] / "train.parquet").to_pylist()
-    spoils = (too_narrow, one_more_placeholder, one_more_medium, no_bytes, no_picture)
-    for row, spoil in zip(rows, spoils, strict=False):
-        spoil(row)
-    folder = tmp_path / "out"
-    folder.mkdir()
-    for name in ("tools.yaml", "rewards.py", "synth_tools.py"):
-        (folder / name).write_bytes((exported[0] / name).read_bytes())
-    schema = pq.read_schema(exported[0] / "train.parquet")
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), folder / "train.parquet")
-    faults = list(check_verl(folder))
-    assert [any(f"row {number}:" in fault for fault in faults) for number in range(1, 9)] == [True] * 5 + [False] * 3
-    loaded = load(drive, folder)
-    assert [row["question_id"] for row in loaded["rows"]] == [row["extra_info"]["question_id"] for row in rows[5:]]

@@ -1,13 +1,14 @@
-"""What exporters share: options, reading releases and foreign files, one writer for all formats, checks of whole files.
+"""What exporters share: options, reading releases, checked pictures, one writer for all formats.
 
-An exporter reads a release folder and fills an empty folder; its check reads that folder by the trainer's rules. Rows
-are read and written a few at a time, and every picture is hashed again.
+An exporter reads a release folder and fills an empty folder, a few rows at a time. What a trainer's loader would drop
+or misread without an error is refused here: control tokens in a text, and pictures that it cannot open.
 """
 
 import errno
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,17 +17,27 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 from pydantic import ValidationError
 
+from pipelines.agent.transcript import TOKEN
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import drafting_folder, explain_os_error
 from pipelines.pictures import find_extension, read_header
-from pipelines.release.exporters.rules import describe_picture_fault
 from pipelines.release.manifest import check_release_files
-from pipelines.release.rows import ROWS_AT_ONCE, EmbeddedImage, RlRow, SftRow, explain_misfit, open_writer, read_values
+from pipelines.release.rows import (
+    PLACEHOLDER,
+    ROWS_AT_ONCE,
+    EmbeddedImage,
+    RlRow,
+    SftRow,
+    explain_misfit,
+    open_writer,
+    read_values,
+)
 from schemas.datasets import Dataset
 
 Row = Mapping[str, Any]
 RowT = TypeVar("RowT", SftRow, RlRow)
-EXPORT = "export.json"
+MAX_RATIO = 200
+"""Of the longer to the shorter side of a picture; Qwen's loader fails beyond, and veRL then drops the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,50 +71,6 @@ class Exporter:
     dataset: Dataset
     write: Callable[[Path, Path, ExportOptions], Written]
     """Takes the release folder, an empty folder to fill, and the options."""
-    check: Callable[[Path], Iterable[str]]
-    """Yields what the trainer's reader would drop, shift or fail on in a folder."""
-
-
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a JSON-lines file.
-
-    Raises:
-        CorruptInput: if a line is not a JSON object.
-    """
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            row = _read_json(line, f"{path}: line {number}")
-            if not isinstance(row, dict):
-                raise CorruptInput(f"{path}: line {number} is not a JSON object")
-            yield row
-
-
-def read_document(path: Path) -> object:
-    """Return the value of a JSON file.
-
-    Raises:
-        CorruptInput: if it is not JSON.
-    """
-    return _read_json(path.read_bytes(), str(path))
-
-
-def _read_json(source: bytes, where: str) -> object:
-    try:
-        return json.loads(source.decode())
-    except (ValueError, RecursionError) as error:
-        raise CorruptInput(f"{where} is not JSON: {error}") from error
-
-
-def read_table(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a Parquet file, a few in memory at a time.
-
-    Raises:
-        CorruptInput: if it cannot be read.
-    """
-    try:
-        yield from read_values(path)
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise CorruptInput(f"{path}: a Parquet file cannot be read: {error}") from error
 
 
 def read_release(release: Path, dataset: Dataset, model: type[RowT]) -> Iterator[tuple[str, RowT]]:
@@ -114,11 +81,11 @@ def read_release(release: Path, dataset: Dataset, model: type[RowT]) -> Iterator
         CorruptInput: if the release is of another dataset, or a row is not of this version.
         GateNotMet: if a file differs from the manifest.
     """
-    manifest = check_release_files(release, linked=True)
+    manifest = check_release_files(release)
     if manifest.dataset != dataset:
         raise CorruptInput(f"release {release}: its dataset is {manifest.dataset}; rows are read from {dataset}")
     for path in sorted((release / "data").glob("*.parquet")):
-        for values in read_table(path):
+        for values in read_values(path):
             try:
                 row = model.model_validate(values, strict=False)
             except ValidationError as error:
@@ -135,23 +102,13 @@ class ExportedPicture:
     sha256: str
     extension: str
     """From the bytes, not from a name."""
+    size: tuple[int, int]
+    """Width and height in pixels as it is displayed."""
 
     @property
     def name(self) -> str:
         """``<sha256>.<extension>``."""
         return f"{self.sha256}.{self.extension}"
-
-    def measure(self) -> tuple[int, int]:
-        """Return width and height in pixels as it is displayed, without decoding it.
-
-        Raises:
-            CorruptInput: if it is a broken file.
-        """
-        try:
-            header = read_header(self.content)
-        except RecordFailed as error:
-            raise CorruptInput(f"picture {self.name}: {error}") from error
-        return header.width, header.height
 
     def save(self, folder: Path) -> str:
         """Write the picture below ``folder``, once, under a name from its hash; return the relative path."""
@@ -164,18 +121,35 @@ class ExportedPicture:
 
 
 def check_picture(image: EmbeddedImage, where: str) -> ExportedPicture:
-    """Return a row's picture.
+    """Return a row's picture; ``where`` names the row.
 
     Raises:
-        CorruptInput: if it is no picture, or its name does not match its content; ``where`` names the row.
+        CorruptInput: if loaders cannot open it, or its name does not match its content.
     """
     extension = find_extension(image.bytes)
     if not extension:
         raise CorruptInput(f"{where}: {image.path!r} is not a JPEG, PNG, GIF or WebP picture")
-    picture = ExportedPicture(image.bytes, hashlib.sha256(image.bytes).hexdigest(), extension)
+    try:
+        header = read_header(image.bytes)
+    except RecordFailed as error:
+        raise CorruptInput(f"{where}: picture {image.path}: {error}") from error
+    size = header.width, header.height
+    if max(size) > MAX_RATIO * min(size):
+        raise CorruptInput(f"{where}: picture {image.path} is {size[0]} x {size[1]}; loaders take 1 to {MAX_RATIO}")
+    picture = ExportedPicture(image.bytes, hashlib.sha256(image.bytes).hexdigest(), extension, size)
     if picture.name != image.path:
         raise CorruptInput(f"{where}: a picture called {image.path!r} holds the bytes of {picture.name}")
     return picture
+
+
+def check_text(text: str, where: str) -> None:
+    """Refuse a text with a control token or a placeholder of other media than pictures.
+
+    Raises:
+        CorruptInput: naming the row and the token.
+    """
+    if found := TOKEN.search(text.replace(PLACEHOLDER, "")):
+        raise CorruptInput(f"{where}: a text holds {found[0]!r}, which a tokenizer reads as a token")
 
 
 @contextmanager
@@ -236,7 +210,7 @@ class SplitFiles:
 
     def __init__(self, folder: Path, suffix: str, opening: OpenFile, batch: int = ROWS_AT_ONCE) -> None:
         self.folder = folder
-        self.rows: dict[str, int] = {}
+        self.rows = Counter[str]()
         """Rows by split."""
         self._suffix, self._opening, self._batch = suffix, opening, batch
         self._waiting: dict[str, list[Row]] = {}
@@ -251,23 +225,18 @@ class SplitFiles:
             for split in self._waiting:
                 self._flush(split)
 
-    @property
-    def total(self) -> int:
-        """Rows of all splits."""
-        return sum(self.rows.values())
-
     def write(self, split: str, row: Row) -> None:
         """Append a row to the split's file."""
+        if split not in self._writers:
+            opened = self._opening(self.folder / f"{split}{self._suffix}")
+            self._writers[split] = self._stack.enter_context(opened)
         waiting = self._waiting.setdefault(split, [])
         waiting.append(row)
-        self.rows[split] = self.rows.get(split, 0) + 1
+        self.rows[split] += 1
         if len(waiting) == self._batch:
             self._flush(split)
 
     def _flush(self, split: str) -> None:
-        if split not in self._writers:
-            opened = self._opening(self.folder / f"{split}{self._suffix}")
-            self._writers[split] = self._stack.enter_context(opened)
         rows, self._waiting[split] = self._waiting[split], []
         if rows:
             self._writers[split](rows)
@@ -276,46 +245,3 @@ class SplitFiles:
 def write_document(path: Path, value: object, **form: Any) -> None:  # noqa: ANN401 - arguments of json.dumps
     """Write a JSON file that ends with a newline."""
     path.write_text(json.dumps(value, **form) + "\n", encoding="utf-8")
-
-
-def check_rows(name: str, unit: str, rows: Iterable[Row], find_faults: Callable[[Row], Iterable[str]]) -> Iterator[str]:
-    """Yield what a rule finds in a file's rows; also that the file cannot be read or has no row."""
-    number = 0
-    try:
-        for number, row in enumerate(rows, 1):
-            yield from (f"{name} {unit} {number}: {fault}" for fault in find_faults(row))
-    except CorruptInput as error:
-        yield str(error)
-        return
-    if not number:
-        yield f"{name}: holds no row"
-
-
-def check_tables(folder: Path, find_faults: Callable[[Row], Iterable[str]]) -> Iterator[str]:
-    """Yield what a rule finds in the rows of every Parquet file of a folder; also that there is no such file."""
-    paths = sorted(folder.glob("*.parquet"))
-    if not paths:
-        yield "there is no .parquet file"
-    for path in paths:
-        yield from check_rows(path.name, "row", read_table(path), find_faults)
-
-
-class PictureFiles:
-    """The picture files of a folder that is checked; each is opened once, however many rows show it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._opened: set[str] = set()
-
-    def exists(self, name: str) -> bool:
-        """Whether there is such a file."""
-        return (self.folder / name).is_file()
-
-    def find_faults(self, names: object) -> Iterator[str]:
-        """Yield which of a row's files are not pictures; names that lead to no file of the folder are passed over."""
-        for name in names if isinstance(names, list) else ():
-            if not isinstance(name, str) or name in self._opened or name.startswith("/") or ".." in name.split("/"):
-                continue
-            self._opened.add(name)
-            if self.exists(name) and (fault := describe_picture_fault((self.folder / name).read_bytes())):
-                yield f"images: {name} {fault}"

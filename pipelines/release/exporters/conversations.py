@@ -26,7 +26,7 @@ from pipelines.agent.dialects import (
 from pipelines.agent.transcript import BadTurn, Turn, parse_turn, render_turn
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet
 from pipelines.ids import canonical_json
-from pipelines.release.exporters.base import ExportedPicture, check_picture, read_release
+from pipelines.release.exporters.base import ExportedPicture, check_picture, check_text, read_release
 from pipelines.release.rows import PLACEHOLDER, SftRow, check_messages, strip_tokens
 
 SHOWN = re.compile(rf"(?P<marks>(?:{PLACEHOLDER})*)\n?(?P<text>.*)", re.DOTALL)
@@ -127,6 +127,8 @@ def take_apart(row: SftRow, split: str) -> Conversation:
         tools = translate_tools(restore_tools(row.tools, dialect), dialect)
     except (GateNotMet, ConfigError, ValueError, TypeError, KeyError) as error:
         raise CorruptInput(f"row {row.id}: {error}") from error
+    for message in row.messages:
+        check_text(message.content, f"row {row.id}")
     users = [message.content for message in row.messages if message.role == "user"]
     replies = [message.content for message in row.messages if message.role == "assistant"]
     if len(row.loss) != len(replies):
@@ -258,7 +260,7 @@ def rewrite_conversation(conversation: Conversation, dialect: Dialect) -> Conver
         return conversation
     # A picture's number is its place in reading order.
     pictures = conversation.pictures if dialect.forms is not None else ()
-    sizes = {f"img_{number}": each.measure() for number, each in enumerate(pictures, 1)}
+    sizes = {f"img_{number}": each.size for number, each in enumerate(pictures, 1)}
     exchanges = tuple(
         Exchange(_rewrite_shown(each.shown, dialect), _rewrite_said(each.said, conversation.dialect, dialect, sizes))
         for each in conversation.exchanges

@@ -1,25 +1,21 @@
-"""Every trainer that a release can be written for: ``synth export`` and ``synth validate``."""
+"""Every trainer that a release can be written for."""
 
 import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from pipelines.agent.dialects import find_dialect
-from pipelines.errors import ConfigError, ConservationError, GateNotMet
+from pipelines.errors import ConfigError, ConservationError
 from pipelines.plugins import list_names, load_plugin
-from pipelines.release.exporters.base import EXPORT, Exporter, ExportOptions, publishing, write_document
+from pipelines.release.exporters.base import Exporter, ExportOptions, publishing, write_document
 from pipelines.release.exporters.rl import RL_EXPORTERS
 from pipelines.release.exporters.sft import SFT_EXPORTERS
 from pipelines.release.manifest import read_release_manifest
 from pipelines.release.rows import list_files
 
-SHOWN_PROBLEMS = 5
-MOST_PROBLEMS = 1000
-"""Problems that are listed for one folder at most."""
 CREDITS = "ATTRIBUTION.tsv"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 EXPORTERS: Final[Mapping[str, Exporter]] = {each.name: each for each in (*SFT_EXPORTERS, *RL_EXPORTERS)}
@@ -37,7 +33,7 @@ class ExportReport:
 
 
 def export_release(release: Path, out: Path, to: str, options: ExportOptions | None = None) -> ExportReport:
-    """Write a release as a trainer reads it, and check what was written by the trainer's rules before publishing it.
+    """Write a release as a trainer reads it.
 
     Args:
         release: folder of a published release, hashed again first.
@@ -48,7 +44,7 @@ def export_release(release: Path, out: Path, to: str, options: ExportOptions | N
     Raises:
         ConfigError: if there is no such exporter or dialect, the release is of another dataset, empty or damaged,
             ``out`` or the name cannot be used, or the dialect has no words for a turn.
-        GateNotMet: if the release's files changed, or the rules find a fault.
+        GateNotMet: if the release's files changed.
         ConservationError: if rows were lost or invented.
         Unavailable: if the disk is full.
     """
@@ -73,24 +69,9 @@ def export_release(release: Path, out: Path, to: str, options: ExportOptions | N
         origin = {"to": to, "dataset": manifest.dataset, "version": manifest.version, "content": manifest.content}
         origin |= {"name": options.name, "dialect": options.dialect or "as released", "calls": options.calls}
         facts = {**origin, "rows": manifest.rows, "notes": written.notes}
-        write_document(staging / EXPORT, facts, indent=1, ensure_ascii=False)
-        problems = tuple(islice(exporter.check(staging), MOST_PROBLEMS))
-        if problems:
-            raise GateNotMet(f"export {to}: {len(problems)} problems: {'; '.join(problems[:SHOWN_PROBLEMS])}")
+        write_document(staging / "export.json", facts, indent=1, ensure_ascii=False)
         files = sum(1 for _ in list_files(staging))
     return ExportReport(to, written.rows_in, written.rows_out, files, written.notes)
-
-
-def validate_export(out: Path, to: str) -> tuple[str, ...]:
-    """Return what a trainer would drop, shift or fail on in a folder, at most a thousand problems.
-
-    Raises:
-        ConfigError: if ``to`` is no exporter or ``out`` no folder.
-    """
-    exporter = find_exporter(to)
-    if not out.is_dir():
-        raise ConfigError(f"validate {out}: {'is a file; name its folder' if out.exists() else 'no such folder'}")
-    return tuple(islice(exporter.check(out), MOST_PROBLEMS))
 
 
 def find_exporter(name: str) -> Exporter:

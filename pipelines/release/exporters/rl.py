@@ -12,28 +12,21 @@ folder a question with ``meta.json`` (titles) and ``img_000.jpg`` and so on (thu
 
 SenseNova-MARS: JSON lines with pictures as files, and a manifest whose file name decides what is trained on. It looks
 for the annotation where the trainer was started: start it in the export, or rewrite root and annotation.
-The system publishes manifests for RL alone, and trains its cold start with LLaMA-Factory (4.1), for which there is an
-exporter of its own. ``mars-sft`` lays SFT trajectories out as its RL rows, so that one reader takes both; beside the
-pictures a line has the whole conversation, the question, where it comes from, and the tools.
 """
 
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pydantic import BaseModel
 
 from pipelines.agent.dialects import SYNTH, ToolSpec, list_specs
 from pipelines.errors import ConfigError, CorruptInput
 from pipelines.release import rewards, synth_tools
 from pipelines.release.exporters.base import (
-    EXPORT,
     ExportedPicture,
     Exporter,
     ExportOptions,
@@ -41,32 +34,12 @@ from pipelines.release.exporters.base import (
     SplitFiles,
     Written,
     check_picture,
-    check_rows,
-    check_tables,
+    check_text,
     open_arrow,
     open_lines,
     open_table,
-    read_document,
-    read_lines,
     read_release,
-    read_table,
     write_document,
-)
-from pipelines.release.exporters.conversations import Conversation, read_in_dialect
-from pipelines.release.exporters.rules import (
-    MARS_RESULTS,
-    MMSEARCH_SOURCE,
-    PLACEHOLDER_PROMPT,
-    CacheMeta,
-    LoadedMarsRow,
-    LoadedMarsTrajectory,
-    LoadedMmsearchRow,
-    LoadedVerlRow,
-    find_companion_faults,
-    find_faults,
-    find_manifest_faults,
-    find_repeats,
-    find_rllm_faults,
 )
 from pipelines.release.rows import ABILITY, DATA_SOURCE, RlRow, show_pictures
 from pipelines.release.scenes import LEAST_SIDE
@@ -154,6 +127,7 @@ def make_task(row: RlRow, split: str) -> RlTask:
         raise CorruptInput(f"{row.id}: the prompt is not the question after one placeholder for each picture")
     if extra.answer != truth or extra.split != split:
         raise CorruptInput(f"{row.id}: answer or split in extra_info are not those of the row")
+    check_text(task.question, row.id)
     return task
 
 
@@ -235,7 +209,7 @@ def write_verl(release: Path, folder: Path, options: ExportOptions) -> Written:
         "they ask `synth serve-tools --dialect synth` at the address SYNTH_TOOLS",
         "rollout.multi_turn.max_tool_response_length is 256 in veRL: a page takes 13000",
     )
-    return Written(rows_in, files.total, notes)
+    return Written(rows_in, files.rows.total(), notes)
 
 
 def _copy_modules(folder: Path) -> None:
@@ -306,32 +280,7 @@ def _flatten_property(value: Row) -> dict[str, Any]:
     return {**kept, "description": "; ".join(part for part in told if part)}
 
 
-def check_verl(folder: Path) -> Iterator[str]:
-    """Yield what veRL would drop or fail on in a folder."""
-    tools, ids = [spec.name for spec in list_tools()], list[str]()
-
-    def find(row: Row) -> Iterator[str]:
-        ids.append(str((row.get("extra_info") or {}).get("question_id")))
-        return find_faults(LoadedVerlRow, row, tools=tools)
-
-    yield from check_tables(folder, find)
-    yield from find_repeats(ids)
-    if not (folder / REWARDS).is_file():
-        yield f"{REWARDS} is missing; veRL has no reward for {DATA_SOURCE} of its own"
-    if not (folder / CLIENT).is_file():
-        yield f"{CLIENT} is missing; {TOOLS} names a class of it"
-    try:
-        document: Any = read_document(folder / TOOLS)
-        schemas = [entry["tool_schema"] for entry in document["tools"]]
-    except (OSError, CorruptInput, KeyError, TypeError) as error:
-        yield f"{TOOLS}: cannot be read: {error!r}"
-        return
-    if schemas != [flatten_schema(spec) for spec in list_tools()]:
-        yield f"{TOOLS}: the tools' schemas are not those of synth; every row has arguments for synth's tools"
-
-
 DATASETS = "datasets"
-REGISTRY, REGISTRY_VERSION = "registry.json", 2
 COMPANION = "_verl.parquet"
 COLUMNS = [(name, STRING) for name in ("id", "question", "answer", "candidate_answers", "answer_type", "data_source")]
 RLLM_SCHEMA = pa.schema([*COLUMNS, ("images", pa.list_(BINARY))])
@@ -363,8 +312,8 @@ def write_rllm(release: Path, folder: Path, options: ExportOptions) -> Written:
         for split, rows in sorted(files.rows.items())
     }
     metadata = {"source": DATA_SOURCE, "category": "multi-hop visual question answering"}
-    registry = {"version": REGISTRY_VERSION, "datasets": {name: {"metadata": metadata, "splits": splits}}}
-    write_document(folder / DATASETS / REGISTRY, registry, indent=2)
+    registry = {"version": 2, "datasets": {name: {"metadata": metadata, "splits": splits}}}
+    write_document(folder / DATASETS / "registry.json", registry, indent=2)
     _copy_modules(folder)
     loaded = " and ".join(f'DatasetRegistry.load_dataset("{name}", "{split}")' for split in splits)
     notes = (
@@ -372,7 +321,7 @@ def write_rllm(release: Path, folder: Path, options: ExportOptions) -> Written:
         f"with PYTHONPATH at it, AgentTrainer(env_class=synth_tools.RllmEnvironment, ...) of {CLIENT} asks "
         "`synth serve-tools` at the address SYNTH_TOOLS",
     )
-    return Written(rows_in, files.total, notes)
+    return Written(rows_in, files.rows.total(), notes)
 
 
 def _order_tasks(release: Path) -> Iterator[RlTask]:
@@ -397,66 +346,12 @@ def _make_companion(row: Row) -> Row:
     """Return the row that rLLM makes for veRL, whose agent loop reads ``extra_info``."""
     wrapped = {**row, "images": [{"bytes": image, "path": ""} for image in row["images"]]}
     model = {"style": "rule", "ground_truth": None}
-    return {"prompt": PLACEHOLDER_PROMPT, "reward_model": model, "extra_info": wrapped}
-
-
-def read_arrow(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of an Arrow file.
-
-    Raises:
-        CorruptInput: if it cannot be read.
-    """
-    try:
-        with pa.memory_map(str(path)) as source:
-            reader = pa.ipc.open_file(source)
-            for number in range(reader.num_record_batches):
-                yield from reader.get_batch(number).to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise CorruptInput(f"{path}: an Arrow file cannot be read: {error}") from error
-
-
-def check_rllm(folder: Path) -> Iterator[str]:
-    """Yield what rLLM would lose or not find in a folder."""
-    home = folder / DATASETS
-    ids: list[str] = []
-    found: dict[str, dict[str, Row]] = {}
-    paths = sorted(home.glob("*/*.arrow"))
-    try:
-        registry: Any = read_document(home / REGISTRY)
-        for path in paths:
-            rows = [(str(row.get("id")), list(row)) for row in read_arrow(path)]
-            ids += [name for name, _ in rows]
-            split = {"path": f"{path.parent.name}/{path.name}", "num_examples": len(rows), "fields": rows[0][1]}
-            found.setdefault(path.parent.name, {})[path.stem] = split
-        told = {name: entry["splits"] for name, entry in registry["datasets"].items() if "metadata" in entry}
-    except (OSError, CorruptInput, IndexError, KeyError, TypeError, AttributeError) as error:
-        yield f"{DATASETS}: cannot be read: {error!r}"
-        return
-    if registry.get("version") != REGISTRY_VERSION or told != found or not found:
-        yield f"{REGISTRY}: lists {told} in version {registry.get('version')}; the folder holds {found}"
-    yield from find_repeats(ids)
-    for path in paths:
-        yield from _check_pair(path)
-
-
-def _check_pair(path: Path) -> Iterator[str]:
-    """Check an Arrow file and its companion by the rules, row by row."""
-    companion = path.with_name(f"{path.stem}{COMPANION}")
-    if not companion.is_file():
-        yield f"{companion.name} is missing; veRL is given no file"
-        return
-    first: Row = {}
-    for number, (row, other) in enumerate(zip_longest(read_arrow(path), read_table(companion)), 1):
-        if row is None or other is None:
-            yield f"{path.name} and {companion.name}: differ in their number of rows"
-            return
-        first = first or row
-        for fault in chain(find_rllm_faults(row, first), find_companion_faults(other, row)):
-            yield f"{path.name} row {number}: {fault}"
+    return {"prompt": [{"role": "user", "content": "placeholder"}], "reward_model": model, "extra_info": wrapped}
 
 
 CACHE = "image_search_cache"
-META = "meta.json"
+MMSEARCH_SOURCE = "mmsearch_r1"
+"""Begins the name of a data source that has a reward."""
 MMSEARCH_SCHEMA = pa.schema(
     [
         ("data_id", STRING),
@@ -476,6 +371,8 @@ def write_mmsearch(release: Path, folder: Path, options: ExportOptions) -> Writt
 
     def make_row(task: RlTask) -> Row:
         nonlocal bare
+        if len(task.pictures) != 1:
+            raise ConfigError(f"export {release}: {task.id} has {len(task.pictures)} pictures; MMSearch-R1 takes one")
         bare += len(task.results) - len(task.replayed)
         row = _make_mmsearch_row(task, name)
         _save_results(folder / CACHE / row["data_id"], task)
@@ -485,7 +382,7 @@ def write_mmsearch(release: Path, folder: Path, options: ExportOptions) -> Writt
     rows_in = _write_rows(read_tasks(release), files, make_row)
     notes = [f"the cache of image searches is {CACHE}/<data_id>; image_urls are null, as in FVQA"]
     notes += [f"{bare} results without a thumbnail are left out of the cache"] if bare else []
-    return Written(rows_in, files.total, tuple(notes))
+    return Written(rows_in, files.rows.total(), tuple(notes))
 
 
 def _make_mmsearch_row(task: RlTask, name: str) -> Row:
@@ -506,40 +403,17 @@ def _save_results(folder: Path, task: RlTask) -> None:
     for number, (_, thumbnail) in enumerate(task.replayed):
         (folder / f"img_{number:03d}.{thumbnail.extension}").write_bytes(thumbnail.content)
     results = [{"title": found.title, "image_url": found.url} for found, _ in task.replayed]
-    write_document(folder / META, {"search_results": results}, indent=1, ensure_ascii=False)
+    write_document(folder / "meta.json", {"search_results": results}, indent=1, ensure_ascii=False)
 
 
-def check_mmsearch(folder: Path) -> Iterator[str]:
-    """Yield what MMSearch-R1 would drop or fail on in a folder."""
-    ids: list[str] = []
-
-    def find(row: Row) -> Iterator[str]:
-        ids.append(str(row.get("data_id")))
-        return find_faults(LoadedMmsearchRow, row)
-
-    yield from check_tables(folder, find)
-    yield from find_repeats(ids)
-    for name in ids:
-        yield from (f"{CACHE}/{name}: {fault}" for fault in _check_cache(folder / CACHE / name))
-
-
-def _check_cache(folder: Path) -> Iterator[str]:
-    if folder.parent.name != CACHE or folder.name in ("", "..", "."):
-        yield "is not a folder's name"
-        return
-    try:
-        meta = read_document(folder / META)
-    except (OSError, CorruptInput) as error:
-        yield f"{META}: cannot be read, and the search is an error: {error}"
-        return
-    yield from find_faults(CacheMeta, meta, files=[path.name for path in folder.iterdir() if path.name != META])
+MARS_RESULTS = 5
+"""``image_search_max_results``: later results are cut off."""
 
 
 def write_mars(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an RL release for SenseNova-MARS; see :class:`Exporter`."""
-    name, left = options.name, 0
-    if "train" in name or "test" in name:
-        raise ConfigError(f"export: the name {name!r} holds train or test, which its file names use for the split")
+    check_mars_name(options.name)
+    left = 0
 
     def make_row(task: RlTask) -> Row:
         nonlocal left
@@ -551,12 +425,11 @@ def write_mars(release: Path, folder: Path, options: ExportOptions) -> Written:
     rows_in = _write_rows(
         read_tasks(release), files, make_row, lambda task: name_stratum(task.split, task.pictures[:1])
     )
-    # A judge and the format, as in its own training manifest (4.1).
-    write_manifests(folder, name, files.rows, ["llm_score", "format_score"])
+    write_manifests(folder, options.name, files.rows)
     notes = ["start training in this folder, or write its path into root and annotation"]
     notes += ["input_template has no system prompt: put the one of your protocol there"]
     notes += [f"{left} results beyond {MARS_RESULTS} or without a thumbnail are left out"] if left else []
-    return Written(rows_in, files.total, tuple(notes))
+    return Written(rows_in, files.rows.total(), tuple(notes))
 
 
 def name_stratum(split: str, pictures: Sequence[ExportedPicture]) -> str:
@@ -564,28 +437,38 @@ def name_stratum(split: str, pictures: Sequence[ExportedPicture]) -> str:
 
     SenseNova-MARS lists each source by itself, DeepEyes-4K and Visual-Probe beside FVQA (6.2).
     """
-    return f"{split}{HIGH}" if any(max(picture.measure()) >= LEAST_SIDE for picture in pictures) else split
+    return f"{split}{HIGH}" if any(max(picture.size) >= LEAST_SIDE for picture in pictures) else split
 
 
-def write_manifests(folder: Path, name: str, rows: Mapping[str, int], rewards: list[str]) -> None:
+def check_mars_name(name: str) -> None:
+    """Refuse a dataset's name that says which split a file holds.
+
+    Raises:
+        ConfigError: naming the name.
+    """
+    if "train" in name or "test" in name:
+        raise ConfigError(f"export: the name {name!r} holds train or test, which its file names use for the split")
+
+
+def write_manifests(folder: Path, name: str, rows: Mapping[str, int]) -> None:
     """Write a manifest a split over its annotations, whose lines ``rows`` counts."""
     splits: dict[str, dict[str, Row]] = {}
     for stratum, count in sorted(rows.items()):
-        entry = _make_mars_entry(stratum, count, rewards)
-        splits.setdefault(stratum.removesuffix(HIGH), {})[f"{name}_{stratum}"] = entry
+        splits.setdefault(stratum.removesuffix(HIGH), {})[f"{name}_{stratum}"] = _make_mars_entry(stratum, count)
     for split, entries in splits.items():
         file = f"train_{name}.json" if split == "train" else f"test_{name}_{split}.json"
         write_document(folder / file, entries, indent=1)
 
 
-def _make_mars_entry(stratum: str, rows: int, rewards: list[str]) -> Row:
+def _make_mars_entry(stratum: str, rows: int) -> Row:
     arguments = {"system_prompt": "", "format_instruction": "", "add_image_path": False}
     return {
         "root": ".",
         "annotation": f"{stratum}.jsonl",
         "length": rows,
         "repeat_time": 1,
-        "reward_fn": rewards,
+        # A judge and the format, as in its own training manifest (4.1), which must name one.
+        "reward_fn": ["llm_score", "format_score"],
         "unused_reward_fn": [],
         "input_template": {"name": "general", "arguments": arguments},
         "comment": "made by synth; licences are in ATTRIBUTION.tsv",
@@ -606,72 +489,9 @@ def _make_mars_row(task: RlTask, folder: Path) -> Row:
     }
 
 
-def check_mars(folder: Path, row: type[BaseModel] = LoadedMarsRow) -> Iterator[str]:
-    """Yield what SenseNova-MARS would shift or fail on in a folder, whose lines have the form of ``row``."""
-    manifests = [path for path in sorted(folder.glob("*.json")) if path.name != EXPORT]
-    if not manifests:
-        yield "there is no manifest"
-    try:
-        counts = {path.name: sum(1 for _ in read_lines(path)) for path in sorted(folder.glob("*.jsonl"))}
-    except CorruptInput as error:
-        yield str(error)
-        return
-    for path in manifests:
-        try:
-            document = read_document(path)
-        except CorruptInput as error:
-            yield str(error)
-            continue
-        yield from find_manifest_faults(path.name, document, counts)
-    find = partial(find_faults, row, exists=lambda name: (folder / name).is_file())
-    for name in counts:
-        yield from check_rows(name, "line", read_lines(folder / name), find)
-
-
-def write_mars_sft(release: Path, folder: Path, options: ExportOptions) -> Written:
-    """Write an SFT release as trajectories under a manifest; see :class:`Exporter`."""
-    name = options.name
-    if "train" in name or "test" in name:
-        raise ConfigError(f"export: the name {name!r} holds train or test, which its file names use for the split")
-    rows, longest, files = 0, 0, SplitFiles(folder, ".jsonl", open_lines, 1)
-    with files:
-        for conversation in read_in_dialect(release, options.dialect):
-            rows += 1
-            longest = max(longest, conversation.row.tokens)
-            stratum = name_stratum(conversation.split, conversation.pictures[:1])
-            files.write(stratum, _make_mars_trajectory(conversation, folder))
-    # A manifest that is trained on must name a reward, which no cold start asks for.
-    write_manifests(folder, name, files.rows, ["llm_score", "format_score"])
-    notes = (
-        "LLaMA-Factory, with which the paper's cold start is trained, reads the export llamafactory",
-        f"the longest conversation has {longest:,} tokens as the release counts them",
-    )
-    return Written(rows, files.total, notes)
-
-
-def _make_mars_trajectory(conversation: Conversation, folder: Path) -> Row:
-    row = conversation.row
-    messages = [{"role": "system", "content": conversation.system}] if conversation.system else []
-    for exchange in conversation.exchanges:
-        shown = show_pictures(len(exchange.shown.pictures), exchange.shown.text)
-        messages += [{"role": "user", "content": shown}, {"role": "assistant", "content": exchange.said.text}]
-    accepted = dict.fromkeys((row.answer, *row.answer_aliases))
-    return {
-        "index": row.id,
-        "question": row.question,
-        "messages": messages,
-        "images": [picture.save(folder) for picture in conversation.pictures],
-        "reward_model": {"style": "rule", "ground_truth": row.answer, "candidate_answers": list(accepted)},
-        "source": f"{DATA_SOURCE}:{row.question_id}",
-        "tools": json.loads(conversation.tools),
-        "synth": conversation.describe(),
-    }
-
-
 RL_EXPORTERS = (
-    Exporter("mars-sft", "sft", write_mars_sft, partial(check_mars, row=LoadedMarsTrajectory)),
-    Exporter("verl", "rl", write_verl, check_verl),
-    Exporter("rllm", "rl", write_rllm, check_rllm),
-    Exporter("mmsearch-r1", "rl", write_mmsearch, check_mmsearch),
-    Exporter("mars", "rl", write_mars, check_mars),
+    Exporter("verl", "rl", write_verl),
+    Exporter("rllm", "rl", write_rllm),
+    Exporter("mmsearch-r1", "rl", write_mmsearch),
+    Exporter("mars", "rl", write_mars),
 )

@@ -274,7 +274,7 @@ class Asker:
             tuple(PluggedCheck(plugin) for plugin in loaded),
             tuple(f"the check {why}; without it no walked row is derived" for why in absent.values() if why),
             tuple(
-                f"what the check {each.name!r} of {each.distribution} decided: --plugin {each.name} asks it again"
+                f"what the check {each.name!r} of {each.distribution} decided: --set plugins.checks asks it again"
                 for each in named
                 if each.name not in chosen.checks
             ),

@@ -11,10 +11,8 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from pipelines.cli.audit import audit_files, read_options, render_audit
 from pipelines.cli.commands import describe_stages, render_run
 from pipelines.cli.console import emit_prose, emit_table
-from pipelines.cli.diff import diff_releases, render_diff
 from pipelines.cli.doctor import examine_run, render_examination
 from pipelines.cli.explain import explain_record, render_explanation
 from pipelines.cli.fitting import LONGEST_WORD, fit
@@ -120,7 +118,7 @@ def test_tables_of_large_runs_fit(width):
 @pytest.mark.parametrize("width", [80, 120])
 def test_tables_of_all_commands_fit(demo, tmp_path, width):
     """Of a small run that is done, as each command renders them."""
-    config, vqa = demo.config, demo.release("vqa")
+    config = demo.config
     row = run_sql(demo.root, "select record_id from selections limit 1").rows[0][0]
     tables = [
         render_estimate(estimate_run(config, demo.root)),
@@ -130,8 +128,6 @@ def test_tables_of_all_commands_fit(demo, tmp_path, width):
         render_replies(summarise_replies(demo.root)),
         render_keys(list_keys(config, ()), "configuration"),
         render_leftovers(prune_workspace(demo.root, None, (), False), False),
-        render_diff(diff_releases(vqa, vqa)),
-        render_audit(audit_files([next((vqa / "data").glob("*.parquet"))], read_options(None, [], None))),
         render_explanation(explain_record(demo.root, row)),
         render_result(run_sql(demo.root, "select * from funnel")),
         render_preview(read_preview(config, demo.root, 3)),

@@ -293,16 +293,3 @@ def test_native_calls_are_published_as_text_that_says_how_to_call(tmp_path, cont
     (row,) = pq.read_table(next(each.path for each in released if each.dataset == "sft") / "data").to_pylist()
     assert (row["dialect"], row["messages"][0]["content"]) == ("synth", "Write <tool_call> around a call.")
     assert row["messages"][3]["content"].startswith("<tool_response>")
-
-
-def test_links_are_the_files_of_a_release_only_where_that_is_said(tmp_path, material, context):
-    (release, *_) = publish_releases(tmp_path, *material, context)
-    linked = tmp_path / "linked"
-    for path in release.path.rglob("*"):
-        if path.is_file():
-            place = linked / path.relative_to(release.path)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(path)
-    assert check_release_files(linked, linked=True).version == release.version
-    with pytest.raises(GateNotMet, match=r"README\.md is a link to"):
-        check_release_files(linked)

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image, ImageOps
 
 from pipelines.agent.agreement import wilson_interval
-from pipelines.cli.commands import check_author
+from pipelines.cli.commands import check_root
 from pipelines.ids import digest_bytes, digest_file
 from pipelines.release.manifest import MANIFEST, read_release_manifest
 from pipelines.release.verify import verify_release
@@ -510,7 +510,7 @@ def test_a_resealed_edit_is_named_or_told_as_not_derived_and_never_has_the_root(
     else:
         assert report.passed
         assert edit.told in "\n".join(report.underived)
-    (held,) = check_author([report], folder, tmp_path, root, None)
+    held = check_root(report, root)
     same = digest_file(folder / MANIFEST) == root
     assert not held.passed
     assert same or held.problems[0].what.startswith("root: its sha256 is")

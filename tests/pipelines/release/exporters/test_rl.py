@@ -10,10 +10,10 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.errors import ConfigError, CorruptInput, GateNotMet
+from pipelines.errors import ConfigError, CorruptInput
 from pipelines.release import rewards
 from pipelines.release.exporters.base import ExportOptions
-from pipelines.release.exporters.registry import export_release, validate_export
+from pipelines.release.exporters.registry import export_release
 from pipelines.release.exporters.rl import make_task, read_tasks
 from pipelines.release.publish import publish_releases
 from pipelines.release.rows import RlRow
@@ -74,13 +74,16 @@ def test_a_release_is_read_whole_with_its_thumbnails(tasks):
         ({"prompt": [{"role": "user", "content": "Other?"}]}, "the prompt is not the question"),
         ({"prompt": []}, "the prompt is not the question"),
         ({"images": []}, "the prompt is not the question"),
+        ({"question": "When </s>?"}, "reads as a token"),
         ({"images": [{"bytes": b"text", "path": "a.png"}]}, "is not a JPEG"),
         ({"split": "test"}, "are not those of the row"),
     ],
 )
 def test_a_row_whose_parts_do_not_belong_together_is_refused(release, change, message):
     row = read_raw(release)[0]
-    row = row | ({"extra_info": row["extra_info"] | change} if "split" in change else change)
+    row = row | ({"extra_info": row["extra_info"] | change} if {"split", "question"} & change.keys() else change)
+    if "question" in change:
+        row["prompt"] = [{"role": "user", "content": f"<image>\n{change['question']}"}]
     with pytest.raises(CorruptInput, match=message):
         make_task(RlRow.model_validate(row, strict=False), "train")
 
@@ -109,43 +112,6 @@ def test_no_export_knows_the_machine_it_was_made_on(exports, to):
     # Paths of a machine make an export useless on another one.
     place = str(exports).encode()
     assert not any(place in content for content in read_tree(exports / to).values())
-
-
-KELM = "datasets/kelm"
-
-
-def lose_row(folder):
-    path = folder / KELM / "train_verl.parquet"
-    pq.write_table(pq.read_table(path).slice(1), path)
-
-
-@pytest.mark.parametrize(
-    ("to", "spoil", "fault"),
-    [
-        ("verl", lambda folder: (folder / "rewards.py").unlink(), "rewards.py is missing"),
-        ("verl", lambda folder: (folder / "tools.yaml").unlink(), "tools.yaml: cannot be read"),
-        ("verl", lambda folder: (folder / "tools.yaml").write_text('{"tools": [{"tool_schema": {}}]}'), "not those of"),
-        ("verl", lambda folder: (folder / "train.parquet").write_bytes(b"x"), "cannot be read"),
-        ("verl", lambda folder: (folder / "train.parquet").unlink(), "no .parquet file"),
-        ("rllm", lambda folder: (folder / "datasets/registry.json").unlink(), "cannot be read"),
-        ("rllm", lambda folder: (folder / "datasets/registry.json").write_text("[]"), "cannot be read"),
-        ("rllm", lambda folder: (folder / KELM / "train.arrow").unlink(), "the folder holds"),
-        ("rllm", lambda folder: (folder / KELM / "train.arrow").write_bytes(b"no arrow"), "cannot be read"),
-        ("rllm", lambda folder: (folder / KELM / "train_verl.parquet").unlink(), "train_verl.parquet is missing"),
-        ("rllm", lose_row, "is not the row"),
-        ("rllm", lose_row, "differ in their number of rows"),
-        ("mmsearch-r1", lambda folder: shutil.rmtree(folder / "image_search_cache/kelm_train_0"), "_0: meta.json"),
-        ("mars", lambda folder: (folder / "train_kelm.json").write_text("{"), "is not JSON"),
-        ("mars", lambda folder: (folder / "train.jsonl").write_text("{}\nnothing\n"), "is not JSON"),
-        ("mars", lambda folder: (folder / "train.jsonl").write_text(""), "for 0 lines"),
-        ("mars", lambda folder: shutil.rmtree(folder / "images"), "is missing"),
-        ("mars", lambda folder: (folder / "train_kelm.json").rename(folder / "kelm.json"), "either train or test"),
-    ],
-)
-def test_a_spoiled_export_is_found_out(exports, tmp_path, to, spoil, fault):
-    shutil.copytree(exports / to, tmp_path / "out")
-    spoil(tmp_path / "out")
-    assert any(fault in one for one in validate_export(tmp_path / "out", to))
 
 
 # veRL.
@@ -240,20 +206,9 @@ def test_mmsearch_r1_gets_bare_questions_and_a_cache_in_order(exports, tasks):
 
 def test_a_question_without_a_picture_is_refused_not_dropped(tmp_path):
     release = publish_mixed(tmp_path, [{}, {"picture": None, "found": ()}])
-    with pytest.raises(GateNotMet, match="images: List should have at least 1 item"):
+    with pytest.raises(ConfigError, match="has 0 pictures; MMSearch-R1 takes one"):
         export_release(release, tmp_path / "out", "mmsearch-r1")
     assert not (tmp_path / "out").exists()
-
-
-def test_an_id_that_leads_out_of_the_cache_is_not_followed(exports, tmp_path):
-    shutil.copytree(exports / "mmsearch-r1", tmp_path / "out")
-    path = tmp_path / "out" / "train.parquet"
-    table = pq.read_table(path)
-    rows = [row | {"data_id": "../../elsewhere"} for row in table.to_pylist()]
-    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
-    problems = validate_export(tmp_path / "out", "mmsearch-r1")
-    assert any("is not a folder's name" in one for one in problems)
-    assert any("more than one row" in one for one in problems)
 
 
 # SenseNova-MARS.
@@ -299,22 +254,3 @@ def test_whoever_downloaded_a_release_can_export_it(tmp_path):
     shutil.rmtree(tmp_path / "workspace")
     for to in READERS:
         assert export_release(tmp_path / "downloaded", tmp_path / to, to).rows_out == 1
-
-
-@pytest.mark.parametrize(("to", "name"), [("verl", "train.parquet"), ("mmsearch-r1", "*.parquet")])
-def test_a_file_without_a_row_is_found_out(exports, tmp_path, to, name):
-    folder = shutil.copytree(exports / to, tmp_path / "out")
-    for path in folder.glob(name):
-        pq.write_table(pq.read_table(path).slice(0, 0), path)
-    assert any("no row" in fault for fault in validate_export(folder, to))
-
-
-@pytest.mark.parametrize(
-    ("to", "pattern"),
-    [("mmsearch-r1", "image_search_cache/*/meta.json"), ("mars", "train_*.json"), ("verl", "tools.yaml")],
-)
-def test_json_that_is_nested_without_end_is_a_fault_and_no_crash(exports, tmp_path, to, pattern):
-    folder = shutil.copytree(exports / to, tmp_path / "out")
-    path = sorted(folder.glob(pattern))[0]
-    path.write_text("[" * 200_000)
-    assert any(path.name in fault for fault in validate_export(folder, to))
