@@ -13,7 +13,7 @@ CONSUMERS ?= llamafactory ms-swift trl verl
 # Children and later suites read what the first one compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow bench-planted test-readme test-faults test-postgres test-vllm test-clip test-browser test-ray test-consumers test-prefect test-wheel docs lint install clean
+.PHONY: demo test test-slow bench test-readme test-postgres test-vllm test-clip test-browser test-ray test-consumers test-prefect test-wheel docs lint install clean
 
 install: $(STAMP)
 
@@ -37,25 +37,25 @@ lint: $(STAMP)
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
-# What takes long: kills, full disks, planted defects, mutants of the checks. A file's tests share what they are made
-# with, so one process runs them. Properties are tried on many more examples. WHOLE=1 tries all of what is else tried in
-# part: 20 kills (of which 8), 10,000 requests (2,500), every mutant of the checks (one of each check, and a third of
-# those in one place).
-WHOLE ?=
+# What takes long: kills, full disks, whole runs of the recipes. A file's tests share what they are made with, so one
+# process runs them. Properties are tried on many more examples.
 test-slow: $(STAMP)
-	SYNTH_WHOLE=$(WHOLE) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --hypothesis-profile full -m "slow or hypothesis"
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --hypothesis-profile full -m "slow or hypothesis"
 
-# Every fault of tests/faults/table.md: what the command says, and that it goes on after the repair. ROLES is a pattern:
-# those of a model server are tried in each role.
-ROLES ?= writer or rewriter or solver or teacher
-test-faults: $(STAMP)
-	$(BIN)/pytest -n 2 --dist worksteal -m faults tests/faults -k "listed or $(ROLES)"
-
-# How good the checks are on planted defects: PAIRS of them each, in worlds that leave out MISSING shares of fields.
-PAIRS ?= 150
-MISSING ?= 0 0.1 0.2 0.3
-bench-planted: $(STAMP)
-	$(BIN)/python -m tests.planted.bench --pairs $(PAIRS) $(addprefix --missing ,$(MISSING))
+# How good the checks are: planted defects, mutants, faults of services, benchmarks, two Ray nodes. Hours; SAMPLE=1 takes
+# a part of the first three, a few minutes, as .ci/run does.
+BENCH := tests/planted tests/mutants tests/faults tests/benchmarks
+SAMPLE ?=
+bench: $(STAMP)
+ifdef SAMPLE
+	$(BIN)/python -m tests.planted.bench --pairs 6 --missing 0.1
+	SYNTH_SAMPLE=1 $(BIN)/pytest -o norecursedirs=".*" -n 2 --dist loadfile -m "" tests/mutants tests/faults
+else
+	$(BIN)/python -m tests.planted.bench --pairs 150 --missing 0 --missing 0.1 --missing 0.2 --missing 0.3
+	$(BIN)/pytest -o norecursedirs=".*" -n 2 --dist loadfile -m "" $(BENCH)
+	$(BIN)/python -m tests.benchmarks.run
+	$(MAKE) test-ray
+endif
 
 # Whether README and docs say what `make demo` did.
 test-readme: $(STAMP)
@@ -95,7 +95,7 @@ FAULTS ?= 4
 ALONE := unshare --mount --net --pid --fork --kill-child --mount-proc
 test-ray: $(STAMP)
 	bash .ci/extra.sh ray $(RAY) ray prefect_ray
-	SYNTH_RAY_FAULTS=$(FAULTS) $(ALONE) $(RAY)/bin/python -m pytest -n 0 -m ray tests/ray
+	SYNTH_RAY_FAULTS=$(FAULTS) $(ALONE) $(RAY)/bin/python -m pytest -o norecursedirs=".*" -n 0 -m ray tests/ray
 
 # The loaders of trainers, without weights; tests of one without an environment are skipped.
 test-consumers: $(STAMP)

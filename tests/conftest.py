@@ -26,7 +26,6 @@ from pipelines.run.shards import read_parts
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
-from tests.sampled import DAY, WHOLE
 from tests.sharing import find_shared
 
 if TYPE_CHECKING:
@@ -159,21 +158,13 @@ def no_network() -> Iterator[None]:
         yield
 
 
-def pytest_report_header():
-    return "tried in part: nothing" if WHOLE else f"tried in part: what is due on day SYNTH_DAY={DAY}"
-
-
 def pytest_addoption(parser):
     parser.addoption("--store-versions", action="store_true", help="write the golden digests of stages' rows anew")
 
 
-SLOW_FOLDERS = ("tests/chaos/", "tests/mutants/", "tests/planted/")
-"""Folders of tests that run the pipeline many times over: ``make test-slow``."""
-
-
 def pytest_collection_modifyitems(items):
     for item in items:
-        if item.nodeid.startswith(SLOW_FOLDERS):
+        if item.nodeid.startswith("tests/chaos/"):
             item.add_marker("slow")
     # One worker makes the shared run at once, while the other is busy with tests that do without.
     items.sort(key=lambda item: "demo" not in item.fixturenames)

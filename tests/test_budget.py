@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 spec = importlib.util.spec_from_file_location("budget", Path(__file__).parents[1] / ".ci" / "budget.py")
-assert spec and spec.loader
+assert spec
+assert spec.loader
 budget = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(budget)
 

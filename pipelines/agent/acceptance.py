@@ -77,7 +77,6 @@ class Cascade:
 
     @property
     def identity(self) -> str:
-        """Digest of the rules, the judges and how lengths are counted."""
         judges = [each.identity for each in (self.jury, *self._judges)]
         return digest_value([self.rules.model_dump(), self.fatal_errors, *judges, self.counter.identity])
 
@@ -86,20 +85,13 @@ class Cascade:
         return tuple(each for each in (self.process, self.verifier) if each is not None)
 
     def prompts(self) -> dict[str, str]:
-        """Those of the judges."""
         return {label: digest for each in (self.jury, *self._judges) for label, digest in each.prompts().items()}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The judges."""
         return tuple(model for each in (self.jury, *self._judges) for model in each.models())
 
     async def assess(self, rollout: Rollout) -> Assessment:
-        """Return every reason against a rollout; whoever judges the way is asked only where there is no other.
-
-        Raises:
-            GateNotMet: if too many answers or ways are unscored.
-            ServiceError: if a judge is away.
-        """
+        """Return every reason against a rollout; whoever judges the way is asked only where there is no other."""
         judgement = await self.jury.judge(rollout.question, rollout.answer, rollout.reference, rollout.record_id)
         self._watch(judgement.verdict == "unscored", judgement.detail)
         found = examine_rollout(rollout, judgement, self.rules, self.counter, self.fatal_errors)

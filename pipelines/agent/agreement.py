@@ -12,9 +12,6 @@ def wilson_interval(successes: int, trials: int, z: float = 1.96) -> tuple[float
     """Return the Wilson score interval of a share; (0.0, 1.0) for no trials.
 
     Source: Wilson 1927, equation 3; ``z`` 1.96 is 95% confidence.
-
-    Raises:
-        ConfigError: if not 0 <= successes <= trials.
     """
     if not 0 <= successes <= trials:
         raise ConfigError(f"wilson_interval: {successes} successes of {trials} trials; allowed are 0 to trials")
@@ -33,9 +30,6 @@ def cohen_kappa(first: Sequence[str], second: Sequence[str]) -> float:
     """Return Cohen's kappa of two raters' labels for the same rows; 1.0 is full agreement, 0.0 is chance.
 
     Where both raters use one and the same label throughout, kappa is undefined and 1.0 is returned.
-
-    Raises:
-        ConfigError: if the labels do not pair up, or there are none.
     """
     if len(first) != len(second) or not first:
         raise ConfigError(
@@ -54,9 +48,6 @@ def fleiss_kappa(rows: Sequence[Sequence[str]]) -> float:
     Rows may have different numbers of labels: a row's agreement is that of its pairs of labels, and chance that of all
     labels (Fleiss 1971, equations 3 to 7, where all rows have the same number). Where only one label is used, kappa is
     undefined and 1.0 is returned.
-
-    Raises:
-        ConfigError: if there is no row, or one with fewer than two labels.
     """
     if not rows or min(map(len, rows)) < 2:
         raise ConfigError("fleiss_kappa: allowed are one row or more, of two labels or more each")
@@ -94,15 +85,6 @@ def correct_share(accepted: Rate, specificity: Rate, sensitivity: Rate, z: float
 
     The interval includes the uncertainty of the judge's own rates (arXiv 2511.21140, adjusted interval). If the judge
     accepts right answers no more often than wrong ones, the result is the accepted share with the interval 0.0 to 1.0.
-
-    Args:
-        accepted: accepted answers, of all.
-        specificity: wrong answers not accepted, of those in a calibration set.
-        sensitivity: right answers accepted, of those in a calibration set.
-        z: 1.96 is 95% confidence.
-
-    Raises:
-        ConfigError: if a rate has no trials, or more counts than trials.
     """
     for rate in (accepted, specificity, sensitivity):
         if not 0 <= rate.count <= rate.trials or not rate.trials:
@@ -123,7 +105,6 @@ def correct_share(accepted: Rate, specificity: Rate, sensitivity: Rate, z: float
 
 
 def _smooth(rate: Rate, weight: float) -> tuple[float, float]:
-    """Return a share and its trials with ``weight`` trials added, half of them found."""
     return (rate.count + weight / 2) / (rate.trials + weight), rate.trials + weight
 
 
@@ -194,11 +175,6 @@ def bound_mean(total: float, trials: int, most: float) -> Interval:
 
     No amounts within those bounds spread more than a share with the same mean, so the Wilson interval of that share
     holds for all of them.
-
-    Args:
-        total: sum over all trials; without trials the bounds are 0 and ``most``.
-        trials: how many there were.
-        most: largest amount of one trial; a larger mean takes its place.
     """
     mean = total / trials if trials else 0.0
     most = max(most, mean)
@@ -226,11 +202,9 @@ def estimate_ratio(amounts: Sequence[float], rows: Sequence[int]) -> Interval | 
 
 
 def _find_quantile(freedom: int) -> float:
-    """Return Student's two-sided 95% quantile for at least a handful of degrees of freedom."""
     first = (_Z**3 + _Z) / (4 * freedom)
     return _Z + first + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * freedom**2)
 
 
 def _take_log(larger: float, smaller: float) -> float:
-    """Return the logarithm of a ratio of at least 1; infinite where the smaller one is 0."""
     return math.log(larger / smaller) if smaller > 0 else math.inf

@@ -152,7 +152,6 @@ class Searches:
 
     @property
     def identity(self) -> str:
-        """Digest of everything that decides what an attempt is shown."""
         return digest_value([VERSION, SNIPPET, self.hits, self.text.identity, self.images.identity])
 
     @property
@@ -193,10 +192,6 @@ class Exhibits:
 
         The text query is the question. With both searches, the image search runs first, and the title of its best hit
         is put before the text query.
-
-        Raises:
-            RecordFailed: if the picture cannot be searched for.
-            ServiceError: if a search is unavailable.
         """
         seen, _, tools = condition.partition("+")
         picture = {"image": self.record.picture, "swapped": self.swapped}.get(seen)
@@ -243,12 +238,7 @@ def _number_hits(hits: Sequence[ImageHit | TextHit], query: str) -> str:
 
 
 def make_oracle(record: Grounding, hits: Sequence[ImageHit] = ()) -> SolverOracle:
-    """Return what the scripted solver may know of a question; real models never see it.
-
-    Args:
-        record: the question with its proof.
-        hits: of the image search.
-    """
+    """Return what the scripted solver may know of a question; real models never see it."""
     # A capped count is a lower bound: it never says that an entity stands out by itself.
     alone = [count.value + count.capped for count in record.proof.counts if count.name == "alone"]
     if record.trace is not None:
@@ -361,16 +351,7 @@ def make_plan(
     probes: bool = False,
     off: Collection[Condition] = (),
 ) -> Plan:
-    """Return a preset for its solvers: each filter by every solver, before the next and costlier filter.
-
-    Args:
-        preset: the published filter.
-        solvers: roles, the cheapest first.
-        text_solver: role for attempts without a picture, if it is another model.
-        max_correct: bound of the presets that leave it open.
-        probes: whether the ends of a question are asked alone before.
-        off: conditions that are left out.
-    """
+    """Return a preset for its solvers: each filter by every solver, before the next and costlier filter."""
     plan = _PRESETS[preset]
     steps: list[Filter] = []
     wanted = ((_ENDING,) if probes else ()) + plan.filters
@@ -399,11 +380,6 @@ def fit_filters(filters: Sequence[Filter], pictured: bool, swappable: bool) -> t
     """Return the steps that fit a question, and the conditions that do not.
 
     A question without a picture is attempted by its text.
-
-    Args:
-        filters: of the plan.
-        pictured: whether the question has a picture.
-        swappable: whether another picture can be shown in its place.
     """
     fitted: dict[tuple[str, str], Filter] = {}
     left_out: list[str] = []
@@ -454,12 +430,6 @@ def is_enough(step: Filter, tally: Tally, planned: int, watched: bool) -> bool:
 
     A measurement needs all attempts. A bound that can no longer be broken continues to its first success, which shows
     that the question can be solved.
-
-    Args:
-        step: the step of the attempts.
-        tally: attempts so far.
-        planned: attempts planned.
-        watched: whether a repeated wrong answer may refuse the question later; all attempts are then made.
     """
     if tally.done >= planned:
         return True
@@ -505,11 +475,7 @@ class Solver:
     jury: Jury
 
     async def attempt(self, record: Grounding, exhibit: Exhibit, sample: int) -> Attempt:
-        """Return one attempt. An answer of ``unknown`` is wrong; a reply that does not parse twice is unscored.
-
-        Raises:
-            ServiceError: if the model or a judge is away.
-        """
+        """Return one attempt. An answer of ``unknown`` is wrong; a reply that does not parse twice is unscored."""
         inputs = make_answer_inputs(record, exhibit)
         try:
             reply, day = await ask_answer(self.asking, inputs, exhibit.images, sample)
@@ -594,7 +560,6 @@ class PictureSwaps:
 
     @property
     def identity(self) -> str:
-        """Version of the choice and digest of the corpus."""
         return f"picture-swaps@{SWAPPING_VERSION}:{TRIES}:{self.ground.corpus.digest}"
 
     def choose(self, record: Grounding) -> Swap | None:
@@ -602,10 +567,6 @@ class PictureSwaps:
 
         It shows an entity of the anchor's type that is not on the path and from which the path leads to another answer;
         where none is at hand, one that was fetched for this question.
-
-        Raises:
-            LookupError: if the proof is not about this corpus.
-            Unavailable: if the corpus's pictures are missing.
         """
         if record.picture is None or not record.proof.nodes:
             return None
@@ -625,7 +586,6 @@ class PictureSwaps:
         return None
 
     def _take(self, file: str, shown: Picture) -> Picture | None:
-        """Return an entity's picture as the workspace keeps it; None for one that cannot be shown or is the same."""
         image = self.ground.corpus.image(file)
         if image is None or shown.sha256 == image.sha256 or _look_alike(shown.phash, image.phash):
             return None
@@ -640,7 +600,6 @@ class PictureSwaps:
 
     @cached_property
     def _pictured(self) -> dict[str, NDArray[np.uint32]]:
-        """Nodes whose page shows a picture that is at hand and can be read, ascending, by type."""
         corpus = self.ground.corpus
         images = pq.read_table(corpus.table("images"), columns=["file", "path", "phash", "error"])
         usable = pc.and_(pc.and_(pc.not_equal(images["path"], ""), pc.not_equal(images["phash"], "")),
@@ -656,7 +615,6 @@ class PictureSwaps:
 
 
 def _look_alike(one: str, other: str) -> bool:
-    """Say whether two perceptual hashes (16 hex digits) are of one picture, cropped, scaled or saved again."""
     return bool(one and other) and (int(one, 16) ^ int(other, 16)).bit_count() <= ALIKE
 
 

@@ -103,7 +103,6 @@ def _list_flags(text: str, watched: Watched) -> tuple[str, ...]:
 
 
 def _compare_reply(step: Step, dialect: str) -> tuple[str, str]:
-    """Return why a reply differs from the turn that its step records, and its answer."""
     if dialect not in DIALECTS:
         return f"there is no dialect {dialect!r}", ""
     try:
@@ -131,7 +130,6 @@ def _list_used(arguments: dict[str, object]) -> Iterator[str]:
 
 
 def _list_sights(tool: str, observation: Observation) -> Iterator[Sight]:
-    """Yield the pages that an observation shows: the opened page, or each search result."""
     page = read_page(observation.text) if tool == "visit" else None
     if page is not None:
         yield _make_sight(page.url, page.title, page.text, opened=True)
@@ -151,7 +149,6 @@ def _blank_layout(tool: str, shown: str) -> str:
 
 
 def _join_sights(shown: str, sights: tuple[Sight, ...]) -> str:
-    """Return the folded words of an observation; pages are folded already, and what stands beside them is addresses."""
     return "".join(sight.words for sight in sights) if sights else fold_words(shown)
 
 
@@ -199,7 +196,6 @@ class EstimatedTokens:
 
     @property
     def identity(self) -> str:
-        """The version of the weights."""
         return f"estimate:{VERSION}"
 
     def count(self, text: str) -> int:
@@ -209,7 +205,6 @@ class EstimatedTokens:
 
 @lru_cache(maxsize=512)
 def _estimate(text: str) -> int:
-    """Return an estimate of a text's tokens; cached, as rollouts of one question show the same pages."""
     size = len(text.encode("utf-8", "replace"))
     plain = text.encode("ascii", "replace")
     words, marks = plain.translate(_LETTERS).split(), plain.translate(_MARKS).split()
@@ -236,7 +231,6 @@ class ExactTokens:
 
     @property
     def identity(self) -> str:
-        """The digest of the tokenizer's file."""
         return f"tokenizer:{self.digest}"
 
     def count(self, text: str) -> int:
@@ -246,11 +240,7 @@ class ExactTokens:
 
 
 def open_tokenizer(path: Path) -> ExactTokens:
-    """Read a ``tokenizer.json``.
-
-    Raises:
-        ConfigError: if the package ``tokenizers`` or the file is missing, or the file is no tokenizer.
-    """
+    """Read a ``tokenizer.json``."""
     try:
         tokenizers = import_module("tokenizers")
     except ImportError as error:
@@ -268,13 +258,7 @@ def open_tokenizer(path: Path) -> ExactTokens:
 
 
 def count_picture(width: int, height: int, pixels: int) -> int:
-    """Return an upper bound of a picture's tokens.
-
-    Args:
-        width: in pixels.
-        height: in pixels.
-        pixels: most pixels that a student sees; a larger picture is scaled down.
-    """
+    """Return an upper bound of a picture's tokens."""
     scale = min(1.0, sqrt(pixels / (width * height)))
     # Trainers round each side to whole patches, some up and some down; none has less than one.
     sides = (max(1, ceil(side * scale / PATCH)) for side in (width, height))
@@ -286,11 +270,6 @@ def measure_rollout(rollout: Rollout, counter: TokenCounter, image_pixels: int) 
 
     System message, question, every reply and every observation count. A release may strip markup, which makes a row
     shorter.
-
-    Args:
-        rollout: with its pictures.
-        counter: of texts.
-        image_pixels: of a picture as a student sees it.
     """
     dialect = DIALECTS.get(rollout.dialect, SYNTH)
     texts = [rollout.question]
@@ -306,7 +285,6 @@ def measure_rollout(rollout: Rollout, counter: TokenCounter, image_pixels: int) 
 
 @lru_cache(maxsize=16)
 def _count_system(counter: TokenCounter, system: str) -> int:
-    """Return the tokens of a system message; it is the same for every rollout of a stage."""
     return counter.count(system)
 
 
@@ -345,8 +323,6 @@ class CascadeResult:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A rollout with the inputs of its checks."""
-
     trail: Trail
     judgement: Judgement | None
     """None without an answer."""
@@ -377,14 +353,7 @@ def find_faults(
     rules: TrajectoriesConfig = DEFAULTS,
     counter: TokenCounter = ESTIMATED,
 ) -> tuple[RolloutFault, ...]:
-    """Return every reason to reject a rollout, in the cascade's order, without those of the process judge and the cap.
-
-    Args:
-        rollout: with its reference.
-        judgement: of its answer; without one only the comparer decides.
-        rules: the section ``[trajectories]``.
-        counter: counts its tokens.
-    """
+    """Return every reason against a rollout, in the cascade's order, but for the process judge's and the cap's."""
     return examine_rollout(rollout, judgement, rules, counter).faults
 
 
@@ -445,7 +414,6 @@ def list_left_out(rules: TrajectoriesConfig, rollout: Rollout) -> tuple[Trajecto
 
 
 def _run(case: _Case) -> list[tuple[TrajectoryReason, CheckResult]]:
-    """Return the results of the checks that the rules name and that apply."""
     left_out = set(list_left_out(case.rules, case.trail.rollout))
     left_out |= set(_ASKED_OF_ANSWERS) if case.judgement is None else set()
     if case.judgement is not None and case.judgement.verdict == "incorrect":

@@ -109,16 +109,10 @@ class EaseRater:
 
     @property
     def identity(self) -> str:
-        """Digest of everything that decides a rating."""
         return digest_value([HITS, self.near, self.training_pixels, self.search.identity])
 
     async def rate(self, picture: Picture, title: str) -> tuple[Ease, Ease]:
-        """Return the ease of a picture in the store, and of what is left of it for training.
-
-        Raises:
-            ServiceError: if the search is unavailable.
-            CorruptInput: if the picture's file is missing.
-        """
+        """Return the ease of a picture in the store, and of what is left of it for training."""
         whole = PictureFile(picture.sha256, self.pictures.path(picture.sha256, picture.extension))
         ease, shrink = await self._rate(whole, title), find_shrink(picture, self.training_pixels)
         if shrink >= 1.0:
@@ -142,8 +136,6 @@ def find_shrink(picture: Picture | Probe, pixels: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """A candidate that was opened."""
-
     ranked: Ranked
     data: bytes
     probe: Probe
@@ -176,7 +168,6 @@ class PictureChooser:
 
     @property
     def identity(self) -> str:
-        """Digest of everything that decides a choice."""
         parts = [self.lister.identity, self.ranker.identity, self.copies.identity]
         parts += ["" if part is None else part.identity for part in (self.rater, self.reader)]
         # The keys that other parts do not cover.
@@ -185,16 +176,7 @@ class PictureChooser:
         return digest_value([VERSION, rules, *parts])
 
     async def choose(self, anchor: Anchor, candidates: Sequence[Listed], audit: bool = False) -> Choice:
-        """Return the best candidate that passes every check, or the faults of the best one if none passes.
-
-        Args:
-            anchor: what the picture must show.
-            candidates: at least one.
-            audit: run all checks on the best candidate, even after one fails.
-
-        Raises:
-            ServiceError: if a search, a fetch or an engine is unavailable, or a picture's file is missing.
-        """
+        """Return the best candidate that passes every check, or the faults of the best one if none passes."""
         refused: tuple[CheckResult, ...] = ()
         fetched: list[PictureCandidate] = []
         for candidate in await self._order(anchor, candidates):
@@ -213,7 +195,6 @@ class PictureChooser:
         return Choice(refused=refused, fetched=_list_fetched(fetched, anchor))
 
     async def _order(self, anchor: Anchor, candidates: Sequence[Listed]) -> Sequence[Ranked | Listed]:
-        """Return the candidates in the order in which they are examined; ranked where all are at hand."""
         at_hand = [each for each in candidates if isinstance(each, PictureCandidate)]
         if len(at_hand) == len(candidates):
             ranking = await self.ranker.rank(anchor.node, anchor.path, at_hand)
@@ -225,14 +206,12 @@ class PictureChooser:
         return self.settings.avoid_lead and candidate.source == "infobox"
 
     def _weigh(self, anchor: Anchor, candidate: Listed) -> tuple[float, str]:
-        """Return the points of a candidate's metadata, and what speaks for and against it."""
         evidence = gather_evidence(self.lister.corpus, anchor.node, candidate.image, candidate.source)
         return weigh_evidence(evidence), explain_evidence(evidence)
 
     async def _open(
         self, candidate: Listed, anchor: Anchor, audit: bool, fetched: list[PictureCandidate]
     ) -> Ranked | CheckResult:
-        """Return a candidate ranked by itself, fetched first if it is not at hand; or what refuses it."""
         if isinstance(candidate, RemoteCandidate):
             refused = () if audit else run_checks(self._list_early_checks(candidate, anchor))
             found = refused[0] if refused else await self.lister.fetch_candidate(candidate)
@@ -246,7 +225,6 @@ class PictureChooser:
         return ranking[0] if ranking else CheckResult("FAIL", "picture-unusable", f"{candidate.image.file}: broken")
 
     def _list_early_checks(self, candidate: RemoteCandidate, anchor: Anchor) -> Iterator[Check]:
-        """Yield the checks whose outcome no fetch can change."""
         image = candidate.image
         yield partial(check_size, image.width, image.height, self.settings.min_side)
         yield partial(check_use, image.title, anchor.title, image.depicts, anchor.qid)
@@ -281,7 +259,6 @@ class PictureChooser:
         return replace(look, small=lines)
 
     def _list_checks(self, look: _Look, anchor: Anchor) -> Iterator[Check]:
-        """Yield the checks that cost little, those that need metadata alone before those that decode."""
         image, probe = look.ranked.candidate.image, look.probe
         yield partial(_check_file, look, self.settings.min_side)
         yield partial(check_use, image.title, anchor.title, image.depicts, anchor.qid)
@@ -327,7 +304,6 @@ class PictureChooser:
 def _list_fetched(
     fetched: Sequence[PictureCandidate], anchor: Anchor, taken: PictureCandidate | None = None
 ) -> tuple[FetchedPicture, ...]:
-    """Return what was fetched, without what a search found and was not taken: that stands on no page."""
     shown = [each for each in fetched if each.source != "search" or each is taken]
     return tuple(FetchedPicture(title=anchor.title, picture=describe_fetched(each)) for each in shown)
 
@@ -386,19 +362,10 @@ class DistractorFetcher:
 
     @property
     def identity(self) -> str:
-        """Digest of everything that decides what is fetched."""
         return digest_value([_FETCHER_VERSION, self.count, self.seed, self.lister.identity])
 
     async def fetch(self, node: int, avoid: Collection[int]) -> tuple[FetchedPicture, ...]:
-        """Return the pictures that were fetched, with the articles that they lead.
-
-        Args:
-            node: the anchor.
-            avoid: entities that are not taken, such as the path's.
-
-        Raises:
-            RateLimited, Unavailable: of the services.
-        """
+        """Return the pictures that were fetched, with the articles that they lead."""
         # The first anchor of a type has hundreds of articles read, for which no other record should wait.
         leads = await asyncio.to_thread(self._list_leads, node, avoid)
         made: list[FetchedPicture] = []
@@ -419,7 +386,6 @@ class DistractorFetcher:
         return tuple(made)
 
     def _list_leads(self, node: int, avoid: Collection[int]) -> list[tuple[str, str]]:
-        """Return title and lead picture of others of the anchor's type, in the order in which they are taken."""
         corpus = self.lister.corpus
         others = choose_distractors(corpus, node, avoid, self.count, self.seed)
         pages = [corpus.page(other) for other in others]

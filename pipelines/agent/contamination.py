@@ -64,10 +64,6 @@ def is_blocked(url: str, hosts: Sequence[str]) -> bool:
     Case, port, user, a trailing dot, percent-encoding, full-width letters and Punycode make no difference. An address
     within the address counts, as that of a reader, cache, archive, redirect or translation. One that cannot be
     parsed is blocked.
-
-    Args:
-        url: with or without a scheme.
-        hosts: names such as ``example.org``; without names nothing is blocked.
     """
     if not hosts:
         return False
@@ -79,12 +75,7 @@ def is_blocked(url: str, hosts: Sequence[str]) -> bool:
 
 
 def find_flags(text: str, about: Watched | None) -> tuple[ObservationFlag, ...]:
-    """Return what contaminates a tool's raw output, sorted; the question and ids only where they are known.
-
-    Args:
-        text: as it came, before markup is stripped.
-        about: the question that is being answered.
-    """
+    """Return what contaminates a tool's raw output, sorted; the question and ids only where they are known."""
     flags: list[ObservationFlag] = []
     if _PROTOCOL.search(text):
         flags.append("protocol-tags")
@@ -122,7 +113,6 @@ def _holds_id(text: str, name: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _list_grams(question: str) -> tuple[str, ...]:
-    """Return the runs of words that give a question away; one that it quotes from a page gives nothing away."""
     marked = [
         (word, place % 2 == 1) for place, piece in enumerate(_QUOTED.split(question)) for word in _list_words(piece)
     ]
@@ -145,11 +135,6 @@ def _fold_text(text: str) -> str:
 
 
 def _list_hosts(url: str) -> set[str]:
-    """Return the hosts that an address can be read as leading to: encoded as it came, and decoded step by step.
-
-    Raises:
-        ValueError: if it is no address, or there is no end to its encoding.
-    """
     hosts: set[str] = set()
     address = url.strip()
     for _ in range(_ROUNDS):
@@ -162,7 +147,6 @@ def _list_hosts(url: str) -> set[str]:
 
 
 def _split_hosts(address: str) -> set[str]:
-    """Return the host of an address, and every one in what it hands over."""
     scheme = _SCHEME.match(address)
     parts = urlsplit(f"//{address[scheme.end() if scheme else 0 :]}")
     host = _normalise(parts.netloc)
@@ -182,7 +166,6 @@ def _normalise_hosts(hosts: tuple[str, ...]) -> frozenset[str]:
 
 
 def _normalise(netloc: str) -> str:
-    """Return a host as DNS knows it: no user, no port, lower case, in Punycode, no dot at the end."""
     host = netloc.rpartition("@")[2]
     if not host.startswith("["):
         host = host.partition(":")[0]

@@ -107,8 +107,6 @@ class CandidateList:
 
 
 class _Unfit(Exception):
-    """A file cannot be a candidate."""
-
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
@@ -117,8 +115,6 @@ class _Unfit(Exception):
 
 @dataclass(slots=True)
 class _Progress:
-    """A list in the making."""
-
     limit: int
     facts: dict[str, ImageFacts] = field(default_factory=dict)
     """What a service said, by file."""
@@ -156,7 +152,6 @@ class CandidateLister:
 
     @property
     def identity(self) -> str:
-        """All that decides a list beside the corpus."""
         services = [service.identity if service else "" for service in (self.metadata, self.search, self.fetch)]
         return digest_value([_VERSION, self.limit, *services])
 
@@ -164,14 +159,6 @@ class CandidateLister:
         """Return an article's pictures: its lead picture, the others in the order of the page, then search results.
 
         Each file counts once. Looking ends with the candidate that makes the list full.
-
-        Args:
-            node: of the article.
-            lead: file name of its lead picture with spaces, empty when it has none.
-
-        Raises:
-            RateLimited, Unavailable: of the services.
-            ConfigError: a service's address is invalid, or a picture's path leads out of the corpus's folder.
         """
         state = _Progress(self.limit)
         page = find_page_images(self.corpus.text(node), self.corpus.manifest.language)
@@ -190,11 +177,7 @@ class CandidateLister:
         return state.finish()
 
     async def fetch_candidate(self, candidate: RemoteCandidate) -> PictureCandidate | Dropped:
-        """Return a candidate with its file, or why it cannot be used.
-
-        Raises:
-            RateLimited, Unavailable: of the service.
-        """
+        """Return a candidate with its file, or why it cannot be used."""
         assert self.fetch is not None
         image = candidate.image
         credit = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
@@ -234,7 +217,6 @@ class CandidateLister:
                     state.dropped.append(Dropped(file, unfit.reason, f"{file}: {unfit.detail}"))
 
     async def _find_shared(self, images: Mapping[str, CorpusImage | None]) -> Mapping[str, tuple[str, ...]]:
-        """Return the articles that lead with files that the corpus knows nothing else of, where several do."""
         if self.fetch is None or None not in images.values():
             return {}
         # The first call takes seconds, for which no other record should wait.
@@ -242,7 +224,6 @@ class CandidateLister:
         return await asyncio.to_thread(find_shared_leads, pages, self.corpus.digest)
 
     async def _ask_about(self, state: _Progress, images: Mapping[str, CorpusImage | None]) -> None:
-        """Request the metadata of files that could be fetched if it were known."""
         if self.metadata is None or self.fetch is None:
             return
         unknown = [file for file, image in images.items() if file not in state.facts and _is_vague(image)]
@@ -251,11 +232,6 @@ class CandidateLister:
             state.facts |= {file: facts for file, facts in told.items() if facts is not None}
 
     def _take_file(self, state: _Progress, file: str, image: CorpusImage | None, source: CandidateSource) -> Listed:
-        """Return a file as a candidate.
-
-        Raises:
-            _Unfit: if it cannot be one.
-        """
         if image is None:
             raise _Unfit("no-picture", "not at hand, and nothing is known of it")
         if _is_at_hand(image):
@@ -283,7 +259,6 @@ def _check_fit(image: CorpusImage) -> None:
 
 
 def _is_vague(image: CorpusImage | None) -> bool:
-    """Say whether more must be known of a picture before it is fetched."""
     if image is None or image.error == _MISSING:
         return True
     return not image.path and not image.error and not (image.url and image.width and image.height and image.licence)
@@ -292,10 +267,6 @@ def _is_vague(image: CorpusImage | None) -> bool:
 def _choose_row(
     file: str, image: CorpusImage | None, facts: ImageFacts | None, titles: tuple[str, ...]
 ) -> CorpusImage | None:
-    """Return the corpus's row of a picture whose file is available, else the metadata of the service.
-
-    ``titles`` are of the articles that lead with a file which has no row, where several do.
-    """
     if facts is None or (image is not None and _is_at_hand(image)):
         return image
     row = make_row(file, facts)
@@ -358,14 +329,7 @@ def explain_evidence(evidence: FileEvidence) -> str:
 
 
 def gather_evidence(corpus: Corpus, node: int, image: CorpusImage, source: CandidateSource) -> FileEvidence:
-    """Collect the metadata of a candidate for an anchor's picture.
-
-    Args:
-        corpus: the open corpus.
-        node: the anchor.
-        image: the candidate's row.
-        source: where the candidate comes from.
-    """
+    """Collect the metadata of a candidate for an anchor's picture."""
     page = corpus.page(node)
     stem = _EXTENSION.sub("", image.file)
     names = fold_own_names(corpus, node)
@@ -403,10 +367,6 @@ def _find_named(corpus: Corpus, node: int, stem: str, names: frozenset[str]) -> 
 
 
 def _split_other_title(corpus: Corpus, node: int, stem: str) -> tuple[str, str]:
-    """Return the longest beginning of a file name that names another article, and the rest, folded.
-
-    The first is empty where it names none, or the anchor.
-    """
     words = stem.replace("_", " ").split()
     for count in range(min(len(words), _LONGEST_TITLE), 0, -1):
         name = " ".join(words[:count]).rstrip(",;")
@@ -419,13 +379,11 @@ def _split_other_title(corpus: Corpus, node: int, stem: str) -> tuple[str, str]:
 
 
 def _is_specific(name: str) -> bool:
-    """Return whether a folded name is specific: it has a word of its own, or two ordinary ones ("black sea")."""
     words = name.split()
     return any(map(_is_telling, words)) or sum(word not in _PARTICLES for word in words) > 1
 
 
 def _is_telling(word: str) -> bool:
-    """Return whether a folded word is a name's own: neither ordinary nor a number nor a letter or two."""
     return len(word) >= _SHORTEST_WORD and not word.isdigit() and not is_common_word(word)
 
 
@@ -442,14 +400,6 @@ def choose_distractors(corpus: Corpus, node: int, avoid: Collection[int], count:
     """Return entities of an anchor's type, those whose picture is at hand before others; then of its domain.
 
     The anchor, lists, disambiguation pages and entities that share the anchor's lead picture are never chosen.
-
-    Args:
-        corpus: the open corpus.
-        node: the anchor.
-        avoid: nodes not to be chosen, such as the path's.
-        count: how many are needed; :data:`REACH` times as many are taken of the type, and where the type has fewer
-            than ``count``, the rest comes from its domain.
-        seed: another seed chooses others.
     """
     page = corpus.page(node)
     chosen: list[int] = []
@@ -492,7 +442,6 @@ def _shares_picture(corpus: Corpus, node: int, other: int) -> bool:
 
 @lru_cache(maxsize=KEPT_POOLS)
 def _list_pool(corpus: Corpus, kind: str, name: str, size: int, seed: int) -> tuple[int, ...]:
-    """Return a draw from a ``type`` or a ``domain``, those whose article has a picture first."""
     if kind == "type":
         nodes: Iterable[int] = _spread(corpus.nodes_of_type(name).tolist())
     else:
@@ -506,7 +455,6 @@ def _list_pool(corpus: Corpus, kind: str, name: str, size: int, seed: int) -> tu
 
 
 def _spread(nodes: list[int] | range) -> list[int] | range:
-    """Return some nodes at equal distances, ``MAX_SCANNED`` at most."""
     return nodes[:: -(-len(nodes) // MAX_SCANNED)] if nodes else nodes
 
 
@@ -579,22 +527,11 @@ class ClipRanker:
 
     @property
     def identity(self) -> str:
-        """Encoder, settings, and versions of the ranker and of the descriptions."""
         rules = f"{self.settings.threshold}:{self.settings.distractors}:{REACH}:{self.seed}"
         return f"clip@{VERSION}.{descriptions.VERSION}:{rules}:{self.encoder.identity}"
 
     async def rank(self, node: int, path: Sequence[int], candidates: Sequence[PictureCandidate]) -> tuple[Ranked, ...]:
-        """Return the candidates best first, equals in the order given; those that cannot be decoded are left out.
-
-        Args:
-            node: the anchor.
-            path: all nodes of the path; the anchor may be among them.
-            candidates: pictures to compare.
-
-        Raises:
-            ServiceError: if the encoder or a picture's file is unavailable: a folder that is not mounted says nothing
-                against a picture.
-        """
+        """Return the candidates best first, equals in the order given; those that cannot be decoded are left out."""
         if not candidates:
             return ()
         rest = [other for other in dict.fromkeys(path) if other != node]
@@ -622,7 +559,6 @@ class ClipRanker:
         return _sort_best_first(ranked)
 
     def _describe_others(self, node: int, rest: Sequence[int]) -> tuple[tuple[int, ...], list[str]]:
-        """Return distractors, and the descriptions of the anchor, the distractors and the rest of the path."""
         drawn = choose_distractors(self.corpus, node, rest, self.settings.distractors, self.seed)
         return drawn, [describe_entity(self.corpus, other) for other in (node, *drawn, *rest)]
 
@@ -631,7 +567,6 @@ Ranker = MetadataRanker | ClipRanker
 
 
 def _find_best_lead(anchor: Vector, titles: Sequence[str], pictures: Sequence[Vector | None]) -> tuple[float, str]:
-    """Return the highest similarity of the anchor's description to another's picture, and whose; -inf for none."""
     found = [
         (float(anchor @ picture), f"lead picture of {title!r}")
         for title, picture in zip(titles, pictures, strict=True)
@@ -641,7 +576,6 @@ def _find_best_lead(anchor: Vector, titles: Sequence[str], pictures: Sequence[Ve
 
 
 def _find_best_text(picture: Vector, titles: Sequence[str], texts: Vector) -> tuple[float, str]:
-    """Return the highest similarity of a picture to another's description, and whose; -inf for none."""
     likeness = texts @ picture
     if not len(likeness):
         return -np.inf, "nobody"
@@ -649,11 +583,7 @@ def _find_best_text(picture: Vector, titles: Sequence[str], texts: Vector) -> tu
 
 
 async def encode_readable(encoder: ImageEncoder, files: Sequence[PictureFile]) -> list[Vector | None]:
-    """Return a vector a picture, None for one that cannot be decoded. One call, unless one cannot.
-
-    Raises:
-        ServiceError: if the encoder or a picture's file is unavailable.
-    """
+    """Return a vector a picture, None for one that cannot be decoded. One call, unless one cannot."""
 
     async def encode_alone(file: PictureFile) -> Vector | None:
         try:
@@ -673,12 +603,7 @@ def _sort_best_first(ranked: Sequence[Ranked]) -> tuple[Ranked, ...]:
 
 
 def check_depiction(ranked: Ranked, settings: GroundingsConfig) -> CheckResult:
-    """Return whether a candidate shows the anchor, by ``decides``, ``threshold``, ``min_margin`` and ``distractors``.
-
-    Returns:
-        FAIL (``picture-of-another``) if the model prefers another entity or the similarity is too low; UNKNOWN with
-            too few entities to compare with, or too little metadata.
-    """
+    """Return whether a candidate shows the anchor, by the settings of the same names."""
     if ranked.over_threshold is None:
         return check_points(ranked.score, ranked.note)
     if settings.decides != "threshold":

@@ -185,12 +185,7 @@ _LAYOUT = ToolSpec(
 
 
 def list_specs(opencv: bool = False, layout: bool = False) -> tuple[ToolSpec, ...]:
-    """Return the tools that can be offered.
-
-    Args:
-        opencv: whether OpenCV is installed, which straightens and enlarges.
-        layout: whether there is an engine that reads text.
-    """
+    """Return the tools that can be offered."""
     return (
         *_SEARCHES,
         _CROP,
@@ -273,11 +268,7 @@ class ToolForm:
         return {our: known[our] for _, our in self._list_filled()} | read
 
     def write_values(self, ours: Values) -> Values:
-        """Return our arguments as theirs.
-
-        Raises:
-            UnsayableTurn: if one of them has no word there and is not what a call without it means.
-        """
+        """Return our arguments as theirs."""
         left = dict(ours)
         if self.boxes == "corner":
             _split_box(left)
@@ -297,14 +288,12 @@ class ToolForm:
         return written | {name: known[our] for name, our in self._list_filled() if name not in written}
 
     def _number(self, left: Values) -> None:
-        """Put a picture's number in the place of its name; the first one is left out where a call may do so."""
         name = left.pop("image", "img_1")
         needed = any(our == "image" and theirs in self.required for theirs, our in self.fields.items())
         if needed or not _is_default(list_arguments(self.tool), "image", name):
             left["image"] = _number_picture(name, self.counts_from)
 
     def _list_filled(self) -> list[tuple[str, str]]:
-        """Return what a call must have there and ours may leave out: theirs and ours."""
         known = list_arguments(self.tool)
         needed = [(name, self.fields[name]) for name in self.required if name in self.fields]
         return [(name, our) for name, our in needed if known.get(our) is not None]
@@ -370,7 +359,6 @@ def _split_box(left: Values) -> None:
 
 
 def _name_picture(number: object, first: int) -> object:
-    """Return the name of a picture from its number; anything else becomes a name that no picture has."""
     if isinstance(number, float) and number.is_integer():
         number = int(number)
     if type(number) is int and number >= first:
@@ -424,7 +412,6 @@ class Dialect:
 
     @property
     def identity(self) -> str:
-        """Name and version of how it is read."""
         return f"{self.name}@{VERSION}"
 
     @property
@@ -471,11 +458,7 @@ class Dialect:
         return (MADE_UP + name if name in list_tools() else name), values
 
     def write_call(self, tool: str, values: Values) -> tuple[str, Values]:
-        """Return one of our calls as its own.
-
-        Raises:
-            UnsayableTurn: if it has no such tool, or no words for the arguments.
-        """
+        """Return one of our calls as its own."""
         if self.forms is None:
             return tool, values
         form = self.find_form(tool)
@@ -491,7 +474,6 @@ class Dialect:
 
 
 def _keep(tool: str, required: tuple[str, ...] = ()) -> ToolForm:
-    """Return the form of a tool that is called as ours is."""
     return ToolForm(tool, tool, {name: name for name in list_arguments(tool)}, required=required)
 
 
@@ -615,11 +597,7 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
 
 
 def find_dialect(name: str) -> Dialect:
-    """Return a dialect.
-
-    Raises:
-        ConfigError: if no dialect has that name.
-    """
+    """Return a dialect."""
     if name not in DIALECTS:
         raise ConfigError(f"dialect {name!r}: unknown dialect; there are: {', '.join(DIALECTS)}")
     return DIALECTS[name]
@@ -665,13 +643,7 @@ class SystemInputs(BaseModel):
 
 
 def render_system(dialect: Dialect, tools: str, calls: int) -> str:
-    """Return the system message of a dialect.
-
-    Args:
-        dialect: in which the model is to speak.
-        tools: ours, as :func:`pipelines.agent.dialects.render_tools` gives them.
-        calls: tool calls that the model may make; one more turn is for the answer.
-    """
+    """Return the system message of a dialect."""
     shown = translate_tools(tools, dialect)
     inputs = SystemInputs(tools=shown, offered=list_offered(shown), turns_left=calls + 1)
     return render_messages(dialect.load_prompt(), inputs)[0].text

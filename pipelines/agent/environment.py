@@ -118,11 +118,7 @@ class ToolEnvironment:
         return [name for name, row in self.questions.items() if self.evaluating or row.split != "eval"]
 
     def open_session(self, question_id: str) -> Session:
-        """Begin an attempt at a question.
-
-        Raises:
-            Refusal: if there is no such question, it is held out, or too many sessions are open.
-        """
+        """Begin an attempt at a question."""
         question = self.questions.get(question_id)
         if question is None or question.picture is None:
             raise Refusal("unknown-question", f"there is no question {question_id[:80]!r} with a picture")
@@ -140,11 +136,7 @@ class ToolEnvironment:
         return session
 
     def find_session(self, session_id: str) -> Session:
-        """Return an open session.
-
-        Raises:
-            Refusal: if no session has this id, or it has ended.
-        """
+        """Return an open session."""
         now = self.clock()
         session = self._sessions.get(session_id)
         if session is None or now - session.used > self.limits.idle_seconds:
@@ -163,17 +155,7 @@ class ToolEnvironment:
             del self._sessions[session_id]
 
     async def call(self, session: Session, name: str, arguments: str) -> Reply:
-        """Make one call; calls of one session are made one after another.
-
-        Args:
-            session: open.
-            name: of a tool, in the dialect.
-            arguments: JSON, valid for the tool or not.
-
-        Raises:
-            Refusal: ``timeout`` if the tool takes too long; the call counts for nothing.
-            ServiceError: if a tool's backend is away.
-        """
+        """Make one call; calls of one session are made one after another."""
         async with session.lock:
             if over := self._find_end(session):
                 return over
@@ -184,11 +166,7 @@ class ToolEnvironment:
             return await self._make_call(session, turn)
 
     async def take_turn(self, session: Session, text: str) -> Reply:
-        """Read a model's whole turn as the dialect reads it: make its call, or end the attempt by its answer.
-
-        Raises:
-            Refusal, ServiceError: as :meth:`call`.
-        """
+        """Read a model's whole turn as the dialect reads it: make its call, or end the attempt by its answer."""
         async with session.lock:
             if session.ended:
                 return self._end(session, session.ended)
@@ -219,7 +197,6 @@ class ToolEnvironment:
         return self._count(session, outcome)
 
     def _count(self, session: Session, outcome: ToolOutcome) -> Reply:
-        """Return what the model is shown, after the session has taken note of it."""
         observation, settings = outcome.observation, self.agent.settings
         message = render_observation(observation, self.agent.dialect)
         session.calls += 1
@@ -235,7 +212,6 @@ class ToolEnvironment:
         return Reply(observation, text, message, outcome.images, left, session.ended, held_out=told)
 
     def _find_end(self, session: Session) -> Reply | None:
-        """Return the end of an attempt that can make no further call."""
         settings, ended = self.agent.settings, session.ended
         if not ended and session.calls >= settings.max_calls:
             ended = "turn-limit"
@@ -259,16 +235,7 @@ def render_plainly(observation: Observation) -> str:
 
 
 def read_call(name: str, arguments: str, dialect: Dialect) -> Turn:
-    """Return a call by name and arguments as the turn that the dialect would read.
-
-    Args:
-        name: of a tool in the dialect, one that is called by a tag of its own included.
-        arguments: a JSON object.
-        dialect: of the attempt.
-
-    Raises:
-        BadTurn: if the dialect reads no turn out of them.
-    """
+    """Return a call by name and arguments as the turn that the dialect would read."""
     try:
         values = read_strict_object(arguments) if arguments.strip() else {}
     except ValueError as error:

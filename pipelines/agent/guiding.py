@@ -80,13 +80,11 @@ class Guide:
 
     @property
     def identity(self) -> str:
-        """Digest of everything that decides a walk but the corpus and the rules."""
         asked = [asking.identity for asking in (self.extracting, self.choosing, self.judging)]
         shapes = [make_schema(reply) for reply in (RelationsReply, ChosenStepsReply, PathMarksReply)]
         return digest_value([VERSION, JITTER, PECULIAR, *asked, *shapes])
 
     def prompts(self) -> dict[str, str]:
-        """The prompts."""
         return {asking.prompt.label: asking.prompt.digest for asking in (self.extracting, self.choosing, self.judging)}
 
     def describe(self) -> ModelEntry:
@@ -94,11 +92,7 @@ class Guide:
         return self.choosing.describe("path_judge")
 
     async def read_page(self, node: int) -> tuple[Proposition, ...]:
-        """Return what a page states of its subject; nothing where two replies cannot be used.
-
-        Raises:
-            ServiceError: if the model is unavailable.
-        """
+        """Return what a page states of its subject; nothing where two replies cannot be used."""
         while node in self._pages:
             await self._pages[node].wait()
         self._pages[node] = done = asyncio.Event()
@@ -121,20 +115,7 @@ class Guide:
         return place_relations(self.corpus, node, lines, reply.relations)
 
     async def draw(self, order: Order, key: str, first: bool) -> Guided:
-        """Draw a walk.
-
-        Args:
-            order: start, split and length of the walk.
-            key: names the walk; all chance is drawn from it.
-            first: take the best step everywhere; later walks may take others.
-
-        Returns:
-            The walk with its answers, best first, or the reason why no walk was found.
-
-        Raises:
-            ServiceError: if the model is unavailable.
-            RecordFailed: if two replies to a ranking cannot be used.
-        """
+        """Draw a walk."""
         nodes, moves = [order.node], list[WalkMove]()
         for left in range(order.length - 1, -1, -1):
             steps = await self._list_steps(nodes, moves, order.split, left, key)
@@ -155,7 +136,6 @@ class Guide:
     async def _list_steps(
         self, nodes: Sequence[int], moves: Sequence[WalkMove], split: Split, left: int, key: str
     ) -> list[WalkMove]:
-        """Return the best-rated steps from the last node that the rules allow."""
         node, corpus = nodes[-1], self.corpus
         moving = [WalkMove(fact.target, fact, None, None) for fact in read_relations(corpus, node)]
         known = {move.target for move in moving}
@@ -175,11 +155,6 @@ class Guide:
         return [move for _, move in rated[: self.settings.offered]]
 
     def _is_open(self, nodes: Sequence[int], move: WalkMove, split: Split, left: int) -> bool:
-        """Say whether a step leads to a new article, and at the end of the walk to one of its split.
-
-        A hub, or a generic thing, may be one bridge of a path: a relation singles it out where a link does not. It is
-        no end: it tells too much about itself.
-        """
         if move.target in nodes or self.graph.flags[move.target] & (LIST | DISAMBIGUATION):
             return False
         if self._is_common(move.target):
@@ -192,7 +167,6 @@ class Guide:
     async def _rank(
         self, nodes: Sequence[int], moves: Sequence[WalkMove], shown: Sequence[WalkedStep], ends: bool
     ) -> list[int]:
-        """Return the places of the steps shown that the model names, in its order."""
         if not shown:
             return []
         anchor = self.corpus.page(nodes[0])
@@ -212,7 +186,6 @@ class Guide:
     async def _list_answers(
         self, nodes: Sequence[int], moves: Sequence[WalkMove], split: Split, key: str
     ) -> list[Attribute]:
-        """Return the best-rated facts of the last node that may be asked for in a split."""
         node, corpus, longest = nodes[-1], self.corpus, self.graph.rules.max_answer_tokens
         found = list(self.graph.read_answers(node, split))
         for read in await self.read_page(node):
@@ -232,12 +205,7 @@ class Guide:
         return [attribute for _, attribute in rated[: self.settings.offered]]
 
     async def judge(self, path: Path) -> PathMarks:
-        """Return the marks of a path before a word of its question is written.
-
-        Raises:
-            ServiceError: if the model is unavailable.
-            RecordFailed: if two replies cannot be used.
-        """
+        """Return the marks of a path before a word of its question is written."""
         steps = tuple(
             WalkedStep(
                 relation=hop.gloss or state_relation(hop.relation), object=node.title, type=node.type, said=hop.clause

@@ -89,16 +89,7 @@ class Askings:
 async def extract_fact(
     asking: RoleClient, ground: Indexes, node: PathNode, facts: Sequence[Fact], page_words: int, sample: int
 ) -> Fact | CheckResult:
-    """Let the model extract a fact of an entity's page; FAIL (``no-injection``) if it was not offered.
-
-    Args:
-        asking: the model and its prompt.
-        ground: the corpus.
-        node: the entity.
-        facts: relations of its page, one or more.
-        page_words: words of the page that are shown.
-        sample: number of the reply; each number is a new request.
-    """
+    """Let the model extract a fact of an entity's page; FAIL (``no-injection``) if it was not offered."""
     offered = {fact: offer_relation(ground, fact) for fact in facts}
     inputs = ExtractFactInputs(
         name=node.title,
@@ -203,21 +194,11 @@ class BranchRounds:
         return given_up[-1]
 
     def list_companions(self, draft_numbers: Sequence[int], fact: Fact, rounds: int) -> list[Fact]:
-        """Return further facts of a page to name beside a fact, whose objects can be hidden in so many rounds.
-
-        Args:
-            draft_numbers: node numbers of the question's entities, the page's last.
-            fact: that the entity is hidden behind.
-            rounds: that are left.
-        """
+        """Return further facts of a page to name beside a fact, whose objects can be hidden in so many rounds."""
         facts = self._list_facts(draft_numbers, min(rounds, AHEAD) + 1)
         return list(list_companions(self.ground, fact, facts))
 
     def _list_facts(self, taken: Sequence[int], rounds: int) -> tuple[Fact, ...]:
-        """Return the facts of the last article taken that lead on far enough and whose objects share no word with it.
-
-        Such a name would give away what is hidden.
-        """
         aliases = self.ground.corpus.aliases
         own = {word for name in aliases(taken[-1]) for word in fold_name(name).split() if len(word) >= TELLING}
         facts = self.search.list_facts(taken, rounds)
@@ -226,13 +207,6 @@ class BranchRounds:
         )
 
     async def _hide_each(self, draft: ProofDraft, left: int, refused: list[Setback]) -> AsyncIterator[ProofDraft]:
-        """Yield the draft with another one of its named entities hidden each time, in an order that is drawn.
-
-        Args:
-            draft: of the question.
-            left: rounds that are left, this one included.
-            refused: takes why entities could not be hidden, first that nothing leads on.
-        """
         taken = locate_nodes(self.ground.corpus, draft.proof.entities)
         number_of_round = len(draft.certificates) + 1
         setback = Setback(number_of_round, (CheckResult("FAIL", "no-injection", "no branch leads on"),), draft.fact)
@@ -256,7 +230,6 @@ class BranchRounds:
                 facts = tuple(other for other in facts if other != fact)
 
     async def _hide(self, this: Hiding, left: int) -> ProofDraft | tuple[CheckResult, ...]:
-        """Hide the entity behind the first descriptor that passes every check, or return what refused all."""
         results: list[CheckResult] = []
         tried: list[Candidate] = []
         told: dict[str, Tried] = {}
@@ -399,5 +372,4 @@ class BranchRounds:
 
 
 def _check_typed(this: Hiding, typed: bool) -> CheckResult:
-    """FAIL if a descriptor does not name the type of its entity."""
     return PASSED if typed else CheckResult("FAIL", "no-descriptor", f"it does not say that it is a {this.node.type}")

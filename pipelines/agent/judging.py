@@ -139,31 +139,18 @@ class Jury:
 
     @property
     def identity(self) -> str:
-        """Digest of everything that decides a verdict except the comparer."""
         return digest_value([VERSION, _REPAIR, MAX_ALIASES, [judge.identity for judge in self.judges]])
 
     def prompts(self) -> dict[str, str]:
-        """The judging prompts, by label."""
         return {judge.prompt.label: judge.prompt.digest for judge in self.judges}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The judges."""
         return tuple(judge.describe(role) for judge, role in zip(self.judges, _name_roles(self.judges), strict=True))
 
     async def judge(self, question: str, given: str, answer: Answer, trial: str, truth: Truth = "unknown") -> Judgement:
         """Return whether a short answer is the reference.
 
         The first unparsable judge ends it, as the others could not change the outcome.
-
-        Args:
-            question: as it was asked.
-            given: the extracted answer alone.
-            answer: the reference.
-            trial: names this answer to a scripted judge, for its luck; real models never see it.
-            truth: the same, where it is known.
-
-        Raises:
-            ServiceError: if a judge is away.
         """
         verdict = compare_answers(given, answer)
         if verdict != "unscored":
@@ -213,9 +200,6 @@ async def ask_judge(judge: RoleClient, inputs: JudgeAnswerInputs) -> tuple[Verdi
 
     The reply is free text, as judges do better with reasoning before the verdict. A reply without a verdict is repaired
     once; then the answer is unscored.
-
-    Raises:
-        ServiceError: if the judge is unavailable.
     """
     messages = render_messages(judge.prompt, inputs)
     problem = ""
@@ -253,10 +237,6 @@ class UnscoredWatch:
     All attempts of a stage share one. It counts answers in the order of this run, recorded replies included: near the
     limit a resumed run may stop where the first did not. The limit decides no row: with a higher limit the run
     continues without a new request.
-
-    Args:
-        limit: largest share of unscored answers.
-        least: answers before the share is checked.
     """
 
     def __init__(self, limit: float, least: int) -> None:
@@ -265,15 +245,7 @@ class UnscoredWatch:
         self._lock = threading.Lock()
 
     def add(self, verdict: Verdict, problem: str = "") -> None:
-        """Count an answer.
-
-        Args:
-            verdict: of the answer.
-            problem: why it is unscored, for the message.
-
-        Raises:
-            GateNotMet: if more than the share are unscored.
-        """
+        """Count an answer."""
         self.merge((verdict == "unscored", 1), problem)
 
     @property
@@ -283,15 +255,7 @@ class UnscoredWatch:
             return self._unscored, self._seen
 
     def merge(self, counts: tuple[int, int], problem: str = "") -> None:
-        """Count answers that were counted elsewhere, or one.
-
-        Args:
-            counts: unscored answers, and all.
-            problem: why the last one is unscored, for the message.
-
-        Raises:
-            GateNotMet: if more than the share are unscored.
-        """
+        """Count answers that were counted elsewhere, or one."""
         with self._lock:
             self._unscored, self._seen = self._unscored + counts[0], self._seen + counts[1]
             unscored, seen = self._unscored, self._seen
@@ -389,25 +353,18 @@ class ProcessJury:
 
     @property
     def identity(self) -> str:
-        """Digest of everything that decides the marks of a rollout."""
         return digest_value(
             [PROCESS_JUDGING_VERSION, _PROCESS_JUDGING_REPAIR, LONGEST_OBSERVATION, LONGEST_WORDS, self.judge.identity]
         )
 
     def prompts(self) -> dict[str, str]:
-        """The marking prompt, by label."""
         return {self.judge.prompt.label: self.judge.prompt.digest}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The judge."""
         return (self.judge.describe(ROLE),)
 
     async def mark(self, rollout: Rollout) -> ProcessJudgement:
-        """Return the marks of a rollout. A reply without four marks is repaired once; then the rollout is unscored.
-
-        Raises:
-            ServiceError: if the judge is away.
-        """
+        """Return the marks of a rollout. A reply without four marks is repaired once; then the rollout is unscored."""
         given = await ask_about_way(self.judge, TASK, rollout, make_process_inputs(rollout), Marks)
         if isinstance(given, str):
             return ProcessJudgement(None, given)
@@ -417,18 +374,7 @@ class ProcessJury:
 async def ask_about_way(
     judge: RoleClient, task: str, rollout: Rollout, inputs: JudgeProcessInputs, model: type[WayT]
 ) -> WayT | str:
-    """Return what a judge says of a rollout, or why it says nothing. An unusable reply is repaired once.
-
-    Args:
-        judge: is shown the question's picture.
-        task: name of the request.
-        rollout: whose picture is shown.
-        inputs: the transcript.
-        model: shape of the reply.
-
-    Raises:
-        ServiceError: if the judge is away.
-    """
+    """Return what a judge says of a rollout, or why it says nothing. An unusable reply is repaired once."""
     shown = tuple(image.picture.sha256 for image in rollout.images[:1])
     messages: tuple[Message, ...] = render_messages(judge.prompt, inputs, shown)
     problem = ""
@@ -455,24 +401,17 @@ class Verifier:
 
     @property
     def identity(self) -> str:
-        """Digest of everything that decides what is said of a rollout."""
         shown = [PROCESS_JUDGING_VERSION, LONGEST_OBSERVATION, LONGEST_WORDS]
         return digest_value([*shown, _REPAIRS[Statements], self.judge.identity])
 
     def prompts(self) -> dict[str, str]:
-        """The verifying prompt, by label."""
         return {self.judge.prompt.label: self.judge.prompt.digest}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The judge."""
         return (self.judge.describe(ROLE),)
 
     async def verify(self, rollout: Rollout) -> VerificationReply | str:
-        """Return what the judge says of a rollout, or why it says nothing.
-
-        Raises:
-            ServiceError: if the judge is away.
-        """
+        """Return what the judge says of a rollout, or why it says nothing."""
         inputs = VerifyTrajectoryInputs(**dict(make_process_inputs(rollout)))
         given = await ask_about_way(self.judge, "verify_trajectory", rollout, inputs, Statements)
         if not isinstance(given, str) and given.step > len(rollout.steps):
@@ -492,7 +431,6 @@ def make_process_inputs(rollout: Rollout) -> JudgeProcessInputs:
 
 
 def _show_step(number: int, step: Step) -> str:
-    """Return a step as labelled lines with indented content."""
     lines = [f"Step {number}", f"  thought: {_show(step.thought, LONGEST_WORDS)}"]
     if step.tool:
         lines.append(f"  call: {_show(step.tool, LONGEST_WORDS)} {_show(step.arguments, LONGEST_WORDS)}")
@@ -505,7 +443,6 @@ def _show_step(number: int, step: Step) -> str:
 
 
 def _show(text: str, limit: int) -> str:
-    """Return text on one line, cut to a length, without invisible characters, so that it cannot fake a step."""
     return cut_text(" ".join(strip_invisible(text).split()), limit)
 
 

@@ -60,7 +60,6 @@ class Agent:
 
     @property
     def identity(self) -> str:
-        """Digest of everything that decides a rollout beside the question and the attempt."""
         settings = self.settings.model_dump(exclude={"splits", "wanted", "attempts", "dialect"})
         sampling = [self.sampling.temperature, self.sampling.top_p, self.sampling.max_tokens]
         sampling += [self.sampling.presence_penalty]
@@ -107,21 +106,7 @@ class End:
 
 
 async def run_rollout(agent: Agent, question: Grounding, oracle: TeacherOracle) -> Rollout:
-    """Run one attempt at one question.
-
-    Args:
-        agent: teacher, prompt, tools, limits.
-        question: must have a picture.
-        oracle: seen by scripted teachers only; its ``attempt`` numbers the sample.
-
-    Returns:
-        The rollout, ended by an answer, by an unparsable turn (kept as the last step), by the fatal step, by a limit or
-        by a request that the model's server refuses.
-
-    Raises:
-        RecordFailed: ``no-picture`` if the question has none.
-        ServiceError: if the model or a tool's backend is away.
-    """
+    """Run one attempt at one question."""
     if question.picture is None:
         raise RecordFailed("no-picture", f"question {question.record_id} has no picture to begin with")
     opening = render_question(agent, question.text, question.picture)
@@ -164,11 +149,7 @@ def _write_rollout(agent: Agent, question: Grounding, attempt: int, end: End, da
 
 
 def render_question(agent: Agent, question: str, picture: Picture) -> tuple[Message, Message]:
-    """Return the messages that a rollout begins with: the system message, and the question with its picture.
-
-    Raises:
-        ConfigError: if the agent's prompt has other parts.
-    """
+    """Return the messages that a rollout begins with: the system message, and the question with its picture."""
     turns_left = agent.settings.max_calls + 1
     inputs = SystemInputs(
         tools=agent.offered,
@@ -232,7 +213,6 @@ def _find_limit(settings: RolloutsConfig, frame: Frame, course: Course) -> StopR
 
 
 def _count_tokens(course: Course) -> int:
-    """Return a transcript's tokens: as the server counted them in the last turn, else an estimate from above."""
     return course.tokens or sum(ESTIMATED.count(message.text) for message in course.messages)
 
 
@@ -252,11 +232,7 @@ def _make_request(agent: Agent, frame: Frame, course: Course) -> ChatRequest:
 
 
 def read_reply(said: ChatReply, dialect: Dialect) -> tuple[str, Turn]:
-    """Return a reply's text and turn.
-
-    Raises:
-        BadTurn: if the reply is no turn, or was cut.
-    """
+    """Return a reply's text and turn."""
     if said.ended != "whole":
         raise BadTurn(f"the reply was {said.ended}")
     reply = write_down(said) if dialect.native else restore_thought(said, dialect)
@@ -286,7 +262,6 @@ def _make_step(turn: Turn, reply: str, observation: Observation | None = None) -
 def _add_step(
     agent: Agent, course: Course, said: ChatReply, step: Step, images: tuple[RolloutImage, ...] = ()
 ) -> Course:
-    """Return the course after a step; its messages are made once and reused in later requests."""
     shas = {image.id: image.picture.sha256 for image in (*course.images, *images)}
     failed = step.observation is not None and not step.observation.ok
     return Course(

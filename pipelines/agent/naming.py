@@ -46,20 +46,14 @@ class ConceptAsker:
 
     @property
     def identity(self) -> str:
-        """Digest of the models, their prompts and the rules."""
         asked = [self.asking.identity, self.classifying.identity, self.reader.identity, make_schema(ClassifiedReply)]
         return digest_value([*asked, repr(self.limits), self.max_tokens, self.page_words, self.least_mark])
 
     def prompts(self) -> dict[str, str]:
-        """The asking and the classifying prompt."""
         return {each.prompt.label: each.prompt.digest for each in (self.asking, self.classifying)}
 
     async def ask(self, record: Seed, number: int) -> Sequence[Question] | Rejection:
-        """Return a question for the name of a concept; a refused one is requested once more with the reason.
-
-        Raises:
-            ServiceError: if a model is away.
-        """
+        """Return a question for the name of a concept; a refused one is requested once more with the reason."""
         named = await asyncio.to_thread(find_name, self.ground.corpus, number)
         if named is None:
             return _refuse(record, "unnamed", CheckResult("FAIL", detail=f"{record.title} is not named in its lead"))
@@ -95,12 +89,7 @@ class ConceptAsker:
         return read
 
     async def classify(self, record: Seed, questions: Sequence[Question]) -> Sequence[Question] | Rejection:
-        """Return the questions with the knowledge that each takes, or refuse what no curious person would ask.
-
-        Raises:
-            RecordFailed: if two replies name nothing of the list.
-            ServiceError: if the model is away.
-        """
+        """Return the questions with the knowledge that each takes, or refuse what no curious person would ask."""
         classified = []
         for question in questions:
             inputs = ClassifyQuestionInputs(question=question.text, type=record.type)

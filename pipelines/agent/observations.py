@@ -61,20 +61,10 @@ class Thumbnails:
 
     @property
     def identity(self) -> str:
-        """Name, version, side and quality."""
         return f"thumbnails@{VERSION}:{SIDE}:{QUALITY}"
 
     def make(self, path: Path, sha256: str, source: PictureSource) -> Picture | None:
-        """Return the thumbnail of a picture file as a row value, stored; None for one that cannot be decoded.
-
-        Args:
-            path: where the picture lies.
-            sha256: of its content.
-            source: whose it is; the thumbnail's is the same.
-
-        Raises:
-            Unavailable: if the file is not there any more, or the disk does not take the thumbnail.
-        """
+        """Return the thumbnail of a picture file as a row value, stored; None for one that cannot be decoded."""
         with self._lock:
             if sha256 in self._made:
                 self._made.move_to_end(sha256)
@@ -99,23 +89,14 @@ class Thumbnails:
 
 
 def shrink_picture(data: bytes) -> bytes:
-    """Return a picture of at most :data:`SIDE` pixels a side as a JPEG file: upright, transparent parts on white.
-
-    Raises:
-        RecordFailed: if it cannot be decoded, see :func:`pipelines.pictures.open_pixels`.
-    """
+    """Return a picture of at most :data:`SIDE` pixels a side as a JPEG file: upright, transparent parts on white."""
     target = io.BytesIO()
     open_pixels(data, max_side=SIDE).save(target, "JPEG", quality=QUALITY)
     return target.getvalue()
 
 
 def keep_result(hit: TextHit | ImageHit, image: str = "") -> SearchResult:
-    """Return a hit as rows keep it, stripped of markup.
-
-    Args:
-        hit: of a search by words or by picture.
-        image: id under which its thumbnail is shown, if it is.
-    """
+    """Return a hit as rows keep it, stripped of markup."""
     thumbnail = hit.thumbnail if isinstance(hit, ImageHit) else None
     return SearchResult(url=clean_text(hit.url), title=clean_text(hit.title), thumbnail=thumbnail, image=image)
 
@@ -148,12 +129,7 @@ class Shown:
 
 
 def render_hits(hits: Sequence[Shown], snippet_limit: int) -> str:
-    """Return numbered hits of three lines each: title, address, snippet; a fourth names the picture of a hit.
-
-    Args:
-        hits: best first.
-        snippet_limit: characters kept of each snippet, cut at a space.
-    """
+    """Return numbered hits of three lines each: title, address, snippet; a fourth names the picture of a hit."""
     blocks = []
     for number, hit in enumerate(hits, start=1):
         snippet = cut_text(_flatten(hit.text), snippet_limit) or "(no text)"
@@ -179,13 +155,7 @@ def read_page(text: str) -> Shown | None:
 
 
 def render_blocks(blocks: Sequence[TextBlock], size: tuple[int, int], limit: int) -> str:
-    """Return the text read in a picture, a line a block, at most ``limit`` characters of it; empty without a block.
-
-    Args:
-        blocks: in reading order.
-        size: width and height of the picture in pixels; boxes are shown in thousandths of it, as crop takes them.
-        limit: characters.
-    """
+    """Return the text read in a picture, a line a block, at most ``limit`` characters of it; empty without a block."""
     lines = []
     for block in blocks:
         sides = (size[0], size[1], size[0], size[1])
@@ -227,7 +197,6 @@ def cut_match(text: str, query: str, limit: int) -> str:
 
 
 def _find_window(text: str, places: Sequence[tuple[int, str]], limit: int) -> int:
-    """Return the start of the sentence from which a window holds most of the words, then most pairs of neighbours."""
     if len(text) <= limit:
         return 0
     best, chosen = (-1, -1), 0
@@ -262,18 +231,10 @@ class ImageStore(Protocol):
         """Return where a picture lies."""
 
     def read(self, picture: Picture) -> bytes:
-        """Return a picture's bytes.
-
-        Raises:
-            CorruptInput: if the file is missing or was changed.
-        """
+        """Return a picture's bytes."""
 
     def add_bytes(self, data: bytes, source: PictureSource) -> Picture:
-        """Store a picture.
-
-        Raises:
-            RecordFailed: if the picture cannot be used.
-        """
+        """Store a picture."""
 
 
 ERRORS: Mapping[str, str] = MappingProxyType(
@@ -355,12 +316,7 @@ def warn_of(warning: str, text: str) -> ToolOutcome:
 
 
 def refuse_call(error: str, text: str) -> ToolOutcome:
-    """Return the outcome of a call that cannot be made.
-
-    Args:
-        error: one of :data:`ERRORS`.
-        text: for the model.
-    """
+    """Return the outcome of a call that cannot be made."""
     if error not in ERRORS:
         raise ValueError(f"error class {error!r}; there are: {', '.join(ERRORS)}")
     return ToolOutcome(Observation(ok=False, error=error, text=clean_text(text), images=()))
@@ -430,7 +386,6 @@ def choose_sentences(text: str, goal: str, count: int) -> tuple[str, ...]:
 
 
 def _cut_passages(text: str) -> list[str]:
-    """Return the paragraphs, long ones in pieces that end with a sentence, a line or at least a word."""
     passages = []
     for paragraph in text.split("\n\n"):
         start = 0
@@ -446,10 +401,6 @@ def _cut_passages(text: str) -> list[str]:
 
 
 def _rank(parts: Sequence[str], goal: str) -> list[int]:
-    """Return the places of parts that share a word with the goal, best first, equals in their order.
-
-    A word counts the more the fewer parts have it, and not at all where all have it.
-    """
     wanted = frozenset(list_words(goal))
     shared = [wanted.intersection(list_words(part)) for part in parts]
     frequency = Counter(word for words in shared for word in words)
@@ -533,21 +484,10 @@ class Summariser:
 
     @property
     def identity(self) -> str:
-        """Digest of everything that decides a summary beside the page and the goal."""
         return digest_value([SUMMARISING_VERSION, PASSAGES_VERSION, MOST_READ, LONGEST, self.asking.identity])
 
     async def summarise(self, goal: str, title: str, text: str, limit: int = LONGEST) -> Summary:
-        """Return a page summed up for a goal, or its best passages if there is no usable summary.
-
-        Args:
-            goal: what the rollout wants to find.
-            title: of the page.
-            text: the page; of a longer one the passages that fit the goal are read.
-            limit: characters of the passages.
-
-        Raises:
-            ServiceError: if the model is unavailable.
-        """
+        """Return a page summed up for a goal, or its best passages if there is no usable summary."""
         if len(text) <= LONGEST:
             return Summary(text)
         source = choose_passages(text, goal, MOST_READ)
@@ -566,14 +506,7 @@ class Summariser:
 
 
 def read_summary(said: ChatReply, source: str, goal: str = "") -> tuple[str, str]:
-    """Return the summary in a reply, or the reason why it is unusable.
-
-    Args:
-        said: the reply.
-        source: all that the summary may state.
-        goal: names in it may also occur in a sentence that denies something, and nowhere else: a false premise of
-            the goal must not be confirmed.
-    """
+    """Return the summary in a reply, or the reason why it is unusable."""
     if said.ended != "whole":
         return "", f"{said.ended} reply"
     text = said.text.rpartition(_THOUGHT_END)[2].strip()
@@ -592,7 +525,6 @@ def _find_fault(text: str) -> str:
 
 
 def _find_invention(text: str, source: str, goal: str) -> str:
-    """Return the first number or name of a summary that its source does not have, told to a reader."""
     told, asked = _list_marks(source), _list_marks(f"{source}\n{goal}")
     start = 0
     for sentence in _SUMMARISING_SENTENCE.split(text):
@@ -607,7 +539,6 @@ def _find_invention(text: str, source: str, goal: str) -> str:
 
 
 def _list_marks(source: str) -> frozenset[str]:
-    """Return the numbers and the beginnings of the words of a text."""
     return frozenset((*_NUMBER.findall(source), *map(_shorten, list_words(source))))
 
 

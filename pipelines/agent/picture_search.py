@@ -96,17 +96,7 @@ class FetchedPictures:
 async def make_hits(
     corpus: Corpus, found: Sequence[Found], thumbnails: Thumbnails | None, fetched: FetchedPictures | None = None
 ) -> tuple[ImageHit, ...]:
-    """Return pages as hits, the first paragraph of each as its snippet.
-
-    Args:
-        corpus: the pages and the pictures.
-        found: in order.
-        thumbnails: makes small copies, with author and licence of the picture; without it, hits have none.
-        fetched: further pictures.
-
-    Raises:
-        Unavailable: if a picture's file is missing, or its copy cannot be written.
-    """
+    """Return pages as hits, the first paragraph of each as its snippet."""
     return await asyncio.to_thread(lambda: tuple(_make_hit(corpus, one, thumbnails, fetched) for one in found))
 
 
@@ -151,12 +141,7 @@ class PictureIndex:
 
 @lru_cache(maxsize=4)
 def read_index(path: Path, digest: str) -> PictureIndex:
-    """Read the hashes from ``images.parquet``; pictures without one (unusable) are left out.
-
-    Args:
-        path: the Parquet file, with columns ``file``, ``title`` and ``shown`` (lists), ``phash`` (16 hex digits).
-        digest: the corpus's, so that a corpus rebuilt in the same place is read again.
-    """
+    """Read the hashes from ``images.parquet``; pictures without one (unusable) are left out."""
     rows = pq.read_table(path, columns=["file", "title", "shown", "phash"], filters=[("phash", "!=", "")]).to_pylist()
     usable = sorted(rows, key=lambda row: str(row["file"]))
     hashes = np.array([int(row["phash"], 16) for row in usable], dtype=np.uint64)
@@ -166,7 +151,6 @@ def read_index(path: Path, digest: str) -> PictureIndex:
 
 
 def _list_titles(row: dict[str, Any]) -> tuple[str, ...]:
-    """Return the articles that show a picture: those that lead with it, then the others, each sorted."""
     return (*sorted(row["title"]), *sorted(row["shown"]))
 
 
@@ -188,7 +172,6 @@ class LocalImageSearch:
 
     @property
     def identity(self) -> str:
-        """Name, version, distance and corpus digest, and how thumbnails are made and what was fetched if they are."""
         made = _identify(self.thumbnails, self.fetched)
         return f"local-image-search@{LOCAL_IMAGES_VERSION}:{self.max_distance}:{self.corpus.digest}{made}"
 
@@ -196,10 +179,6 @@ class LocalImageSearch:
         """Return at most ``count`` pages, nearest picture first, equal distances by file name.
 
         Pages with the same picture: those that lead with it first, then by title.
-
-        Raises:
-            RecordFailed: if the query picture cannot be decoded, as :func:`pipelines.pictures.compute_phash` says.
-            Unavailable: if the picture of a thumbnail is missing, or the thumbnail cannot be written.
         """
         phash = await asyncio.to_thread(compute_phash, picture.path)
         indexes = [read_index(self.corpus.table("images"), self.corpus.digest)]
@@ -224,7 +203,6 @@ class LocalImageSearch:
         return tuple(Copy(index.files[place], titles, int(distances[place])) for place, titles in found)
 
     def _find_near(self, index: PictureIndex, phash: str) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
-        """Return the places of the pictures whose hash is near one, nearest first, and the distances of all."""
         distances = np.bitwise_count(index.hashes ^ np.uint64(int(phash, 16)))
         near = np.flatnonzero(distances <= self.max_distance)
         return near[np.argsort(distances[near], kind="stable")], distances
@@ -285,12 +263,7 @@ class ClipIndex:
 
 @lru_cache(maxsize=4)
 def open_index(folder: Path) -> ClipIndex:
-    """Open a complete index.
-
-    Raises:
-        ConfigError: if a part of it is missing.
-        Damaged: if there are not as many embeddings as pictures.
-    """
+    """Open a complete index."""
     pictures = MappedTable(folder, "pictures")
     if not len(pictures):
         return ClipIndex(np.empty((0, 0), dtype=np.float32), pictures)
@@ -323,7 +296,6 @@ class ClipImageSearch:
 
     @property
     def identity(self) -> str:
-        """As that of :class:`LocalImageSearch`, with the encoder."""
         made = _identify(self.thumbnails, self.fetched)
         index = f"{self.corpus.digest}:{self.encoder.identity}"
         return f"clip-image-search@{VERSION}:{self.max_distance:g}:{index}{made}"
@@ -334,10 +306,6 @@ class ClipImageSearch:
         Pages with the same picture: those that lead with it first, then by title.
 
         The first search makes the index, which takes as long as encoding every picture of the corpus.
-
-        Raises:
-            RecordFailed: if the query picture cannot be decoded.
-            ServiceError: if the encoder or the disk is unavailable.
         """
         if count < 1:
             return ()
@@ -350,12 +318,7 @@ class ClipImageSearch:
         return await make_hits(self.corpus, nearest, self.thumbnails, self.fetched)
 
     async def prepare(self) -> ClipIndex:
-        """Return the index of the corpus, made first where it is missing.
-
-        Raises:
-            ServiceError: if the encoder or the disk is unavailable.
-            ConfigError: if the folder cannot be written.
-        """
+        """Return the index of the corpus, made first where it is missing."""
         return await self._open([], read_usable(self.corpus))
 
     async def _open(self, parts: list[str], chunks: Iterable[list["Usable"]]) -> ClipIndex:
@@ -375,7 +338,6 @@ class ClipImageSearch:
         return open_index(place)
 
     def _find_pages(self, indexes: Sequence[ClipIndex], query: NDArray[np.float32], count: int) -> list[Found]:
-        """Return the nearest pages."""
         found = [page for index in indexes for page in self._find_in(index, query, count)]
         nearest: dict[str, Found] = {}
         for page in sorted(found, key=itemgetter(2)):
@@ -395,7 +357,6 @@ class ClipImageSearch:
 
     @asynccontextmanager
     async def _hold(self, path: Path) -> AsyncIterator[None]:
-        """Wait for the lock on making the index, within this process and among others; no thread waits meanwhile."""
         with path.open("a") as lock:
             while not _try_lock(lock.fileno()):
                 await asyncio.sleep(_PAUSE)

@@ -57,7 +57,6 @@ def warp_picture(
 
 
 def _solve_map(start: Sequence[Point], end: Sequence[Point]) -> tuple[float, ...]:
-    """Return a..h for four pairs of points: u = (ax + by + c) / (gx + hy + 1), v = (dx + ey + f) / (gx + hy + 1)."""
     rows, values = [], []
     for (x, y), (u, v) in zip(start, end, strict=True):
         rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
@@ -141,18 +140,7 @@ def make_repairs(upscaler: Upscaler | None, opencv: bool) -> dict[Degradation, R
 
 
 def sharpen_picture(data: bytes, amount: float = AMOUNT) -> bytes:
-    """Return a picture with its fine structure raised: ``(1 + amount) * picture - amount * blurred picture``.
-
-    Args:
-        data: a picture file's bytes.
-        amount: 0.1 to 5.
-
-    Returns:
-        JPEG for a JPEG, else PNG.
-
-    Raises:
-        RecordFailed: if the picture cannot be decoded.
-    """
+    """Return a picture with its fine structure raised: ``(1 + amount) * picture - amount * blurred picture``."""
     mask = ImageFilter.UnsharpMask(radius=SIGMA, percent=round(amount * 100), threshold=0)
     return encode_picture(open_pixels(data).filter(mask), find_extension(data))
 
@@ -161,9 +149,6 @@ def enlarge_picture(data: bytes, upscaler: Upscaler, scale: int = SCALE) -> byte
     """Return a picture ``scale`` times as wide and high.
 
     The network enlarges by the factor of its weights; the rest of another scale is interpolated.
-
-    Raises:
-        RecordFailed: if the picture cannot be decoded, ``picture-too-large`` if it has over 262,144 pixels.
     """
     shown = open_pixels(data)
     if shown.width * shown.height > MOST_PIXELS:
@@ -179,11 +164,7 @@ def enlarge_picture(data: bytes, upscaler: Upscaler, scale: int = SCALE) -> byte
 
 
 def correct_perspective(data: bytes) -> bytes | None:
-    """Return the largest quadrilateral of a picture as seen straight on, None when there is no reliable one.
-
-    Raises:
-        RecordFailed: if the picture cannot be decoded.
-    """
+    """Return the largest quadrilateral of a picture as seen straight on, None when there is no reliable one."""
     shown = open_pixels(data)
     corners = find_quadrilateral(shown)
     if corners is None:
@@ -223,7 +204,6 @@ def find_quadrilateral(shown: Image.Image) -> Corners | None:
 
 
 def _list_quadrilaterals(outlines: Iterable[Any], size: tuple[int, int]) -> list[tuple[float, NDArray[np.float64]]]:
-    """Return the outlines whose hull has four corners: area, and an array (4, 2) clockwise from the upper left."""
     import cv2
 
     least = MIN_AREA * size[0] * size[1]
@@ -255,7 +235,6 @@ def _is_frame(corners: NDArray[np.float64], size: tuple[int, int]) -> bool:
 
 
 def _measure_drawn(corners: NDArray[np.float64], edges: NDArray[Any]) -> float:
-    """Return the share of an outline's points that have an edge within two pixels."""
     import cv2
 
     near = cv2.dilate(edges, np.ones((3, 3), np.uint8))
@@ -301,20 +280,7 @@ class Degraded:
 
 
 def degrade_picture(data: bytes, degradation: Degradation, strength: float, *seed: object) -> Degraded:
-    """Return a picture, degraded.
-
-    Args:
-        data: a picture file's bytes.
-        degradation: which.
-        strength: over 0, up to 1; a stronger one of the same seed never does less.
-        seed: decides the corners of perspective; the others do not draw.
-
-    Returns:
-        JPEG for a JPEG, else PNG; no side under 32 pixels, unless the picture's own is.
-
-    Raises:
-        RecordFailed: if the picture cannot be decoded.
-    """
+    """Return a picture, degraded."""
     shown = open_pixels(data)
     if degradation == "blur":
         parameters = _plan_blur(shown.size, strength)
@@ -393,7 +359,6 @@ def fits_strength(
 
 
 def _choose_backdrop(shown: Image.Image) -> tuple[int, int, int]:
-    """Return the backdrop that nearly all of the picture's border stands out from, as brightness goes."""
     gray = np.asarray(shown.convert("L"), dtype=np.float64)
     border = np.concatenate([gray[0], gray[-1], gray[:, 0], gray[:, -1]])
     return max(BACKDROPS, key=lambda colour: float(np.quantile(np.abs(border - colour[0]), 0.05)))
@@ -425,9 +390,6 @@ class Reader:
     Attributes:
         engines: at least one; each reads the picture at every scale.
         scales: factors by which the picture is enlarged; those that a large one cannot be enlarged by are left out.
-
-    Raises:
-        ConfigError: if there is no engine or no scale, or an engine is named twice.
     """
 
     engines: tuple[Ocr, ...]
@@ -440,20 +402,11 @@ class Reader:
 
     @property
     def identity(self) -> str:
-        """The engines' identities and the scales."""
         read = "+".join(engine.identity for engine in self.engines)
         return f"{read}@{','.join(f'{scale:g}' for scale in self.scales)}"
 
     async def read(self, data: bytes) -> Reading:
-        """Return what all engines read at all scales.
-
-        Args:
-            data: a picture file's bytes.
-
-        Raises:
-            RecordFailed: if it is no picture, or one engine cannot read it.
-            ServiceError: if one engine is unavailable.
-        """
+        """Return what all engines read at all scales."""
         blocks: list[TextBlock] = []
         scales = list_scales(data, self.scales)
         for engine in self.engines:
@@ -465,12 +418,7 @@ class Reader:
 
 
 def measure_area(blocks: Sequence[TextBlock], size: tuple[int, int]) -> float:
-    """Return the share of a picture under the union of the blocks' boxes, to a thousandth of its sides.
-
-    Args:
-        blocks: with boxes in pixels of the picture.
-        size: width and height in pixels.
-    """
+    """Return the share of a picture under the union of the blocks' boxes, to a thousandth of its sides."""
     across, down = _GRID / size[0], _GRID / size[1]
     covered = np.zeros((_GRID, _GRID), dtype=np.bool_)
     for block in blocks:
@@ -524,15 +472,7 @@ def list_words(lines: Sequence[str]) -> frozenset[str]:
 
 
 async def find_gauge(data: bytes, reader: Reader | None, search: ImageSearch, title: str, folder: Path) -> Gauge | None:
-    """Return the test that a picture passes: by its words where it has some, else by a search for it; None for neither.
-
-    Args:
-        data: the original picture's bytes.
-        reader: None where nothing reads.
-        search: a search by picture.
-        title: the anchor's; empty where nothing names it.
-        folder: for trial pictures, which do not belong into the workspace.
-    """
+    """Return the test that a picture passes: by its words, else by a search for it; None for neither."""
 
     async def count_words(picture: bytes) -> float:
         return len(words & list_words((await reader.read(picture)).lines)) / len(words) if reader else 0.0
@@ -559,9 +499,6 @@ def make_detail_gauge(data: bytes) -> Gauge:
 
     For pictures without words that a search finds however blurred they are. The structure is the Laplacian of
     brightness, smoothed by one pixel against noise of the file; the share is its projection on the original's.
-
-    Raises:
-        RecordFailed: if the picture cannot be decoded.
     """
     shown = open_pixels(data)
     size, structure = shown.size, _find_structure(shown)
@@ -646,13 +583,6 @@ class RepairLoop:
 
         The first strength that breaks the picture may break it beyond repair. Between it and the strongest that did no
         harm, the range that the tool makes good is found by halving: for a blur it is a few per cent wide.
-
-        Args:
-            strengths: ascending, each over 0 and up to 1; not empty.
-
-        Raises:
-            RecordFailed: if a picture cannot be processed.
-            ServiceError: if a reader or search is unavailable.
         """
         tried: list[Tried] = []
         harmless, harmful = 0.0, 0.0

@@ -70,16 +70,7 @@ class SceneView:
 
 
 def view_scene(data: bytes, box: tuple[int, ...], training_pixels: int) -> SceneView:
-    """Cut and scale a scene.
-
-    Args:
-        data: the scene's bytes.
-        box: in thousandths of its sides.
-        training_pixels: of the picture as a student sees it.
-
-    Raises:
-        RecordFailed: if it is no picture, or the box lies outside it.
-    """
+    """Cut and scale a scene."""
     if len(box) != 4 or min(box) < 0:
         raise RecordFailed("crop-outside", f"{list(box)} is no box")
     header = read_header(data)
@@ -100,7 +91,6 @@ class Composed:
 
 
 async def _tells(gauge: Gauge, view: SceneView) -> tuple[bool, bool]:
-    """Return whether a search finds the anchor by the whole, and by the part."""
     return bool(await gauge.measure(view.whole)), bool(await gauge.measure(view.crop))
 
 
@@ -126,7 +116,6 @@ class SceneMaker:
 
     @property
     def identity(self) -> str:
-        """Digest of everything that decides a scene."""
         rules = [self.settings.model_dump(), self.training_pixels, self.seed]
         shares = [self.splits.shares.model_dump(), self.splits.seed]
         located = "" if self.locator is None else self.locator.identity
@@ -142,11 +131,7 @@ class SceneMaker:
         return draw_unit(self.seed, record.record_id, "scene") < self.settings.share
 
     async def compose(self, record: Difficulty, picture: Picture) -> Composed | Scene | str:
-        """Return a scene with a question's picture in it, where in that picture the thing lies, or why neither.
-
-        Raises:
-            ServiceError: if the search is unavailable, or a picture's file is missing.
-        """
+        """Return a scene with a question's picture in it, where in that picture the thing lies, or why neither."""
         if not record.proof.nodes:
             return f"{NO_SCENE}: the question has no anchor to search for"
         title = record.proof.nodes[0].title
@@ -167,7 +152,6 @@ class SceneMaker:
         return made
 
     async def _locate(self, record: Difficulty, picture: Picture, data: bytes, gauge: Gauge) -> Scene | None:
-        """Return where the thing lies in a picture of high resolution; None where that is not known, or not needed."""
         if self.locator is None or max(picture.width, picture.height) < self.settings.long_side:
             return None
         try:
@@ -216,7 +200,6 @@ class SceneMaker:
         return f"{NO_SCENE}: {len(placed)} pictures of others are recognised beside it, {LEAST_PARTS} must be"
 
     def _list_parts(self, record: Difficulty, picture: Picture) -> Iterator[Other]:
-        """Yield pictures of others, drawn by the question's id, each once."""
         nodes, seen = self.corpus.article_nodes(), {node.page_id for node in record.proof.entities}
         for number in range(MOST_DRAWS):
             luck = draw_unit(self.seed, record.record_id, "part", number)
@@ -227,7 +210,6 @@ class SceneMaker:
             yield part[1]
 
     def _find_part(self, node: int, split: Split, domain: str, licence: str) -> tuple[int, Other] | None:
-        """Return an article's page id, and its title and picture where that may stand in a scene."""
         page = self.corpus.page(node)
         if not (page.image and page.image_free) or page.domain == domain:
             return None
@@ -245,11 +227,7 @@ class SceneMaker:
 
 
 def find_missing_parts(parts: Sequence[ScenePart], data: bytes) -> list[ScenePart]:
-    """Return the parts whose picture is not what a scene shows at their box.
-
-    Raises:
-        RecordFailed: if the scene's bytes are no picture.
-    """
+    """Return the parts whose picture is not what a scene shows at their box."""
     scene = open_pixels(data)
     return [part for part in parts if not _is_shown(part, scene)]
 
@@ -270,7 +248,6 @@ def count_columns(most_share: float) -> int:
 
 
 def _draw_cells(most_share: float, key: tuple[object, ...]) -> Iterator[tuple[int, int, int]]:
-    """Yield the cells of the grid in a drawn order, each with the grid's columns."""
     count = count_columns(most_share)
     cells = [(column, row, count) for column in range(count) for row in range(count)]
     yield from sorted(cells, key=lambda cell: draw_unit(*key, "cell", *cell))
@@ -279,17 +256,7 @@ def _draw_cells(most_share: float, key: tuple[object, ...]) -> Iterator[tuple[in
 def plan_box(
     picture: tuple[int, int], scene: tuple[int, int], cell: tuple[int, int, int], luck: tuple[float, float, float]
 ) -> Box:
-    """Return where a picture lies in a scene: inside its cell, in its own proportions, never enlarged.
-
-    Args:
-        picture: width and height in pixels.
-        scene: the same of the scene.
-        cell: column and row in the grid, and the grid's columns.
-        luck: three numbers in [0, 1) that decide size, and place across and down.
-
-    Returns:
-        Left, top, right, bottom in thousandths of the scene's sides.
-    """
+    """Return where a picture lies in a scene: inside its cell, in its own proportions, never enlarged."""
     column, row, count = cell
     side = THOUSANDTHS // count
     least, most = FILLED
@@ -310,7 +277,6 @@ def _place_picture(scene: Image.Image, pixels: Image.Image, cell: tuple[int, int
 
 
 def _paint_backdrop(size: tuple[int, int], key: tuple[object, ...]) -> Image.Image:
-    """Paint a wall: one colour, lighter in some places than in others."""
     base = [90 + int(100 * draw_unit(*key, "wall", channel)) for channel in "rgb"]
     lights = [0.8 + 0.4 * draw_unit(*key, "light", number) for number in range(12)]
     small = Image.new("RGB", (4, 3))

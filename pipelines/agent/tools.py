@@ -96,17 +96,7 @@ def place_box(box: Sequence[float], size: tuple[int, int], unit: BoxUnit = "norm
 
 
 def cut_picture(data: bytes, box: Sequence[float], unit: BoxUnit = "normalised") -> bytes:
-    """Return the part of a picture inside a box as a file's bytes: JPEG for a JPEG, else PNG.
-
-    Args:
-        data: a picture file's bytes.
-        box: left, top, right, bottom of the picture as it is displayed (EXIF rotation applied).
-        unit: what the box counts in: thousandths of the picture's sides, or pixels.
-
-    Raises:
-        RecordFailed: ``crop-outside`` if the box goes beyond the picture, ``crop-too-small`` if a side of the part is
-            under 16 pixels, and as :func:`pipelines.pictures.open_pixels`.
-    """
+    """Return the part of a picture inside a box as a file's bytes: JPEG for a JPEG, else PNG."""
     shown = open_pixels(data)
     width, height = shown.size
     left, top, right, bottom = place_box(box, shown.size, unit)
@@ -137,7 +127,6 @@ class Read:
 
 
 def _mark(outcome: ToolOutcome, found: Sequence[TextHit | ImageHit], hosts: tuple[str, ...]) -> ToolOutcome:
-    """Return a search's outcome with the flag of what was left out of it."""
     if not any(is_blocked(hit.url, hosts) for hit in found):
         return outcome
     return replace(outcome, observation=_flag_host(outcome.observation))
@@ -153,7 +142,6 @@ def _flag_host(observation: Observation) -> Observation:
 
 
 def _name_thumbnails(hits: Sequence[ImageHit], most: int, known: int) -> dict[str, str]:
-    """Return the names of the thumbnails that are shown, by sha256, best hit first; a picture has one name."""
     pictures = [hit.thumbnail for hit in hits if hit.thumbnail is not None]
     found = dict.fromkeys(each.sha256 for each in pictures if min(each.width, each.height) >= LEAST_SHOWN)
     return {sha256: f"img_{known + number}" for number, sha256 in enumerate(list(found)[:most], start=1)}
@@ -210,7 +198,6 @@ class ToolBox:
 
     @property
     def identity(self) -> str:
-        """Digest of everything that decides an observation: backends, schemas, limits, behaviour."""
         backends = [self.text_search.identity, self.image_search.identity, self.pages.identity]
         seeing = [
             ENHANCING,
@@ -234,17 +221,7 @@ class ToolBox:
     async def call(
         self, name: str, arguments: str, images: Sequence[RolloutImage], about: Watched | None = None
     ) -> ToolOutcome:
-        """Make one call.
-
-        Args:
-            name: tool name, known or not.
-            arguments: JSON object, valid for the tool or not.
-            images: the rollout's pictures so far; a produced one takes the next number.
-            about: what contaminates an observation that holds it; where it is not known, only its protocol's tags do.
-
-        Raises:
-            ServiceError: if a backend is away.
-        """
+        """Make one call."""
         spec = next((spec for spec in self.specs if spec.name == name), None)
         if spec is None:
             names = ", ".join(spec.name for spec in self.specs)
@@ -279,7 +256,6 @@ class ToolBox:
         return await self._edit(arguments, image, f"img_{len(images) + 1}")
 
     async def _search_text(self, arguments: TextSearchArguments) -> ToolOutcome:
-        """Return pages found by words; the best ones are read where ``reads`` says so."""
         found = await self.text_search.search_text(arguments.query, arguments.top_k)
         hits = self._leave_out(found)
         reads = [Read(cut_match(hit.snippet, arguments.query, self.snippet_limit)) for hit in hits]
@@ -295,7 +271,6 @@ class ToolBox:
         return _mark(replace(outcome, raw=raw), found, self.settings.blocked_hosts)
 
     async def _read_hit(self, hit: TextHit, passage: Read, query: str) -> Read:
-        """Return what a page that was found says of the query, or its passage where the page cannot be read."""
         try:
             page = await self.pages.read_page(hit.url)
         except (PageNotFound, ForbiddenAddress):
@@ -310,11 +285,6 @@ class ToolBox:
         return Read(text, page.text, whole=self.summariser is None)
 
     def _show_fitting(self, page: str, passage: str, query: str) -> str:
-        """Return a short page as it is, and of a longer one what the search found on it.
-
-        An engine's snippet may be no part of the page; then the passage that fits the query best stands behind it, with
-        the beginning of the page.
-        """
         if len(page) <= LONGEST:
             return page
         if passage.strip("…") in " ".join(page.split()):
@@ -322,7 +292,6 @@ class ToolBox:
         return f"{passage} {choose_passages(page, query, 2 * (PASSAGE + 2))}"
 
     async def _search_image(self, arguments: ImageSearchArguments, image: RolloutImage, known: int) -> ToolOutcome:
-        """Return pages that show a picture, or the part of it that ``arguments`` name; ``known`` numbers thumbnails."""
         what, picture = image.id, image.picture
         if arguments.box:
             picture = await asyncio.to_thread(self._cut, arguments, image.picture)
@@ -342,12 +311,10 @@ class ToolBox:
         return _mark(show_results(text, results, images), found, self.settings.blocked_hosts)
 
     def _cut(self, arguments: ImageSearchArguments, picture: Picture) -> Picture:
-        """Return a part of a picture, stored; it has no name among the rollout's pictures."""
         data = cut_picture(self.store.read(picture), arguments.box, arguments.unit)
         return self.store.add_bytes(data, credit_picture(picture))
 
     async def _visit(self, arguments: VisitArguments) -> ToolOutcome:
-        """Return one page: summed up for the goal with a summariser, else its beginning up to the limit."""
         url = arguments.url
         try:
             if self.online:
@@ -376,12 +343,10 @@ class ToolBox:
         return Read(summary.text, page.text, summary.whole)
 
     def _leave_out(self, hits: Sequence[HitT]) -> tuple[HitT, ...]:
-        """Return the hits without blocked hosts and without addresses too long to visit."""
         hosts = self.settings.blocked_hosts
         return tuple(hit for hit in hits if len(hit.url) <= LONGEST_URL and not is_blocked(hit.url, hosts))
 
     async def _edit(self, arguments: PictureArguments, image: RolloutImage, made_id: str) -> ToolOutcome:
-        """Read a picture, or make another one of it."""
         data = await asyncio.to_thread(self.store.read, image.picture)
         try:
             match arguments:
@@ -449,18 +414,7 @@ def _explain(error: ValidationError) -> str:
 async def call_tool(
     tools: ToolBox, dialect: Dialect, turn: Turn, images: Sequence[RolloutImage], about: Watched
 ) -> ToolOutcome:
-    """Make the call of a turn.
-
-    Args:
-        tools: ours.
-        dialect: in which the call was made.
-        turn: has our names.
-        images: the rollout's pictures so far.
-        about: what an observation may not hold.
-
-    Raises:
-        ServiceError: if a backend is away.
-    """
+    """Make the call of a turn."""
     if dialect.forms is None:
         return await tools.call(turn.tool, turn.arguments, images, about)
     functions = [each["function"] for each in json.loads(translate_tools(tools.describe(), dialect))]

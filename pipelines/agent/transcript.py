@@ -28,12 +28,7 @@ _TOO_DEEP = f"it is deeper than {MOST_DEEP} objects and lists"
 
 
 def read_strict_object(source: str) -> dict[str, object]:
-    """Return a JSON object.
-
-    Raises:
-        ValueError: if the text is not JSON or not an object, repeats a key in one object, has an invalid number or one
-            out of range, or is deeper than :data:`MOST_DEEP`.
-    """
+    """Return a JSON object."""
     try:
         read = json.loads(
             source, object_pairs_hook=_make_object, parse_float=_parse_finite, parse_constant=_refuse_constant
@@ -48,7 +43,6 @@ def read_strict_object(source: str) -> dict[str, object]:
 
 
 def _is_shallow(value: object, levels: int) -> bool:
-    """Whether a value is no deeper than some levels."""
     if not isinstance(value, dict | list):
         return True
     inner = value.values() if isinstance(value, dict) else value
@@ -147,9 +141,6 @@ def parse_turn(text: str, dialect: Dialect = SYNTH) -> Turn:
 
     White space around the blocks is free, any other text outside them is not. An empty answer is a turn, an empty
     thought is none. A tool that the dialect does not have keeps its name, with ``?`` before it if one of ours has it.
-
-    Raises:
-        BadTurn: if tags are missing, unclosed, repeated or out of order, or the call is no JSON object of the form.
     """
     if has_surrogate(text):
         raise BadTurn("the reply is no valid Unicode text")
@@ -168,11 +159,6 @@ def parse_turn(text: str, dialect: Dialect = SYNTH) -> Turn:
 
 
 def _split_blocks(text: str, grammar: Grammar) -> tuple[tuple[str, ...], list[str]]:
-    """Return the names of a turn's blocks and what stands in each.
-
-    Raises:
-        BadTurn: if they have none of the shapes, or anything stands outside them.
-    """
     marks = list(grammar.tag.finditer(text))
     tags = [mark[0] for mark in marks]
     names = tuple(tag.strip("</>") for tag in tags[::2])
@@ -188,7 +174,6 @@ def _split_blocks(text: str, grammar: Grammar) -> tuple[tuple[str, ...], list[st
 
 
 def _find_tag_form(dialect: Dialect, name: str) -> ToolForm | None:
-    """Return the tool that is called by a tag of its own."""
     return next((form for form in dialect.forms or () if form.tag == name), None)
 
 
@@ -225,18 +210,13 @@ def has_surrogate(text: str) -> bool:
 
 
 def _refuse_markup(text: str, grammar: Grammar) -> None:
-    """A placeholder or control token in a turn would be counted or tokenised as one by every trainer."""
     found = grammar.markup.search(text)
     if found is not None:
         raise BadTurn(f"{found[0][:60]!r} is a placeholder, control token or tag and may not stand inside a block")
 
 
 def render_turn(turn: Turn, dialect: Dialect = SYNTH) -> str:
-    """Return a turn as the text that :func:`parse_turn` reads back, as long as no part of it holds markup.
-
-    Raises:
-        UnsayableTurn: if the dialect is a published system's and would read it as another turn, or as none.
-    """
+    """Return a turn as the text that :func:`parse_turn` reads back, as long as no part of it holds markup."""
     thought, summary = turn.thought, ""
     if dialect.summary and not turn.tool:
         before, mark, after = turn.thought.rpartition(SUMMARY)
@@ -270,7 +250,6 @@ def _check_reading(turn: Turn, text: str, dialect: Dialect) -> None:
 
 
 def _weigh_turn(turn: Turn) -> tuple[str, ...]:
-    """Return what a turn means: arguments that say what their absence means do not count."""
     values = canonical_json(drop_defaults(turn.tool, json.loads(turn.arguments))) if turn.tool else ""
     return turn.thought, turn.tool, values, turn.answer
 
@@ -308,14 +287,7 @@ def read_observation(text: str, dialect: Dialect = SYNTH) -> str:
 def render_messages(
     opening: Sequence[Message], steps: Sequence[Step], images: Sequence[RolloutImage], dialect: Dialect = SYNTH
 ) -> tuple[Message, ...]:
-    """Return the messages that a model sees after some steps.
-
-    Args:
-        opening: system message and the question with ``img_1``.
-        steps: so far; replies are repeated unchanged.
-        images: every picture of the rollout; an observation's message shows the ones it produced.
-        dialect: of the rollout.
-    """
+    """Return the messages that a model sees after some steps."""
     shas = {image.id: image.picture.sha256 for image in images}
     messages = list(opening)
     for number, step in enumerate(steps):
@@ -324,14 +296,7 @@ def render_messages(
 
 
 def render_step(step: Step, number: int, shas: Mapping[str, str], dialect: Dialect = SYNTH) -> tuple[Message, ...]:
-    """Return the messages of one step.
-
-    Args:
-        step: its observation may name pictures.
-        number: its place, from 0.
-        shas: sha256 of each picture by its name.
-        dialect: native tool calls show pictures in a message of their own, for a tool's message takes none.
-    """
+    """Return the messages of one step."""
     observation = step.observation
     shown = tuple(shas[name] for name in observation.images) if observation is not None else ()
     if not dialect.native or not step.tool:
@@ -382,9 +347,6 @@ def write_down(reply: ChatReply) -> str:
 
     The thought is the train of thought that the server gives apart, else the text before the answer or the call.
     ``parse_turn`` decides whether it is a turn.
-
-    Raises:
-        BadTurn: if there are several calls, or neither a call nor an answer.
     """
     if len(reply.calls) > 1:
         raise BadTurn(f"there are {len(reply.calls)} tool calls; {ADVICE}")

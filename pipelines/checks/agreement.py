@@ -128,7 +128,6 @@ def find_corroboration(ground: Indexes, node: int, relation: str, answer: Answer
 
 
 def _list_links(corpus: Corpus, node: int, article: int) -> list[tuple[int, str]]:
-    """Return where a page links to an article, by any of its names, and what the links show; nothing for -1."""
     titles = set(corpus.aliases(article)) if article >= 0 else ()
     return [
         (link.start, plain_text(corpus.text(node)[link.start : link.end]))
@@ -138,7 +137,6 @@ def _list_links(corpus: Corpus, node: int, article: int) -> list[tuple[int, str]
 
 
 def _add_links(sentence: Sentence, answer: Answer, links: Iterable[tuple[int, str]]) -> Answer:
-    """Return an answer with the words by which a sentence links to its article among its forms."""
     shown = [text for place, text in links if sentence.start <= place < sentence.end]
     return answer.model_copy(update={"aliases": (*answer.aliases, *shown)}) if shown else answer
 
@@ -173,7 +171,6 @@ def is_about_subject(corpus: Corpus, node: int, sentence: Sentence, cues: frozen
 
 
 def _find_subject(corpus: Corpus, node: int, sentence: Sentence, cues: frozenset[str]) -> int:
-    """Return the offset after the word of a sentence that names the page's subject, or -1."""
     page = corpus.page(node)
     nouns = frozenset(list_stems(f"{page.type} {page.lead_type}"))
     names = _list_first_names(corpus, node)
@@ -203,20 +200,6 @@ def _opens_with_subject(
 def _speaks_of_subject(
     corpus: Corpus, node: int, sentence: Sentence, reading: Statement, asked: tuple[str, Answer, frozenset[str]]
 ) -> bool:
-    """Say whether a sentence states a value of the page's subject, and of just the relation that is asked for.
-
-    The value follows the subject's name; no other name, and few words, stand between the two, or between the subject
-    and the last cue before the value: "She was born in 1880", unlike "She married Jon Vask, who was born in 1880". A
-    pronoun is the subject in the lead alone. Of a key with several telling words each has to be said: the total area
-    denies no water area. For numbers see :func:`_is_plain_number`.
-
-    Args:
-        corpus: the corpus.
-        node: the page.
-        sentence: of its prose.
-        reading: the value.
-        asked: the relation, its answer and the stems of its cue words.
-    """
     if reading.role and sentence.lead:
         return True
     relation, answer, cues = asked
@@ -240,7 +223,6 @@ def _is_in_lead(corpus: Corpus, node: int, sentence: Sentence) -> bool:
 
 
 def _is_plain_number(sentence: Sentence, reading: Statement, answer: Answer) -> bool:
-    """Say whether a number can deny another: of no date, no bound or range, no breakdown, and of like size."""
     text = sentence.text
     measures = find_measures(text)
     if find_dates(text) or _BOUND.search(text[: reading.start]) or len(measures) > MOST_NUMBERS:
@@ -262,7 +244,6 @@ def _holds_other_name(corpus: Corpus, node: int, text: str) -> bool:
 
 
 def _names_whole_relation(relation: str, text: str) -> bool:
-    """Say whether a text has a word for each of a key's telling words, if there are several."""
     telling = [word for word in split_key(relation) if word not in GENERIC and word not in EVERYWHERE]
     said = set(list_stems(text))
     return len(telling) < 2 or all(not name_cues(word).isdisjoint(said) for word in telling)
@@ -270,20 +251,17 @@ def _names_whole_relation(relation: str, text: str) -> bool:
 
 @lru_cache(maxsize=KEPT_ANSWERS)
 def _list_first_names(corpus: Corpus, node: int) -> frozenset[str]:
-    """Return the first words of a page's names, and the last of its title, which a person may be called by."""
     page = corpus.page(node)
     words = [name.split() for name in fold_names(corpus, node)]
     return frozenset({name[0] for name in words if name} | {fold_name(page.title.partition(" (")[0]).split(" ")[-1]})
 
 
 def _is_repeated(corpus: Corpus, node: int, relation: str, answer: Answer) -> bool:
-    """Say whether the page gives the same value for another relation too: then its mere mention says nothing."""
     attributes = read_askable(corpus, node)
     return any(other.answer.key == answer.key and other.fact.key != relation for other in attributes)
 
 
 def _rank_agreement(reading: Statement, sentence: Sentence, answer: Answer, repeated: bool) -> int:
-    """Return how much a reading confirms: 3 for a cue's own value, 2 for a telling one near a cue, 1 for less, or 0."""
     if reading.likeness != "same":
         return 0
     if reading.strength == "stated":
@@ -295,7 +273,6 @@ def _rank_agreement(reading: Statement, sentence: Sentence, answer: Answer, repe
 
 
 def _is_telling(sentence: Sentence, answer: Answer) -> bool:
-    """Say whether an answer is so particular that its mere mention confirms it: a day, a measure, a title."""
     if answer.type == "date":
         return answer.precision == "day"
     if answer.type == "number":
@@ -339,8 +316,6 @@ class AnswerSupport:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The attribute asked of an entity, and the other answer."""
-
     relation: str
     derivation: Derivation
     answer: Answer
@@ -385,7 +360,6 @@ def check_alternative(ground: Indexes, proof: Proof, answer: Answer, given: str)
 
 
 def _check_other_name(ground: Indexes, proof: Proof, given: str) -> CheckResult:
-    """PASS if a name is another article's; UNKNOWN if no article has it, such as a word for the thing's kind."""
     number = ground.corpus.find(given)
     if number is not None and ground.corpus.page(number).page_id != proof.nodes[0].page_id:
         return PASSED
@@ -407,7 +381,6 @@ def type_given(given: str, answer: Answer, relation: str, known: frozenset[str] 
 
 
 def _list_support(ground: Indexes, node: int, ends: Ends, asked: _Asked) -> list[AnswerSupport]:
-    """Return what speaks for the other answer: of the answer node, and of every other entity that may fit."""
     found = [*_find_same(ground, node, asked), *_find_support(ground, node, asked)]
     for end in sorted((ends.certain | ends.possible) - {node}):
         for support in _find_support(ground, end, asked):
@@ -417,7 +390,6 @@ def _list_support(ground: Indexes, node: int, ends: Ends, asked: _Asked) -> list
 
 
 def _find_same(ground: Indexes, node: int, asked: _Asked) -> Iterator[AnswerSupport]:
-    """Yield why another answer may be the answer itself, which the answer's own forms are too narrow for."""
     answer, title = asked.answer, ground.corpus.page(node).title
     if answer.type in ("name", "string"):
         if _share_article(ground.corpus, answer, asked.value):
@@ -436,7 +408,6 @@ def _find_same(ground: Indexes, node: int, asked: _Asked) -> Iterator[AnswerSupp
 
 
 def _share_article(corpus: Corpus, answer: Answer, value: Answer) -> bool:
-    """Say whether an article bears both names."""
     for one, other in ((answer, value), (value, answer)):
         for form in dict.fromkeys((one.surface, one.value)):
             number = corpus.find(form)
@@ -446,7 +417,6 @@ def _share_article(corpus: Corpus, answer: Answer, value: Answer) -> bool:
 
 
 def _differ(ground: Indexes, asked: _Asked) -> bool:
-    """Say whether two names or words are beyond doubt two values."""
     given, known = fold_name(asked.given), ground.shares.values(asked.relation)
     if compare_answers(asked.given, asked.answer) == "incorrect":
         return asked.value.type != "name" or given in known or ground.corpus.find(asked.given) is not None
@@ -456,7 +426,6 @@ def _differ(ground: Indexes, asked: _Asked) -> bool:
 
 
 def _find_support(ground: Indexes, node: int, asked: _Asked) -> Iterator[AnswerSupport]:
-    """Yield what an entity's infobox, its prose and the other dump say for the other answer."""
     title = ground.corpus.page(node).title
     yield from _read_box(ground.corpus, node, asked)
     yield from _read_prose(ground, node, asked)
@@ -479,7 +448,6 @@ def _read_box(corpus: Corpus, node: int, asked: _Asked) -> Iterator[AnswerSuppor
 
 
 def _is_value(corpus: Corpus, fact: Fact, asked: _Asked) -> bool:
-    """Return whether a value of a field is another answer than the reference."""
     if fact.target >= 0 and fold_name(asked.given) in fold_names(corpus, fact.target):
         return True
     typed = type_value(fact.text, fact.iso, fact.key)
@@ -490,7 +458,6 @@ def _is_value(corpus: Corpus, fact: Fact, asked: _Asked) -> bool:
 
 
 def _read_prose(ground: Indexes, node: int, asked: _Asked) -> Iterator[AnswerSupport]:
-    """Yield sentences in which a cue of the relation states the other answer, or has it near."""
     page = ground.corpus.page(node)
     cues = ground.cues.words(asked.relation) - set(list_stems(f"{page.type} {page.lead_type}"))
     # The answer is a candidate, too: else its own cue would state the nearest other value.
@@ -507,7 +474,6 @@ def _read_prose(ground: Indexes, node: int, asked: _Asked) -> Iterator[AnswerSup
 
 
 def _is_about(corpus: Corpus, node: int, sentence: Sentence, cues: frozenset[str]) -> bool:
-    """Say whether a sentence is about the page's subject: also "The colour of the university is", on its page."""
     if sentence.lead or is_about_subject(corpus, node, sentence, cues):
         return True
     words = [fold_word(word) for word in WORD.findall(sentence.text)[:OPENING]]
@@ -520,7 +486,6 @@ def _is_about(corpus: Corpus, node: int, sentence: Sentence, cues: frozenset[str
 
 
 def _check_refuted(ground: Indexes, node: int, asked: _Asked) -> CheckResult:
-    """PASS when infobox and prose both state the reference alone."""
     title, field = ground.corpus.page(node).title, read_field(ground.corpus, node, asked.relation)
     if not _is_single(field):
         return CheckResult("UNKNOWN", CODE, f"{title} does not have one value of {asked.relation}")
@@ -625,7 +590,6 @@ def _compare_later(corpus: Corpus, later: Corpus, number: int, relation: str, an
 
 
 def _is_same(answer: Answer, other: Answer) -> bool:
-    """Say whether two answers are one value; a coarser date derived from the fact is that of any date within it."""
     if answer.key == other.key:
         return True
     if answer.type == other.type == "number":
@@ -638,8 +602,6 @@ def _is_same(answer: Answer, other: Answer) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Classes:
-    """The words of ``data/volatile.toml``."""
-
     volatile: frozenset[str]
     moments: frozenset[str]
     phrases: tuple[frozenset[str], ...]

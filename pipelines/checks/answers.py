@@ -38,12 +38,7 @@ _UNIT_WORD = re.compile(r"[^\s,;?()]+")
 
 
 def check_form(text: str, answer: Answer, max_tokens: int) -> CheckResult:
-    """FAIL when an answer is no single, certain, short value.
-
-    Returns:
-        ``answer-form`` for lists, ranges, hedges, sentences, addresses, leftovers of markup, hollow values, and answers
-        whose typed value is not what the text says; ``answer-too-long``.
-    """
+    """FAIL when an answer is no single, certain, short value."""
     for form in dict.fromkeys((text or answer.surface, answer.surface)):
         typed = type_answer(form, answer.value if answer.type == "date" else "", answer.type)
         words = typed is not None and answer.type == "name" and typed.type == "string"
@@ -74,7 +69,6 @@ def check_precision(question: str, answer: Answer) -> CheckResult:
 
 
 def _says(typed: Answer, answer: Answer) -> bool:
-    """Say whether the value that a text gives is the answer's; a unit may come from elsewhere, a date be coarser."""
     if answer.type == "date":
         return covers_date(answer, typed)
     if answer.type == "number":
@@ -83,7 +77,6 @@ def _says(typed: Answer, answer: Answer) -> bool:
 
 
 def _find_precision(question: str) -> str:
-    """Return the precision that a question asks for first; a later clause may mention the year of something else."""
     patterns = (("less", _LESS), ("day", _DAY), ("month", _MONTH), ("year", _YEAR))
     found = [(match.start(), name) for name, pattern in patterns if (match := pattern.search(question))]
     if found:

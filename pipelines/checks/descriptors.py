@@ -60,12 +60,7 @@ def blank_phrase(phrase: str, text: str) -> str:
 
 
 def list_told_relations(corpus: Corpus, number: int, value: str, text: str) -> tuple[str, ...]:
-    """Return the fields of a page that a text may mean by a value, by the stem of their keys.
-
-    Returns:
-        Every field that shows the value; of several those alone whose keys' own words stand in the text, or else those
-        whose cues do, or else all.
-    """
+    """Return the fields of a page that a text may mean by a value, by the stem of their keys."""
     shown = [stem for stem in read_fields(corpus, number) if match_literal(corpus, number, stem, value) is Match.YES]
     if len(shown) < 2:
         return tuple(shown)
@@ -115,7 +110,6 @@ def find_uncounted(corpus: Corpus, number: int, text: str, counted: Iterable[str
 
 
 def _list_names(corpus: Corpus, fact: Fact) -> list[str]:
-    """Return the names of what a field shows that are more than words of the language."""
     if fact.target >= 0:
         names = fold_names(corpus, fact.target) | {fold_name(fact.text)}
         return sorted(name for name in names if name and not all(map(is_common_word, name.split())))
@@ -131,7 +125,6 @@ def compile_decade(decade: int) -> re.Pattern[str]:
 
 
 def _find_figure(text: str, numbers: set[Decimal], answer: Answer) -> str:
-    """Return how a text tells a number or date, or its decade or century; ``numbers`` are all that it holds."""
     date = parse_date(answer.value) if answer.type == "date" else None
     if date is not None:
         decade, century = date.year // 10, (date.year - 1) // 100 + 1
@@ -169,7 +162,6 @@ def _read_date(attribute: Attribute) -> Date | None:
 
 
 def _list_sayable(corpus: Corpus, number: int) -> Iterator[FactView]:
-    """Yield a node's literal facts as pages show them, then its dates in every other form and coarser."""
     attributes = read_attributes(corpus, number)
     for attribute in attributes:
         yield FactView(relation=attribute.fact.key, text=attribute.fact.text)
@@ -213,7 +205,6 @@ def list_constraints(corpus: Corpus, number: int, node: int, descriptor: Descrip
 
 
 def _choose_relation(corpus: Corpus, number: int, fact: FactView, text: str) -> str:
-    """Return the relation that a descriptor tells an undeclared value of, the first with the value if that is open."""
     meant = list_told_relations(corpus, number, fact.text, text)
     if len(meant) != 1 or meant[0] == stem_key(fact.relation):
         return fact.relation
@@ -229,16 +220,7 @@ def find_constraint_problems(
     clause: str = "",
     titles: Sequence[str] = (),
 ) -> list[str]:
-    """Return where the constraints of one node are not what its descriptor says, no more and no less.
-
-    Args:
-        corpus: of the node.
-        number: the node's.
-        constraints: of the node.
-        descriptor: that hides it.
-        clause: of the hop that leads to it, whose words are counted.
-        titles: entities of the node's branches, which are counted, too.
-    """
+    """Return where the constraints of one node are not what its descriptor says, no more and no less."""
     kind = corpus.page(number).type
     types = [constraint.value for constraint in constraints if constraint.relation == TYPE]
     problems = [] if any(map(str.isalnum, descriptor.replace(SUBJECT, ""))) else [f"{descriptor!r} says nothing"]
@@ -261,7 +243,6 @@ def find_constraint_problems(
 def _find_relation_problems(
     corpus: Corpus, number: int, constraints: Sequence[Constraint], descriptor: str
 ) -> Iterator[str]:
-    """Yield values that may state another relation than the one for which they are counted."""
     facts = [constraint for constraint in constraints if constraint.relation != TYPE]
     for fact in facts:
         same = [other.relation for other in facts if fold_spaces(other.value) == fold_spaces(fact.value)]
@@ -436,12 +417,7 @@ class Reference:
 
 
 def check_reference(text: str, anchor_type: str, known_types: Collection[str]) -> CheckResult:
-    """Check how a final question points to its picture.
-
-    Returns:
-        FAIL ``reference-missing`` when no phrase points to the picture, or the text is no question that holds together;
-        FAIL ``reference-narrower`` when one says more than the type, or something else.
-    """
+    """Check how a final question points to its picture."""
     incoherent = find_incoherence(text)
     if incoherent:
         return CheckResult("FAIL", "reference-missing", f"{incoherent} in {text!r}")
@@ -519,7 +495,6 @@ def _is_balanced(text: str) -> bool:
 
 
 def _read_noun(before: str) -> str:
-    """Return the noun phrase at the end of a text without its article, or ""."""
     words = _WORDS.findall(before.casefold())
     for place in range(len(words) - 1, -1, -1):
         if words[place] in _DETERMINERS:
@@ -530,7 +505,6 @@ def _read_noun(before: str) -> str:
 
 
 def _find_added(reference: Reference, anchor_type: str, known_types: Collection[str]) -> str:
-    """Return the words that the text adds to the reference to the picture, or ""."""
     clause = _ADDED.match(reference.after)
     if clause and (clause[1] != "who" or _may_be_person(anchor_type)):
         return reference.after.strip()

@@ -37,10 +37,6 @@ def _ask_from(corpus: Corpus, proof: Proof, answer: Answer, node: int) -> str:
 
 
 def _find_descriptor(proof: Proof, hop: Hop) -> str:
-    """Return the descriptor of the node that a hop leads to; empty for an answer node that has none.
-
-    An entity that it named when it was accepted may have been hidden since.
-    """
     said = proof.descriptors[hop.index - 1] if proof.descriptors else ""
     for branch in proof.branches:
         said = said if branch.named else said.replace(branch.node.title, f"an unnamed {branch.node.type}")
@@ -48,7 +44,6 @@ def _find_descriptor(proof: Proof, hop: Hop) -> str:
 
 
 def _describe_hop(corpus: Corpus, hop: Hop, reached: PathNode) -> str:
-    """Return how a hop leads to a node, with the slot of a descriptor."""
     kind, relation = reached.type or "subject", state_relation(hop.relation)
     if hop.gloss:
         return f"the {kind} of which one says “{SUBJECT} {hop.gloss} it”"
@@ -72,11 +67,6 @@ def list_probes(numbers: Sequence[int], text: str, proof: Proof) -> Iterator[Pro
 
     A quoted sentence may not find the page it stands on either: there its blank is filled. A gloss is no quotation. Of
     the answer node, which has no descriptor, those words of its hop are searched for that stand in the text.
-
-    Args:
-        numbers: of the proof's nodes in the corpus.
-        text: the question.
-        proof: with its descriptors.
     """
     for hop in reversed(proof.hops):
         quoted = hop.relation == MENTIONS and not hop.gloss
@@ -92,7 +82,6 @@ def list_probes(numbers: Sequence[int], text: str, proof: Proof) -> Iterator[Pro
 
 
 def _keep_said(hop: Hop, text: str) -> str:
-    """Return the words of a hop's sentence or relation that stand in a text, in their order."""
     said = frozenset(_WORD.findall(text.casefold()))
     return " ".join(
         word

@@ -167,10 +167,6 @@ class PathDemands:
         return refused[0] if refused else None
 
     def _refuse_gold(self, ground: Indexes, query: Query, path: Path, answer: Answer) -> CheckResult:
-        """FAIL (``guessed-without-picture``) if the answer is most of what other anchors of the type lead to.
-
-        Descriptors will narrow the anchors further: what passes here is counted once more for the finished question.
-        """
         most = self.gold_shares.get(path.split, 1.0)
         if most >= 1.0 or not self.limits.answers or not is_countable(query):
             return PASSED
@@ -181,7 +177,6 @@ class PathDemands:
         return PASSED
 
     def _list_clause_checks(self, path: Path, names: Sequence[Sequence[str]], answer: Answer) -> Iterator[Check]:
-        """Yield the checks that a sentence reveals no node and no answer: descriptors are made of it."""
         words = list_type_words(path.nodes)
         # Of a sentence whose relation was read, the gloss is said, which names nobody.
         for clause in (hop.clause for hop in path.hops if hop.clause and not hop.gloss):
@@ -274,7 +269,6 @@ def check_need(ground: Indexes, query: Query, anchor_type: str, least: int) -> C
 
 
 def _refuse_own_name(ground: Indexes, number: int, answer: Answer) -> CheckResult:
-    """FAIL (``answer-is-bridge``) if an answer is a name of its page: ``conflict = Battle of X``."""
     if fold_name(answer.surface) in {fold_name(name) for name in ground.corpus.aliases(number)}:
         return CheckResult("FAIL", "answer-is-bridge", f"{answer.surface!r} is the name of the page")
     return PASSED
@@ -324,7 +318,6 @@ def list_descriptor_checks(
 
 
 def _check_said(this: Round, descriptor: Descriptor, said: Sequence[Constraint]) -> CheckResult:
-    """FAIL if a descriptor does not name the type of its entity, or states the fact asked for."""
     if all(constraint.relation != TYPE for constraint in said):
         return CheckResult("FAIL", "no-descriptor", f"{descriptor.text!r} does not say that it is a {_name_kind(this)}")
     if len(this.proof.hops) == 1 and any(c.relation == this.proof.answer_relation for c in said):

@@ -133,7 +133,6 @@ def _reread(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _join_letters(words: Sequence[str]) -> Iterator[str]:
-    """Yield words with every run of single letters joined: ``k e l m`` as ``kelm``."""
     run = ""
     for word in (*words, ""):
         if len(word) == 1:
@@ -194,7 +193,6 @@ def stands_in(name: str, text: str) -> bool:
 
 
 def _opens(name: str, text: str, place: int) -> bool:
-    """Say whether a name is a function word at the start of a sentence."""
     if name.lower() not in _OPENERS or (len(name) > 1 and name.isupper()):
         return False
     before = text[max(0, place - 8) : place].rstrip()
@@ -202,7 +200,6 @@ def _opens(name: str, text: str, place: int) -> bool:
 
 
 def _splits_flag(text: str, place: int) -> bool:
-    """Say whether a position lies between the two letters of one flag emoji."""
     start = place
     while start and ord(text[start - 1]) in _REGIONAL and place - start <= _MOST_FLAGS:
         start -= 1
@@ -386,7 +383,6 @@ def split_forms(name: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def _add_parts(index: LeakIndex, node: int, names: Sequence[str], ordinary: Callable[[str], bool]) -> None:
-    """Add the rare words of the title, the last names of persons, and the title's initials."""
     title = strip_qualifier(names[0])
     for form, words in split_forms(title):
         if len(words) > 1:
@@ -402,14 +398,12 @@ def _add_parts(index: LeakIndex, node: int, names: Sequence[str], ordinary: Call
 
 
 def _is_personal(name: str, ordinary: Callable[[str], bool]) -> bool:
-    """Say whether a name is two to four capitalised words, the last of them no ordinary one."""
     parts = name.split()
     capitalised = all(part[0].isupper() and part.isalpha() for part in parts)
     return len(parts) in _PERSON_WORDS and capitalised and not ordinary(fold_name(parts[-1]))
 
 
 def _classify(form: str, words: Sequence[str], common: Callable[[str], bool], cased: bool) -> LeakKind | None:
-    """Return how a name is searched for; None for a name like ``bridge`` beside a capitalised title."""
     if not words:
         return "exact" if form.strip() else None
     lower = cased and form == form.lower() and any(char.isalpha() for char in form)
@@ -448,8 +442,6 @@ class DemonymLeak:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The data file, folded."""
-
     words: dict[str, frozenset[str]]
     """Names by demonym."""
     names: frozenset[str]
@@ -461,8 +453,6 @@ class _Table:
 
 @dataclass(frozen=True, slots=True)
 class _Roots:
-    """The stems and names of one node that words of a text are compared with."""
-
     stems: dict[str, str]
     """Name by stem."""
     tokens: frozenset[str]
@@ -491,7 +481,6 @@ def find_demonyms(
 
 
 def _list_phrases(words: Sequence[str]) -> Iterator[str]:
-    """Yield the words of a text, singular too, and pairs of them: ``new zealander``."""
     table = _load_table()
     for place, word in enumerate(words):
         for form in list_singulars(word):
@@ -503,7 +492,6 @@ def _list_phrases(words: Sequence[str]) -> Iterator[str]:
 
 
 def _trace(word: str, roots: _Roots, table: _Table) -> str:
-    """Return the name that a word is derived from, or nothing."""
     for name in table.words.get(word, ()):
         if name in roots.names:
             return roots.names[name]
@@ -520,7 +508,6 @@ def _trace(word: str, roots: _Roots, table: _Table) -> str:
 
 @lru_cache(maxsize=1024)
 def _find_roots(names: tuple[str, ...]) -> _Roots:
-    """Return the stems of a node's names; cached, as many texts of one path are searched."""
     table = _load_table()
     stems: dict[str, str] = {}
     tokens: set[str] = set()
@@ -552,7 +539,6 @@ def _rules(words: Sequence[str], place: int) -> bool:
 
 
 def _list_runs(words: Sequence[str]) -> Iterator[str]:
-    """Yield the runs of a title's words, without a ruler's realm: "English" does not tell Henry VIII of England."""
     realm = next((place for place in range(1, len(words)) if _rules(words, place)), len(words))
     for start in range(realm):
         for end in range(start + 1, min(len(words), start + _MAX_PHRASE) + 1):
@@ -560,7 +546,6 @@ def _list_runs(words: Sequence[str]) -> Iterator[str]:
 
 
 def _list_stems(word: str) -> Iterator[str]:
-    """Yield the forms of a word before a suffix: unchanged, without its ending, with a doubled last consonant."""
     yield word
     for ending in _ENDINGS:
         stem = word.removesuffix(ending)
@@ -669,7 +654,6 @@ def find_value(text: str, answer: Answer) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text with plain digits and letters; a fraction sign stands apart from the number before it."""
     return unicodedata.normalize("NFKC", _VULGAR.sub(r" \g<0>", strip_invisible(text)))
 
 
@@ -690,7 +674,6 @@ def _find_number(text: str, number: Number) -> str:
 
 
 def _list_measures(text: str) -> Iterator[Number]:
-    """Yield the measures of a text, those of two units (6 ft 2 in, 11 st 4 lb) in the finer one."""
     for feet, inches in _INCHES.findall(text):
         yield Number(format_decimal(Decimal(feet) * 12 + Decimal(inches or 0)), "in") if inches else Number(feet, "ft")
     for stones, pounds in _STONE.findall(text):
@@ -700,7 +683,6 @@ def _list_measures(text: str) -> Iterator[Number]:
 
 
 def _write_digits(text: str) -> str:
-    """Return the numbers that a text spells, each in digits with the three words after it, which may be its unit."""
     words = (*_prepare_words(split_bare_words(text)), "")
     shown: list[str] = []
     run: list[str] = []
@@ -714,7 +696,6 @@ def _write_digits(text: str) -> str:
 
 
 def _is_conversion(measure: Number, number: Number) -> bool:
-    """Say whether a measure is a number in another unit, exactly or rounded to the last place that it shows."""
     likeness = compare_measures(measure, number)
     if likeness != "close":
         return likeness == "same"
@@ -729,7 +710,6 @@ def _is_conversion(measure: Number, number: Number) -> bool:
 
 
 def _round_digits(value: Decimal, count: int) -> str:
-    """Return the leading digits of a number rounded to so many, or all for 0, without zeros at the end."""
     rounded = Context(prec=count).plus(value) if count else value
     return "".join(map(str, rounded.as_tuple().digits)).rstrip("0")
 
@@ -766,7 +746,6 @@ def _find_day(text: str, date: Date, year: int) -> str:
 
 
 def _prepare_words(words: Sequence[str]) -> list[str]:
-    """Return words with ordinals of tens as tens, ``nineteen oh five`` as ``nineteen hundred five``, long runs cut."""
     numbers = [_ORDINALS.get(word, word) for word in words]
     read = [
         "hundred" if word in _NOUGHTS and place and _counts("".join(numbers[place + 1 : place + 2])) else word
@@ -776,7 +755,6 @@ def _prepare_words(words: Sequence[str]) -> list[str]:
 
 
 def _cut_runs(words: Sequence[str]) -> Iterator[str]:
-    """Yield words with every long run of number words as overlapping short ones, an empty word after each."""
     for counts, group in groupby(words, key=lambda word: word == "and" or _counts(word)):
         run = list(group)
         if not counts or len(run) <= _LONGEST_RUN:
@@ -809,7 +787,6 @@ def _read_rare_digits(text: str) -> Iterator[Decimal]:
 
 
 def _read_word_parts(words: Sequence[str]) -> Iterator[Decimal]:
-    """Yield what ``two and a half``, ``twice`` and ``three dozen`` mean."""
     for place, word in enumerate(words):
         if word not in _PARTS and word not in _TIMES:
             continue
@@ -873,11 +850,7 @@ def check_names(
 def check_demonyms(
     text: str, aliases: Sequence[Sequence[str]], type_words: frozenset[str] = frozenset()
 ) -> CheckResult:
-    """FAIL (``demonym-leak``) when the text holds a demonym or adjective of a node's name (research/quality.md L3).
-
-    Returns:
-        UNKNOWN without a text or for a node without a name.
-    """
+    """FAIL (``demonym-leak``) when the text holds a demonym or adjective of a node's name (research/quality.md L3)."""
     unknown = _find_nothing(text, aliases)
     if unknown is not None:
         return unknown
@@ -904,11 +877,7 @@ def check_answer(text: str, answer: Answer, common_tokens: frozenset[str] = froz
 def check_file_names(
     names: Sequence[str], aliases: Sequence[Sequence[str]], answer: Answer, known_words: frozenset[str] = frozenset()
 ) -> CheckResult:
-    """FAIL (``file-leak``) if a name published with the picture reveals a node or the answer (L6).
-
-    Returns:
-        UNKNOWN without a name to search in, or for a node without a name.
-    """
+    """FAIL (``file-leak``) if a name published with the picture reveals a node or the answer (L6)."""
     texts = [reading for name in names for reading in _read_file_name(name)]
     unknown = _find_nothing(" ".join(texts), aliases) if aliases or not texts else None
     if unknown is not None:
@@ -938,7 +907,6 @@ def _freeze(aliases: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
 
 @lru_cache(maxsize=_KEPT_INDEXES)
 def _index_names(aliases: tuple[tuple[str, ...], ...], common_tokens: frozenset[str]) -> LeakIndex:
-    """Return the index of a path's names; cached, as a dozen texts of one path are searched."""
     return build_leak_index(aliases, common_tokens)
 
 
@@ -961,7 +929,6 @@ def _find_answer(text: str, answer: Answer, common_tokens: frozenset[str]) -> st
 
 @lru_cache(maxsize=_KEPT_INDEXES)
 def _index_answer(forms: tuple[str, ...], type_: str, common_tokens: frozenset[str]) -> LeakIndex:
-    """Return the index of an answer's accepted forms; unlike names, ordinary words count."""
     index = LeakIndex()
     literal = type_ in ("date", "number")
     for form, words in (split for given in forms for split in split_forms(given)):
@@ -983,7 +950,6 @@ def _index_answer(forms: tuple[str, ...], type_: str, common_tokens: frozenset[s
 
 
 def _read_file_name(name: str) -> tuple[str, ...]:
-    """Return a file name, address or description as prose: unescaped, without the store's marks, camel case apart."""
     plain = _STORE.sub(" ", _HOST.sub(" ", unescape(name.replace("+", " "))))
     if not plain.strip():
         return ()

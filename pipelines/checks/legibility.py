@@ -36,8 +36,6 @@ _TOKEN = re.compile(r"[^\s.,;:()/-]+")
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """A name to be looked for in noisy text."""
-
     letters: str
     """Without spaces, letters that look alike as one."""
     errors: int
@@ -48,26 +46,19 @@ class _Pattern:
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """A text as one row of letters, with the places where its words begin and end."""
-
     letters: str
     starts: tuple[int, ...]
     """The last one is the end of the text."""
     words: tuple[str, ...]
 
     def show(self, start: int, end: int) -> tuple[str, ...]:
-        """Return the words of which these letters are a part."""
         return self.words[bisect_right(self.starts, start) - 1 : bisect_left(self.starts, end)]
 
 
 def check_readable(
     lines: Sequence[str], names: Sequence[Sequence[str]], answer: Answer, words: frozenset[str] = frozenset()
 ) -> CheckResult:
-    """FAIL (``picture-readable``) when what was read in a picture tells a node or the answer.
-
-    Returns:
-        UNKNOWN when a node has no name, the answer cannot be looked for, or there is more text than can be read.
-    """
+    """FAIL (``picture-readable``) when what was read in a picture tells a node or the answer."""
     if not names or not all(any(name.strip() for name in each) for each in names):
         return CheckResult("UNKNOWN", "picture-readable", "a node has no name to look for")
     text = "\n".join(line for line in lines if line.strip())
@@ -87,7 +78,6 @@ def check_readable(
 
 
 def _check_answers(text: str, answer: Answer, words: frozenset[str]) -> Iterator[CheckResult]:
-    """Look for the answer; for a small number only where it is all that a line says, or stands before its unit."""
     if answer.type == "number" and _SMALL.fullmatch(answer.value):
         text = "\n".join(line for line in text.splitlines() if _says_number(line, answer))
     if text or answer.type != "number":
@@ -104,7 +94,6 @@ def _says_number(line: str, answer: Answer) -> bool:
 
 
 def _check_digits(text: str, answer: Answer) -> CheckResult:
-    """Look for a date or number where digits were read as letters: ``I9Z4``."""
     if answer.type not in ("date", "number"):
         return PASSED
     return check_answer(_TOKEN.sub(lambda match: _read_digits(match.group()), text), answer)
@@ -135,7 +124,6 @@ def _is_ordinary(word: str, common: frozenset[str]) -> bool:
 def _list_patterns(
     names: tuple[tuple[str, ...], ...], forms: tuple[str, ...], common: frozenset[str]
 ) -> tuple[_Pattern, ...]:
-    """Return the patterns of the path's names; cached, since all candidate pictures of a path are searched for them."""
     patterns: dict[str, _Pattern] = {}
     for whose, aliases in (("node", names), ("answer", (forms,) if any(forms) else ())):
         # Letters left out are errors enough.
@@ -148,7 +136,6 @@ def _list_patterns(
 
 
 def _list_unmarked(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names without the letters that many engines do not know and leave out: ``Nkemæl`` as ``Nkeml``."""
     marked = [name for name in names if not name.isascii()]
     unmarked = ("".join(filter(str.isascii, unicodedata.normalize("NFC", name))) for name in marked)
     return tuple(
@@ -180,7 +167,6 @@ def _make_stream(text: str) -> _Stream:
 
 
 def _find_pattern(pattern: _Pattern, stream: _Stream) -> Iterator[tuple[int, int, int]]:
-    """Yield start, end and number of errors of the places where a name may stand."""
     seen: set[int] = set()
     for offset, end in pairwise(_cut(len(pattern.letters), pattern.errors + 1)):
         part = pattern.letters[offset:end]
@@ -198,7 +184,6 @@ def _cut(length: int, parts: int) -> list[int]:
 
 
 def _look_closer(pattern: _Pattern, stream: _Stream, origin: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the place around an origin where a name stands with few enough errors, if it does."""
     first, last = origin - pattern.errors, origin + pattern.errors
     end = origin + len(pattern.letters)
     starts = _between(stream.starts, first, last)

@@ -74,14 +74,7 @@ def is_free_licence(licence: str) -> bool:
 
 
 def find_lead_fault(image: CorpusImage | None, name: str, free: bool, least: int) -> tuple[SeedReason | None, str]:
-    """Return why an article's lead picture cannot be an anchor's, with a detail; None if it can.
-
-    Args:
-        image: what is known of the picture; None for nothing.
-        name: of the file, or of the article if it names none.
-        free: whether the article's wiki takes the file for free.
-        least: shorter side, pixels.
-    """
+    """Return why an article's lead picture cannot be an anchor's, with a detail; None if it can."""
     if image is None:
         return "no-image", name
     if image.error:
@@ -112,14 +105,7 @@ def check_size(width: int, height: int, min_side: int) -> CheckResult:
 
 
 def check_picture(width: int, height: int, licence: str, min_side: int) -> CheckResult:
-    """Check size, then licence; the first that does not pass is returned (research/quality.md I7).
-
-    Args:
-        width: in pixels, as displayed.
-        height: in pixels, as displayed.
-        licence: short name as Wikimedia Commons gives it.
-        min_side: fewest pixels allowed on the shorter side.
-    """
+    """Check size, then licence; the first that does not pass is returned (research/quality.md I7)."""
     size = check_size(width, height, min_side)
     return check_licence(licence) if size.passed else size
 
@@ -130,11 +116,7 @@ SIDE = 256
 
 @lru_cache(maxsize=2)
 def open_thumbnail(data: bytes) -> Image:
-    """Return a picture at most :data:`SIDE` pixels long, not to be written to: the last two files are kept.
-
-    Raises:
-        RecordFailed: if the picture cannot be decoded, see :func:`pipelines.pictures.open_pixels`.
-    """
+    """Return a picture at most :data:`SIDE` pixels long, not to be written to: the last two files are kept."""
     return open_pixels(data, max_side=SIDE)
 
 
@@ -193,13 +175,7 @@ class Plainness:
 
 
 def check_simple(data: bytes, texts: Sequence[str], text_area: float = 0.0) -> CheckResult:
-    """FAIL (``picture-too-simple``) for a flag, logo, map, card of text or drawing; UNKNOWN if it cannot be decoded.
-
-    Args:
-        data: the picture file.
-        texts: its file name, the address of its page, names of its categories.
-        text_area: share of the picture that is covered by text, as read by an OCR engine; 0 where it was not read.
-    """
+    """FAIL (``picture-too-simple``) for a flag, logo, map, card of text or drawing; UNKNOWN if it cannot be decoded."""
     telling = find_telling_word(texts)
     if telling:
         return _refuse(f"{telling!r} in what is told of the file")
@@ -228,11 +204,7 @@ def judge_plainness(measured: Plainness) -> CheckResult:
 
 
 def measure_plainness(pixels: NDArray[np.uint8]) -> Plainness:
-    """Measure a picture.
-
-    Args:
-        pixels: of shape (height, width, 3), RGB.
-    """
+    """Measure a picture."""
     levels = pixels.astype(np.int16)
     if min(levels.shape[:2]) < 2:
         return Plainness(1.0, 1.0, 0.0, 0.0, 0.0)
@@ -251,11 +223,7 @@ def measure_plainness(pixels: NDArray[np.uint8]) -> Plainness:
 
 
 def find_telling_word(texts: Iterable[str]) -> str:
-    """Return the words by which a file says that it is a flag, a logo, a map or the like, empty if there are none.
-
-    Args:
-        texts: file names, addresses and category names, with spaces, underscores or percent signs.
-    """
+    """Return the words by which a file says that it is a flag, a logo, a map or the like, empty if there are none."""
     for text in texts:
         words = _split_words(text)
         found = re.search(rf"(?<!\w)(?:{_TELLING.pattern})(?!\w)", words)
@@ -286,20 +254,17 @@ def _split_words(text: str) -> str:
 
 
 def _max_channel(differences: NDArray[np.int16]) -> NDArray[np.int16]:
-    """Return the largest difference of each pixel. Channel by channel: numpy takes ten times as long over an axis."""
     red, green, blue = (np.abs(differences[:, :, channel]) for channel in range(3))
     return np.maximum(np.maximum(red, green), blue)
 
 
 def _measure_differences(pixels: NDArray[np.uint8]) -> NDArray[np.int16]:
-    """Return the largest difference of a channel around each pixel, but for the last row and column."""
     padded = np.pad(pixels, ((AROUND, AROUND), (AROUND, AROUND), (0, 0)), mode="edge")
     highest, lowest = (_reduce_windows(reduce, padded) for reduce in (np.maximum, np.minimum))
     return _max_channel((highest.astype(np.int16) - lowest)[:-1, :-1])
 
 
 def _reduce_windows(reduce: np.ufunc, padded: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return the maximum or minimum of each window of seven by seven pixels: of two, of four, of seven in a row."""
     for _ in range(2):
         pairs = reduce(padded[:-1], padded[1:])
         fours = reduce(pairs[:-2], pairs[2:])
@@ -308,14 +273,12 @@ def _reduce_windows(reduce: np.ufunc, padded: NDArray[np.uint8]) -> NDArray[np.u
 
 
 def _pack(levels: NDArray[np.int16], dropped: int) -> NDArray[np.int32]:
-    """Return one number a pixel, its colour without so many bits of each channel."""
     red, green, blue = (levels[:, :, channel].astype(np.int32) >> dropped for channel in range(3))
     bits = 8 - dropped
     return (red << 2 * bits) | (green << bits) | blue
 
 
 def _share_main_colours(calm: NDArray[np.int32]) -> float:
-    """Return the share of some colours of 5 bits a channel in the most frequent cells, their neighbours included."""
     if not len(calm):
         return 0.0
     counts = np.pad(np.bincount(calm, minlength=32**3).reshape(32, 32, 32), 1)
@@ -331,7 +294,6 @@ def _share_main_colours(calm: NDArray[np.int32]) -> float:
 
 
 def _count_main_colours(even: NDArray[np.int32]) -> int:
-    """Return how many of some colours are among the most frequent."""
     counts = np.unique(even, return_counts=True)[1]
     return int(np.sort(counts)[-MAIN_COLOURS:].sum())
 
@@ -364,14 +326,7 @@ FindCopies = Callable[[str], Sequence[Copy]]
 
 
 def check_copies(phash: str, file: str, title: str, find: FindCopies) -> CheckResult:
-    """FAIL (``picture-duplicate``) when another article leads with a copy of a picture.
-
-    Args:
-        phash: of the picture, 16 hex digits.
-        file: its name; the file is no copy of itself.
-        title: the anchor's article; its other files are no copies either.
-        find: finds like files.
-    """
+    """FAIL (``picture-duplicate``) when another article leads with a copy of a picture."""
     for copy in find(phash):
         if (
             copy.distance <= COPY_DISTANCE
@@ -384,18 +339,7 @@ def check_copies(phash: str, file: str, title: str, find: FindCopies) -> CheckRe
 
 
 def check_use(titles: Sequence[str], title: str, depicts: Sequence[str], qid: str) -> CheckResult:
-    """FAIL (``picture-ambiguous``) when a file stands for others than the anchor.
-
-    Args:
-        titles: articles that lead with the file.
-        title: the anchor's.
-        depicts: Qids of what Commons says the file depicts (P180), empty where it says nothing.
-        qid: the anchor's Qid, empty where it is not known.
-
-    Returns:
-        FAIL when P180 names others only, or several articles lead with the file and P180 does not name the anchor
-        alone; UNKNOWN when P180 names something and the anchor's Qid is not known.
-    """
+    """FAIL (``picture-ambiguous``) when a file stands for others than the anchor."""
     others = [other for other in titles if other != title]
     if depicts and not qid:
         return CheckResult("UNKNOWN", "picture-ambiguous", f"depicts {', '.join(depicts)}; {title} has no Qid")
@@ -410,11 +354,6 @@ def check_parts(data: bytes, title: str, find: FindCopies) -> CheckResult:
     """FAIL (``picture-ambiguous``) when a half or a quarter of a picture is the picture of another article.
 
     UNKNOWN when the picture cannot be decoded.
-
-    Args:
-        data: the picture file.
-        title: the anchor's article.
-        find: finds like files.
     """
     try:
         parts = hash_parts(open_thumbnail(data))
@@ -443,23 +382,13 @@ def hash_parts(picture: Image) -> tuple[tuple[str, str], ...]:
 
 
 def _cut_side(length: int, place: int, count: int, gutter: float) -> tuple[int, int]:
-    """Return start and end of one of some equal parts of a side; gutters are cut off inside the picture alone."""
     start = place / count + (gutter if place else 0.0)
     end = (place + 1) / count - (gutter if place + 1 < count else 0.0)
     return round(length * start), round(length * end)
 
 
 def rate_ease(hits: Sequence[ImageHit], title: str, near: float) -> tuple[Ease, int]:
-    """Return how easily a search by picture finds the anchor, and at which rank, from 1; 0 when it does not.
-
-    Args:
-        hits: what the search found, best first.
-        title: the anchor's article.
-        near: distance up to which a hit shows the very picture.
-
-    Returns:
-        ``easy`` when the anchor comes first and so near, ``medium`` when it is among the hits, ``hard`` when not.
-    """
+    """Return how easily a search by picture finds the anchor, and at which rank, from 1; 0 when it does not."""
     wanted = fold_name(title)
     rank = next((place for place, hit in enumerate(hits, start=1) if fold_name(hit.title) == wanted), 0)
     if not rank:

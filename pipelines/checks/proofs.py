@@ -86,7 +86,6 @@ def find_shape_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
 
 
 def _find_gloss_problems(proof: Proof) -> Iterator[str]:
-    """Yield relations in plain words that no sentence was read to state."""
     if bool(proof.answer_gloss) != bool(proof.answer_clause):
         yield f"answer: {proof.answer_gloss!r} glosses {proof.answer_clause!r}"
     for hop in proof.hops:
@@ -167,7 +166,6 @@ def find_hop_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
 
 
 def _find_branch_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
-    """Yield branches whose evidence does not state the relation of the host to the branch's entity."""
     entities = locate_nodes(corpus, proof.entities)
     for number, branch in enumerate(proof.branches, len(proof.nodes)):
         if branch.node.role != "branch":
@@ -178,7 +176,6 @@ def _find_branch_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
 
 
 def _check_branches(ground: Indexes, claim: Claim) -> Iterator[str]:
-    """Search again for the sentence that states each branch: the whole sentence, or nothing."""
     proof = claim.proof
     entities = locate_nodes(ground.corpus, proof.entities)
     for number, branch in enumerate(proof.branches, len(proof.nodes)):
@@ -201,7 +198,6 @@ def _check_relation(corpus: Corpus, hop: Hop, source: int, target: int) -> Itera
 
 
 def _check_backward(corpus: Corpus, hop: Hop, subject: int, value: int) -> Iterator[str]:
-    """Compare a backward hop with the page of the entity it leads to; any value of the field may match."""
     facts = [fact for fact in read_field(corpus, subject, hop.relation).facts if fact.key == hop.relation]
     cited = next((fact for fact in facts if cite_fact(corpus, fact) == hop.evidence), None)
     if cited is None or not name_relation(hop.relation) or hop.clause:
@@ -217,7 +213,6 @@ def _name_source(evidence: Evidence) -> str:
 
 
 def _check_value(corpus: Corpus, hop: Hop, value: int) -> Iterator[str]:
-    """Read the evidence of an infobox hop by itself; what a backward hop rests on may be a name without a link."""
     values = parse_value(hop.evidence.text)
     linked = len(values) == 1 and values[0].link is not None and _find_target(corpus, values[0].link) == value
     named = len(values) == 1 and values[0].link is None and fold_name(values[0].text) in fold_names(corpus, value)
@@ -227,7 +222,6 @@ def _check_value(corpus: Corpus, hop: Hop, value: int) -> Iterator[str]:
 
 
 def _find_target(corpus: Corpus, link: str) -> int | None:
-    """Return the article a raw link target leads to: its fragment dropped, its first letter as titles have it."""
     title = link.partition("#")[0].strip()
     found = corpus.find(title)
     return corpus.find(title[:1].upper() + title[1:]) if found is None else found
@@ -255,7 +249,6 @@ def _check_clause(corpus: Corpus, hop: Hop, ends: tuple[int, int], names: Sequen
 
 
 def _check_quotation(corpus: Corpus, hop: Hop, source: int, names: Sequence[str]) -> Iterator[str]:
-    """Compare the words that a relation was read from with the sentence around the link."""
     blanked = [
         clause.text
         for _, link, clause in list_blanked(corpus, source)
@@ -321,7 +314,6 @@ def _check_answer(ground: Indexes, claim: Claim) -> Iterator[str]:
 
 
 def _check_own_name(corpus: Corpus, claim: Claim) -> Iterator[str]:
-    """Read the anchor's name again from the first place of its page that says it."""
     (number,) = locate_nodes(corpus, claim.proof.nodes)
     own = find_name(corpus, number)
     if own is None:
@@ -333,7 +325,6 @@ def _check_own_name(corpus: Corpus, claim: Claim) -> Iterator[str]:
 
 
 def _check_stated_answer(ground: Indexes, claim: Claim) -> Iterator[str]:
-    """Read the answer again from the blank of the sentence that gives it."""
     proof, evidence = claim.proof, claim.proof.answer_evidence
     if (evidence.kind, evidence.key) != ("sentence", ""):
         yield f"answer: the evidence is a {evidence.kind} {evidence.key}; a quoted answer stands in a sentence"
@@ -351,7 +342,6 @@ def _check_stated_answer(ground: Indexes, claim: Claim) -> Iterator[str]:
 
 
 def _read_answer(corpus: Corpus, proof: Proof) -> Answer | None:
-    """Return what the evidence of the answer says by itself: the wikitext of the span, or the statement it names."""
     evidence, typed = proof.answer_evidence, None
     if evidence.kind == "statement":
         (number,) = locate_nodes(corpus, proof.nodes[-1:])
@@ -364,7 +354,6 @@ def _read_answer(corpus: Corpus, proof: Proof) -> Answer | None:
 
 
 def _type_shown(corpus: Corpus, value: FieldValue, evidence: Evidence) -> Answer | None:
-    """Return a shown value as an answer: the article that its link leads to by redirects, or its text."""
     if evidence.link_start == -1:
         return type_answer(value.text, value.iso, evidence.key)
     target = None if value.link is None else _find_target(corpus, value.link)
@@ -372,7 +361,6 @@ def _type_shown(corpus: Corpus, value: FieldValue, evidence: Evidence) -> Answer
 
 
 def _check_counts(ground: Indexes, claim: Claim) -> Iterator[str]:
-    """Recount everything up to its threshold; an unknown or duplicate count is a problem, too."""
     proof = claim.proof
     found = {(count.name, count.node): count for count in _recount(ground, claim)}
     given = Counter((count.name, count.node) for count in proof.counts)
@@ -395,7 +383,6 @@ def _check_counts(ground: Indexes, claim: Claim) -> Iterator[str]:
 
 
 def _recount(ground: Indexes, claim: Claim) -> Iterator[Count]:
-    """Yield every count that a proof must have, computed again."""
     proof, limits = claim.proof, claim.proof.thresholds
     query = make_query(ground.corpus, proof)
     for node in range(1, len(proof.nodes)):
@@ -407,7 +394,6 @@ def _recount(ground: Indexes, claim: Claim) -> Iterator[Count]:
 
 
 def _check_near_misses(ground: Indexes, claim: Claim) -> Iterator[str]:
-    """Search for near misses of all hops again, and compare them with the recorded ones."""
     proof, cap = claim.proof, claim.proof.thresholds.near_misses
     query, numbers = make_query(ground.corpus, proof), locate_nodes(ground.corpus, proof.nodes)
     for hop in proof.hops:
@@ -432,7 +418,6 @@ def _check_near_misses(ground: Indexes, claim: Claim) -> Iterator[str]:
 
 
 def _check_fact(ground: Indexes, claim: Claim) -> Iterator[str]:
-    """Check the fact asked for: confirmed by prose, not volatile, and not easy to guess."""
     proof, limits = claim.proof, claim.proof.thresholds
     (number,) = locate_nodes(ground.corpus, proof.nodes[-1:])
     later = ground.later.snapshot if ground.later else ""
@@ -474,7 +459,6 @@ def _check_shortcuts(ground: Indexes, claim: Claim) -> Iterator[str]:
 
 
 def _check_descriptors(ground: Indexes, claim: Claim) -> Iterator[str]:
-    """Compare each hidden node's constraints with its descriptor."""
     proof = claim.proof
     numbers = locate_nodes(ground.corpus, proof.nodes)
     for node, descriptor in enumerate(proof.descriptors, 1):

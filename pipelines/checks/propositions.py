@@ -114,11 +114,9 @@ class ProseReader:
 
     @property
     def identity(self) -> str:
-        """Digest of everything that decides what is read."""
         return digest_value([VERSION, MAX_PROSE, MAX_READ, digest_glosses(), self.asking.identity])
 
     def prompts(self) -> dict[str, str]:
-        """The prompt."""
         return {self.asking.prompt.label: self.asking.prompt.digest}
 
     def describe(self) -> ModelEntry:
@@ -126,14 +124,7 @@ class ProseReader:
         return self.asking.describe("evaluator")
 
     async def check(self, proof: Proof, answer: Answer) -> tuple[tuple[PageReading, ...], CheckResult]:
-        """Read the pages that a proof takes its values from, up to the first that speaks against it.
-
-        Returns:
-            What was read, and PASS or the result of the last one.
-
-        Raises:
-            ServiceError: if the model is unavailable.
-        """
+        """Read the pages that a proof takes its values from, up to the first that speaks against it."""
         readings: list[PageReading] = []
         for claim in list_claims(self.ground.corpus, proof, answer):
             reading, result = await self.check_claim(claim, find_mode(proof))
@@ -143,22 +134,14 @@ class ProseReader:
         return tuple(readings), PASSED
 
     async def check_claim(self, claim: Claim, agreement: Agreement) -> tuple[PageReading | None, CheckResult]:
-        """Read a page for one claim, and say what this proves of it.
-
-        Raises:
-            ServiceError: if the model is unavailable.
-        """
+        """Read a page for one claim, and say what this proves of it."""
         reading = await self.read(claim)
         if isinstance(reading, CheckResult):
             return None, reading
         return reading, judge_reading(self.ground, claim, reading, agreement)
 
     async def read(self, claim: Claim) -> PageReading | CheckResult:
-        """Return what the prose says of a claim's field, or UNKNOWN when two replies cannot be used.
-
-        Raises:
-            ServiceError: if the model is unavailable.
-        """
+        """Return what the prose says of a claim's field, or UNKNOWN when two replies cannot be used."""
         corpus = self.ground.corpus
         page, chosen = corpus.page(claim.node), choose_sentences(self.ground, claim.node, claim.relation, claim.kind)
         inputs = ReadPageInputs(
@@ -191,11 +174,6 @@ def _name_doubt(claim: Claim) -> str:
 
 
 def _place(ground: Indexes, claim: Claim, sentences: Sequence[Sentence], stated: StatedValue) -> ReadProposition:
-    """Return what a reply states with the span of its sentence, compared with the claim.
-
-    Raises:
-        RecordFailed: ``unread`` if the words do not stand in the sentence.
-    """
     sentence = sentences[stated.sentence - 1] if 0 < stated.sentence <= len(sentences) else None
     if sentence is None or not _holds(sentence, stated.words):
         raise RecordFailed("unread", f"sentence {stated.sentence} does not say {stated.words!r}")
@@ -289,14 +267,12 @@ def _compare_literal(relation: str, answer: Answer, value: str) -> Likeness:
 
 
 def _write_plainly(relation: str, answer: Answer, value: str) -> str:
-    """Return a number as its field writes it: sea level is 0, and a field of percents leaves out the sign."""
     if not answer.unit and not _PERCENT.isdisjoint(split_key(relation)):
         return value.replace("%", "").strip()
     return _SEA_LEVEL.sub(f"0 {answer.unit}", value) if answer.unit in KNOWN_UNITS else value
 
 
 def _spans(value: str, number: Number) -> bool:
-    """Say whether a value is a range that a number lies in, which neither confirms nor denies it."""
     ends = [spot.value for spot in find_measures(value)]
     if len(ends) != 2 or not _RANGE.search(value):
         return False
@@ -325,7 +301,6 @@ def _compare_words(answer: Answer, value: str) -> Likeness:
 
 
 def _compare_object(corpus: Corpus, subject: int, object: int, sentence: Sentence, value: str) -> Likeness:
-    """Compare a name in a sentence with the entity that a hop leads to."""
     names = fold_names(corpus, object)
     folded = fold_name(value).removeprefix("the ")
     if folded in names or f"the {folded}" in names:
@@ -341,7 +316,6 @@ def _compare_object(corpus: Corpus, subject: int, object: int, sentence: Sentenc
 
 
 def _find_linked(corpus: Corpus, subject: int, sentence: Sentence, folded: str) -> int | None:
-    """Return the article that a name in a sentence links to."""
     for link in corpus.links(subject):
         if sentence.start <= link.start < sentence.end and fold_name(link.anchor_text).removeprefix("the ") == folded:
             return corpus.find(link.target.partition("#")[0].strip())
@@ -349,7 +323,6 @@ def _find_linked(corpus: Corpus, subject: int, sentence: Sentence, folded: str) 
 
 
 def _abbreviates(short: str, name: str) -> bool:
-    """Say whether a folded name is another with words left out or cut to initials: ``g nordorberg``, ``nordorberg``."""
     words, left = short.split(), name.split()
     for word in reversed(words):
         while left and not (left[-1] == word or (len(word) == 1 and left[-1].startswith(word))):
@@ -362,7 +335,6 @@ def _abbreviates(short: str, name: str) -> bool:
 
 
 def _is_within(corpus: Corpus, one: int, other: int) -> bool:
-    """Say whether one of two places lies in the other, by their infoboxes: a coarser or a finer place."""
     if not {corpus.page(one).domain, corpus.page(other).domain} <= {LOCATION, BUILDING}:
         return False
     return any(
@@ -414,7 +386,6 @@ def judge_second_value(ground: Indexes, claim: Claim, reading: PageReading) -> C
 
 
 def _list_against(reading: PageReading) -> list[ReadProposition]:
-    """Return the propositions that may speak against a claim, those that do first."""
     against = [said for said in reading.propositions if said.likeness in ("other", "unclear")]
     return sorted(against, key=lambda said: (said.likeness != "other", bool(said.when)))
 

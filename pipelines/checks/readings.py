@@ -126,12 +126,10 @@ class Evaluator:
 
     @property
     def identity(self) -> str:
-        """Digest of everything that decides a reading."""
         limits = [OTHERS, CLAUSES, SAMPLED, SEARCHED, SHOWN, NAMING, MAX_PROSE]
         return digest_value([VERSION, *limits, digest_glosses(), self.asking.identity, self.screening.identity])
 
     def prompts(self) -> dict[str, str]:
-        """The prompts."""
         return {asking.prompt.label: asking.prompt.digest for asking in (self.asking, self.screening)}
 
     def describe(self) -> ModelEntry:
@@ -146,11 +144,7 @@ class Evaluator:
         return reading, compare_reading(self.ground.corpus, text, reading, proof, answer)
 
     async def read(self, text: str, proof: Proof) -> Reading | CheckResult:
-        """Return what a text asks, or UNKNOWN (``unread``) when two replies cannot be used.
-
-        Raises:
-            ServiceError: if the model is unavailable.
-        """
+        """Return what a text asks, or UNKNOWN (``unread``) when two replies cannot be used."""
         offers = await asyncio.to_thread(list_offers, self.ground.corpus, text, proof)
         try:
             reply = await ask_model(self.asking, ReadQuestionInputs(text=text, relations=offers), ReadingReply)
@@ -164,17 +158,7 @@ class Evaluator:
     async def screen(
         self, text: str, reading: Reading, proof: Proof, answer: Answer
     ) -> tuple[Screening | None, CheckResult]:
-        """Return what a finished text gives away and which other entities its steps lead to, and whether it passes.
-
-        Args:
-            text: the question.
-            reading: of this text, the same as its proof.
-            proof: of the question.
-            answer: of the question.
-
-        Raises:
-            ServiceError: if the model is unavailable.
-        """
+        """Return what a finished text gives away and which other entities its steps lead to, and whether it passes."""
         hidden = list_hidden(proof, answer)
         found = await asyncio.to_thread(lambda: list(find_others(self.ground, reading, proof)))
         things = tuple(
@@ -262,7 +246,6 @@ def find_others(ground: Indexes, reading: Reading, proof: Proof) -> Iterator[Fou
 
 @lru_cache(maxsize=1 << 14)
 def _list_naming(corpus: Corpus, node: int, other: int) -> tuple[str, ...]:
-    """Return the first sentences of a page that name or link to another entity; empty for other kinds of pages."""
     page, names = corpus.page(node), fold_names(corpus, other)
     if page.is_list or page.is_disambiguation:
         return ()
@@ -278,7 +261,6 @@ def _list_naming(corpus: Corpus, node: int, other: int) -> tuple[str, ...]:
 
 
 def _show_others(reading: Reading, proof: Proof, found: Sequence[Found]) -> tuple[SearchedStep, ...]:
-    """Return the steps that others were found for, as a reader sees them."""
     ids = {id(each): f"e{number}" for number, each in enumerate(found, 1)}
     return tuple(
         SearchedStep(
@@ -328,11 +310,6 @@ def list_offers(corpus: Corpus, text: str, proof: Proof) -> tuple[OfferedRelatio
 
 
 def _list_others(corpus: Corpus, proof: Proof) -> dict[str, set[str]]:
-    """Return the fields of pages of the proof's types, but not one type's name for what another calls otherwise.
-
-    The ``training`` of painters is the ``alma mater`` of others: where a hop goes by one, the other leads to the same
-    type from a page that lacks the first, and is not offered beside it.
-    """
     fields = {node.type: list_fields(corpus, node.type) for node in proof.entities}
     ends = [
         (fields[proof.nodes[source].type].entities, proof.nodes[target].type)
@@ -349,7 +326,6 @@ def _list_others(corpus: Corpus, proof: Proof) -> dict[str, set[str]]:
 
 
 def _draw_clauses(corpus: Corpus, text: str, proof: Proof) -> Iterator[str]:
-    """Yield other sentences of the pages whose sentences are hops, blanked and masked as those."""
     names = flatten_names(list_names(corpus, proof.nodes))
     told = {hop.clause for hop in proof.hops}
     for hop, node in zip(proof.hops, locate_nodes(corpus, proof.nodes), strict=False):
@@ -359,7 +335,6 @@ def _draw_clauses(corpus: Corpus, text: str, proof: Proof) -> Iterator[str]:
 
 
 def _draw_glosses(text: str, proof: Proof) -> Iterator[str]:
-    """Yield other relations worded like the proof's glosses; nothing if no hop has a gloss."""
     if any(hop.gloss for hop in proof.hops):
         known = {hop.field for hop in proof.hops} | {proof.answer_relation}
         others = {phrase for phrase, key in list_phrases() if key not in known and phrase.endswith(_PREPOSITIONS)}
@@ -464,7 +439,6 @@ def _compare_hops(corpus: Corpus, hops: Sequence[ReadHop], proof: Proof) -> Iter
 
 
 def _is_same_hop(corpus: Corpus, proof: Proof, number: int, statement: str) -> bool:
-    """Say whether a statement is the hop's, or that of another field of the same page with the same object."""
     hop = proof.hops[number - 1]
     if statement == state_hop(hop) or (hop.field and find_relation(statement) == hop.field):
         return True
@@ -515,10 +489,6 @@ def _compare_facts(corpus: Corpus, facts: Iterable[ReadFact], proof: Proof) -> I
 def _match_branches(
     corpus: Corpus, facts: Sequence[ReadFact], proof: Proof
 ) -> tuple[dict[int, ReadFact], tuple[ReadFact, ...]]:
-    """Return the condition that was read for each branch, by the branch's place, and all of these conditions.
-
-    A branch comes after what it is about, so that the number the reader gave to its host is known.
-    """
     found: dict[int, ReadFact] = {}
     numbers = {number: number for number in range(len(proof.nodes))}
     left = [fact for fact in facts if fact.statement]
@@ -533,7 +503,6 @@ def _match_branches(
 
 
 def _is_same_branch(corpus: Corpus, proof: Proof, branch: Branch, read: ReadFact) -> bool:
-    """Say whether a condition as read is a branch: its field, or another one with the same entity, and its name."""
     entity, host = locate_nodes(corpus, [branch.node, proof.entities[branch.host]])
     if branch.named and fold_name(read.value) not in {fold_name(name) for name in corpus.aliases(entity)}:
         return False

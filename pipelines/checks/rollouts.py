@@ -281,7 +281,6 @@ def _find_leg_problems(leg: Leg, known: list[str], made: tuple[str, ...]) -> Ite
 
 
 def _list_named(leg: Leg) -> list[str]:
-    """Return the pictures that a call names, in an argument of that kind or in words."""
     image = leg.arguments.get("image")
     named = [image] if isinstance(image, str) else []
     return named + [name for value in leg.arguments.values() if isinstance(value, str) for name in _ID.findall(value)]
@@ -291,20 +290,7 @@ STOP_WORDS = frozenset(
     "a about an and are as at be been by did do does for from had has have how in into is it its of on or that the "
     "their there these this to was were what when where which who whom whose why with".split()
 )
-"""Words of a query that are ignored."""
 REPEATS_SHOWN = 3
-"""Repetitions listed in a detail."""
-
-
-@dataclass
-class _Repeats:
-    """First step of each call, failure, query, result list and page so far."""
-
-    calls: dict[tuple[str, str], int] = field(default_factory=dict)
-    failures: dict[tuple[str, str], int] = field(default_factory=dict)
-    queries: dict[frozenset[str], int] = field(default_factory=dict)
-    results: dict[tuple[str, ...], int] = field(default_factory=dict)
-    pages: dict[str, int] = field(default_factory=dict)
 
 
 def check_repetition(trail: Trail, overlap: float = 0.8, max_repeats: int = 0) -> CheckResult:
@@ -322,60 +308,29 @@ def check_repetition(trail: Trail, overlap: float = 0.8, max_repeats: int = 0) -
 
 def find_repeats(trail: Trail, overlap: float) -> Iterator[str]:
     """Yield what each repeating step repeats; a call that failed may be tried again, and counts if it fails again."""
-    seen = _Repeats()
+    first: dict[object, int] = {}
     for number, leg in enumerate(trail.legs):
         if not leg.step.tool:
             continue
-        repeated = _find_repeat(leg, seen, overlap)
+        # What the step does, by how it would repeat an earlier one; a failed call repeats only failed and good ones.
+        call = (leg.step.tool, leg.step.arguments)
+        does: list[tuple[object, str]] = [(call, "identical call")]
+        if leg.failed:
+            does.append((("failed", call), "identical call"))
+        elif leg.step.tool == "visit":
+            does.append((leg.shown, "the same page, read alike"))
+        elif leg.step.tool == "text_search":
+            words = fold_words(str(leg.arguments.get("query", ""))).split()
+            asked = frozenset(words) - STOP_WORDS or frozenset(words)
+            alike = (key for key in first if isinstance(key, frozenset) and _overlap(asked, key) >= overlap)
+            urls = tuple(sight.url for sight in leg.sights)
+            does += [(next(alike, asked), "a query of the same words"), *([(urls, "the same results")] if urls else [])]
+            first.setdefault(asked, number)
+        repeated = next(((key, how) for key, how in does if first.get(key, number) < number), None)
         if repeated is not None:
-            yield f"step {number} as {repeated[0]} ({repeated[1]})"
-        _remember(leg, seen, number)
-
-
-def _find_repeat(leg: Leg, seen: _Repeats, overlap: float) -> tuple[int, str] | None:
-    """Return which step is repeated, and how."""
-    key = (leg.step.tool, leg.step.arguments)
-    same = seen.calls.get(key, seen.failures.get(key) if leg.failed else None)
-    if same is not None:
-        return same, "identical call"
-    if leg.failed:
-        return None
-    if leg.step.tool == "visit" and leg.shown in seen.pages:
-        return seen.pages[leg.shown], "the same page, read alike"
-    return _find_alike(leg, seen, overlap) if leg.step.tool == "text_search" else None
-
-
-def _find_alike(leg: Leg, seen: _Repeats, overlap: float) -> tuple[int, str] | None:
-    words = _list_query_words(leg)
-    alike = next((number for other, number in seen.queries.items() if _overlap(words, other) >= overlap), None)
-    if alike is not None:
-        return alike, "a query of the same words"
-    found = seen.results.get(_list_urls(leg))
-    return None if found is None else (found, "the same results")
-
-
-def _remember(leg: Leg, seen: _Repeats, number: int) -> None:
-    key = (leg.step.tool, leg.step.arguments)
-    if leg.failed:
-        seen.failures.setdefault(key, number)
-        return
-    seen.calls.setdefault(key, number)
-    if leg.step.tool == "visit":
-        seen.pages.setdefault(leg.shown, number)
-    elif leg.step.tool == "text_search":
-        seen.queries.setdefault(_list_query_words(leg), number)
-        urls = _list_urls(leg)
-        if urls:
-            seen.results.setdefault(urls, number)
-
-
-def _list_query_words(leg: Leg) -> frozenset[str]:
-    words = fold_words(str(leg.arguments.get("query", ""))).split()
-    return frozenset(word for word in words if word not in STOP_WORDS) or frozenset(words)
-
-
-def _list_urls(leg: Leg) -> tuple[str, ...]:
-    return tuple(sight.url for sight in leg.sights)
+            yield f"step {number} as {first[repeated[0]]} ({repeated[1]})"
+        for key, _ in does[1:] if leg.failed else does:
+            first.setdefault(key, number)
 
 
 def _overlap(first: frozenset[str], second: frozenset[str]) -> float:
@@ -396,8 +351,6 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """One written form of an answer, prepared for search."""
-
     words: tuple[str, ...]
     pattern: re.Pattern[str]
     folded: str
@@ -457,7 +410,6 @@ def _read_form(form: str) -> _Form:
 
 
 def _locate_words(text: str, wanted: list[str]) -> Span | None:
-    """Return the span of the pieces of a text whose folded words hold those that are wanted, in order."""
     found = [(word, match.span()) for match in _WORD.finditer(text) for word in fold_name(match[0]).split()]
     size = len(wanted)
     for place in range(len(found) - size + 1):
@@ -493,9 +445,6 @@ def check_path(trail: Trail) -> CheckResult:
     Two nodes that follow one another are linked where one page, opened or shown in a search with a snippet, names both,
     or where the pages of both were opened. The answer is covered where a page that names the answer node holds it.
     Which page that is does not matter, so that another way to the same facts counts as well.
-
-    Returns:
-        UNKNOWN when the rollout does not say what its path is.
     """
     path = trail.rollout.path
     if not path:
@@ -618,7 +567,6 @@ def check_sought(trail: Trail) -> CheckResult:
 
 
 def _find_said(trail: Trail) -> int | None:
-    """Return the first step before the answer that says it."""
     rollout = trail.rollout
     telling = tuple(form for form in list_answer_forms(rollout) if _is_telling(form, rollout.reference))
     if not telling:
@@ -640,7 +588,6 @@ def _says(text: str, words: str, telling: tuple[str, ...], reference: Answer) ->
 
 
 def _is_telling(form: str, reference: Answer) -> bool:
-    """Say whether it takes knowledge to write an answer so: small numbers and one ordinary word are said by chance."""
     if reference.type == "number":
         whole = reference.value.lstrip("-").partition(".")[0]
         small = whole.isdigit() and len(whole) <= 9 and int(whole) < _SMALL
@@ -676,7 +623,6 @@ def _find_use(trail: Trail, title: str, *, by_sight: bool) -> int | None:
 
 
 def _find_seen(read: NameWords, question: str, texts: Iterable[str]) -> int:
-    """Return the first of some texts by which a name was seen, whole or word by word."""
     missing = {word for word in read.telling if word not in question}
     for number, words in enumerate(texts):
         missing = {word for word in missing if word not in words}
@@ -721,12 +667,10 @@ def find_unbacked_names(said: str, backing: Sequence[str]) -> Iterator[str]:
 
 
 def _rest(said: str, run: Run, backing: Sequence[str]) -> bool:
-    """Say whether a run without its first word is backed; the first word of a sentence has a capital anyway."""
     return len(run) == 1 or _is_backed(said, run[1:], backing)
 
 
 def _list_runs(said: str) -> Iterator[Run]:
-    """Yield runs of words with capitals, small words such as ``of`` between them included."""
     run: Run = []
     joints: Run = []
     start = end = 0
@@ -749,7 +693,6 @@ def _list_runs(said: str) -> Iterator[Run]:
 
 
 def _is_backed(said: str, run: Run, backing: Sequence[str]) -> bool:
-    """Say whether a run stands in a text; where not as a whole, each of the names that small words join has to."""
     while run and _is_free(run[0][0]) and not _stands(said, run, backing):
         run = run[1:]
     while run and _is_free(run[-1][0]) and not _stands(said, run, backing):
@@ -823,7 +766,6 @@ def find_unbacked_numbers(said: str, backing: Sequence[str]) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)
 def _compile(numeral: str) -> re.Pattern[str]:
-    """Return what finds a numeral that is no part of a longer one."""
     return re.compile(rf"(?<!\d)(?<!\d[.,]){re.escape(numeral)}(?!\d)(?![.,]\d)")
 
 
@@ -842,7 +784,6 @@ def _is_date_backed(said: str, spot: Spot[Date], backing: Sequence[str]) -> bool
 def _sift(
     said: str, unbacked: Sequence[re.Match[str]], backed: Sequence[Decimal], backing: Sequence[str]
 ) -> Iterator[str]:
-    """Yield of the numerals that stand nowhere as they are those that nothing else backs."""
     shown = {_read(match[0]) for text in backing for match in _NUMERAL.finditer(text)}
     pairs = list(combinations(dict.fromkeys(backed[:MAX_PAIRED]), 2))
     known = shown | {abs(first - second) for first, second in pairs} | {first + second for first, second in pairs}
@@ -859,14 +800,12 @@ def _sift(
 
 
 def _is_measured(spot: Number, spelled: set[Decimal], measures: Sequence[Number]) -> bool:
-    """Say whether a measure is shown at its scale (3.5 million), or in another unit."""
     if Decimal(spot.value).copy_abs() in spelled:
         return True
     return spot.unit in KNOWN_UNITS and any(compare_measures(spot, other) == "same" for other in measures)
 
 
 def _is_period(said: str, match: re.Match[str], shown: set[Decimal]) -> bool:
-    """Say whether a numeral is the decade or the century of a year that is shown."""
     value = _read(match[0])
     if _DECADE.match(said, match.end()) and value % 10 == 0:
         return any(value <= year < value + (100 if value % 100 == 0 else 10) for year in shown)

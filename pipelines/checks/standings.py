@@ -15,14 +15,7 @@ def is_solved(cells: Iterable[Cell]) -> bool:
 
 
 def find_standing(proof: Proof, trace: Trace | None, solved: bool, covered: bool) -> Standing:
-    """Return why a question counts as solvable.
-
-    Args:
-        proof: the empty one for a question from outside or about the news; one without a corpus proves nothing.
-        trace: of a question about the news: its facts are quoted, that its words ask for them is judged.
-        solved: whether an attempt was right.
-        covered: whether the checks of words know its language; that it asks what its proof says is else not known.
-    """
+    """Return why a question counts as solvable."""
     if solved:
         return "solved"
     if not covered:

@@ -47,14 +47,7 @@ def quote_span(corpus: Corpus, node: int, quote: str) -> Evidence | None:
 
 
 def make_link(corpus: Corpus, node: int, words: tuple[str, str, str], quote: str) -> TraceLink | None:
-    """Return a fact with its quote; None if the quote does not stand in the article.
-
-    Args:
-        corpus: of articles.
-        node: of the article.
-        words: subject, relation and object.
-        quote: plain text.
-    """
+    """Return a fact with its quote; None if the quote does not stand in the article."""
     evidence, origin = quote_span(corpus, node, quote), corpus.origin(node)
     if evidence is None or origin is None:
         return None

@@ -168,7 +168,6 @@ def _check_single(ground: Indexes, subject: int, value: int, relation: str) -> C
 
 
 def _list_other_values(ground: Indexes, subject: int, value: int, relation: str) -> Iterator[tuple[int, Sentence]]:
-    """Yield other articles like a value that sentences which state the relation link to or name."""
     corpus = ground.corpus
     others = _list_alike(corpus, subject, value)
     if not others:
@@ -191,8 +190,6 @@ def _list_other_values(ground: Indexes, subject: int, value: int, relation: str)
 
 @dataclass(frozen=True, slots=True)
 class _NamesOf:
-    """Some articles by their folded names, to be found among the words of a sentence."""
-
     articles: dict[str, list[int]]
     lengths: dict[str, frozenset[int]]
     """How many words the names have that begin with a word."""
@@ -208,7 +205,6 @@ class _NamesOf:
         return cls(articles, {word: frozenset(found) for word, found in lengths.items()})
 
     def find(self, folded: str) -> set[int]:
-        """Return the articles that a folded sentence names, by whole words."""
         # Split at each space: where a name was cut out, the words beside it stay apart.
         words = folded.split(" ")
         return {
@@ -220,7 +216,6 @@ class _NamesOf:
 
 
 def _list_alike(corpus: Corpus, subject: int, value: int) -> dict[int, int]:
-    """Return the articles of a value's type that a page links to, by number, with the place of the first link."""
     wanted, graph = corpus.page(value), corpus.graph
     found = {}
     for other, place in zip(graph.targets_of(subject).tolist(), graph.positions_of(subject).tolist(), strict=True):
@@ -232,7 +227,6 @@ def _list_alike(corpus: Corpus, subject: int, value: int) -> dict[int, int]:
 
 
 def _compile_own(names: frozenset[str]) -> re.Pattern[str]:
-    """Return a pattern of a value's own names, longest first: what stands inside one is no other value."""
     ordered = sorted(names, key=lambda name: (-len(name), name))
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, ordered))})(?!\w)")
 
@@ -275,8 +269,6 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Where one hop leads from one entity."""
-
     certain: set[int]
     possible: set[int]
     capped: bool = False
@@ -319,7 +311,6 @@ def _follow(ground: Indexes, query: Query, node: int, hop: Hop) -> _Step:
 
 
 def _list_told(ground: Indexes, node: int, relation: str, linked: Sequence[int], shown: set[int]) -> Iterator[int]:
-    """Yield linked articles like the values shown of which the prose states the relation."""
     corpus = ground.corpus
     kinds = {corpus.page(number).type for number in shown} - {""}
     for number in linked:
@@ -330,7 +321,6 @@ def _list_told(ground: Indexes, node: int, relation: str, linked: Sequence[int],
 
 
 def _follow_backward(ground: Indexes, query: Query, node: int, hop: Hop) -> _Step:
-    """Follow a backward hop by index, and look up who else may be at its end."""
     here = list_constraints_of(query, hop.index)
     single = replace(
         query,
@@ -354,7 +344,6 @@ def _follow_backward(ground: Indexes, query: Query, node: int, hop: Hop) -> _Ste
 def _sort_out(
     ground: Indexes, sure: frozenset[int] | set[int], maybe: Sequence[int], constraints: Sequence[Constraint]
 ) -> _Step:
-    """Return the entities that fit all constraints, and those that may; a contradicted one is in neither."""
     step = _Step(set(), set())
     for number in sorted({*sure, *maybe}):
         matches = [match_constraint(ground.corpus, number, constraint) for constraint in constraints]

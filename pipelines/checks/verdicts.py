@@ -54,11 +54,7 @@ def run_checks(checks: Iterable[Check], audit: bool = False) -> tuple[CheckResul
 
 
 def refuse(record_id: str, refused: Sequence[CheckResult], reasons: Collection[str]) -> Rejection:
-    """Return a row's refusal by the checks that it did not pass: the first is the reason, all are its codes.
-
-    Raises:
-        RecordFailed: if the first says that there was nothing to check, such as an empty text: no reason against a row.
-    """
+    """Return a row's refusal by the checks that it did not pass: the first is the reason, all are its codes."""
     first = refused[0]
     if first.code not in reasons:
         raise RecordFailed(first.code, first.detail)
@@ -110,12 +106,6 @@ def explain_refusal(refused: CheckResult, text: str, hidden: Iterable[str] = (),
 
     Of the detail it tells the reply's own words and what its writer was given, never a hidden name that stands in
     neither, nor what an evaluator knows beside the reply.
-
-    Args:
-        refused: the check that did not pass.
-        text: the reply.
-        hidden: names that the writer may not know.
-        shown: text that it was given.
     """
     seen, detail = f"{text}\n{shown}".casefold(), ""
     if refused.code in _LEAKS:

@@ -47,25 +47,17 @@ class Anchors:
     output: ClassVar[type[Record]] = Anchor
 
     def fingerprint(self) -> str:
-        """Digest of the model, its prompt, the numbers, the splits and the OCR engines."""
         read = self.reader.identity if self.reader else ""
         numbers = [self.count, self.words, repr(self.splits), read]
         return digest_value([self.asking.identity, make_schema(AnchorsReply), *numbers])
 
     def prompts(self) -> dict[str, str]:
-        """The naming prompt."""
         return {self.asking.prompt.label: self.asking.prompt.digest}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The namer."""
         return (self.asking.describe("namer"),)
 
     async def __call__(self, record: Article) -> Sequence[Anchor] | Rejection:
-        """Name what one picture shows; what the article itself does not name is refused.
-
-        Raises:
-            Unavailable: if the corpus's picture is missing.
-        """
         node = self.corpus.find(record.title)
         if node is None:
             raise RecordFailed("unknown-page", record.title)
@@ -100,13 +92,11 @@ class Anchors:
             raise
 
     async def _read(self, picture: Picture) -> str:
-        """Return the text in a picture."""
         if self.reader is None:
             return ""
         return " ".join((await self.reader.read(await asyncio.to_thread(self.pictures.read, picture))).lines)
 
     def _check(self, named: NamedAnchor, node: int, evidence: Evidence | None, lines: str) -> CheckResult:
-        """Check a name against its quote, the article beside its caption, and the letters in the picture."""
         if evidence is None:
             return CheckResult("FAIL", "quote-not-found", f"{named.quote!r} does not stand in the article")
         quoted = check_quote(self.corpus, evidence, (named.name,))

@@ -32,20 +32,13 @@ class Articles(WithoutModels):
     output: ClassVar[type[Record]] = Article
 
     def fingerprint(self) -> str:
-        """Digest of the limits."""
         settings = self.settings
         return digest_value([settings.after, settings.per_source, settings.min_words, self.min_side])
 
     def count_candidates(self) -> int:
-        """Return the number of articles."""
         return len(self.corpus.article_nodes())
 
     def __call__(self) -> Iterator[Article | Rejection]:
-        """Yield each article, kept or refused.
-
-        Raises:
-            ConfigError: if the corpus is a wiki.
-        """
         known: list[tuple[str, str, int, PageOrigin]] = []
         for node in self.corpus.article_nodes():
             origin = self.corpus.origin(node)
@@ -73,7 +66,6 @@ class Articles(WithoutModels):
             )  # fmt: skip
 
     def _judge(self, origin: PageOrigin) -> tuple[ArticleReason, str] | None:
-        """Return why an article makes no question by itself."""
         if self.settings.after and not origin.published:
             return "undated", origin.url
         if self.settings.after and origin.published <= self.settings.after:
@@ -90,13 +82,11 @@ class Articles(WithoutModels):
         return None
 
     def _mark(self, origin: PageOrigin) -> tuple[str, str]:
-        """Return what copies of an article's text have in common, and what those of its picture have."""
         image = self.corpus.image(origin.image) if origin.image else None
         return f"text {origin.text_digest}", f"picture {image.phash or image.sha256}" if image is not None else ""
 
 
 def _find_copy(origin: PageOrigin, marks: tuple[str, str], seen: Mapping[str, str]) -> tuple[ArticleReason, str] | None:
-    """Return the article that was kept, if any, whose text or picture this one repeats."""
     text, picture = marks
     if text in seen:
         return "duplicate-article", f"{origin.url} has the words of {seen[text]}"

@@ -80,21 +80,17 @@ class Bridges:
     output: ClassVar[type[Record]] = Bridge
 
     def fingerprint(self) -> str:
-        """Digest of the models, their prompts and the numbers."""
         asked = [asking.identity for asking in (self.finding, self.asking, self.judging)]
         schemas = [make_schema(reply) for reply in (FoundBridgeReply, AskedBridgeReply, ChainReply)]
         return digest_value([*asked, *schemas, self.words, self.others, self.max_tokens, self.audit])
 
     def prompts(self) -> dict[str, str]:
-        """The prompts that find, ask and judge."""
         return {asking.prompt.label: asking.prompt.digest for asking in (self.finding, self.asking, self.judging)}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The writer and the evaluator."""
         return (self.finding.describe("writer"), self.judging.describe("evaluator"))
 
     async def __call__(self, record: Anchor) -> Sequence[Bridge] | Rejection:
-        """Return one question, or the rejection."""
         node = self.corpus.find(record.title)
         if node is None:
             raise RecordFailed("unknown-page", record.title)
@@ -123,7 +119,6 @@ class Bridges:
         )
 
     async def _find(self, record: Anchor, node: int) -> TraceLink | CheckResult:
-        """Return the fact that leads from A to B, asked for once more where its quote does not hold."""
         text, tried = show_article(self.corpus.text(node), self.words), NOTHING
         problem = CheckResult("FAIL", "no-bridge", record.name)
         for _ in range(TRIES):
@@ -147,7 +142,6 @@ class Bridges:
         return check_link(self.corpus, link) if different.passed else different
 
     async def _ask(self, record: Anchor, first: TraceLink, node: int) -> ChainedQuestion | Sequence[CheckResult]:
-        """Return the question, or what refuses it; asked for once more with the reason."""
         nodes = await asyncio.to_thread(self._list_articles, first.object, node)
         passages = tuple(self._show_article(number, each) for number, each in enumerate(nodes, start=1))
         tried: tuple[Tried, ...] = NOTHING
@@ -172,7 +166,6 @@ class Bridges:
         return refused
 
     def _list_articles(self, bridge: str, own: int) -> tuple[int, ...]:
-        """Return the article with the picture, then others whose text names the bridge, the best first."""
         ranked = dict.fromkeys(self.corpus.rank_nodes(bridge, RANKED))
         phrase = compile_phrase(bridge)
         found = [node for node in ranked if node != own and phrase.search(show_text(self.corpus.text(node)))]
@@ -187,7 +180,6 @@ class Bridges:
     def _assemble(
         self, record: Anchor, first: TraceLink, nodes: Sequence[int], reply: AskedBridgeReply
     ) -> ChainedQuestion | CheckResult:
-        """Return a reply as a question with its chain, or what keeps it from being one."""
         places = {f"a{number}": node for number, node in enumerate(nodes, start=1)}
         answer = type_answer(reply.answer, "", reply.relation)
         if answer is None:

@@ -51,29 +51,19 @@ class ChosenSearches:
     output: ClassVar[type[Record]] = Difficulty
 
     def fingerprint(self) -> str:
-        """Digest of the solver with its tools, the judges and the numbers."""
         rated = self.rater.identity if self.rater else ""
         numbers = [self.settings.attempts, self.settings.early_stop, self.contest is not None, rated]
         return digest_value(["chosen", self.agent.identity, self.jury.identity, *numbers])
 
     def prompts(self) -> dict[str, str]:
-        """The solver's prompt and the judges'."""
         return {self.agent.prompt.label: self.agent.prompt.digest} | self.jury.prompts()
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The solver and the judges."""
         model, sampling = self.agent.model, self.agent.sampling.describe()
         solver = ModelEntry(role=ROLE, name=model.name, revision=model.identity, sampling=sampling)
         return (solver, *self.jury.models())
 
     async def __call__(self, record: Grounding) -> Sequence[Difficulty] | Rejection:
-        """Label one question.
-
-        Raises:
-            GateNotMet: if too many attempts of all questions are unscored.
-            RecordFailed: if the question has no picture.
-            ServiceError: if the solver, a judge or a search is away.
-        """
         tried = await self._try_all(Enhancement(**dict(record), cells=()))
         label = find_label(tried)
         if label == "never-solved" or label == "unscored":
@@ -104,13 +94,11 @@ class ChosenSearches:
         )
 
     def _show_attempts(self, tried: Sequence[Tried], refused: Rejection) -> RefusedQuestion:
-        """Return a rejection with the attempts that were made."""
         solver = self.agent.model.name
         made = (each.record(CONDITIONS[need], ROLE, solver, sample) for sample, (need, each) in enumerate(tried))
         return RefusedQuestion(**dict(refused), attempts=tuple(made))
 
     async def _try_all(self, question: Enhancement) -> list[Tried]:
-        """Return the attempts in order. After one that is right without a search no other can change the label."""
         numbers = range(self.settings.attempts)
         if not self.settings.early_stop:
             ended = await asyncio.gather(*(self._try(question, each) for each in numbers), return_exceptions=True)
@@ -142,7 +130,6 @@ class ChosenSearches:
         return need, Attempt(judgement.verdict, given, rollout.day, judgement.detail)
 
     def _sum_up(self, tried: Sequence[Tried]) -> tuple[Cell, ...]:
-        """Return a cell for each way of searching that was taken: its attempts are those that took it."""
         by_need: defaultdict[SearchNeed, list[Attempt]] = defaultdict(list)
         for need, attempt in tried:
             by_need[need].append(attempt)
@@ -168,17 +155,14 @@ class ChosenSearches:
 
 
 def _is_free(tried: Tried) -> bool:
-    """Say whether an attempt was right without a search: no other can change its question's label."""
     return tried[0] == "search-free" and tried[1].verdict == "correct"
 
 
 def _find_end(tried: Sequence[Tried]) -> int:
-    """Return after how many attempts the label was settled."""
     return next((place for place, each in enumerate(tried, 1) if _is_free(each)), len(tried))
 
 
 def _count_up(tried: Sequence[Tried]) -> str:
-    """Return how many attempts were made of each way of searching, and how many of them were right."""
     made = {need: [each for own, each in tried if own == need] for need in NEEDS}
     return "; ".join(
         f"{sum(each.verdict == 'correct' for each in found)} of {len(found)} correct"

@@ -44,7 +44,6 @@ class Concept:
 
     @property
     def identity(self) -> str:
-        """The candidate's id."""
         return f"concept:{self.name}"
 
 
@@ -64,7 +63,6 @@ class Concepts(WithoutModels):
     output: ClassVar[type[Record]] = Seed
 
     def fingerprint(self) -> str:
-        """Digest of the list, the draw, the gate, the splits and the seed."""
         drawn = self.settings.model_dump(include={"draws", "head", "tail", "textual"})
         listed = digest_value(_read_text(Path(self.settings.list))) if self.settings.list else ""
         gate = self.gate.model_dump(mode="json", exclude={"source", "small_corpus"})
@@ -72,16 +70,11 @@ class Concepts(WithoutModels):
         return digest_value(["concepts", listed, drawn, gate, repr(self.splits), self.seed, asked])
 
     def count_candidates(self) -> int:
-        """Return the number of concepts drawn."""
         return len(self.drawn)
 
     @cached_property
     def drawn(self) -> tuple[Concept, ...]:
-        """The concepts drawn, as many from the head as from the tail, in the order of their draws.
-
-        Raises:
-            ConfigError: if the list cannot be read, or is too short.
-        """
+        """The concepts drawn, as many from the head as from the tail, in the order of their draws."""
         names, counts = read_list(Path(self.settings.list)) if self.settings.list else self._list_articles()
         # By frequency, then by place in the list: a draw does not depend on how a sort breaks ties.
         order = np.lexsort((np.arange(len(counts)), -counts))
@@ -102,13 +95,11 @@ class Concepts(WithoutModels):
         return draw_unit(self.seed, "concept", name), name
 
     def _list_articles(self) -> tuple[Sequence[str], Any]:
-        """Return the corpus's articles as concepts, with their in-degree as frequency."""
         with pq.ParquetFile(self.corpus.table("pages")) as pages:
             rows = pages.read(columns=["title", "in_degree"])
         return rows["title"].to_pylist(), rows["in_degree"].to_numpy().astype(np.int64)
 
     def __call__(self) -> Iterator[Seed | Rejection | Failure]:
-        """Yield each concept once: as a seed, or with the first rule it breaks."""
         found: dict[int, Concept] = {}
         for concept in self.drawn:
             node = self._find(concept.name)
@@ -128,12 +119,10 @@ class Concepts(WithoutModels):
             yield self._make_seed(row["node"], concept) if reason is None else _reject(concept, reason, detail)
 
     def _find(self, name: str) -> int | None:
-        """Return the article of a concept; a list may write its first letter small."""
         node = self.corpus.find(name)
         return self.corpus.find(name[:1].upper() + name[1:]) if node is None else node
 
     def _judge(self, found: dict[int, Concept]) -> Iterator[tuple[dict[str, Any], SeedReason | None, str]]:
-        """Yield the pages of the concepts with the reason to refuse each, their pictures aside."""
         nodes = pa.array(sorted(found), pa.uint32())
         with pq.ParquetFile(self.corpus.table("pages")) as pages:
             for batch in pages.iter_batches(batch_size=BATCH_ROWS, columns=list({*_SHOWN, *JUDGED})):
@@ -147,7 +136,6 @@ class Concepts(WithoutModels):
                     yield row, reason, detail
 
     def _look_up(self, files: Sequence[str]) -> dict[str, CorpusImage]:
-        """Return what is known of pictures, by the corpus or else by the service."""
         known = {file: image for file in files if (image := self.corpus.image(file)) is not None}
         far = [file for file in dict.fromkeys(files) if file not in known]
         return known | (look_up_images(self.metadata, far) if far and self.metadata else {})
@@ -177,11 +165,7 @@ class Concepts(WithoutModels):
 
 
 def read_list(path: Path) -> tuple[list[str], Any]:
-    """Return the concepts of a file and their frequencies.
-
-    Raises:
-        ConfigError: if it cannot be read, a line is no concept with a frequency after a tab, or one occurs twice.
-    """
+    """Return the concepts of a file and their frequencies."""
     found: dict[str, int] = {}
     for number, line in enumerate(_read_text(path).splitlines(), 1):
         name, tab, count = line.partition("\t")

@@ -89,7 +89,6 @@ class MeasuredDifficulty:
     output: ClassVar[type[Record]] = Difficulty
 
     def fingerprint(self) -> str:
-        """Digest of the plan, its solvers and judges, their prompts, the searches and the swapped pictures."""
         judge = self._find_picture_judge()
         return digest_value([
             {role: asking.identity for role, asking in self._list_solvers()},
@@ -108,24 +107,16 @@ class MeasuredDifficulty:
         ])  # fmt: skip
 
     def prompts(self) -> dict[str, str]:
-        """The answering and judging prompts."""
         judge = self._find_picture_judge()
         asked = [*(asking for _, asking in self._list_solvers()), *([judge] if judge else [])]
         return {asking.prompt.label: asking.prompt.digest for asking in asked} | self.jury.prompts()
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The solvers and the judges."""
         judge = self._find_picture_judge()
         solvers = tuple(asking.describe(role) for role, asking in self._list_solvers())
         return (*solvers, *self.jury.models(), *([judge.describe("image_judge")] if judge else []))
 
     async def __call__(self, record: Grounding) -> Sequence[Difficulty] | Rejection:
-        """Measure one question.
-
-        Raises:
-            GateNotMet: if too many attempts of all questions are unscored.
-            ServiceError: if a model or a search is away.
-        """
         refused = await self._look(record)
         if refused is not None:
             return refused
@@ -157,7 +148,6 @@ class MeasuredDifficulty:
         )
 
     async def _rate(self, record: Grounding) -> Depiction | None:
-        """Return the depiction with the ease that could not be rated before all pictures were fetched."""
         if self.rater is None or record.depiction is None or record.picture is None or not record.proof.nodes:
             return record.depiction
         ease, small = await self.rater.rate(record.picture, record.proof.nodes[0].title)
@@ -174,7 +164,6 @@ class MeasuredDifficulty:
         return self.picture_judge if self.plan.judges_picture else None
 
     async def _look(self, record: Grounding) -> Rejection | None:
-        """Return the rejection of a question that contains its answer or has a too simple picture."""
         if self.plan.seeks_answer:
             result = check_answer(record.text, record.answer, list_type_words(record.proof.nodes))
             if not result.passed:
@@ -200,7 +189,6 @@ class MeasuredDifficulty:
         return QuestionCourse(record, exhibits, endings, steps, left_out, [])
 
     async def _attempt_all(self, course: QuestionCourse) -> Rejection | None:
-        """Run the steps in order; stop at the first that refuses the question."""
         for step in course.steps:
             series = await self._attempt_step(course, step)
             reason = refuse_cell(step, series.tally)
@@ -210,7 +198,6 @@ class MeasuredDifficulty:
         return None
 
     def _show_attempts(self, course: QuestionCourse, refused: Rejection) -> RefusedQuestion:
-        """Return a rejection with the attempts that were made."""
         made = (each for series in course.measured for each in series.list_attempts(self.solvers[series.step.role]))
         return RefusedQuestion(**dict(refused), attempts=tuple(made))
 
@@ -242,7 +229,6 @@ class MeasuredDifficulty:
 
 
 async def _attempt_at_once(solver: Solver, record: Grounding, exhibits: Sequence[Exhibit]) -> list[Attempt]:
-    """Return the attempts in order; the first error is raised once all have ended, so that their replies are kept."""
     made = (solver.attempt(record, exhibit, sample) for sample, exhibit in enumerate(exhibits))
     ended = await asyncio.gather(*made, return_exceptions=True)
     for outcome in ended:
@@ -252,7 +238,6 @@ async def _attempt_at_once(solver: Solver, record: Grounding, exhibits: Sequence
 
 
 def _shows_truth(record: Grounding, exhibit: Exhibit) -> bool:
-    """Say whether an attempt saw the whole question: its picture, or its text if it has none."""
     return exhibit.picture == record.picture and not exhibit.ending
 
 

@@ -62,7 +62,6 @@ class Enhancements:
     output: ClassVar[type[Record]] = Enhancement
 
     def fingerprint(self) -> str:
-        """Digest of the rules, the degradations, the tools that repair and what tests them."""
         kept = [self.results, RESULTS, self.search.identity] if self.results else []
         kept += [self.scenes.identity] if self.scenes is not None else []
         if not self._degrades:
@@ -85,12 +84,10 @@ class Enhancements:
         return bool(self._share and self._degradations and self.settings.strengths)
 
     def prompts(self) -> dict[str, str]:
-        """That of the model that says where something lies, where there is one."""
         locator = self._locator
         return {} if locator is None else {locator.prompt.label: locator.prompt.digest}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """That model."""
         locator = self._locator
         return () if locator is None else (locator.describe("image_judge"),)
 
@@ -99,13 +96,6 @@ class Enhancements:
         return None if self.scenes is None else self.scenes.locator
 
     async def __call__(self, record: Difficulty) -> Sequence[Enhancement]:
-        """Try the degradations on the picture of a chosen question, and search by the picture.
-
-        Raises:
-            RecordFailed: if the picture cannot be decoded.
-            CorruptInput: if the image store's file was changed.
-            ServiceError: if a reader or search is unavailable.
-        """
         picture = record.picture
         if picture is not None and self.scenes is not None and self.scenes.is_chosen(record):
             made = await self.scenes.compose(record, picture)
@@ -129,11 +119,6 @@ class Enhancements:
         return (await self._keep(record, why, tuple(offers)),)
 
     async def _try(self, record: Difficulty, data: bytes, gauge: Gauge | None, degradation: Degradation) -> list[Tried]:
-        """Return the trials of one degradation, the last of which may hold; empty if no test applies.
-
-        Where there are no words, and a search finds the picture whatever is done to it or not at all, the fine
-        structure is the test.
-        """
         gauges = [gauge] if gauge else []
         if degradation in FINE and (gauge is None or gauge.test == "image-search"):
             gauges.append(make_detail_gauge(data))
@@ -150,14 +135,12 @@ class Enhancements:
         return tried
 
     async def _search(self, data: bytes, folder: Path) -> tuple[SearchResult, ...]:
-        """Return what a search by a picture that is in no store finds."""
         sha256 = hashlib.sha256(data).hexdigest()
         path = folder / f"{sha256}.{find_extension(data)}"
         await asyncio.to_thread(path.write_bytes, data)
         return await self._look_up(PictureFile(sha256, path))
 
     async def _set_in_scene(self, record: Difficulty, picture: Picture, data: bytes, scene: Scene) -> Enhancement:
-        """Return the question with a scene as its picture: another question, whose parent is the one before."""
         made = await asyncio.to_thread(self.pictures.add_bytes, data, credit_picture(picture))
         changes = {
             "record_id": make_question_id(record.text, made.sha256, record.answer, record.proof),
@@ -170,14 +153,12 @@ class Enhancements:
         return Enhancement(**(dict(record) | changes), found=await self._look_up(file))
 
     async def _keep(self, record: Difficulty, why: str = "", offers: tuple[Offer, ...] = ()) -> Enhancement:
-        """Return the question with its ways; ``why`` others cannot be taken, empty where it was not chosen."""
         picture = record.picture
         file = picture and PictureFile(picture.sha256, self.pictures.path(picture.sha256, picture.extension))
         found = await self._look_up(file) if file else ()
         return Enhancement(**dict(record), left_whole=why, offers=offers, found=found)
 
     async def _look_up(self, file: PictureFile) -> tuple[SearchResult, ...]:
-        """Return what a search by the picture finds: nothing where it refuses the picture, which costs no question."""
         if not self.results:
             return ()
         try:

@@ -74,7 +74,6 @@ class Groundings:
     output: ClassVar[type[Record]] = Grounding
 
     def fingerprint(self) -> str:
-        """Digest of the rules, of all that decides a picture, the prompt and the rewriter."""
         rules = [
             self.settings.require_image,
             self.settings.min_answers,
@@ -93,15 +92,12 @@ class Groundings:
         return tuple(reason for each in self.plugged for reason in each.plugin.entry.list_reasons())
 
     def prompts(self) -> dict[str, str]:
-        """The referring prompt and those of the reader."""
         return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts()}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The rewriter and the evaluator."""
         return (self.asking.describe("rewriter"), self.reader.describe())
 
     async def __call__(self, record: Rewrite) -> Sequence[Grounding] | Rejection:
-        """Ground one question: picture, need for the picture, final text, leak check over every node."""
         # Counting comes between finding pictures and opening them: it costs less and refuses more.
         anchor = self._describe_anchor(record)
         listed = await self.chooser.lister.list_candidates(anchor.node, anchor.lead)
@@ -150,7 +146,6 @@ class Groundings:
         return REASONS.union(self.reasons)
 
     async def _word(self, record: Rewrite, proof: Proof, picture: Picture | None, tries: int) -> Wording:
-        """Return the final text with what was read in it; a refused one is requested once more with the reason."""
         tried, secrets = NOTHING, list_secrets(list_names(self.ground.corpus, proof.hidden), record.answer)
         # What asks for a name refers to its picture from the start.
         named = asks_name(record.proof)
@@ -208,7 +203,6 @@ class Groundings:
         )
 
     def _refuse_missing(self, listed: CandidateList, record: Rewrite) -> CheckResult:
-        """Refuse a question without candidate pictures, unless no picture is required."""
         if listed.found or not self.settings.require_image:
             return PASSED
         if not listed.dropped:
@@ -218,7 +212,6 @@ class Groundings:
         return CheckResult("FAIL", listed.dropped[0].reason, reasons)
 
     def _count_need(self, record: Rewrite) -> tuple[tuple[Count, ...], CheckResult]:
-        """Count the answers over all anchors of the type (N_img); below the threshold the picture is not needed."""
         threshold = self.settings.min_answers
         if not threshold:
             return (), PASSED
@@ -249,7 +242,6 @@ NAMING = frozenset(["alias-leak", "demonym-leak", "fact-unproved"])
 
 
 def _let_names_pass(check: Check) -> Check:
-    """Return a check that passes where names of entities are all that is wrong."""
 
     def look() -> CheckResult:
         result = check()

@@ -46,8 +46,6 @@ _SENTENCE_END = re.compile(r"[.!?]+[\"'”’)]*(?=\s)|\?.*\?", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A fact that may be asked for, with the proof of its answer."""
-
     attribute: Attribute
     proof: Proof
 
@@ -77,7 +75,6 @@ class Initials:
     output: ClassVar[type[Record]] = Question
 
     def fingerprint(self) -> str:
-        """Digest of the method, the writer, its prompt, the other dump, and the rules for answers."""
         later = self.ground.later.digest if self.ground.later else ""
         rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.page_words, self.audit, later]
         pages = self.pages.identity if self.pages else ""
@@ -87,17 +84,14 @@ class Initials:
         )
 
     def prompts(self) -> dict[str, str]:
-        """The asking prompt and those of the readers."""
         read = self.pages.prompts() if self.pages else {}
         named = self.concepts.prompts() if self.concepts else {}
         return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts(), **read, **named}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The writer and the evaluator."""
         return (self.asking.describe("writer"), self.reader.describe())
 
     async def __call__(self, record: Seed) -> Sequence[Question] | Rejection:
-        """Return a question about one of the seed's facts; of a concept, for its name where the seed says so."""
         number = self.ground.corpus.find(record.title)
         if number is None:
             raise RecordFailed("seed-missing", f"the corpus has no article {record.title!r}")
@@ -108,7 +102,6 @@ class Initials:
         return made if isinstance(made, Rejection) else await self.concepts.classify(record, made)
 
     async def _ask_fact(self, record: Seed, number: int) -> Sequence[Question] | Rejection:
-        """Offer the seed's facts that pass, let the model ask for one, and check its question."""
         candidates, refused = await asyncio.to_thread(self._list_candidates, record, number)
         while candidates:
             asked = await self._ask(record, number, candidates)
@@ -135,7 +128,6 @@ class Initials:
         )
 
     def _list_candidates(self, record: Seed, number: int) -> tuple[list[_Candidate], list[CheckResult]]:
-        """Return the seed's facts that pass every check on an answer, and why the others did not."""
         candidates, refused = [], []
         for attribute in read_askable(self.ground.corpus, number):
             if self.splits.place("answer", attribute.answer.key) != record.split:
@@ -164,11 +156,6 @@ class Initials:
     async def _ask(
         self, record: Seed, number: int, candidates: Sequence[_Candidate]
     ) -> tuple[_Candidate, str] | CheckResult:
-        """Return the fact that the model chose and its question, or how the last usable one was read otherwise.
-
-        Raises:
-            RecordFailed: ``unusable-question`` when neither of two replies asks for an offered fact as it must.
-        """
         inputs = AskFactInputs(
             name=record.title,
             type=record.type,
@@ -198,7 +185,6 @@ class Initials:
         raise RecordFailed("unusable-question", f"{reply.question!r}: {refused[0].code} {refused[0].detail}")
 
     def _list_text_checks(self, number: int, text: str, chosen: _Candidate) -> Iterator[Check]:
-        """Yield the checks that a question asks for the fact by the entity's name and says nothing else."""
         node, answer = chosen.proof.nodes[0], chosen.attribute.answer
         # A title may hold the answer (``Fair of 1884``), another fact or a full stop: it will be hidden.
         masked = mask_names(text, list_writings(node.title))
@@ -211,7 +197,6 @@ class Initials:
             yield partial(check_timeless, masked)
 
     async def _read_page(self, number: int, chosen: _Candidate) -> tuple[Proof, CheckResult]:
-        """Return a fact's proof with what the prose says of it, and whether that speaks against it."""
         fact, answer, proof, result = chosen.attribute.fact, chosen.attribute.answer, chosen.proof, PASSED
         said = find_corroboration(self.ground, number, fact.key, answer)
         found: dict[str, object] = {"corroboration": said.evidence if said.outcome == "agrees" else None}
@@ -245,7 +230,6 @@ def _view_fact(corpus: Corpus, attribute: Attribute) -> FactView:
 
 
 def _check_sentence(text: str) -> CheckResult:
-    """FAIL (``descriptor-lost``) unless a text, its name masked, is one sentence that ends with its question mark."""
     asked = text.strip()
     if asked.endswith("?") and not _SENTENCE_END.search(asked):
         return PASSED
@@ -253,7 +237,6 @@ def _check_sentence(text: str) -> CheckResult:
 
 
 def _refuse(record: Seed, refused: Sequence[CheckResult]) -> Rejection:
-    """Return the rejection of a seed without a fact to ask for, with the count of each code."""
     met = Counter(result.code for result in refused)
     codes = ("no-fact", *(code for code in met if code in REASONS))
     detail = ", ".join(f"{code} {count}" for code, count in met.most_common()) or "the page has no typed fact"

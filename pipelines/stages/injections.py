@@ -92,16 +92,7 @@ async def propose_descriptors(
     tried: tuple[Tried, ...],
     entities: tuple[FactView, ...] = (),
 ) -> tuple[Descriptor, ...]:
-    """Return descriptors of the entity that a round hides; the model is offered all its facts but the answer.
-
-    Args:
-        askings: the requests of a round.
-        corpus: of the entity.
-        this: the round.
-        rules: how many are proposed, how long a fact may be.
-        tried: what was refused before.
-        entities: facts that lead to further articles, which each descriptor tells.
-    """
+    """Return descriptors of the entity that a round hides; the model is offered all its facts but the answer."""
     view = this.view
     facts = offer_facts(corpus, this.numbers[1], rules.max_answer_tokens)
     if len(view.hops) == 1:
@@ -171,22 +162,18 @@ class Injections:
     output: ClassVar[type[Record]] = Rewrite
 
     def fingerprint(self) -> str:
-        """Digest of the method, the rules, the prompts and the rewriter."""
         asked = [self.reader.identity, *(asking.identity for asking in self.askings.list_all())]
         rules = [repr(self.rules), repr(self.anchors), self.apart.digest]
         return digest_value(["injections", *rules, asked, *map(make_schema, REPLIES)])
 
     def prompts(self) -> dict[str, str]:
-        """The prompts of a round."""
         own = {asking.prompt.label: asking.prompt.digest for asking in self.askings.list_all()}
         return {**own, **self.reader.prompts()}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The rewriter and the evaluator."""
         return (self.askings.rewriting.describe("rewriter"), self.reader.describe())
 
     async def __call__(self, record: Question) -> Sequence[Rewrite] | Rejection:
-        """Grow a question by the number of rounds drawn for it; what cannot be is tried with the other numbers."""
         refused: Rejection | None = None
         shared = list(self.apart.find_shared(Apart.of([(record.proof, record.answer, ())])))
         if shared:
@@ -201,7 +188,6 @@ class Injections:
         return refused
 
     async def _grow(self, record: Question, chain: int, rounds: int) -> Rewrite | Rejection:
-        """Grow a question's chain, then its branches; after a failed round try another fact, then an earlier one's."""
         search, beside = self._look_ahead(record, chain), self._look_beside(record)
         # In threads: what is ahead is searched for, too.
         levels = [await asyncio.to_thread(search.open_level, self._start(record), chain)]
@@ -222,18 +208,12 @@ class Injections:
         return self._refuse(record, setbacks, rounds, search)
 
     async def _end(self, record: Question, draft: ProofDraft, rounds: int, beside: BranchRounds) -> Rewrite | Setback:
-        """Do the rounds beside a finished chain, and count the whole question."""
         grown = await beside.grow(draft, rounds)
         if isinstance(grown, Setback):
             return grown
         return await asyncio.to_thread(self._finish, record, grown)
 
     def _look_beside(self, record: Question) -> BranchRounds:
-        """Return the rounds beside the chain; no article of theirs holds the answer.
-
-        They may be hubs: what the chain leads through must be rare for one entity to fit, and what is told beside it
-        only tells those few apart. Each entity that is hidden is counted, hub or not.
-        """
         corpus = self.ground.corpus
         (seed,) = locate_nodes(corpus, record.proof.nodes)
         article = find_article(corpus, seed, record.proof.answer_relation, record.answer)
@@ -266,7 +246,6 @@ class Injections:
         return ProofDraft(record.text, record.proof, (), tuple(numbers))
 
     def _look_ahead(self, record: Question, rounds: int) -> ChainSearch:
-        """Return the search for chains that end at an allowed anchor and pass no page that holds the answer."""
         corpus, rules = self.ground.corpus, self.rules
         (seed,) = locate_nodes(corpus, record.proof.nodes)
 
@@ -285,7 +264,6 @@ class Injections:
     async def _inject(
         self, record: Question, level: Level, place: "Place", beside: BranchRounds
     ) -> ProofDraft | Setback:
-        """Do one round of the chain."""
         number, draft = place.round, level.draft
         if not level.facts:
             return Setback(number, (CheckResult("FAIL", "no-injection", "no fact leads on"),))
@@ -312,10 +290,6 @@ class Injections:
         return step if number == place.chain else await self._hide(draft, this)
 
     def _list_beside(self, draft: ProofDraft, this: Round, beside: BranchRounds, rounds: int) -> tuple[FactView, ...]:
-        """Return facts of the entity to be hidden that may become a branch, those of the extracted sentence first.
-
-        Of such a fact and the type alone enough entities must be left without the chain; no descriptor makes more.
-        """
         number, corpus = this.numbers[1], self.ground.corpus
         numbers = (*draft.aside, this.numbers[0], *draft.taken)
         found = []
@@ -343,7 +317,6 @@ class Injections:
         )
 
     async def _hide(self, draft: ProofDraft, this: Round, entities: tuple[FactView, ...] = ()) -> ProofDraft | Setback:
-        """Hide the named entity behind the first descriptor that passes every check, and tells these facts, too."""
         results: list[CheckResult] = []
         tried: list[Candidate] = []
         told: dict[str, Tried] = {}
@@ -368,7 +341,6 @@ class Injections:
     async def _try(
         self, draft: ProofDraft, this: Round, descriptor: Descriptor
     ) -> ProofDraft | tuple[CheckResult, ...]:
-        """Return the draft with its named entity hidden behind a descriptor, or the checks that did not pass."""
         corpus, rules, grown = self.ground.corpus, self.rules, this.proof
         literal, linked = split_told(corpus, this.numbers[1], descriptor)
         said = list_constraints(corpus, this.numbers[1], 1, literal)
@@ -423,7 +395,6 @@ class Injections:
         return replace(draft, certificates=(*earlier, certificate))
 
     def _finish(self, record: Question, draft: ProofDraft) -> Rewrite | Setback:
-        """Check the whole question once more, and count every node for the proof."""
         query = make_query(self.ground.corpus, draft.proof)
         numbers = tuple(reversed(draft.taken))
         nodes = range(1, len(numbers))
@@ -476,7 +447,6 @@ class Injections:
         yield from list_hidden_checks(corpus, draft.text, draft.proof, answer)
 
     def _refuse(self, record: Question, setbacks: Sequence[Setback], rounds: int, search: ChainSearch) -> Rejection:
-        """Return the last setback as the question's rejection; its detail begins with ``round k of n``."""
         last = setbacks[-1]
         said = "; ".join(dict.fromkeys(f"{result.code} {result.detail}".strip() for result in last.results))
         if search.refused and last.fact is None:
@@ -491,5 +461,4 @@ class Injections:
 
 
 def _list_aside(corpus: Corpus, proof: Proof) -> list[int]:
-    """Return the node numbers of the branches' entities."""
     return locate_nodes(corpus, [branch.node for branch in proof.branches])

@@ -33,11 +33,9 @@ class Mixtures(WithoutModels):
     output: ClassVar[type[Record]] = Grounding
 
     def fingerprint(self) -> str:
-        """Digest of the shares and the seed."""
         return digest_value([dict(self.shares), self.seed])
 
     def __call__(self, inputs: Sequence[Iterable[Grounding]]) -> Iterator[Grounding | Rejection]:
-        """Yield each question once: kept, or over its pool's share."""
         drawn: dict[str, list[tuple[float, str]]] = {}
         for rows in inputs:
             for row in rows:
@@ -70,10 +68,6 @@ def find_quotas(counts: Mapping[str, int], shares: Mapping[str, float]) -> dict[
 
     Sources without a share give all they have, and with them the others' shares say how many there are in all. Where
     every source has a share, the scarcest says it. A pool that has too few gives all it has.
-
-    Args:
-        counts: questions by pool, those made here under :data:`WALKED`.
-        shares: of all questions by pool; 0, or none, for a source that gives all it has.
     """
     whole = sum(count for pool, count in counts.items() if not shares.get(pool))
     limited = {pool: share for pool, share in shares.items() if share}

@@ -26,8 +26,6 @@ from schemas.proofs import Hop, Role
 
 @dataclass(slots=True)
 class _Shard:
-    """The records of a shard that is drawn by chance, and what is made of them so far, in their order."""
-
     records: Sequence[Seed]
     balance: Balance
     tally: Tally
@@ -73,7 +71,6 @@ class Paths:
         return self.graph.rules.settings
 
     def fingerprint(self) -> str:
-        """Digest of the walk rules, the seed and the guide."""
         later = self.ground.later.digest if self.ground.later else ""
         lists = read_lists() if self.settings.salience else ""
         guided = [self.guide.identity] if self.guide else []
@@ -81,11 +78,9 @@ class Paths:
         return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), later, lists, *guided, *used])
 
     def prompts(self) -> dict[str, str]:
-        """Those of the guide."""
         return self.guide.prompts() if self.guide else {}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The guide."""
         return (self.guide.describe(),) if self.guide else ()
 
     def prepare(self, records: Sequence[Seed]) -> None:
@@ -112,7 +107,6 @@ class Paths:
         return Tally(self.settings.max_answer_share, self.settings.max_relation_share, guess)
 
     def _start_ration(self, records: Sequence[Seed]) -> Ration | None:
-        """Return what a shard may ask for; None outside of rounds. The seeds of a shard are of one round."""
         if not self.used or not records:
             return None
         own = Counter(record.split for record in records)
@@ -120,7 +114,6 @@ class Paths:
         return Ration(*self.kept, self.used[records[0].round - 1], parts, records[0].record_id)
 
     async def __call__(self, record: Seed) -> Sequence[Path] | Rejection:
-        """Return distinct paths of a seed, or the rejection if it has no path."""
         node = self.graph.corpus.find(record.title)
         if self.guide and node is not None:
             return await self._walk_guided(self.guide, record, node)
@@ -133,12 +126,10 @@ class Paths:
         return shard.made[record.record_id]
 
     def _can_walk(self, record: Seed, node: int) -> bool:
-        """Say whether answers are in reach of a seed, at the length that it was drawn for."""
         lengths = [length for length, _ in self.graph.lengths_from(node, record.split)]
         return record.hops in lengths if record.hops else bool(lengths)
 
     def _walk(self, record: Seed, shard: _Shard) -> Sequence[Path] | Rejection:
-        """Return distinct paths of a seed, drawn by chance, or the rejection if it has no path."""
         node = self.graph.corpus.find(record.title)
         if node is None or not self._can_walk(record, node):
             return Rejection(record_id=record.record_id, reason="no-answer-in-reach", detail=record.title)
@@ -164,7 +155,6 @@ class Paths:
         return tuple(paths.values())
 
     async def _walk_guided(self, guide: Guide, record: Seed, node: int) -> Sequence[Path] | Rejection:
-        """Return distinct paths that the guide walked and found worth asking about, or the rejection of their seed."""
         paths: dict[str, Path] = {}
         refused: Counter[str] = Counter()
         for number in range(self.settings.per_seed):
@@ -188,12 +178,10 @@ class Paths:
         return tuple(paths.values())
 
     def _draw_length(self, order: Order) -> int:
-        """Return the length of a guided walk, by the weights of the lengths."""
         unit = draw_unit(self.seed, "length", order.identity)
         return choose_weighted(self.settings.hops, self.settings.weights, unit)
 
     def _draw(self, record: Seed, node: int, number: int) -> Iterator[Drawn]:
-        """Yield the walks tried for a path; most paths need one, so the others are drawn on demand."""
         first = make_order(record, node, number, 1)
         prepared = self.drawn.pop(first, None)
         yield prepared or self.graph.draw_walks([first], self.seed)[0]
@@ -207,7 +195,6 @@ class Paths:
         )
 
     def _choose_path(self, record: Seed, order: Order, walk: Walk, attempt: int, refused: Counter[str]) -> Path | None:
-        """Return the path to the first attribute at a walk's end that passes the demands; count the codes of others."""
         for attribute in walk.attributes:
             fault = self._judge_answer(attribute)
             if fault:
@@ -226,7 +213,6 @@ class Paths:
     def _list_asked(
         self, walk: Walk, record: Seed, order: Order, shard: _Shard, refused: Counter[str]
     ) -> tuple[Attribute, ...]:
-        """Return what may be asked at a walk's end in the order of trying, without what is asked often already."""
         weigh = partial(weigh_attribute, self.ground) if self.settings.salience else _weigh_alike
         kind = record.answer_type
         balance = replace(shard.balance, wanted={kind: 1.0}) if kind else shard.balance
@@ -236,7 +222,6 @@ class Paths:
         return tuple(attribute for attribute in asked if attribute not in often)
 
     def _is_rationed(self, attribute: Attribute, record: Seed, shard: _Shard) -> bool:
-        """Say whether a shard has asked for its part of what a release may keep of an answer, or of its entity."""
         ration = shard.ration
         return ration is not None and not ration.allows(record.split, self._list_marks(attribute))
 
@@ -245,7 +230,6 @@ class Paths:
         return list_marks(attribute.answer.key, page_id, attribute.fact.key)
 
     def _judge_answer(self, attribute: Attribute) -> str:
-        """Return the code that refuses an attribute, empty for none; walks often end at the same articles."""
         place = attribute.fact.node, attribute.fact.key, attribute.answer.key
         if place not in self.judged:
             fault = self.demands.find_answer_fault(self.ground, attribute) if self.demands else None
@@ -253,7 +237,6 @@ class Paths:
         return self.judged[place]
 
     def _make_path(self, seed: Seed, node: int, walk: Walk, attribute: Attribute, attempt: int) -> Path | None:
-        """Return a walk as a path; None if a sentence of it does not read with all names masked."""
         corpus = self.graph.corpus
         nodes = [node, *(move.target for move in walk.moves)]
         names = [alias for visited in nodes for alias in corpus.aliases(visited)]
@@ -290,7 +273,6 @@ def make_order(seed: Seed, node: int, number: int, attempt: int) -> Order:
 
 
 def _read_clause(corpus: Corpus, source: int, move: WalkMove, names: Sequence[str]) -> Clause | None:
-    """Return the sentence of a move, or the quotation of its relation, with all names masked."""
     if move.link is None or move.clause is None:
         return None
     if move.gloss:

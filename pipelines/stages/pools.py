@@ -49,11 +49,7 @@ class Refused(Exception):
 
 
 def check_files(pools: Sequence[PoolConfig]) -> None:
-    """Look for the files of pools, before anything is built for them.
-
-    Raises:
-        ConfigError: naming what is not there or cannot be read.
-    """
+    """Look for the files of pools, before anything is built for them."""
     for pool in pools:
         for key in ("path", "images", "entities"):
             named = getattr(pool, key)
@@ -75,7 +71,6 @@ class OpenPool:
 
     @cached_property
     def identity(self) -> str:
-        """Digest of the questions' file, of what is said of them, and of the pictures."""
         said = self.settings.model_dump(mode="json", exclude={"path", "images", "entities", "share", "plugin"})
         said |= {"plugin": self.source.identity} if self.source else {}
         named = (self.settings.path, self.settings.entities, self.settings.images)
@@ -122,25 +117,15 @@ class Pools(WithoutModels):
         return tuple(OpenPool(pool, self.digest, self.sources.get(pool.name)) for pool in self.pools)
 
     def fingerprint(self) -> str:
-        """Digest of the pools' files and settings, the splits and the longest answer.
-
-        Raises:
-            ConfigError: if a file is not there.
-        """
+        """Digest of the pools' files and settings, the splits and the longest answer."""
         check_files(self.pools)
         identities = [pool.identity for pool in self.opened]
         return digest_value([identities, repr(self.splits), self.max_answer_tokens])
 
     def count_candidates(self) -> int:
-        """Return how many questions the files hold."""
         return sum(1 for pool in self.opened for _ in pool.read())
 
     def __call__(self) -> Iterator[Grounding | Rejection | Failure]:
-        """Yield each question of each file once.
-
-        Raises:
-            ConfigError: if a file cannot be read.
-        """
         self._seen.clear()
         for pool in self.opened:
             for candidate, asked in pool.read():
@@ -199,7 +184,6 @@ class Pools(WithoutModels):
         return answer
 
     def _choose_split(self, settings: PoolConfig, answer: Answer, entity: str) -> Split:
-        """Return the split of the answer, which must be that of the entity too; or the one that is set."""
         if settings.split:
             return settings.split
         split = self.splits.place("answer", answer.key)

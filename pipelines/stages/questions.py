@@ -63,7 +63,6 @@ class Questions:
     output: ClassVar[type[Record]] = Question
 
     def fingerprint(self) -> str:
-        """Digest of the writer, its prompt, the other dump, and the rules for answers."""
         later = self.ground.later.digest if self.ground.later else ""
         pages = self.pages.identity if self.pages else ""
         caps = [self.caps] if min(self.caps) < 1.0 else []
@@ -73,12 +72,10 @@ class Questions:
         )
 
     def prompts(self) -> dict[str, str]:
-        """The writing prompt and those of the readers."""
         read = self.pages.prompts() if self.pages else {}
         return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts(), **read}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The writer and the evaluator."""
         return (self.asking.describe("writer"), self.reader.describe())
 
     def prepare(self, records: Sequence[Path]) -> None:
@@ -87,7 +84,6 @@ class Questions:
             self.capped.update(find_capped(records, *self.caps, self.limits.answer_share))
 
     async def __call__(self, record: Path) -> Sequence[Question] | Rejection:
-        """Type the answer, check it, derive it again from the corpus, and let the model word the path."""
         often = self.capped.pop(record.record_id, "")
         if often:
             return Rejection(record_id=record.record_id, reason="asked-often", detail=often)
@@ -128,7 +124,6 @@ class Questions:
         )
 
     def _type_answer(self, record: Path) -> Answer | None:
-        """Return the answer of a path: of its field, or of the blank of its sentence."""
         corpus = self.ground.corpus
         number = locate_nodes(corpus, record.nodes)[-1]
         if not record.answer_clause:
@@ -140,11 +135,6 @@ class Questions:
         return found[0].answer if len(found) == 1 else None
 
     async def _write(self, record: Path, proof: Proof, answer: Answer) -> str | CheckResult:
-        """Return the path in words, or the refusal: the writer declined, or the last question was misread.
-
-        Raises:
-            RecordFailed: ``unusable-question`` when neither of two replies is a question that names anchor and bridges.
-        """
         view, tried, misread = view_proof(self.ground.corpus, proof, answer), NOTHING, PASSED
         titles = [node.title for node in record.nodes[:-1]]
         hidden = flatten_names(list_names(self.ground.corpus, record.nodes[-1:]))
@@ -215,7 +205,6 @@ class Questions:
 
 
 def _check_wording(text: str, titles: Sequence[str]) -> CheckResult:
-    """FAIL (``descriptor-lost``) unless a text names every title and is a question."""
     refused = run_checks(partial(check_named, text, title) for title in titles)
     if refused or text.rstrip().endswith("?"):
         return refused[0] if refused else PASSED

@@ -36,16 +36,9 @@ class Releases(WithoutModels):
     output: ClassVar[type[Record]] = ReleaseEntry
 
     def fingerprint(self) -> str:
-        """Digest of the split table and the limits."""
         return digest_value([SPLIT_OF_VQA, self.limits.decides])
 
     def __call__(self, inputs: Sequence[Iterable[Record]]) -> Iterator[ReleaseEntry | Rejection | Failure]:
-        """Yield the entries of each question, or its one rejection, by record id.
-
-        Raises:
-            ConservationError: if a trajectory names a question that did not come in.
-            GateNotMet: if the shares that are set exclude each other.
-        """
         exam = self.limits.settings.exam
         signatures, strata = list[Signature](), dict[str, Stratum]()
         for row in inputs[0]:
@@ -78,10 +71,6 @@ def collect_trajectories(
     """Return the ids of each question's correct trajectories, sorted, and the questions whose observations tell a fact.
 
     The second is a question for evaluation by the question whose transcripts state its final fact.
-
-    Raises:
-        ConfigError: if a row is no Trajectory.
-        ConservationError: if a trajectory names a question that did not come in.
     """
     found: defaultdict[str, list[str]] = defaultdict(list)
     told: dict[str, str] = {}

@@ -40,11 +40,9 @@ class Reviews(WithoutModels):
     output: ClassVar[type[Record]] = Grounding
 
     def fingerprint(self) -> str:
-        """Digest of the decisions."""
         return digest_value(["reviews", sorted((key, repr(value)) for key, value in self.decisions.items())])
 
     async def __call__(self, record: Bridge) -> Sequence[Grounding] | Rejection:
-        """Decide one question."""
         decision = self.decisions.get(record.record_id)
         if decision is None and record.verdict != "yes":
             return Rejection(record_id=record.record_id, reason="undecided", detail=record.remark)

@@ -85,7 +85,6 @@ class Rewrites:
     output: ClassVar[type[Record]] = Rewrite
 
     def fingerprint(self) -> str:
-        """Digest of the thresholds, the prompts and the rewriter."""
         asked = [self.proposing.identity, self.rewriting.identity, self.reader.identity]
         return digest_value(
             [
@@ -101,16 +100,13 @@ class Rewrites:
         )
 
     def prompts(self) -> dict[str, str]:
-        """The proposing and the rewriting prompt, and those of the reader."""
         own = {asking.prompt.label: asking.prompt.digest for asking in (self.proposing, self.rewriting)}
         return {**own, **self.reader.prompts()}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The rewriter and the evaluator."""
         return (self.rewriting.describe("rewriter"), self.reader.describe())
 
     async def __call__(self, record: Question) -> Sequence[Rewrite] | Rejection:
-        """Hide every bridge; refuse the question if all descriptors of a bridge or a check of the whole fail."""
         nodes = locate_nodes(self.ground.corpus, record.proof.nodes)
         refused = await asyncio.to_thread(run_checks, self._list_shortcut_checks(record, nodes), self.audit)
         if refused:
@@ -141,7 +137,6 @@ class Rewrites:
         )
 
     async def _hide(self, record: Question, draft: Draft, node: int, number: int) -> Draft | Rejection:
-        """Hide one bridge behind the first descriptor that passes every check."""
         tried: list[Candidate] = []
         found: list[CheckResult] = []
         told: dict[str, Tried] = {}
@@ -171,7 +166,6 @@ class Rewrites:
         return Rejection(record_id=record.record_id, reason=reason, detail=f"node {node}: {detail}", codes=codes)
 
     def _explain(self, draft: Draft, refused: CheckResult, text: str, shown: str = "") -> Tried:
-        """Return a refused reply with its reason; the question so far and what else was shown may be spoken of."""
         return explain_refusal(refused, text, list_secrets(draft.names, draft.view.answer), f"{draft.text} {shown}")
 
     async def _propose(
@@ -195,7 +189,6 @@ class Rewrites:
     async def _try(
         self, record: Question, draft: Draft, bridge: tuple[int, int], descriptor: Descriptor
     ) -> Draft | tuple[CheckResult, ...]:
-        """Return the draft with a bridge (index and number) hidden behind a descriptor, or the checks not passed."""
         node, number = bridge
         said = list_constraints(self.ground.corpus, number, node, descriptor)
         query = replace(draft.query, constraints=(*draft.query.constraints, *said))
@@ -221,7 +214,6 @@ class Rewrites:
     async def _check_text(
         self, record: Question, draft: Draft, node: int, said: tuple[str, Proof]
     ) -> tuple[CheckResult, ...]:
-        """Return what is wrong with a text in which a node is hidden, by its proof so far."""
         text, proof = said
         refused = run_checks((
             lambda: check_names(hide_titles(text, record, node), draft.names[node:], draft.type_words),
@@ -274,7 +266,6 @@ class Rewrites:
         return replace(after, certificates=(*before.certificates, certificate))
 
     def _finish(self, record: Question, draft: Draft) -> Sequence[Rewrite] | Rejection:
-        """Check the whole text once more and count every node for the proof."""
         fits = [
             count_fit(self.ground, draft.query, node, self.settings.require_alone(node))
             for node in range(1, len(record.proof.nodes))

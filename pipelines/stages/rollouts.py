@@ -58,33 +58,20 @@ class Rollouts:
         return self.cascade.watch
 
     def fingerprint(self) -> str:
-        """Digest of the numbers, the splits, the whole agent, and the cascade where it decides how many are made."""
         decides = self.cascade.identity if self.stops_early else ""
         numbers = [self.attempts, min(self.wanted, self.attempts), sorted(self.splits)]
         return digest_value([*numbers, self.agent.identity, decides])
 
     def prompts(self) -> dict[str, str]:
-        """Label and digest of the agent's prompt, and of the judges' where they are asked."""
         judges = self.cascade.prompts() if self.stops_early else {}
         return {self.agent.prompt.label: self.agent.prompt.digest} | judges
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The teacher, and the judges where they are asked."""
         model, sampling = self.agent.model, self.agent.sampling.describe()
         teacher = ModelEntry(role="teacher", name=model.name, revision=model.identity, sampling=sampling)
         return (teacher, *(self.cascade.models() if self.stops_early else ()))
 
     async def __call__(self, record: Enhancement) -> Sequence[Rollout] | Rejection:
-        """Run waves of attempts; the rows are in the order of the attempts, whichever ends first.
-
-        If a service is away, the other attempts of the wave still finish, so that what was paid for is recorded. A
-        failed attempt is a row beside the others.
-
-        Raises:
-            RecordFailed: if every attempt failed, with the first one's reason.
-            GateNotMet: if too many answers are unscored.
-            ServiceError: if the teacher, a judge or a tool's backend is away.
-        """
         if record.split not in self.splits:
             detail = f"{record.split} releases no trajectories; rollouts.splits is {', '.join(self.splits) or 'empty'}"
             return Rejection(record_id=record.record_id, reason="other-split", detail=detail)
@@ -103,7 +90,6 @@ class Rollouts:
 
 
 def _refuse_failed(rollouts: Sequence[Rollout]) -> Sequence[Rollout]:
-    """Return the rollouts; raise the first one's reason if all failed."""
     if all(rollout.stop_reason == "failed" for rollout in rollouts):
         error, _, detail = rollouts[0].failure.partition(": ")
         raise RecordFailed(error, detail)

@@ -32,11 +32,9 @@ class Samples(WithoutModels):
     output: ClassVar[type[Record]] = Rewrite
 
     def fingerprint(self) -> str:
-        """Digest of the shares."""
         return digest_value(["samples", self.kept, self.spread])
 
     def __call__(self, inputs: Sequence[Iterable[Question]]) -> Iterator[Rewrite | Rejection | Failure]:
-        """Yield each question, kept or refused, in the order in which they came in."""
         marks = {row.record_id: (asks_name(row.proof), str(row.knowledge)) for row in inputs[0]}
         found = Counter(marks.values())
         quota: dict[tuple[bool, str], int] = {}

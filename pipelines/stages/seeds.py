@@ -55,8 +55,6 @@ class WikidataSource:
 
 
 class _Eligible(NamedTuple):
-    """An article that may be a seed; millions are sorted, and tuples compare fastest."""
-
     draw: float
     page_id: int
     node: int
@@ -72,8 +70,6 @@ Verdict = tuple[SeedReason | None, str]
 
 @dataclass(slots=True)
 class _FarPictures:
-    """Pictures that the corpus does not know, looked up in batches when the first of a batch is needed."""
-
     metadata: ImageMetadata
     ahead: Iterator[str]
     """Files that will probably be needed, soonest first."""
@@ -81,7 +77,6 @@ class _FarPictures:
     """By file; None if the service does not have it."""
 
     def find(self, file: str) -> CorpusImage | None:
-        """Return a picture's row; a request to the service is filled up with the files ahead."""
         if file not in self.known:
             others = (name for name in self.ahead if name != file and name not in self.known)
             batch = dict.fromkeys([file, *islice(others, MOST_FILES - 1)])
@@ -114,7 +109,6 @@ class Seeds(WithoutModels):
     output: ClassVar[type[Record]] = Seed
 
     def fingerprint(self) -> str:
-        """Digest of the gate, the splits, the limit, the seed, the endpoint and the cut."""
         asked = [self.source.sparql.identity, self.source.site] if self.source else []
         asked += [self.metadata.identity] if self.metadata else []
         gate = self.gate.model_dump(mode="json", exclude={"source", "small_corpus"})
@@ -122,19 +116,13 @@ class Seeds(WithoutModels):
         return digest_value([gate, repr(self.splits), self.seed, self.cut, asked, *draws])
 
     def count_candidates(self) -> int:
-        """Return the number of articles, or of rows about different entities that the endpoint gave."""
         if self.source is None:
             return len(self.corpus.article_nodes())
         return len(self.drawing.candidates) + len(self.drawing.failed)
 
     @cached_property
     def drawing(self) -> Drawing:
-        """The endpoint's candidates, requested once.
-
-        Raises:
-            Unavailable: if it is away; replies so far are recorded, and the next run goes on.
-            ConfigError: if it has no candidate at all, such as an endpoint loaded with the raw RDF dump.
-        """
+        """The endpoint's candidates, requested once."""
         assert self.source is not None
         gate, source = self.gate, self.source
         rare = gate.rule == "vsearcher"
@@ -150,7 +138,6 @@ class Seeds(WithoutModels):
         return drawing
 
     def __call__(self) -> Iterator[Seed | Rejection | Failure]:
-        """Yield each candidate once: as a seed or with the first rule it breaks."""
         joined: dict[int, SeedCandidate] = {}
         if self.source is not None:
             joined, left_out = join_candidates(self._read_pages(["node", "title", "qid"]), self.drawing.candidates)
@@ -193,7 +180,6 @@ class Seeds(WithoutModels):
             )
 
     def _judge(self, joined: Mapping[int, SeedCandidate]) -> Iterator[tuple[dict[str, Any], SeedReason | None, str]]:
-        """Yield the candidates' rows with the reason to refuse each; unknown pictures are judged later."""
         gate = self.gate if self.source is None else self.gate.model_copy(update={"classes": ()})
         for batch in self._read_pages(list({*_SHOWN, *JUDGED})):
             pages = batch if self.source is None else _take_joined(batch, joined)
@@ -208,7 +194,6 @@ class Seeds(WithoutModels):
                 yield row, reason, detail
 
     def _is_far(self, row: Mapping[str, Any]) -> bool:
-        """Say whether this page's picture must be looked up at the service."""
         if self.metadata is None or not self.gate.require_image or not row["image"] or not row["image_free"]:
             return False
         return self.corpus.image(row["image"]) is None
@@ -219,10 +204,6 @@ class Seeds(WithoutModels):
     def _draw_rounds(
         self, eligible: Mapping[Place, list[_Eligible]]
     ) -> Iterator[tuple[_Eligible, SeedReason | None, str, int, Aim | None]]:
-        """Yield each candidate once: drawn for an aim, in the order of rounds, refused by its picture, or left over.
-
-        What a round draws depends on the rounds before it alone, so that a further round changes none of their seeds.
-        """
         queues = {place: sorted(pages) for place, pages in sorted(eligible.items())}
         pictures = _FarPictures(self.metadata, _list_far_files([*queues.values()])) if self.metadata else None
         seen: set[int] = set()
@@ -241,7 +222,6 @@ class Seeds(WithoutModels):
             yield from ((page, "over-quota", domain, 0, None) for page in pages if page.node not in seen)
 
     def _find_next(self, pages: Iterator[_Eligible], aim: Aim, seen: Collection[int]) -> _Eligible | None:
-        """Return the next page from which a path of the aim's length can be walked."""
         for page in pages:
             if page.node in seen:
                 continue
@@ -250,11 +230,6 @@ class Seeds(WithoutModels):
         return None
 
     def _spread(self, eligible: Mapping[Place, list[_Eligible]]) -> Iterator[tuple[_Eligible, SeedReason | None, str]]:
-        """Order each domain by a seeded draw and take from the domains in turn until the limit; the rest is refused.
-
-        A page whose picture is refused gives its turn to the next page of its domain, so that the seeds are the same as
-        if every picture had been known before.
-        """
         queues = [(domain, sorted(pages)) for (domain, _), pages in sorted(eligible.items())]
         pictures = None
         if self.metadata is not None:
@@ -274,7 +249,6 @@ class Seeds(WithoutModels):
             waiting = going
 
     def _settle(self, page: _Eligible, pictures: _FarPictures | None) -> tuple[SeedReason | None, str]:
-        """Judge the picture of a page that passes all other rules."""
         if not page.file or pictures is None:
             return None, ""
         return self._judge_image(pictures.find(page.file), page.file, free=True)
@@ -300,7 +274,6 @@ class Seeds(WithoutModels):
 
 
 def _list_for(aim: Aim, queues: Mapping[Place, Sequence[_Eligible]]) -> Sequence[_Eligible]:
-    """Return the pages for an aim: those of its domain, or of all domains in turn."""
     own = [pages for (domain, split), pages in queues.items() if split == aim.split and aim.domain in ("", domain)]
     return own[0] if len(own) == 1 else [page for page in chain.from_iterable(zip_longest(*own)) if page is not None]
 
@@ -311,7 +284,6 @@ def _aim_seed(seed: Seed, number: int, drawn: int, aim: Aim) -> Seed:
 
 
 def _list_far_files(queues: list[list[_Eligible]]) -> Iterator[str]:
-    """Yield the files to look up, in the order of the turns."""
     for rank in range(max(map(len, queues), default=0)):
         for pages in queues:
             if rank < len(pages) and pages[rank].file:
@@ -319,7 +291,6 @@ def _list_far_files(queues: list[list[_Eligible]]) -> Iterator[str]:
 
 
 def _take_joined(pages: pa.Table, joined: Mapping[int, SeedCandidate]) -> pa.Table:
-    """Return the rows that have a candidate, with the endpoint's counts in place of the corpus's."""
     nodes = pages["node"].to_pylist()
     places = [place for place, node in enumerate(nodes) if node in joined]
     taken = pages.take(pa.array(places, pa.int64()))

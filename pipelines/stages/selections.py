@@ -57,17 +57,11 @@ class Selections(WithoutModels):
     output: ClassVar[type[Record]] = Enhancement
 
     def fingerprint(self) -> str:
-        """Digest of the limits, and of how many pictures are degraded."""
         enhancing = self.enhancing
         shares = [enhancing.share, enhancing.degradations, enhancing.substitute, self.seed, DEGRADING_VERSION]
         return digest_value([self.limits.decides, shares if enhancing.share else []])
 
     def __call__(self, inputs: Sequence[Iterable[Record]]) -> Iterator[Enhancement | Rejection | Failure]:
-        """Yield each question in the order it came, its picture degraded where it was chosen, or its rejection.
-
-        Raises:
-            GateNotMet: if no mix of questions that need no search and others is within its bounds.
-        """
         signatures: list[Signature] = []
         offered: dict[str, tuple[Degradation, ...]] = {}
         strata: dict[str, Stratum] = {}
@@ -102,18 +96,12 @@ class Selections(WithoutModels):
         return choose_degradations(ways, self.enhancing.degradations, wanted, self.enhancing.substitute)
 
     def _settle(self, row: Enhancement, degradation: Degradation | None) -> Enhancement:
-        """Return a question as it is released: with the picture degraded in one way, or as it was."""
         offer = next((offer for offer in row.offers if offer.trial.degradation == degradation), None)
         why = row.left_whole if not row.offers else ""
         row = row.model_copy(update={"offers": (), "left_whole": why})
         return row if offer is None else self._degrade(row, offer)
 
     def _degrade(self, row: Enhancement, offer: Offer) -> Enhancement:
-        """Return the question with its degraded picture: another question, whose parent is the one before.
-
-        Raises:
-            ConservationError: if it has no picture.
-        """
         picture, trial = row.picture, offer.trial
         if picture is None:
             raise ConservationError(f"selections: {row.record_id} has ways to degrade a picture, and no picture")
@@ -144,12 +132,6 @@ def choose_degradations(
 
     Each degradation gets an equal part of what is wanted. The one that fewest pictures offer has the first choice, and
     none gets more than 15% more pictures than the one that gets fewest, or one more.
-
-    Args:
-        offered: the ways to degrade each picture, in the order of choice.
-        degradations: that are to be used.
-        wanted: pictures to degrade.
-        substitute: whether the part of a degradation that too few pictures offer goes to the others, evenly.
     """
     counts = Counter(way for ways in offered.values() for way in ways if way in degradations)
     scarce = sorted(counts, key=lambda way: (counts[way], degradations.index(way)))
@@ -174,7 +156,6 @@ def choose_degradations(
 def _fill_up(
     offered: Mapping[str, Collection[Degradation]], ways: Sequence[Degradation], chosen: Choice, wanted: int
 ) -> None:
-    """Choose more pictures until as many as are wanted are, each time for the degradation that has fewest."""
     counts = Counter(chosen.values())
     queues = {way: iter([record_id for record_id, found in offered.items() if way in found]) for way in ways}
     while len(chosen) < wanted and queues:

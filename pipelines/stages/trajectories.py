@@ -33,24 +33,15 @@ class Trajectories:
         return self.cascade.watch
 
     def fingerprint(self) -> str:
-        """Digest of the rules, the judges and how lengths are counted."""
         return self.cascade.identity
 
     def prompts(self) -> dict[str, str]:
-        """Those of the judges."""
         return self.cascade.prompts()
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The judges."""
         return self.cascade.models()
 
     async def __call__(self, record: Rollout) -> Sequence[Trajectory] | Rejection:
-        """Decide about one rollout.
-
-        Raises:
-            GateNotMet: if too many answers or ways are unscored.
-            ServiceError: if a judge is away.
-        """
         found = await self.cascade.assess(record)
         if not found.accepted:
             return _reject(record.record_id, found.faults)

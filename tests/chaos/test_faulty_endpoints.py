@@ -14,7 +14,6 @@ from pipelines.services.prompting import make_schema
 from pipelines.services.protocols import ChatReply, ChatRequest, Message, Sampling
 from schemas.tasks import AnswerReply
 from tests.mock_openai import FAULTS, Mock, MockSettings, Schedule, open_mock
-from tests.sampled import WHOLE
 
 SHARES = {
     "429": 0.04,
@@ -31,7 +30,7 @@ SHARES = {
     "prose": 0.005,
     "hang": 0.01,
 }
-REQUESTS = 10_000 if WHOLE else 2_500
+REQUESTS = 2_500
 REPLIES = ("ok", "schema", "empty", "null", "cut", "prose")
 """What the mock counts where the client gets a reply: what the reply says is judged elsewhere."""
 

@@ -28,9 +28,8 @@ from tests.chaos.driving import (
     read_ledger,
     run_small,
 )
-from tests.sampled import WHOLE
 
-KILLS = 20 if WHOLE else 8
+KILLS = 8
 MOST_SECONDS = 600.0
 PHASES = ("world", "corpus", "seeds", "paths", "questions", "rewrites", "groundings", "difficulty", "enhancements",
           "selections", "rollouts", "trajectories", "releases", "publishing")  # fmt: skip

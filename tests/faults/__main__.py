@@ -9,7 +9,7 @@ TABLE = Path(__file__).parent / "table.md"
 HEAD = """\
 # Faults: before and after
 
-Made by `python -m tests.faults --write` from `listed.py`; a test holds it equal. `make test-faults` tries each row of
+Made by `python -m tests.faults --write` from `listed.py`; a test holds it equal. `make bench` tries each row of
 its own; of the others the test is named that does. *Before* was measured when 403 faults were tried after issue 7;
 *survived* says that the fault ended well then, too.
 """

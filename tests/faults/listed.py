@@ -383,7 +383,7 @@ HELD_SURVIVED = (
          "tests/faults/test_services.py::"
          "test_a_fault_of_a_service_seals_no_stage_and_the_same_command_goes_on_after_the_repair",
          "empty, null and cut replies ended with exit 0, sealed"),
-    Held("kill -9 at any moment, from world to release, 8 times (20 by WHOLE=1)", "nothing half made is trusted",
+    Held("kill -9 at any moment, from world to release, 8 times", "nothing half made is trusted",
          "the bytes of an undisturbed run", f"{CHAOS}/test_kill.py::test_kills_leave_the_same_bytes"),
     Held("kill -9 amid requests, 10 times", "no recorded reply is lost", "paid twice: only what was in flight",
          f"{CHAOS}/test_paid_replies.py::test_what_is_paid_twice_was_in_flight_at_a_kill"),

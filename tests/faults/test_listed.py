@@ -52,7 +52,6 @@ def read_undisturbed(row: Row, stand: Stand, known: dict[Command, dict[str, str]
     return known[row.command]
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.fault)
 def test_a_fault_ends_as_its_row_says_and_so_does_the_next_run(
     row: Row, stand: Stand, known: dict[Command, dict[str, str]]

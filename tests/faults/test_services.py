@@ -1,5 +1,6 @@
 """Every fault of a model server in every role: no stage is sealed, and after the repair it is as if nothing was."""
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,7 @@ from tests.chaos.driving import (
     run_small,
 )
 from tests.faults.server import FAULTS, Handle
-
-pytestmark = pytest.mark.faults
+from tests.sampled import draw_every
 
 SERVED = ("adapter=openai", "name=mock", "revision=r1", "settings={}", "timeout=3", "tries=1", "patience=3")
 
@@ -65,8 +65,7 @@ def test_every_fault_has_an_ending() -> None:
     assert set(EXPECTED) == set(FAULTS)
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("role", STAGES)
+@pytest.mark.parametrize(("role", "fault"), draw_every(19, list(product(STAGES, FAULTS))))
 def test_a_fault_of_a_service_seals_no_stage_and_the_same_command_goes_on_after_the_repair(
     role: str,
     fault: str,

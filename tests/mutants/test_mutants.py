@@ -1,6 +1,7 @@
 """Each check disabled, inverted, or wrong in one place: some pair must no longer flip."""
 
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ from tests.mutants.mutate import (
 )
 from tests.mutants.pairs import make_sets
 from tests.mutants.pools import share_pool
-from tests.sampled import draw_every, draw_pairs
+from tests.sampled import draw_every
 
 KILLERS = {
     "check_agreement": ("answer-disputed", "D14 gold of a question", "an uncontradicted answer"),
@@ -261,7 +262,7 @@ def test_a_mutant_is_gone_when_it_is_no_longer_wanted():
     assert list_checks() == checks
 
 
-@pytest.mark.parametrize(("name", "kind"), draw_pairs(list(KILLERS), KINDS))
+@pytest.mark.parametrize(("name", "kind"), draw_every(7, list(product(KILLERS, KINDS))))
 def test_a_check_that_says_nothing_or_the_opposite_is_noticed(bench, request, name, kind):
     code, *names = KILLERS[name]
     killer = bench.find_killer(list_checks()[name], disable if kind == "disabled" else invert(code), names)
@@ -269,7 +270,7 @@ def test_a_check_that_says_nothing_or_the_opposite_is_noticed(bench, request, na
     assert killer
 
 
-@pytest.mark.parametrize(("name", "kind"), draw_pairs(list(list_finders()), KINDS))
+@pytest.mark.parametrize(("name", "kind"), draw_every(5, list(product(list_finders(), KINDS))))
 def test_a_finder_that_finds_nothing_or_the_opposite_is_noticed(bench, request, name, kind):
     wrong = find_nothing if kind == "disabled" else find_opposite
     killer = bench.find_killer(list_finders()[name], wrong, TAMPERED)
@@ -279,8 +280,8 @@ def test_a_finder_that_finds_nothing_or_the_opposite_is_noticed(bench, request, 
 
 @pytest.mark.parametrize(
     ("original", "old", "new", "pairs"),
-    draw_every(3, BY_HAND),
-    ids=[f"{original.__name__}-{new or old}" for original, old, new, _ in draw_every(3, BY_HAND)],
+    draw_every(6, BY_HAND),
+    ids=[f"{original.__name__}-{new or old}" for original, old, new, _ in draw_every(6, BY_HAND)],
 )
 def test_a_check_that_is_wrong_in_one_place_is_noticed(bench, request, original, old, new, pairs):
     killer = bench.find_killer(original, rewrite(old, new), [pairs])

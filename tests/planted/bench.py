@@ -1,4 +1,4 @@
-"""How good the checks are: recall and false alarms on planted defects, in minimal pairs: ``make bench-planted``.
+"""How good the checks are: recall and false alarms on planted defects, in minimal pairs: ``make bench``.
 
 ``python -m tests.planted.bench --pairs 8 --missing 0 --missing 0.2 --defect D07`` measures a part; exit 1 below demand.
 
