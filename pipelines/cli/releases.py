@@ -194,8 +194,8 @@ def export_sample_command(
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a stratified sample as CSV, Argilla records and Label Studio tasks, with pictures."""
-    from pipelines.run.sampling import export_sample
+    """Write a stratified sample as CSV and as Argilla records, with the paths of pictures."""
+    from pipelines.run.reviewing import export_sample
     from pipelines.run.workspace import Workspace
 
     report = export_sample(Workspace(workspace.resolve()), release, size, seed)
@@ -208,12 +208,12 @@ def export_sample_command(
 
 @review.command("import")
 def import_decisions_command(
-    file: Annotated[Path, typer.Argument(help="The filled in CSV, or JSON of Argilla or Label Studio.")],
+    file: Annotated[Path, typer.Argument(help="The filled in CSV, or JSON of Argilla.")],
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
     """Read decisions of one or several people; the next run publishes them, with names as given."""
-    from pipelines.run.sampling import import_decisions
+    from pipelines.run.reviewing import import_decisions
     from pipelines.run.workspace import Workspace
 
     report = import_decisions(Workspace(workspace.resolve()), [file])

@@ -724,8 +724,8 @@ class NewsConfig(Section):
     contact: str = Field("", pattern=CONTACT, description="address or mail in the User-Agent of what fetches pictures")
     decisions: str = Field(
         "",
-        description="people's decisions on undecided chains: the CSV of review/bridges/ filled in, or what Argilla or "
-        "Label Studio exports; empty: undecided ones are refused",
+        description="people's decisions on undecided chains: the CSV of review/bridges/ filled in, or what Argilla "
+        "exports; empty: undecided ones are refused",
     )
 
 

@@ -10,7 +10,7 @@ only a file that still is what a push left is ours to change or to delete.
 
 import hashlib
 import importlib.util
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -20,24 +20,21 @@ from pydantic import Field, ValidationError
 
 from pipelines.errors import ConfigError, GateNotMet, Unavailable
 from pipelines.ids import CHUNK, digest_file
-from pipelines.release.hub_card import DatasetSection, digest_section, merge_card, read_front, split_card
+from pipelines.release.hub_card import join_fronts, merge_card, read_front, split_card
 from pipelines.release.manifest import MANIFEST, ReleaseManifest, check_release_files, list_inventions
 from schemas.manifest import ManifestPart
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-HINT = "install it with: pip install -e '.[hub]'"
 KIND: Literal["dataset"] = "dataset"
 CARD = "README.md"
 RECORD = "data/synth.json"
-SERVER_FILES = frozenset({".gitattributes", CARD})
 NO_DATA = frozenset({"", ".md", ".py", ".ipynb", ".toml", ".yaml", ".yml", ".sh", ".cff", ".bib", ".lock"})
 """Endings of files that the Hub does not load as rows where a card lists no configs."""
 
 Digests = tuple[str, str]
 """sha256, by which the Hub knows a large file, and git's sha1, by which it knows a small one."""
-State = Literal["added", "changed", "deleted"]
 
 
 class PushedDataset(ManifestPart):
@@ -47,10 +44,8 @@ class PushedDataset(ManifestPart):
     files: dict[str, Digests]
     front: dict[str, Any]
     """What the card's front matter says of this dataset."""
-    section: str
-    """Digest of its section in the card."""
     root: str = ""
-    """sha256 of its manifest; empty where an older push did not say it."""
+    """sha256 of its manifest."""
 
 
 class PushRecord(ManifestPart):
@@ -60,10 +55,6 @@ class PushRecord(ManifestPart):
     front: dict[str, Any] = Field(default_factory=dict)
     """What the last push wrote into the card's front matter, of all our datasets."""
     datasets: dict[str, PushedDataset] = Field(default_factory=dict)
-
-    def list_files(self) -> dict[str, Digests]:
-        """Return every file of ours but card and record, with its digests."""
-        return {path: digests for dataset in self.datasets.values() for path, digests in dataset.files.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +79,7 @@ class FileChange:
     """What a push does to one file; ``bytes`` are those it sends, or those of a file that it deletes."""
 
     path: str
-    state: State
+    state: Literal["added", "changed", "deleted"]
     bytes: int
 
 
@@ -151,10 +142,9 @@ class PushReceipt:
 
 
 @dataclass(frozen=True, slots=True)
-class _Remote:
+class Remote:
     """A repository as it is: its files as the Hub tells of them, card and record."""
 
-    repo: str
     url: str
     private: bool
     commit: str = ""
@@ -190,14 +180,18 @@ def plan_push(folder: Path, repo: str, api: "HfApi | None" = None, options: Push
             raise ConfigError(
                 f"push: {repo} exists and is private; make it public in its settings, if all that it holds may be"
             )
-        _check_public(manifest, remote.private, options)
-        plan = _make_plan(folder, manifest, remote, options)
-        own = _place_files(folder, manifest)
-        if plan.tagged and (told := _list_differences(client, repo, plan.tagged, own)):
+        invented = list_inventions(manifest)
+        if invented and not remote.private and not options.toy:
             raise ConfigError(
-                f"push to {repo}: tag {plan.tag} names commit {plan.tagged}, where {told[0]}; a tag never moves"
+                f"push: {manifest.dataset} {manifest.version} would be public, and {'; '.join(invented)}; "
+                "push it to a private repository, or say --toy if that is meant"
             )
-    return plan
+        own = {path: _digest(source) for path, source in _place_files(folder, manifest).items()}
+        tagged = remote.tags.get(f"v{manifest.version}", "")
+        if tagged and (told := _list_differences(client, repo, tagged, own)):
+            raise ConfigError(f"push to {repo}: tag v{manifest.version} names commit {tagged}, where {told[0]}; "
+                              "a tag never moves")  # fmt: skip
+    return _make_plan(folder, manifest, repo, remote, options, own)
 
 
 def carry_out(plan: PushPlan, api: "HfApi | None" = None) -> PushReceipt:
@@ -242,23 +236,21 @@ def _open_client() -> "HfApi":
     try:
         from huggingface_hub import HfApi
     except ImportError as error:
-        raise ConfigError(f"push: huggingface_hub is missing; {HINT}") from error
+        hint = "install it with: pip install -e '.[hub]'"
+        raise ConfigError(f"push: huggingface_hub is missing; {hint}") from error
     return HfApi()
 
 
 @contextmanager
 def _explaining(repo: str) -> Iterator[None]:
     """Turn what the client raises into one message with what to do."""
-    # huggingface_hub came with httpx, or with httpx2 since its version 2.
-    libraries = [name for name in ("httpx2", "httpx") if importlib.util.find_spec(name) is not None]
-    # The client, and Xet's library under it, end the upload of a file with a RuntimeError.
-    failures: list[type[Exception]] = [
-        OSError,
-        RuntimeError,
-        *(importlib.import_module(name).HTTPError for name in libraries),
-    ]
-    if importlib.util.find_spec("huggingface_hub") is not None:
-        failures.append(importlib.import_module("huggingface_hub.errors").HfHubHTTPError)
+    # huggingface_hub came with httpx, or with httpx2 since its version 2; Xet's library raises a RuntimeError.
+    errors = {"httpx": "HTTPError", "httpx2": "HTTPError", "huggingface_hub": "errors.HfHubHTTPError"}
+    failures: list[type[Exception]] = [OSError, RuntimeError]
+    for library, name in errors.items():
+        if importlib.util.find_spec(library) is not None:
+            module, _, kind = f"{library}.{name}".rpartition(".")
+            failures.append(getattr(importlib.import_module(module), kind))
     try:
         yield
     except tuple(failures) as error:
@@ -270,16 +262,7 @@ def _explaining(repo: str) -> Iterator[None]:
         raise ConfigError(f"push to {repo}: {error}") from error
 
 
-def _check_public(manifest: ReleaseManifest, private: bool, options: PushOptions) -> None:
-    invented = list_inventions(manifest)
-    if invented and not private and not options.toy:
-        raise ConfigError(
-            f"push: {manifest.dataset} {manifest.version} would be public, and {'; '.join(invented)}; "
-            "push it to a private repository, or say --toy if that is meant"
-        )
-
-
-def _read_remote(client: "HfApi", repo: str, private: bool) -> _Remote:
+def _read_remote(client: "HfApi", repo: str, private: bool) -> Remote:
     """Return a repository as it is; one that does not exist would be made private if ``private``."""
     from huggingface_hub.errors import RepositoryNotFoundError
 
@@ -287,17 +270,24 @@ def _read_remote(client: "HfApi", repo: str, private: bool) -> _Remote:
     try:
         about = client.repo_info(repo, repo_type=KIND)
     except RepositoryNotFoundError:
-        return _Remote(repo, url, private)
+        return Remote(url, private)
     commit = str(about.sha)
     files = _list_tree(client, repo, commit)
-    texts = {}
-    for name in (CARD, RECORD):
-        if name in files:
-            path = Path(client.hf_hub_download(repo, name, repo_type=KIND, revision=commit))
-            texts[name] = _read_text(path, f"{repo}/{name}")
+    texts = {
+        name: Path(client.hf_hub_download(repo, name, repo_type=KIND, revision=commit)).read_bytes()
+        for name in (CARD, RECORD)
+        if name in files
+    }
+    try:
+        record = PushRecord.model_validate_json(texts[RECORD]) if RECORD in texts else PushRecord()
+        card = texts.get(CARD, b"").decode()
+    except (ValidationError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"push: {repo}: {CARD} is no text or {RECORD} no list of files that a push wrote: take it back to how it "
+            "was, or push elsewhere"
+        ) from error
     tags = {entry.name: str(entry.target_commit) for entry in client.list_repo_refs(repo, repo_type=KIND).tags}
-    record = _read_record(texts.get(RECORD, ""), repo)
-    return _Remote(repo, url, bool(about.private), commit, files, texts.get(CARD, ""), record, tags)
+    return Remote(url, bool(about.private), commit, files, card, record, tags)
 
 
 def _list_tree(client: "HfApi", repo: str, revision: str) -> dict[str, Any]:
@@ -305,56 +295,47 @@ def _list_tree(client: "HfApi", repo: str, revision: str) -> dict[str, Any]:
     return {entry.path: entry for entry in tree if hasattr(entry, "blob_id")}
 
 
-def _read_text(path: Path, name: str) -> str:
-    try:
-        return path.read_bytes().decode()
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"push: {name} is no UTF-8 text; mend it and push again") from error
-
-
-def _read_record(text: str, repo: str) -> PushRecord:
-    try:
-        return PushRecord.model_validate_json(text) if text else PushRecord()
-    except ValidationError as error:
-        raise ConfigError(
-            f"push: {repo}/{RECORD} is no list of files that a push wrote; take it back to how it was, "
-            "or push elsewhere"
-        ) from error
-
-
-def _make_plan(folder: Path, manifest: ReleaseManifest, remote: _Remote, options: PushOptions) -> PushPlan:
-    """Return the plan that makes a repository hold a release.
-
-    Raises:
-        ConfigError: naming what is not ours and stands in the way.
-    """
-    wanted, contents = _place_files(folder, manifest), dict[str, Path | bytes](_place_sources(folder, manifest))
-    before, ours = remote.record.datasets.get(manifest.dataset), remote.record.list_files()
-    gone = [path for path in (before.files if before else {}) if path not in wanted and path in remote.files]
-    touched = [path for path in wanted if path in remote.files and not _is_same(wanted[path], remote.files[path])]
-    card, record, conflicts = _write_card(folder, manifest, remote, wanted)
+def _make_plan(
+    folder: Path,
+    manifest: ReleaseManifest,
+    repo: str,
+    remote: Remote,
+    options: PushOptions,
+    own: Mapping[str, Digests],
+) -> PushPlan:
+    contents: dict[str, Path | bytes] = {**_place_files(folder, manifest)}
+    ours = {path: digests for pushed in remote.record.datasets.values() for path, digests in pushed.files.items()}
+    before = remote.record.datasets.get(manifest.dataset)
+    gone = [path for path in (before.files if before else {}) if path not in own and path in remote.files]
+    touched = [path for path in own if path in remote.files and not _is_same(own[path], remote.files[path])]
+    card, record, conflicts = _write_card(folder, manifest, remote, own)
     conflicts += [
         f"{p} is not as a push left it" for p in (*touched, *gone) if not _is_same(ours.get(p), remote.files[p])
     ]
-    conflicts += _list_hidden(remote, {*wanted, *ours, RECORD})
+    conflicts += _list_hidden(remote, {*own, *ours, RECORD, CARD, ".gitattributes"})
     if conflicts and not options.replace:
         raise ConfigError(
             f"push: what is not ours stands in the way: {'; '.join(conflicts)}. Nothing was sent. Push to another "
             "repository, mend it there, or say --replace to overwrite just this"
         )
-    for path, text in ((CARD, card), (RECORD, record)):
-        wanted[path], contents[path] = _digest_bytes(text), text
+    contents |= {CARD: card, RECORD: record}
+    wanted = {**own, CARD: _digest(card), RECORD: _digest(record)}
     sent = {path: contents[path] for path in wanted if not _is_same(wanted[path], remote.files.get(path))}
     stay = remote.files.keys() - wanted.keys() - set(gone)
+    changes = [
+        FileChange(path, "changed" if path in remote.files else "added", _measure(content))
+        for path, content in sorted(sent.items())
+    ]
+    changes += [FileChange(path, "deleted", int(remote.files[path].size)) for path in sorted(gone)]
     return PushPlan(
-        repo=remote.repo,
+        repo=repo,
         url=remote.url,
         private=remote.private,
         pull_request=options.pull_request,
         dataset=manifest.dataset,
         version=manifest.version,
         root=digest_file(folder / MANIFEST),
-        changes=_list_changes(sent, gone, remote.files),
+        changes=tuple(changes),
         same=len(wanted) - len(sent),
         kept=len(stay),
         replaced=tuple(conflicts),
@@ -365,53 +346,32 @@ def _make_plan(folder: Path, manifest: ReleaseManifest, remote: _Remote, options
     )
 
 
-def _list_changes(
-    sent: Mapping[str, Path | bytes], gone: Sequence[str], there: Mapping[str, Any]
-) -> tuple[FileChange, ...]:
-    added = [
-        FileChange(path, "changed" if path in there else "added", _measure(content))
-        for path, content in sorted(sent.items())
-    ]
-    return (*added, *(FileChange(path, "deleted", int(there[path].size)) for path in sorted(gone)))
-
-
-def _list_hidden(remote: _Remote, ours: set[str]) -> list[str]:
+def _list_hidden(remote: Remote, ours: set[str]) -> list[str]:
     """Return what could no longer be loaded once a card that lists no configs lists ours."""
     if read_front(split_card(remote.card)[0], "the repository").get("configs"):
         return []
-    strange = sorted(path for path in remote.files if path not in ours | SERVER_FILES)
-    data = [path for path in strange if PurePosixPath(path).suffix.lower() not in NO_DATA]
-    if not data:
-        return []
-    return [f"{data[0]} is loaded without a name, as README.md lists no configs: list it there under configs first"]
+    strange = (path for path in sorted(remote.files) if path not in ours)
+    data = [path for path in strange if PurePosixPath(path).suffix.lower() not in NO_DATA][:1]
+    return [f"{path} is loaded without a name, as {CARD} lists no configs: list it there first" for path in data]
 
 
 def _write_card(
-    folder: Path, manifest: ReleaseManifest, remote: _Remote, files: Mapping[str, Digests]
+    folder: Path, manifest: ReleaseManifest, remote: Remote, files: Mapping[str, Digests]
 ) -> tuple[bytes, bytes, list[str]]:
     """Return card and record of the repository after the push, and what in the card stands in the way."""
     front, body = split_card((folder / CARD).read_text(encoding="utf-8"))
     name, place = manifest.dataset, f"data/{manifest.dataset}"
     values = read_front(front, str(folder))
-    text = (
-        f"Files of this dataset, with its proofs and credits: [`{place}/`](./{place}). Load it by name: `{name}`.\n\n"
-    )
-    text += body.strip()
+    text = f"Files of this dataset, with its proofs and credits: [`{place}/`](./{place}). Load it by name: `{name}`."
     features = [{**entry, "config_name": name} for entry in values.get("dataset_info", [])]
     own = {**values, "configs": _name_configs(manifest), "dataset_info": features}
-    pushed = PushedDataset(
-        version=manifest.version,
-        files=dict(files),
-        front=own,
-        section=digest_section(text),
-        root=files[f"{place}/{MANIFEST}"][0],
-    )
+    root = files[f"{place}/{MANIFEST}"][0]
+    pushed = PushedDataset(version=manifest.version, files=dict(files), front=own, root=root)
     datasets = {**remote.record.datasets, name: pushed}
-    sections = {key: DatasetSection(entry.front, text if key == name else "") for key, entry in datasets.items()}
-    known = {key: entry.section for key, entry in remote.record.datasets.items()}
-    merged = merge_card(remote.card, remote.record.front, sections, known)
-    record = PushRecord(front=dict(merged.front), datasets=datasets)
-    return merged.text.encode(), f"{record.model_dump_json(indent=1)}\n".encode(), list(merged.conflicts)
+    wanted = join_fronts([entry.front for entry in datasets.values()])
+    card, conflicts = merge_card(remote.card, remote.record.front, wanted, {name: f"{text}\n\n{body.strip()}"})
+    record = PushRecord(front=wanted, datasets=datasets)
+    return card.encode(), f"{record.model_dump_json(indent=1)}\n".encode(), conflicts
 
 
 def _name_configs(manifest: ReleaseManifest) -> list[dict[str, Any]]:
@@ -419,9 +379,8 @@ def _name_configs(manifest: ReleaseManifest) -> list[dict[str, Any]]:
     name = manifest.dataset
     found: dict[str, list[dict[str, str]]] = {"data": [], "proofs": []}
     for folder, files in found.items():
-        shards = [entry.name for entry in manifest.files if entry.name.startswith(f"{folder}/")]
         for split in manifest.splits:
-            count = sum(shard.startswith(f"{folder}/{split.name}-") for shard in shards)
+            count = sum(entry.name.startswith(f"{folder}/{split.name}-") for entry in manifest.files)
             path = f"data/{name}/{folder}/{split.name}-*-of-{count:05d}.parquet"
             files.append({"split": split.name, "path": path})
     return [
@@ -430,37 +389,27 @@ def _name_configs(manifest: ReleaseManifest) -> list[dict[str, Any]]:
     ]
 
 
-def _place_sources(folder: Path, manifest: ReleaseManifest) -> dict[str, Path]:
+def _place_files(folder: Path, manifest: ReleaseManifest) -> dict[str, Path]:
     names = [*(entry.name for entry in manifest.files), MANIFEST]
     return {f"data/{manifest.dataset}/{name}": folder / name for name in names}
 
 
-def _place_files(folder: Path, manifest: ReleaseManifest) -> dict[str, Digests]:
-    """Return the digests of a release's files by their paths in a repository."""
-    known = {entry.name: entry.sha256 for entry in manifest.files}
-    found = {}
-    for path, source in _place_sources(folder, manifest).items():
-        name = source.relative_to(folder).as_posix()
-        found[path] = (known.get(name) or digest_file(source), _digest_blob(source))
-    return found
-
-
-def _digest_blob(path: Path) -> str:
-    """Return git's sha1 of a file's content."""
-    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
-    with path.open("rb") as source:
-        while chunk := source.read(CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _digest_bytes(content: bytes) -> Digests:
-    blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
-    return hashlib.sha256(content).hexdigest(), blob.hexdigest()
-
-
 def _measure(content: Path | bytes) -> int:
     return len(content) if isinstance(content, bytes) else content.stat().st_size
+
+
+def _digest(content: Path | bytes) -> Digests:
+    sha256, blob = hashlib.sha256(), hashlib.sha1(b"blob %d\0" % _measure(content), usedforsecurity=False)
+    for chunk in [content] if isinstance(content, bytes) else _read_chunks(content):
+        sha256.update(chunk)
+        blob.update(chunk)
+    return sha256.hexdigest(), blob.hexdigest()
+
+
+def _read_chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as source:
+        while chunk := source.read(CHUNK):
+            yield chunk
 
 
 def _tell_apart(entry: Any) -> str:  # noqa: ANN401 - huggingface_hub's RepoFile
@@ -470,9 +419,8 @@ def _tell_apart(entry: Any) -> str:  # noqa: ANN401 - huggingface_hub's RepoFile
 def _is_same(digests: Digests | str | None, entry: Any) -> bool:  # noqa: ANN401 - as above, or None for no file
     if entry is None or digests is None:
         return entry is digests
-    if isinstance(digests, str):
-        return digests == _tell_apart(entry)
-    return digests[0 if entry.lfs is not None else 1] == _tell_apart(entry)
+    told = _tell_apart(entry)
+    return digests == told if isinstance(digests, str) else digests[0 if entry.lfs is not None else 1] == told
 
 
 def _list_differences(

@@ -24,7 +24,6 @@ from pipelines.errors import ConfigError, CorruptInput, Damaged, ServiceError
 from pipelines.ids import digest_file
 from pipelines.release.manifest import MANIFEST, find_changes, read_release_manifest
 from pipelines.run.naming import NOTE, KeptRun, list_kept
-from pipelines.run.sampling import DECISIONS, GIVEN_OUT, IMPORTED, SAMPLE, find_folder, read_decided, read_sample
 from pipelines.run.views import CATALOGUE, connect_database
 from pipelines.run.workspace import LATEST, NAME, RELEASE, StageFolder, Workspace, pick_releases, read_model, read_names
 from pipelines.services.clients.batch import read_batch_note
@@ -176,7 +175,6 @@ def find_damage(root: Path) -> Iterator[Finding]:
     workspace = Workspace(root)
     yield from examine_notes(workspace)
     yield from _examine_marks(workspace)
-    yield from _examine_reviews(workspace)
     yield from _examine_corpora(workspace)
     yield from _examine_stages(workspace)
     yield from _examine_replies(workspace)
@@ -207,16 +205,6 @@ def examine_notes(workspace: Workspace) -> Iterator[Finding]:
     for path in sorted(workspace.derived.glob("*.npy")):
         if not is_sealed(path):
             yield Finding(path, "has other bytes than were written", RUN)
-
-
-def _examine_reviews(workspace: Workspace) -> Iterator[Finding]:
-    """Look at what people were asked, and at what they decided."""
-    folder = find_folder(workspace)
-    for name, read, remedy in ((SAMPLE, read_sample, GIVEN_OUT), (DECISIONS, read_decided, IMPORTED)):
-        try:
-            read(workspace)
-        except CorruptInput:
-            yield Finding(folder / name, "has other bytes than were written", remedy)
 
 
 def _examine_marks(workspace: Workspace) -> Iterator[Finding]:

@@ -21,8 +21,8 @@ from pipelines.release.manifest import (
 )
 from pipelines.release.publish import publish_releases
 from pipelines.run.assembly import Assembly
+from pipelines.run.reviewing import read_decided
 from pipelines.run.runner import PlannedStage, StageReport
-from pipelines.run.sampling import read_decided
 from pipelines.run.shards import read_parts, read_rejections
 from pipelines.run.workspace import Workspace, read_names, write_names
 from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Trajectory

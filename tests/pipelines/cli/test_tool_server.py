@@ -376,7 +376,7 @@ def test_mcp_over_stdio_is_about_one_question(served, demo, session, root, tmp_p
 @pytest.mark.slow
 def test_the_command_says_where_it_listens_and_ends_with_a_signal(demo, root, tmp_path):
     own = copy_workspace(root, tmp_path / "workspace")
-    command = make_command(demo.config, own, "--port", "0", "--release", str(demo.release("rl")))
+    command = make_command(demo.config, own, "--port", "0", str(demo.release("rl")))
     own_code = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, cwd=ROOT, env=own_code, stdout=subprocess.PIPE, text=True) as process:
         address, told = process.stdout.readline().split(": ", 1)

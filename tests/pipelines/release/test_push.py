@@ -156,7 +156,7 @@ def test_several_datasets_share_a_repository_each_as_a_config(releases, make_hub
     assert [entry.get("default", False) for entry in front["configs"]] == [True, *[False] * 5]
     assert [entry["config_name"] for entry in front["dataset_info"]] == ["sft", "rl", "vqa"]
     assert {"reinforcement-learning", "image-text-to-text"} <= set(front["task_categories"])
-    assert all(body.count(f"<!-- synth {dataset} -->") == 1 for dataset in releases)
+    assert all(body.count(f"<!-- synth {dataset}:") == 1 for dataset in releases)
     assert set(hub.tags) == {f"v{path.name}" for path in releases.values()}
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with warnings.catch_warnings():
@@ -239,9 +239,6 @@ ARRANGEMENTS = {
     "a file where ours would go": Arrangement({**CARD_AND_DATA, SHARD: b"theirs"}, refused="not as a push left it"),
     "a file of ours that was edited": Arrangement(
         {}, ("sft",), {"data/sft/quality.md": b"better"}, "data/sft/quality.md is not as a push left it"
-    ),
-    "our section of the card edited": Arrangement(
-        {}, ("sft",), {"README.md": lambda old: old.replace(b"## Uses", b"## Our uses")}, "section of sft was edited"
     ),
     "a config of our name": Arrangement(
         {"README.md": FOREIGN_CARD.replace("maps\n  data", "sft\n  data").encode(), "maps.csv": b"1"},
