@@ -362,16 +362,6 @@ def make_plan(
     return replace(plan, filters=tuple(steps))
 
 
-MEASURED: tuple[Condition, ...] = ("clause", "text", "image", "image+image-search", "image+text-search", "image+both")
-"""Conditions under which released questions are measured."""
-
-
-def make_measuring_plan(solvers: Sequence[str]) -> Plan:
-    """Return a plan that refuses nothing: every condition by every solver."""
-    steps = tuple(Filter(condition, role=role) for condition in MEASURED for role in solvers)
-    return Plan(steps, refuses_unproved=False)
-
-
 def _shows_picture(condition: Condition) -> bool:
     return condition.startswith(("image", "swapped"))
 

@@ -1031,11 +1031,6 @@ class GuessingGates(Section):
     wording: Share = Field(
         0.1, description="largest share that a classifier of the words alone gets right, by its interval's lower end"
     )
-    size: Share = Field(
-        0.1,
-        description="most that the words tell of the century or the magnitude of an answer beyond the commonest of its "
-        "attribute, by the interval's lower end",
-    )
     one_answer: Share = Field(
         0.5, description="largest share of one answer among a dataset's questions that ask for one relation"
     )

@@ -35,7 +35,7 @@ from pipelines.release.verify.origin import (
     read_settings,
 )
 from pipelines.release.verify.questions import Asker, find_question_problems
-from pipelines.release.verify.replaying import Replayer, Sources, remake_row
+from pipelines.release.verify.replaying import Replayer, remake_row
 from pipelines.release.verify.reports import Problem, VerifyReport, describe_basis
 from pipelines.release.verify.rows import RawRow, check_columns, find_row_problems, read_proof_rows, read_rows
 from pipelines.release.verify.transcripts import find_protocol_problems, find_trajectory_problems
@@ -103,7 +103,7 @@ class ReleaseCheck:
 
     def __post_init__(self) -> None:
         """Begin the survey of the rows."""
-        self.survey, self.sources = Survey(self.manifest), Sources(read_credits(self.folder))
+        self.survey, self.sources = Survey(self.manifest), read_credits(self.folder)
         self.asker = Asker.of(self.manifest, self.ground, self.plugins)
 
     def run(self, advance: Callable[[int], None]) -> list[Problem]:
@@ -130,7 +130,7 @@ class ReleaseCheck:
     def _check_manifest(self) -> Iterator[Problem]:
         """Hold the manifest against corpus, settings and rows. A derivation from proof rows alone is added here."""
         manifest, proofs = self.manifest, list(self.proofs.values())
-        yield from find_manifest_problems(self.folder, manifest, self.ground.corpus)
+        yield from find_manifest_problems(manifest, self.ground.corpus)
         yield from find_threshold_problems(manifest, proofs)
         yield from find_placement_problems(manifest, proofs)
         for setting in sorted(self.ledger.settings)[:1]:
@@ -212,7 +212,7 @@ class ReleaseCheck:
             yield f"words of the thoughts of {self.rows.total()} transcripts, held to the rules that accept them only"
             told = ", ".join(f"{tool} {times}" for tool, times in sorted(skipped.items()))
             yield (
-                f"observations of {skipped.total()} calls ({told})"
+                f"observations of {skipped.total()} calls ({told}), and what their rows point at"
                 if skipped
                 else (f"no observation: all {self.replayer.calls} calls were made again")
             )

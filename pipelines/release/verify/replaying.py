@@ -79,36 +79,24 @@ class _NoEngine:
         raise RecordFailed("tool-failed", f"nothing reads {len(data)} bytes, enlarged by {scale:g}")
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """Which calls can be made again, as the settings of a run say.
-
-    Attributes:
-        tools: names of ours.
-        visits: whether a visit with a goal is among them: a model may have summed its page up.
-        searches: whether a search by picture is.
-    """
-
-    tools: frozenset[str] = frozenset()
-    visits: bool = False
-    searches: bool = False
-
-    @classmethod
-    def of(cls, manifest: ReleaseManifest, dialect: Dialect) -> "Reach":
-        """Read the settings that a manifest tells; without them nothing can be made again."""
-        told, untold = manifest.told, manifest.untold
-        if told.get("tools.family") != "local":
-            return cls()
-        summarised = told.get("tools.summarise") is not False
-        searches = told.get("image_search.method") == "hash" and told.get("commons.fetch") is False
-        tools = {"visit", *_PLAIN, *(["image_search"] if searches else [])}
-        tools |= set() if summarised and dialect.reads_pages(True) else {"text_search"}
-        tools |= {"layout_parsing"} if told.get("tools.layout") == "" else set()
-        tools |= {"perspective_correct"} if has_opencv() else set()
-        if untold.get("tools.blocked_hosts") != _BLOCKED:
-            tools, searches = tools - {"visit", "text_search", "image_search"}, False
-        tools |= {"super_resolution"} if untold.get("tools.edsr") == digest_value("") else set()
-        return cls(frozenset(tools), not summarised, searches)
+def find_reach(manifest: ReleaseManifest, dialect: Dialect) -> frozenset[str]:
+    """Return our tools whose calls can be made again, as the settings that a manifest tells say."""
+    told, untold = manifest.told, manifest.untold
+    if told.get("tools.family") != "local":
+        return frozenset()
+    # A model may have summed up a page that was visited, and in some dialects what a search found.
+    summarised = told.get("tools.summarise") is not False
+    tools = {*_PLAIN, *([] if summarised else ["visit"])}
+    tools |= (
+        {"image_search"} if told.get("image_search.method") == "hash" and told.get("commons.fetch") is False else set()
+    )
+    tools |= set() if summarised and dialect.reads_pages(True) else {"text_search"}
+    tools |= {"layout_parsing"} if told.get("tools.layout") == "" else set()
+    tools |= {"perspective_correct"} if has_opencv() else set()
+    tools |= {"super_resolution"} if untold.get("tools.edsr") == digest_value("") else set()
+    if untold.get("tools.blocked_hosts") != _BLOCKED:
+        tools -= {"visit", "text_search", "image_search"}
+    return frozenset(tools)
 
 
 @dataclass
@@ -129,26 +117,20 @@ class Replayer:
     _search: LocalImageSearch = field(init=False)
 
     def __post_init__(self) -> None:
-        """Open the search by picture."""
         self._search = LocalImageSearch(self.corpus, thumbnails=Thumbnails(self.store))
 
     def __enter__(self) -> "Replayer":
-        """Begin."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the loop."""
         self._runner.close()
 
     def can_replay(self, turn: Turn, dialect: Dialect) -> bool:
         """Say whether the call of a turn is decided by corpus and pictures alone."""
-        reach = self._find_reach(dialect)
-        if turn.tool == "visit" and not reach.visits:
-            return False
-        known = {spec.name for spec in list_specs(opencv=True, layout=True)}
-        return turn.tool in reach.tools or (bool(reach.tools) and turn.tool not in known)
+        reach, known = find_reach(self.manifest, dialect), {spec.name for spec in list_specs(opencv=True, layout=True)}
+        return turn.tool in reach or (bool(reach) and turn.tool not in known)
 
     def replay(
         self, turn: Turn, dialect: Dialect, offered: frozenset[str], images: Sequence[RolloutImage]
@@ -172,7 +154,7 @@ class Replayer:
 
     def search(self, picture: Picture, count: int) -> tuple[SearchResult, ...] | None:
         """Return what a search by a stored picture finds; None where that cannot be made again."""
-        if not self._find_reach(find_dialect("synth")).searches:
+        if "image_search" not in find_reach(self.manifest, find_dialect("synth")):
             return None
         file = PictureFile(picture.sha256, self.store.path(picture.sha256, picture.extension))
         try:
@@ -196,9 +178,6 @@ class Replayer:
         alike = look_alike(self.store.read(made), image.bytes)
         self.alike += alike
         return given if alike else None
-
-    def _find_reach(self, dialect: Dialect) -> Reach:
-        return Reach.of(self.manifest, dialect)
 
     def _open_tools(self, offered: frozenset[str], dialect: Dialect) -> ToolBox:
         if (offered, dialect.name) not in self._boxes:
@@ -273,19 +252,14 @@ def _remake_question(dataset: Dataset, proof: ProofRow) -> Enhancement:
     return Enhancement(**values | {"parent_id": "", "split": split, "cells": proof.difficulty})
 
 
-class Sources:
-    """Whose the pictures of a release are, as its attribution says: for pictures that cannot be made again."""
+Sources = Mapping[str, Credit]
+"""Lines of a release's attribution about pictures, by sha256: for pictures that cannot be made again."""
 
-    def __init__(self, credits_by_sha: Mapping[str, Credit]) -> None:
-        """Take the lines of pictures by sha256."""
-        self._credits = credits_by_sha
 
-    def find(self, sha256: str) -> PictureSource:
-        """Return the source of a picture; of nobody where no line names it."""
-        line = self._credits.get(sha256)
-        return (
-            NOBODY if line is None else PictureSource(line.title, line.author, line.licence, line.licence_url, line.url)
-        )
+def find_source(credits_by_sha: Sources, sha256: str) -> PictureSource:
+    """Return whose a picture is, as the attribution says; of nobody where no line names it."""
+    line = credits_by_sha.get(sha256)
+    return NOBODY if line is None else PictureSource(line.title, line.author, line.licence, line.licence_url, line.url)
 
 
 def _remake_search(
@@ -306,20 +280,16 @@ def _remake_search(
         return made, problems, True
     kept = []
     for number, (each, page) in enumerate(zip(made, row.image_search, strict=True)):
-        thumbnail = _match(each.thumbnail, page.thumbnail, replayer)
+        thumbnail = replayer.judge(each.thumbnail, page.thumbnail) if each.thumbnail and page.thumbnail else None
         if thumbnail is None and (each.thumbnail or page.thumbnail):
             problems.append(f"image_search: thumbnail {number} is not the picture that a search finds")
         kept.append(each.model_copy(update={"thumbnail": thumbnail or each.thumbnail}))
     return tuple(kept), problems, True
 
 
-def _match(made: Picture | None, given: EmbeddedImage | None, replayer: Replayer) -> Picture | None:
-    return replayer.judge(made, given) if made is not None and given is not None else None
-
-
 def _take_found(page: FoundPage, replayer: Replayer, source: Sources) -> SearchResult:
     given = page.thumbnail
-    thumbnail = None if given is None else replayer.keep(given, source.find(given.path.partition(".")[0]))
+    thumbnail = None if given is None else replayer.keep(given, find_source(source, given.path.partition(".")[0]))
     return SearchResult(url=page.url, title=page.title, thumbnail=thumbnail)
 
 
@@ -380,7 +350,7 @@ class _Course:
         for place, (name, image) in enumerate(zip(names, given, strict=True)):
             sha256 = image.path.partition(".")[0]
             picture = self.replayer.judge(credited[place], image) if place < len(credited) else None
-            kept = picture or self.replayer.keep(image, self.source.find(sha256))
+            kept = picture or self.replayer.keep(image, find_source(self.source, sha256))
             self.images.append(RolloutImage(id=name, picture=kept))
         return outcome.observation if outcome else _read_observation(content, names, self.dialect)
 

@@ -104,7 +104,7 @@ def remake_documents(folder, ground):
     claimed = json.loads((folder / "quality.json").read_text("utf-8"))
     _fit_claims(claimed, check.survey.facts)
     check.survey.manifest = read_release_manifest(folder)
-    quality = take_claims(check.survey.measure(), claimed, {model.role for model in manifest.models})
+    quality = take_claims(check.survey.measure(), claimed)
     prose = read_prose(manifest.dataset, find_cards())
     documents = render_documents(check.survey.manifest, quality, prose, *check.survey.first)
     for name, text in documents.items():
@@ -114,7 +114,7 @@ def remake_documents(folder, ground):
 
 def _fit_claims(claimed, facts):
     """Say of what is left of a release that the comparer decided it, and nothing of what no row decides."""
-    rows = sum(facts.trajectories.deciders.values())
+    rows = facts.words["decided by"].total()
     if "decided by" in claimed:
         claimed["decided by"] = {"comparer": {"rows": rows, "share": 1.0}}
         claimed["trajectories"].pop("process mark", None)
