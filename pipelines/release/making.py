@@ -1,7 +1,7 @@
 """Rows of the datasets and of ``proofs/``, made from questions and trajectories."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -108,14 +108,8 @@ class RowMaker:
     system: str = ""
     """In place of the teacher's system message; empty: that one."""
 
-    def make_row(self, examples: Sequence[Example], index: int) -> ReleaseRow:
-        """Return one row of a split's ``examples``.
-
-        Raises:
-            CorruptInput: if a picture is missing or has other bytes than its name says.
-            GateNotMet: if a transcript would not load in a trainer.
-        """
-        example = examples[index]
+    def make_row(self, example: Example, index: int) -> ReleaseRow:
+        """Return an example's row, the ``index``-th of its split."""
         proof = make_proof_row(example)
         if example.entry.dataset == "sft":
             return make_sft_row(proof, self._make_transcript(example))

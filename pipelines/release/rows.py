@@ -9,8 +9,8 @@ pages and tools holds no placeholder and no control token.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -459,24 +459,13 @@ ROWS_AT_ONCE = 8
 LEVEL = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """A slice of a split: rows ``start`` to ``stop`` go into one file."""
-
-    split: str
-    number: int
-    of: int
-    start: int
-    stop: int
-
-    @property
-    def name(self) -> str:
-        """File name the Hub finds the split by."""
-        return f"{self.split}-{self.number:05d}-of-{self.of:05d}.parquet"
+def name_shard(split: str, number: int, of: int) -> str:
+    """Return the file name that the Hub finds a split by."""
+    return f"{split}-{number:05d}-of-{of:05d}.parquet"
 
 
-def plan_shards(split: str, weights: Sequence[int], limit: int) -> list[Shard]:
-    """Cut a split's rows, in order, into shards of at most ``limit`` bytes; a heavier row has a shard of its own."""
+def plan_shards(split: str, weights: Sequence[int], limit: int) -> list[tuple[str, range]]:
+    """Return file names and rows of a split's shards, each of at most ``limit`` bytes or of one heavier row."""
     starts, total = [0], 0
     for index, weight in enumerate(weights):
         if total and total + weight > limit:
@@ -484,30 +473,22 @@ def plan_shards(split: str, weights: Sequence[int], limit: int) -> list[Shard]:
             total = 0
         total += weight
     stops = [*starts[1:], len(weights)]
-    return [
-        Shard(split, number, len(starts), start, stop)
-        for number, (start, stop) in enumerate(zip(starts, stops, strict=True))
-    ]
+    places = map(range, starts, stops)
+    return [(name_shard(split, number, len(starts)), rows) for number, rows in enumerate(places)]
 
 
-def write_shard_file(
-    path: Path, schema: pa.Schema, shard: Shard, make_row: Callable[[int], BaseModel]
-) -> tuple[FileEntry, int]:
-    """Write one shard, a row group at a time, so that no more pictures than a group's are in memory.
-
-    Returns:
-        The file's entry, its name relative to the release folder, and its rows' size in Arrow memory in bytes.
-    """
+def write_shard_file(path: Path, schema: pa.Schema, rows: Iterable[BaseModel]) -> tuple[FileEntry, int]:
+    """Write a file, a row group in memory at a time; return its entry and its rows' size in Arrow memory in bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    memory = 0
+    count = memory = 0
     with open_writer(path, schema) as writer:
-        for start in range(shard.start, shard.stop, GROUP_ROWS):
-            stop = min(start + GROUP_ROWS, shard.stop)
-            rows: list[dict[str, Any]] = [make_row(index).model_dump() for index in range(start, stop)]
-            table = pa.Table.from_pylist(rows, schema=schema)
+        waiting = iter(rows)
+        while group := [row.model_dump() for row in islice(waiting, GROUP_ROWS)]:
+            table = pa.Table.from_pylist(group, schema=schema)
+            count += len(group)
             memory += table.nbytes
             writer.write_table(table)
-    return describe_file(path, path.parent.parent, shard.stop - shard.start), memory
+    return describe_file(path, path.parent.parent, count), memory
 
 
 def open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:

@@ -18,7 +18,6 @@ from pipelines.errors import ConfigError, GateNotMet
 from pipelines.release.card import (
     DOCUMENTS,
     Credit,
-    find_cards,
     list_credits,
     read_prose,
     render_credits,
@@ -115,7 +114,7 @@ def find_document_problems(folder: Path, survey: Survey) -> Iterator[Problem]:
         claimed = json.loads((folder / "quality.json").read_bytes())
         survey.facts.reviews = select_reviews(read_reviews(folder / REVIEWS), survey.facts.questions)
         quality = take_claims(survey.measure(), claimed)
-        prose = read_prose(survey.manifest.dataset, find_cards())
+        prose = read_prose(survey.manifest.dataset)
         documents = render_documents(survey.manifest, quality, prose, *survey.first)
     except (OSError, ValueError, TypeError, AttributeError, KeyError, GateNotMet, ConfigError) as error:
         yield Problem("quality.json", f"documents: they cannot be made again: {error}")

@@ -25,7 +25,7 @@ from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.graph.titles import asks_name
 from pipelines.names import fold_name
-from pipelines.release.card import DOCUMENTS, find_cards, read_prose
+from pipelines.release.card import DOCUMENTS, read_prose
 from pipelines.release.manifest import MANIFEST, ReleaseManifest, digest_content, name_version
 from pipelines.release.publish import ATTRIBUTION, REWARDS
 from pipelines.release.reviewed import REVIEWS
@@ -130,16 +130,9 @@ def _find_file_problems(manifest: ReleaseManifest) -> Iterator[Problem]:
     for (name, of), count in shards.items():
         if count != int(of):
             yield Problem(name, f"files: {count} of {int(of)} parts are there")
-    yield from _find_content_problems(manifest)
-
-
-def _find_content_problems(manifest: ReleaseManifest) -> Iterator[Problem]:
-    try:
-        prose = read_prose(manifest.dataset, find_cards()).text
-    except ConfigError as error:
-        yield Problem(MANIFEST, f"content: {error}")
-        return
-    content = digest_content([entry for entry in manifest.files if entry.name not in DOCUMENTS], prose)
+    content = digest_content(
+        [entry for entry in manifest.files if entry.name not in DOCUMENTS], read_prose(manifest.dataset).text
+    )
     if content != manifest.content:
         yield Problem(
             MANIFEST,

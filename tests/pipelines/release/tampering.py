@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pipelines.config.disclosure import digest_settings
 from pipelines.graph.proofs import make_question_id
 from pipelines.pictures import PictureStore
-from pipelines.release.card import DOCUMENTS, find_cards, read_prose, render_credits, render_documents
+from pipelines.release.card import DOCUMENTS, read_prose, render_credits, render_documents
 from pipelines.release.making import make_vqa_row
 from pipelines.release.manifest import MANIFEST, SplitEntry, digest_content, name_version, read_release_manifest
 from pipelines.release.publish import ATTRIBUTION
@@ -25,7 +25,7 @@ def reseal(folder):
     """Write the manifest anew as its author would: files, digests, counts, content and version, here and in words."""
     manifest = read_release_manifest(folder)
     entries = [_describe(path, folder) for path in list_files(folder) if path.name not in (MANIFEST, *DOCUMENTS)]
-    prose = read_prose(manifest.dataset, find_cards()).text
+    prose = read_prose(manifest.dataset).text
     content = digest_content(entries, prose)
     renames = {manifest.content: content, manifest.version: name_version(content)}
     for name in DOCUMENTS:
@@ -105,7 +105,7 @@ def remake_documents(folder, ground):
     _fit_claims(claimed, check.survey.facts)
     check.survey.manifest = read_release_manifest(folder)
     quality = take_claims(check.survey.measure(), claimed)
-    prose = read_prose(manifest.dataset, find_cards())
+    prose = read_prose(manifest.dataset)
     documents = render_documents(check.survey.manifest, quality, prose, *check.survey.first)
     for name, text in documents.items():
         _write(folder / name, text)

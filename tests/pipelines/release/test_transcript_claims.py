@@ -39,7 +39,7 @@ def make(tmp_path):
         )
         example = Example(entry, question, accepted)
         system = render_system(SYNTH, agent.tools.describe(), 30) if dialect.native else ""
-        return make_proof_row(example), RowMaker(tmp_path, agent.offered, system).make_row([example], 0)
+        return make_proof_row(example), RowMaker(tmp_path, agent.offered, system).make_row(example, 0)
 
     return make_in
 
