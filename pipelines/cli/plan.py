@@ -28,7 +28,7 @@ from pipelines.cli.yields import ACCEPTING, SampleYield, measure_yield
 from pipelines.config.settings import CorpusConfig, RunConfig, TargetsConfig
 from pipelines.corpus.boxes import needs_survey
 from pipelines.corpus.dump import list_parts, read_site, sample_ranges
-from pipelines.corpus.scan import Part, RangeJob, scan_range, survey_ranges
+from pipelines.corpus.scan import RangeJob, scan_ranges, survey_ranges
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput
 from pipelines.memory import count_cores
@@ -225,8 +225,8 @@ def measure_sample(config: RunConfig, root: Path) -> SampleYield | None:
     if folder is None:
         return None
     with closing(Assembly(config, workspace, Corpus.open(folder))) as assembly:
-        plans = assembly.plan_stages(ACCEPTING[-1])
-        return measure_yield(plans, math.prod(_bound_rows(config, plan.name) for plan in plans))
+        plans = assembly.plan_stages(ACCEPTING)
+        return measure_yield(root, plans, math.prod(_bound_rows(config, plan.name) for plan in plans))
 
 
 def _estimate_stage(assembly: Assembly, plan: PlannedStage, rows_in: Interval) -> StageEstimate:
@@ -442,14 +442,14 @@ def _judge_dump(config: CorpusConfig, workspace: Workspace) -> DumpEstimate:
     pages = articles = links = boxed = 0
     with TemporaryDirectory() as scratch, timing() as spent:
         jobs = [RangeJob(dump, piece, site, Path(scratch) / str(number)) for number, (dump, piece) in enumerate(pieces)]
-        for job in survey_ranges(jobs, 1, lambda done, total: None) if needs_survey(site) else jobs:
-            part = Part(job.folder, scan_range(job))
+        jobs = survey_ranges(jobs, 1, lambda done, total: None) if needs_survey(site) else jobs
+        for part in scan_ranges(jobs, 1, lambda done, total: None):
             pages, articles = pages + part.counts.rows_in, articles + part.counts.articles
             links += sum(len(block.sources) for block in part.read_links())
             boxed += sum(map(bool, part.read_columns("articles", ["infobox"])["infobox"].to_pylist()))
-    scale = size / sum(piece.end - piece.start for _, piece in pieces)
-    held = DumpEstimate(round(pages * scale), round(articles * scale), round(links * scale), round(spent[0] * scale, 1))
-    return replace(held, boxed=boxed, sampled=articles)
+    scale = size / sum(piece.size for _, piece in pieces)
+    pages, found, links = (round(count * scale) for count in (pages, articles, links))
+    return DumpEstimate(pages, found, links, round(spent[0] * scale, 1), boxed, articles)
 
 
 def find_built_corpus(config: RunConfig, workspace: Workspace) -> Path | None:

@@ -7,12 +7,7 @@ SAFE = ":/(),!*;@$-._~'"
 
 
 def make_page_url(base: str, title: str) -> str:
-    """Return a page's address: spaces as underscores, the rest percent-encoded as MediaWiki does.
-
-    Args:
-        base: address that a title is appended to, such as ``https://en.wikipedia.org/wiki/``.
-        title: with spaces, in the form the corpus has it.
-    """
+    """Return a page's address: spaces as underscores, the rest percent-encoded as MediaWiki does."""
     return base + quote(title.replace(" ", "_"), safe=SAFE)
 
 

@@ -28,7 +28,6 @@ from xml.sax.saxutils import escape
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.checksums import write_checksums
 from pipelines.corpus.images import is_file, place_inside
 from pipelines.errors import ConfigError, CorruptInput
 from pipelines.files import drafting_folder
@@ -105,19 +104,7 @@ ORIGINS = pa.schema([
 
 
 def read_articles(source: Path, fetched: Mapping[str, Path] = NOTHING_FETCHED) -> Iterator[NewsArticle]:
-    """Yield the articles of a source in a fixed order.
-
-    Args:
-        source: a file of JSON lines (``url``, ``title``, ``text``, ``published``, and if known ``source``,
-            ``caption``, ``picture``, ``author``, ``licence``, ``licence_url``), a feed (RSS or Atom), or a folder of
-            such files and of ``NAME.json``, one article each. Pictures are paths below the folder of the file that
-            names them, or addresses.
-        fetched: files of the pictures at some addresses.
-
-    Raises:
-        ConfigError: there is no such source, or the parser of feeds is not installed.
-        CorruptInput: a file is no such file, or too large.
-    """
+    """Yield the articles of a source in a fixed order."""
     count = 0
     for path in list_source_files(source):
         for article in _read_file(path):
@@ -129,11 +116,7 @@ def read_articles(source: Path, fetched: Mapping[str, Path] = NOTHING_FETCHED) -
 
 
 def list_source_files(source: Path) -> list[Path]:
-    """Return the files of a source, sorted.
-
-    Raises:
-        ConfigError: the source has no such files.
-    """
+    """Return the files of a source, sorted."""
     endings = (JSON_ENDING, ".json", *FEED_ENDINGS)
     files = [source] if source.is_file() else sorted(path for path in source.rglob("*") if path.suffix in endings)
     files = [path for path in files if path.is_file()]
@@ -200,11 +183,7 @@ def _read_object(value: Mapping[str, Any], path: Path) -> NewsArticle:
 
 
 def check_url(url: str, path: Path) -> str:
-    """Return an article's address.
-
-    Raises:
-        CorruptInput: it is not a web address.
-    """
+    """Return an article's address."""
     try:
         parts = urlsplit(url)
     except ValueError as error:
@@ -215,7 +194,6 @@ def check_url(url: str, path: Path) -> str:
 
 
 def _find_picture(folder: Path, name: str) -> Path | None:
-    """Return a picture's file, or None where it is not below the folder."""
     path = place_inside(folder, name) if name else None
     return path if path is not None and is_file(path) else None
 
@@ -237,7 +215,6 @@ _DOCTYPE = re.compile(rb"<!\s*(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 
 
 def _read_feed(path: Path) -> Iterator[NewsArticle]:
-    """Yield the entries of an RSS or Atom feed; one without an address of the web has an empty one."""
     if find_spec("feedparser") is None:
         raise ConfigError(f"news.source {path}: a feed needs the extra `news`: pip install 'synth[news]'")
     import feedparser
@@ -280,7 +257,6 @@ def _read_entry(entry: Any, named: str, path: Path) -> NewsArticle:  # noqa: ANN
 
 
 def _read_entry_day(entry: Any) -> str:  # noqa: ANN401 - a parser's own dictionary
-    """Return an entry's day in UTC; empty where it gives none that the calendar has."""
     # Membership first: of a date that an entry lacks the parser gives another one of it.
     names = [each for each in ("published", "updated") if f"{each}_parsed" in entry]
     name = next((each for each in names if entry[f"{each}_parsed"]), "")
@@ -295,8 +271,6 @@ def _read_entry_day(entry: Any) -> str:  # noqa: ANN401 - a parser's own diction
 
 
 class _TextOfHtml(HTMLParser):
-    """Collects what a reader of HTML sees; blocks are paragraphs."""
-
     BLOCKS = frozenset("p div br li ul ol h1 h2 h3 h4 h5 h6 blockquote figure figcaption table tr section".split())
     HIDDEN = frozenset("script style template noscript iframe".split())
 
@@ -427,15 +401,7 @@ _PICTURE_COLUMNS = ("file", "path", "sha256", "author", "licence", "licence_url"
 def write_news(
     source: Path, out: Path, licence: str, licence_url: str, fetched: Mapping[str, Path] = NOTHING_FETCHED
 ) -> Path:
-    """Write a source as an export with its pictures and the table of its articles; return the export's file.
-
-    Args:
-        source: as :func:`read_articles` takes it.
-        out: folder to make, complete or absent.
-        licence: of pictures that name none, as the operator knows it; empty is written as ``unknown``.
-        licence_url: its address.
-        fetched: files of the pictures at some addresses.
-    """
+    """Write a source as an export with its pictures and the table of its articles; return the export's file."""
     with drafting_folder(out) as folder:
         images = folder / "images"
         images.mkdir()
@@ -459,7 +425,6 @@ def write_news(
             dump.write("</mediawiki>\n")
         lines = ["\t".join(_PICTURE_COLUMNS), *("\t".join(pictures[name]) for name in sorted(pictures))]
         (images / "images.tsv").write_text("\n".join(lines) + "\n", encoding=_FORMAT)
-        write_checksums(folder)
     return out / DUMP
 
 
@@ -473,7 +438,6 @@ def name_source(source: Path, licence: str, licence_url: str, fetched: Mapping[s
 
 
 def _list_near(file: Path) -> Iterator[Path]:
-    """Yield a file of articles and the pictures that it may name."""
     yield file
     for path in file.parent.rglob("*"):
         if path.suffix.lower() in (".jpg", ".jpeg", ".png", ".gif", ".webp", ".tif", ".tiff"):
@@ -487,7 +451,6 @@ def _make_origin(article: NewsArticle, title: str, image: str) -> PageOrigin:
 
 
 def _choose_title(article: NewsArticle, titles: set[str]) -> str:
-    """Return a headline as a title that no earlier article has."""
     plain = article.title.translate(str.maketrans("<>[]{}|_#", "()()()/ №"))
     base = clean_line(plain)[:MAX_TITLE].strip(": ") or "Untitled"
     base = base[0].upper() + base[1:]
@@ -505,7 +468,6 @@ def _choose_title(article: NewsArticle, titles: set[str]) -> str:
 def _store_picture(
     article: NewsArticle, images: Path, pictures: dict[str, tuple[str, ...]], licence: tuple[str, str]
 ) -> str:
-    """Copy a picture under a name that tells nothing; return the name, empty for a file that is no picture."""
     path = article.picture
     if path is None or path.stat().st_size > MAX_BYTES:
         return ""
@@ -525,7 +487,6 @@ def _store_picture(
 
 
 def _render_head(hosts: Sequence[str]) -> str:
-    """Return the export's head; its address is what the hosts of all articles have in common."""
     base = f"https://{_find_common(hosts)}/"
     site = (f"<sitename>News</sitename><dbname>news</dbname><base>{escape(base)}Main_Page</base>"
             "<case>case-sensitive</case><namespaces><namespace key=\"0\" case=\"case-sensitive\" />"
@@ -534,7 +495,6 @@ def _render_head(hosts: Sequence[str]) -> str:
 
 
 def _find_common(hosts: Sequence[str]) -> str:
-    """Return the domain that all hosts end with, or ``news``."""
     ends = [host.split(".")[::-1] for host in hosts]
     shared = []
     for parts in zip(*ends, strict=False):
@@ -545,7 +505,6 @@ def _find_common(hosts: Sequence[str]) -> str:
 
 
 def _render_page(article: NewsArticle, origin: PageOrigin) -> str:
-    """Return an article as a page of the export; its id is a digest of its address, and it has none without one."""
     page_id = str(int(digest_value(article.url)[:12], 16) + 1) if article.url else ""
     shown = f"[[File:{origin.image}]]\n\n" if origin.image else ""
     told = [article.text, article.caption, f"{article.source}, {article.published or 'without a date'}."]
@@ -563,11 +522,7 @@ def _render_page(article: NewsArticle, origin: PageOrigin) -> str:
 
 
 def write_origins(folder: Path, table: Path) -> None:
-    """Write ``articles.parquet`` into a corpus, in the order of its pages.
-
-    Raises:
-        CorruptInput: the table lacks one of them.
-    """
+    """Write ``articles.parquet`` into a corpus, in the order of its pages."""
     with table.open(encoding=_FORMAT) as lines:
         rows = {row["title"]: row for row in map(json.loads, lines)}
     titles = pq.read_table(folder / "pages.parquet", columns=["title"])["title"].to_pylist()

@@ -291,7 +291,6 @@ def read_template_page(text: str, prefixes: frozenset[str]) -> TemplatePage:
 
 @cache
 def _list_marks() -> dict[str, re.Pattern[str]]:
-    """Return what tells an infobox and what tells another box on a template's page: a module, class or template."""
     marks = {}
     for kind in ("infobox", "other"):
         words = "|".join(sorted(map(re.escape, read_names("wikis", f"{kind}_classes"))))
@@ -353,7 +352,6 @@ def _is_infobox(name: str, usage: Usage, survey: Survey) -> bool:
 
 
 def _wraps(name: str, survey: Survey, kind: str) -> bool:
-    """Say whether a template's page shows a kind of box, or begins with a template whose page does."""
     for _ in range(_MOST_STEPS):
         page = survey.pages.get(_follow(name, survey.redirects))
         if page is None:

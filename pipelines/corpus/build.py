@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.checksums import write_checksums
 from pipelines.corpus.articles import write_origins
 from pipelines.corpus.boxes import needs_survey
 from pipelines.corpus.commons import write_images
@@ -40,11 +39,12 @@ from pipelines.corpus.manifest import (
     clear_unfinished,
     digest_corpus,
     find_side_files,
+    list_files,
     place_unfinished,
     read_snapshot,
     write_manifest,
 )
-from pipelines.corpus.numbering import CYCLE, DANGLING, NumberedPart, Numbering, number_pages, write_titles
+from pipelines.corpus.numbering import CYCLE, DANGLING, DUPLICATE, NumberedPart, Numbering, number_pages, write_titles
 from pipelines.corpus.passages import write_passages
 from pipelines.corpus.properties import SideProperties, collect_side_properties, read_labels
 from pipelines.corpus.scan import Part, RangeJob, scan_ranges, survey_ranges
@@ -91,7 +91,7 @@ def list_edges(numbering: Numbering) -> Iterator[EdgeBlock]:
             targets = numbering.titles.find(links.target_hashes)
             sources = numbered.nodes[links.sources]
             kept = (sources >= 0) & (targets >= 0)
-            yield EdgeBlock(*(values[kept].astype(np.uint32) for values in (sources, targets, links.positions)))
+            yield sources[kept].astype(np.uint32), targets[kept].astype(np.uint32), links.positions[kept]
 
 
 def write_pages(
@@ -124,10 +124,7 @@ def write_pages(
 
 
 def _fill_kinds(rows: pa.Table, classes: pa.ChunkedArray, labels: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Return the types and domains of articles; the classes name those that the text did not.
-
-    A class without an English noun here has its label in the wiki's language: the writer of questions reads both.
-    """
+    # A class without an English noun has its label in the wiki's language: the writer of questions reads both.
     kinds, domains = rows["type"].to_pylist(), rows["domain"].to_pylist()
     for row, kind in enumerate(kinds):
         if not kind and (own := classes[row].as_py()):
@@ -138,17 +135,12 @@ def _fill_kinds(rows: pa.Table, classes: pa.ChunkedArray, labels: Mapping[str, s
 
 
 def _has_class(classes: pa.ChunkedArray, name: str) -> pa.Array:
-    """Say of each article whether a class of it is one of those that are lists, or disambiguation pages."""
     wanted = read_names("kinds", f"{name}_classes")
     return pa.array([not wanted.isdisjoint(own) for own in classes.to_pylist()], pa.bool_())
 
 
 def write_facts(folder: Path, numbering: Numbering) -> tuple[int, int]:
-    """Write the table of facts; values without readable text count in ``value_count`` but make no row.
-
-    Returns:
-        The number of facts, and of those whose value links to an article.
-    """
+    """Write the table of facts; values without readable text count in ``value_count`` but make no row."""
     offsets = OffsetCounter(numbering.article_count)
     linked = 0
     with TableWriter(folder, "facts", FACTS, mapped=True) as writer:
@@ -165,11 +157,7 @@ def write_facts(folder: Path, numbering: Numbering) -> tuple[int, int]:
 
 
 def write_redirects(folder: Path, numbering: Numbering) -> tuple[int, dict[str, int], int]:
-    """Write the table of redirects, and those of the pages that are rejected or failed.
-
-    Returns:
-        The number of redirects kept, the rejected pages by reason, and the number of failed ones.
-    """
+    """Write the table of redirects, and those of the pages that are rejected or failed."""
     reasons: Counter[str] = Counter()
     with (
         TableWriter(folder, "redirects", REDIRECTS, mapped=True) as kept,
@@ -196,23 +184,21 @@ def write_redirects(folder: Path, numbering: Numbering) -> tuple[int, dict[str, 
     return kept.rows, dict(sorted(reasons.items())), failed.rows
 
 
-def _list_refused(part: Part, table: str, errors: dict[int, str]) -> list[tuple[str, str, str]]:
-    rows = part.read_columns(table, ["page_id", "title"]).take(list(errors)) if errors else None
-    pages = zip(rows.to_pylist(), errors.values(), strict=True) if rows is not None else ()
+def _list_refused(part: Part, table: str, rows: list[int]) -> list[tuple[str, str, str]]:
+    pages = part.read_columns(table, ["page_id", "title"]).take(pa.array(rows, pa.int64())).to_pylist()
     cause = "an earlier page of the dump has its title, its id or its title's hash"
-    return [(f"page:{page['page_id']}", error, f"{page['title']}: {cause}") for page, error in pages]
+    return [(f"page:{page['page_id']}", DUPLICATE, f"{page['title']}: {cause}") for page in pages]
 
 
 def _reject_redirects(numbered: NumberedPart) -> Iterator[tuple[str, str, str]]:
-    lost = [
-        row for row in np.flatnonzero(numbered.redirect_nodes < 0).tolist() if row not in numbered.refused_redirects
-    ]
+    cycles, refused = set(numbered.cycles), set(numbered.refused_redirects)
+    lost = [row for row in np.flatnonzero(numbered.redirect_nodes < 0).tolist() if row not in refused]
     pages = numbered.part.read_columns("redirects", ["page_id", "title", "target"]).take(pa.array(lost, pa.int64()))
     for row, page in zip(lost, pages.to_pylist(), strict=True):
-        reason, detail = DANGLING, f"{page['target']!r} is no article and leads to none"
-        if row in numbered.cycles:
-            reason, detail = CYCLE, numbered.cycles[row]
-        yield f"page:{page['page_id']}", reason, f"{page['title']}: {detail}"
+        reason, what = (
+            (CYCLE, "leads round in a circle") if row in cycles else (DANGLING, "is no article and leads to none")
+        )
+        yield f"page:{page['page_id']}", reason, f"{page['title']}: {page['target']!r} {what}"
 
 
 def list_passages(numbering: Numbering, report: Callable[[int], None]) -> Iterator[tuple[int, str, str]]:
@@ -243,11 +229,6 @@ def write_aliases(folder: Path, scratch: Path, numbering: Numbering) -> int:
     """Write the table of aliases, sorted by node and alias, each alias of a node once; return their number.
 
     An anchor text is an alias when ``ANCHOR_PAGES`` articles, or one infobox, use it for the article.
-
-    Args:
-        folder: of the corpus.
-        scratch: for what does not fit memory.
-        numbering: of the pages of the dump.
     """
     _write_names(scratch, numbering)
     names, anchors = (scan_files(scratch / f"{name}.parquet") for name in ("names", "anchors"))
@@ -272,7 +253,6 @@ def write_aliases(folder: Path, scratch: Path, numbering: Numbering) -> int:
 
 
 def _write_names(scratch: Path, numbering: Numbering) -> None:
-    """Write the names that articles may have, unsorted."""
     with TableWriter(scratch, "names", _NAMES) as names, TableWriter(scratch, "anchors", _ANCHORS) as anchors:
         for numbered in numbering.parts:
             rows = numbered.part.read_columns("articles", ["title", "bold"])
@@ -312,18 +292,6 @@ def build_corpus(
 
     Ranges that an earlier, killed build of the same dump has read are not read again. Only one build at a time may run
     beside ``out``.
-
-    Args:
-        dump: ``*-pages-articles*.xml.bz2``, ``.xml.gz`` or ``.xml``, or one file of a dump in several; side files
-            are looked for beside it.
-        out: folder of the corpus; its parent is made, and it must not exist itself.
-        progress: called with the phases and how far they are.
-        workers: processes that read the dump, and threads that write the search index.
-        range_bytes: bytes of the dump read at a time; neither this nor ``workers`` changes what is built.
-
-    Raises:
-        ConfigError: ``out`` exists, or an input is missing or corrupt (``CorruptInput``).
-        Unavailable: a worker was killed; run again to continue.
     """
     if out.exists():
         raise ConfigError(f"{out} exists; a corpus is never changed: choose another name or remove it")
@@ -352,8 +320,6 @@ def build_corpus(
 
 @dataclass(slots=True)
 class _Build:
-    """One build: what the corpus is built from, where it goes, and the seconds of its phases."""
-
     dumps: tuple[Path, ...]
     out: Path
     site: Site
@@ -364,7 +330,6 @@ class _Build:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[Callable[[int, int], None]]:
-        """Time a phase; yields a function that reports (done, total)."""
         start = time.monotonic()
 
         def report(done: int, total: int = 0) -> None:
@@ -376,10 +341,7 @@ class _Build:
         self.seconds[name] = round(time.monotonic() - start, 3)
 
     def plan_jobs(self, range_bytes: int) -> tuple[Path, list[RangeJob]]:
-        """Cut the dump; return the folder of the parts, and remove parts of other dumps, cuts and builder versions.
-
-        The files beside the dump do not matter here: one that is added or changed does not make the dump be read again.
-        """
+        # Files beside the dump do not matter here: one that is added does not make the dump be read again.
         pieces = [(dump, piece) for dump in self.dumps for piece in plan_ranges(dump, range_bytes)]
         seen = [(dump.name, dump.stat().st_size, dump.stat().st_mtime_ns) for dump in self.dumps]
         cuts = [(dump.name, piece.start, piece.end) for dump, piece in pieces]
@@ -395,7 +357,6 @@ class _Build:
         return folder, jobs
 
     def write(self, folder: Path, parts: list[Part], scratch: Path, kept: Path) -> CorpusManifestCounts:
-        """Write the corpus from its parts; tables made from side files stay in ``kept`` until a build succeeds."""
         with self.phase("properties"):
             side, known = collect_side_properties(self.side, self.site.dbname, parts, scratch, kept)
         with self.phase("titles"):
@@ -438,14 +399,13 @@ class _Build:
             ends = counts.kept + sum(counts.rejected.values()) + counts.failed
             if counts.rows_in != ends:
                 raise ConservationError(f"{counts.rows_in} pages in, {ends} kept, rejected or failed")
-            write_checksums(folder)
             sync_files(folder)
             newest = max((part.counts.newest for part in parts), default="")
-            write_manifest(folder / "manifest.json", self._make_manifest(newest, pictures, counts))
+            write_manifest(folder / "manifest.json", self._make_manifest(folder, newest, pictures, counts))
         return counts
 
     def _make_manifest(
-        self, newest: str, pictures: list[tuple[str, str]], counts: CorpusManifestCounts
+        self, folder: Path, newest: str, pictures: list[tuple[str, str]], counts: CorpusManifestCounts
     ) -> CorpusManifest:
         files = [*(("dump", dump) for dump in self.dumps), *self.side.list_files()]
         inputs = [InputFile(role, path.name, digest_file(path), path.stat().st_size) for role, path in files]
@@ -470,4 +430,5 @@ class _Build:
             options=OPTIONS,
             counts=counts,
             digest=digest_corpus(tuple(inputs)),
+            files=list_files(folder),
         )

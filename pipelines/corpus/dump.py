@@ -1,10 +1,9 @@
 """Read a MediaWiki export (``pages-articles``): its site header, its pages, its byte ranges, and the meaning of titles.
 
-The reader looks for ``<page>`` and ``</page>`` with ``bytes.find`` and builds no XML tree. Inside an export every ``<``
-of a page is escaped, so the scan is exact, and no XML entity can expand. Export schemas 0.10 and 0.11 differ only in
-elements that are skipped here (``<origin>``, further slots). A page that no wiki exports (over 64 MiB, without an id,
-with an element twice or inside another, not UTF-8) is a :class:`FailedPage`, and reading goes on after it; a file that
-is truncated or is no XML is an error.
+Pages are cut out at ``</page>``, which no text of an export can hold, and each is parsed alone: no entity can be
+declared in it. Export schemas 0.10 and 0.11 differ only in elements that are not looked at. A page that no wiki exports
+(no XML, not UTF-8, without an id, with an element twice or inside another) is a :class:`FailedPage`, and reading goes
+on after it; a file that is truncated is an error.
 
 A multistream dump is a sequence of bz2 streams: the header, streams of a hundred pages each, and the footer. A byte
 range starts at a stream of pages, so a worker can unpack it alone; a gzip file is one range. Every cut is verified by
@@ -20,18 +19,18 @@ import bz2
 import html
 import re
 import unicodedata
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 from urllib.parse import unquote
-from xml.parsers import expat
+from xml.etree import ElementTree
 
 import xxhash
+from isal import igzip_lib
 
 from pipelines.corpus.data import read_data, read_names, split_names
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
@@ -50,9 +49,11 @@ _GAP_BYTES = 64
 """Bytes before a page that hold the end of the page before it."""
 _PART = re.compile(r"(?P<stem>.+?)(?P<number>\d+)\.xml-p(?P<first>\d+)p(?P<last>\d+)(?P<ending>\.bz2|\.gz|)")
 _PACKINGS = {"bz2": b"BZh", "gz": b"\x1f\x8b"}
-_STARTS = {"bz2": "BZh", "gz": "the bytes 1f 8b"}
-_GZIP = 31
-"""For zlib: the window of a gzip member, header and checksum included."""
+_UNPACKERS: dict[str, Callable[[], Any]] = {
+    "bz2": bz2.BZ2Decompressor,
+    "gz": partial(igzip_lib.IgzipDecompressor, flag=igzip_lib.DECOMP_GZIP),
+}
+_BAD_DEFLATE = cast(type[Exception], igzip_lib.error)  # isal types it as an instance
 EXPECTED = "expected a MediaWiki export (.xml, .xml.gz, or .xml.bz2 in one or many streams)"
 
 
@@ -67,16 +68,17 @@ class ByteRange:
     end: int
     """Offset after its last byte."""
 
+    @property
+    def size(self) -> int:
+        """Number of its bytes."""
+        return self.end - self.start
+
 
 def plan_ranges(dump: Path, range_bytes: int) -> tuple[ByteRange, ...]:
     """Cut a dump into ranges of about ``range_bytes``, in file order, that cover the file without gap or overlap.
 
     The header belongs to the first range and the footer to the last. A gz file, a bz2 file of one stream, and one whose
     streams do not start with pages, is a single range. About half a MB is read a cut, a few MB at most.
-
-    Raises:
-        ConfigError: there is no such file, or ``range_bytes`` is no positive number.
-        CorruptInput: the file is not what its name says.
     """
     if range_bytes < 1:
         raise ConfigError(f"{range_bytes} bytes a range; expected at least 1")
@@ -91,9 +93,6 @@ def sample_ranges(dump: Path, count: int, range_bytes: int) -> tuple[ByteRange, 
     """Return ranges of about ``range_bytes`` spread evenly over a dump: enough to judge what reading all of it takes.
 
     A file too small for that many, or one that cannot be cut, is given as :func:`plan_ranges` cuts it.
-
-    Raises:
-        ConfigError, CorruptInput: as for :func:`plan_ranges`.
     """
     spread = plan_ranges(dump, max(range_bytes, cover_file(dump).end // count))
     if len(spread) == 1 or spread[0].end <= 2 * range_bytes:
@@ -115,10 +114,6 @@ def list_parts(path: Path) -> tuple[Path, ...]:
 
     Parts are named ``...-multistream<N>.xml-p<first>p<last>.bz2``; one N may have several files. Names do not say how
     many parts there are: that the last ones are missing cannot be seen here.
-
-    Raises:
-        ConfigError: there is no such file, or a part of the dump is missing beside it (a number, or over 1,000 page ids
-            before or between the parts), or two parts share pages.
     """
     if not path.is_file():
         raise ConfigError(f"no dump at {path}; {EXPECTED}")
@@ -131,40 +126,26 @@ def list_parts(path: Path) -> tuple[Path, ...]:
         for match, other in found
         if match is not None and match["stem"] == own["stem"] and match["ending"] == own["ending"]
     )
-    numbers = {number for _, _, number, _ in parts}
-    missing = next((number for number in range(1, parts[-1][2]) if number not in numbers), None)
-    if missing is not None:
-        raise ConfigError(f"{path.parent} lacks part {missing} of {own['stem']}; expected parts 1 to {parts[-1][2]}")
-    _check_gaps([(first, last, part) for first, last, _, part in parts])
-    return tuple(other for _, _, _, other in parts)
-
-
-def _check_gaps(parts: list[tuple[int, int, Path]]) -> None:
-    """Refuse parts, as (first page, last page, file) in order, when one must be missing before or between them."""
     end, before = -1, ""
-    for first, last, part in parts:
+    for first, last, _, part in parts:
         if first <= end:
             raise ConfigError(f"{part.name} begins at page {first}, which {before} holds; expected one")
         if first - end - 1 > _MAX_GAP:
             lacking = f"pages {max(end + 1, 1)} to {first - 1}"
             raise ConfigError(f"{part.parent} lacks the part with {lacking}, before {part.name}; expected every part")
         end, before = last, part.name
+    return tuple(other for _, _, _, other in parts)
 
 
 def open_dump(path: Path) -> BinaryIO:
-    """Open a dump for reading its bytes as they are.
-
-    Raises:
-        ConfigError: there is no such file.
-        CorruptInput: the file is named .bz2 or .gz but does not start as one.
-    """
+    """Open a dump for reading its bytes as they are."""
     if not path.is_file():
         raise ConfigError(f"no dump at {path}; {EXPECTED}")
     file = path.open("rb")
     named = path.suffix.removeprefix(".")
     if named in _PACKINGS and find_packing(file) != named:
         file.close()
-        raise CorruptInput(f"{path} is not a {named} file: it does not start with {_STARTS[named]}; {EXPECTED}")
+        raise CorruptInput(f"{path} is not a {named} file: it does not start with {_PACKINGS[named]!r}; {EXPECTED}")
     return file
 
 
@@ -176,17 +157,12 @@ def find_packing(file: BinaryIO) -> str:
 
 
 def read_blocks(path: Path, byte_range: ByteRange) -> Iterator[bytes]:
-    """Yield the unpacked bytes of a range in order, a few MB at a time.
-
-    Raises:
-        ConfigError: there is no such file.
-        CorruptInput: the range is truncated, is damaged, or does not end where a stream ends.
-    """
+    """Yield the unpacked bytes of a range in order, a few MB at a time."""
     with open_dump(path) as file:
         packing = find_packing(file)
         file.seek(byte_range.start)
         pieces = _read_pieces(path, file, byte_range.end - byte_range.start)
-        yield from {"bz2": _unpack, "gz": _inflate}[packing](path, pieces) if packing else pieces
+        yield from _unpack(path, packing, pieces) if packing else pieces
 
 
 def _read_pieces(path: Path, file: BinaryIO, left: int) -> Iterator[bytes]:
@@ -198,51 +174,25 @@ def _read_pieces(path: Path, file: BinaryIO, left: int) -> Iterator[bytes]:
         yield piece
 
 
-def _unpack(path: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    stream, is_open = bz2.BZ2Decompressor(), False
+def _unpack(path: Path, packing: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    stream, is_open = _UNPACKERS[packing](), False
     for piece in pieces:
         data = piece
-        while data or not stream.needs_input:
+        while data or (is_open and not stream.needs_input):
             try:
                 block = stream.decompress(data, _BLOCK_BYTES)
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, _BAD_DEFLATE) as error:
                 raise CorruptInput(f"{path} cannot be decompressed ({error}); {EXPECTED}") from error
             data, is_open = b"", True
             if stream.eof:
-                data, stream, is_open = stream.unused_data, bz2.BZ2Decompressor(), False
+                data, stream, is_open = stream.unused_data, _UNPACKERS[packing](), False
             if block:
                 yield block
     if is_open:
-        raise CorruptInput(f"{path} is truncated inside a bz2 stream; {EXPECTED} that is whole")
-
-
-def _inflate(path: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    stream, is_open = zlib.decompressobj(_GZIP), False
-    for piece in pieces:
-        data = piece
-        while data:
-            if not is_open:
-                data = data.lstrip(b"\0")  # members may be padded
-                if not data:
-                    break
-            try:
-                block = stream.decompress(data, _BLOCK_BYTES)
-            except zlib.error as error:
-                raise CorruptInput(f"{path} cannot be decompressed ({error}); {EXPECTED}") from error
-            data, is_open = stream.unconsumed_tail, True
-            if stream.eof:
-                data, stream, is_open = stream.unused_data, zlib.decompressobj(_GZIP), False
-            if block:
-                yield block
-    if is_open:
-        raise CorruptInput(f"{path} is truncated inside a gzip member; {EXPECTED} that is whole")
+        raise CorruptInput(f"{path} is truncated inside a {packing} stream; {EXPECTED} that is whole")
 
 
 def _find_cuts(file: BinaryIO, size: int, range_bytes: int) -> list[int]:
-    """Return the offsets where ranges but the first start, each at the first page after a multiple of the length.
-
-    A gzip file has none: nothing in it can be unpacked without what stands before.
-    """
     cuts: list[int] = []
     packing = find_packing(file)
     if packing == "gz":
@@ -269,14 +219,12 @@ def _search_page(file: BinaryIO, aim: int) -> int | None:
 
 
 def _follows_page(file: BinaryIO, place: int) -> bool:
-    """Return whether a page ends before an offset: a page that starts there does not lie in another one."""
     start = max(place - _GAP_BYTES, 0)
     file.seek(start)
     return file.read(place - start).rstrip().endswith(_PAGE_CLOSE)
 
 
 def _find_places(file: BinaryIO, aim: int, start: re.Pattern[bytes], length: int) -> Iterator[int]:
-    """Yield where a pattern of ``length`` bytes stands in the window after an offset, ascending, read step by step."""
     tail = b""
     for place in range(aim, aim + _WINDOW_BYTES, _STEP_BYTES):
         file.seek(place)  # the caller seeks in between
@@ -290,7 +238,6 @@ def _find_places(file: BinaryIO, aim: int, start: re.Pattern[bytes], length: int
 
 
 def _starts_pages(file: BinaryIO, offset: int) -> bool:
-    """Return whether a bz2 stream with pages starts at an offset; the footer's stream has no page."""
     file.seek(offset)
     piece = file.read(_STEP_BYTES)
     if not _STREAM_START.match(piece):
@@ -308,21 +255,14 @@ def _starts_pages(file: BinaryIO, offset: int) -> bool:
 
 MAX_PAGE_BYTES = 64 << 20
 """Of a page's XML. MediaWiki refuses pages over 2 MiB; escaping and history never reach this."""
-_HEAD_BYTES = 1 << 14
-"""Bytes of a refused page in which its title and id are looked for."""
-_PAGE_OPEN, _PAGE_CLOSE = b"<page>", b"</page>"
-_PAGE_TAG = re.compile(rb"</?page>")
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+_MAX_TAGS = 1 << 20
+"""Tags of a page: each takes memory."""
+_PAGE_CLOSE = b"</page>"
 _PAGE_ID, _NUMBER = re.compile("[0-9]{1,18}"), re.compile("-?[0-9]{1,18}")
+_HEAD = re.compile("<title>([^<]*)</title>|<id>([0-9]{1,18})</id>")
 _SHOWN_TITLE = 80
 """Characters of a title in the id and the detail of a failed row."""
-_MAX_DEPTH = 100
-_NO_MARKUP = bytes.maketrans(bytes([*range(32), ord("&")]), b" " * 33)
-"""Leaves of an element only what decides where its tags stand."""
-
-_NUMERIC_ENTITY = re.compile(r"&#(?:x([0-9A-Fa-f]{1,6})|([0-9]{1,7}));")
-_NAMESPACE = re.compile(rb'<namespace key="([^"<>]*)"([^<>]*?)(?:/>|>([^<]*)</namespace>)')
-_REDIRECT_TAG = re.compile(rb'<redirect title="([^"]*)"')
+_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,196 +309,70 @@ class FailedPage:
 
 
 def read_site(path: Path) -> Site:
-    """Read the ``<siteinfo>`` of an export, filling in English Wikipedia's values where it is absent.
-
-    Raises:
-        ConfigError: there is no such file.
-        CorruptInput: the file is no MediaWiki export, its compression is damaged, or a namespace has no number.
-    """
+    """Read the ``<siteinfo>`` of an export, filling in English Wikipedia's values where it is absent."""
     header = b""
     for block in read_blocks(path, cover_file(path)):
         header += block
-        if b"</siteinfo>" in header or _PAGE_OPEN in header or len(header) > MAX_PAGE_BYTES:
+        if b"</siteinfo>" in header or _PAGE_START in header or len(header) > MAX_PAGE_BYTES:
             break
     _check_header(path, header)
-    header = header.partition(_PAGE_OPEN)[0]
-    language = re.search(rb'xml:lang="([^"]+)"', header)
-    namespaces = [
-        (_read_namespace(path, key), marks, unescape_xml(name)) for key, marks, name in _NAMESPACE.findall(header)
-    ]
-    base = _find_element(header, b"base") or "https://en.wikipedia.org/wiki/Main_Page"
+    header, closed, _ = header.partition(_PAGE_START)[0].partition(b"</siteinfo>")
+    try:
+        root = ElementTree.fromstring(header + closed + b"</mediawiki>")
+        namespaces = [
+            (int(each.attrib["key"]), each.get("case"), each.text or "") for each in root.iterfind(".//{*}namespace")
+        ]
+    except (ElementTree.ParseError, LookupError, ValueError) as error:
+        raise CorruptInput(f"{path} has a header that cannot be read ({error}); {EXPECTED}") from error
+    base = root.findtext(".//{*}base") or "https://en.wikipedia.org/wiki/Main_Page"
     return Site(
-        dbname=_find_element(header, b"dbname") or "",
+        dbname=root.findtext(".//{*}dbname") or "",
         base_url=base[: base.rfind("/") + 1],
-        language=language.group(1).decode("ascii", "replace") if language else "en",
-        case=_find_element(header, b"case") or "first-letter",
+        language=root.get(_LANGUAGE, "en"),
+        case=root.findtext(".//{*}case") or "first-letter",
         namespaces=tuple((number, name) for number, _, name in namespaces) or default_namespaces(),
-        case_sensitive=frozenset(number for number, marks, _ in namespaces if b'case="case-sensitive"' in marks),
+        case_sensitive=frozenset(number for number, case, _ in namespaces if case == "case-sensitive"),
     )
 
 
 def read_range(path: Path, byte_range: ByteRange) -> Iterator[RawPage | FailedPage]:
-    """Yield the pages of one range of an export in its own order, with at most one page in memory beside a few MB.
-
-    Raises:
-        ConfigError: there is no such file.
-        CorruptInput: the range is damaged, is truncated, or begins or ends elsewhere than between two pages.
-    """
-    for block, found in scan_pages(path, byte_range):
-        for page in found:
-            yield page if isinstance(page, FailedPage) else parse_page(path, block[page[0] : page[1]])
-
-
-def unescape_xml(source: bytes, errors: str = "replace") -> str:
-    """Decode UTF-8 and the five entities plus character references of XML; other ``&name;`` stay as they are.
-
-    Raises:
-        UnicodeDecodeError: it is not UTF-8, and ``errors`` is ``strict``.
-    """
-    text = source.decode("utf-8", errors)
-    if "&" not in text:
-        return text
-    text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&apos;", "'")
-    if "&#" in text:
-        text = _NUMERIC_ENTITY.sub(_decode_reference, text)
-    return text.replace("&amp;", "&")
-
-
-def _decode_reference(match: re.Match[str]) -> str:
-    code = int(match.group(1), 16) if match.group(1) else int(match.group(2))
-    return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
-
-
-def scan_pages(path: Path, byte_range: ByteRange) -> Iterator[tuple[bytes, Sequence[tuple[int, int] | FailedPage]]]:
-    """Yield the XML of a range a few MB at a time, each with the (start, end) of the whole pages in it.
-
-    A page that is too large, or holds a page, is skipped while it is read, and comes alone as a failed one.
-
-    Raises:
-        ConfigError: there is no such file.
-        CorruptInput: as for ``read_range``.
-    """
+    """Yield the pages of one range of an export in its own order, with at most one page in memory beside a few MB."""
     is_header = byte_range.start == 0
-    is_last = byte_range.end == cover_file(path).end
-    buffer, skipped = bytearray(), None
+    buffer = bytearray()
     for block in read_blocks(path, byte_range):
-        searched = max(len(buffer) - len(_PAGE_CLOSE), 0)
+        position, searched = 0, max(len(buffer) - len(_PAGE_CLOSE), 0)
         buffer += block
-        if is_header:
-            _check_header(path, buffer)
-        is_read = False
-        while not is_read:
-            if skipped is not None:
-                del buffer[: skipped.read(buffer)]
-                if skipped.depth:
-                    break
-                yield b"", [skipped.fail()]
-                skipped, searched = None, 0
-            spans, position, is_read = _find_pages(path, buffer, searched, is_header)
-            if spans:
-                yield bytes(buffer[:position]), spans
-            is_header = is_header and is_read and not spans
-            del buffer[:position]
-            skipped = None if is_read else _SkippedPage()
-    if skipped is not None:
-        raise CorruptInput(
-            f"{path} has a range that ends inside a page: {skipped.head[:40]!r}; {EXPECTED} that is whole"
-        )
-    _check_end(path, buffer, is_header, is_last)
+        while (end := buffer.find(_PAGE_CLOSE, searched)) >= 0:
+            start = buffer.find(_PAGE_START, position, end)
+            _check_size(path, end - start)
+            if is_header:
+                _check_header(path, buffer)
+            elif start < 0 or buffer[position:start].strip():
+                shown = bytes(buffer[position : position + 40])
+                raise CorruptInput(f"{path} holds {shown!r} between two pages; {EXPECTED}")
+            if buffer.find(_PAGE_START, start + 1, end) >= 0:
+                shown = bytes(buffer[start : start + 80])
+                raise CorruptInput(f"{path} holds a page that is not closed: {shown!r}; {EXPECTED}")
+            position = searched = end + len(_PAGE_CLOSE)
+            yield parse_page(bytes(buffer[start:position]))
+            is_header = False
+        del buffer[:position]
+        _check_size(path, len(buffer))
+    _check_end(path, buffer, is_header, byte_range.end == cover_file(path).end)
 
 
-def _find_pages(
-    path: Path, buffer: bytearray, searched: int, is_header: bool
-) -> tuple[list[tuple[int, int]], int, bool]:
-    """Return the whole pages of a buffer, where the rest begins, and False if the rest is a page to be skipped.
-
-    Before ``searched`` no page ends.
-    """
-    spans: list[tuple[int, int]] = []
-    position = text = 0
-    while (start := buffer.find(_PAGE_OPEN, position)) >= 0:
-        if start > position and not is_header and not buffer[position:start].isspace():
-            raise CorruptInput(
-                f"{path} holds {bytes(buffer[position : position + 40])!r} between two pages; {EXPECTED}"
-            )
-        if 0 <= text <= start:
-            text = buffer.find(b"<text", start)
-        # Now ``text`` is the first "<text" after ``start``, of this page or a later one, or -1 when none is left. It is
-        # looked for again only once passed, so pages without text do not search the same bytes over and over.
-        end = _find_close(buffer, start, text, searched)
-        close = end + len(_PAGE_CLOSE) if end >= 0 else len(buffer)
-        if close - start > MAX_PAGE_BYTES or (end >= 0 and buffer.find(_PAGE_OPEN, start + 1, end) >= 0):
-            return spans, start, False
-        if end < 0:
-            break
-        is_header = False
-        spans.append((start, end))
-        position = close
-    if start < 0 and len(buffer) - position > MAX_PAGE_BYTES:
-        raise CorruptInput(f"{path} holds over {MAX_PAGE_BYTES >> 20} MiB outside of pages; {EXPECTED}")
-    return spans, position, True
-
-
-@dataclass(slots=True)
-class _SkippedPage:
-    """A page that is read to its end and not held."""
-
-    head: bytes = b""
-    """Its first bytes."""
-    size: int = 0
-    """Bytes read of it."""
-    depth: int = 0
-    """How many ``<page>`` are open: 0 once it is read."""
-
-    def read(self, buffer: bytearray) -> int:
-        """Read on from the start of a buffer; return where the page, or all that is no cut tag, ends in it."""
-        end = 0
-        for tag in _PAGE_TAG.finditer(buffer):
-            end = tag.end()
-            self.depth += 1 if tag[0] == _PAGE_OPEN else -1
-            if not self.depth:
-                break
-        else:
-            end = max(end, len(buffer) - len(_PAGE_CLOSE) + 1)
-        self.size += end
-        self.head += buffer[: min(end, _HEAD_BYTES - len(self.head))]
-        return end
-
-    def fail(self) -> FailedPage:
-        """Return the failed row."""
-        if self.size > MAX_PAGE_BYTES:
-            return _fail_page(
-                self.head, "page-too-large", f"{self.size:,} bytes of XML; allowed are {MAX_PAGE_BYTES:,}"
-            )
-        return _fail_page(self.head, "nested-element", f"a <page> inside a page, {self.size:,} bytes of XML in all")
-
-
-def _fail_page(source: bytes, error: str, detail: str) -> FailedPage:
-    """Return the failed row of a page, named by what can be read of its start."""
-    head = source.partition(b"<revision>")[0]
-    title, number = ((_find_element(head, name) or "").strip() for name in (b"title", b"id"))
-    title = title[:_SHOWN_TITLE]
-    record_id = f"page:{int(number)}" if _PAGE_ID.fullmatch(number) else f"title:{title}"
-    return FailedPage(record_id, error, f"{title or 'a page without title'}: {detail}")
-
-
-def _find_close(buffer: bytearray, start: int, text: int, searched: int) -> int:
-    """Find where a page ends. No text contains ``<``, and a search for one byte is faster."""
-    end = buffer.find(_PAGE_CLOSE, start, text) if text >= 0 else -1
-    if end < 0:
-        after = buffer.find(b"<", max(start + 1, text + 1, searched))
-        end = buffer.find(_PAGE_CLOSE, after) if after >= 0 else -1
-    return end
+def _check_size(path: Path, size: int) -> None:
+    if size > MAX_PAGE_BYTES:
+        raise CorruptInput(f"{path} holds a page of over {MAX_PAGE_BYTES >> 20} MiB; {EXPECTED}")
 
 
 def _check_end(path: Path, rest: bytes | bytearray, is_header: bool, is_last: bool) -> None:
-    """Refuse a range that goes on after its last page; the last range ends with the closing tag of the export."""
-    if is_header and not rest:
-        raise CorruptInput(f"{path} is empty; {EXPECTED}")
+    if is_header:
+        _check_header(path, rest)
     if is_last and not rest.rstrip().endswith(b"</mediawiki>"):
         raise CorruptInput(f"{path} is truncated: it does not end with </mediawiki>; {EXPECTED} that is whole")
     rest = rest.rstrip().removesuffix(b"</mediawiki>") if is_last else rest
-    if _PAGE_OPEN in rest or (not is_header and rest.strip()):
+    if _PAGE_START in rest or (not is_header and rest.strip()):
         raise CorruptInput(
             f"{path} has a range that ends inside a page: {bytes(rest[:40])!r}; {EXPECTED} that is whole"
         )
@@ -572,47 +386,6 @@ def _check_header(path: Path, header: bytes | bytearray) -> None:
         raise CorruptInput(f"{path} declares a DOCTYPE, which no MediaWiki export does; {EXPECTED}")
 
 
-def _find_element(source: bytes, name: bytes) -> str | None:
-    """Return the text of the first element of a name, whatever bytes it holds, or None."""
-    opening = source.find(b"<" + name + b">")
-    return unescape_xml(source[opening + len(name) + 2 :].partition(b"<")[0]) if opening >= 0 else None
-
-
-def _read_element(source: bytes, name: bytes, start: int = 0, end: int | None = None) -> str | None:
-    """Return the text of the only element of a name between two offsets, or None.
-
-    Raises:
-        RecordFailed: there are two, or it holds another element.
-        UnicodeDecodeError: it is not UTF-8.
-    """
-    tag = b"<" + name + b">"
-    opening = source.find(tag, start, end)
-    if opening < 0:
-        return None
-    opening += len(tag)
-    closing = source.find(b"<", opening, end)
-    if not source.startswith(b"</" + name + b">", closing):
-        raise RecordFailed("nested-element", f"an element inside <{name.decode()}>")
-    if source.find(tag, closing, end) >= 0:
-        raise RecordFailed("duplicate-element", f"<{name.decode()}> twice")
-    return unescape_xml(source[opening:closing], "strict")
-
-
-def _read_namespace(path: Path, key: bytes) -> int:
-    try:
-        return _read_number(unescape_xml(key), "namespace key")
-    except RecordFailed as error:
-        raise CorruptInput(f"{path} has {error.detail}") from error
-
-
-def _read_number(value: str | None, name: str) -> int:
-    allowed = _PAGE_ID if name == "<id>" else _NUMBER
-    if value is None or not allowed.fullmatch(value.strip()):
-        shown = None if value is None else value[:40]
-        raise RecordFailed("invalid-number", f"{shown!r} as a {name}; expected a number of at most 18 digits")
-    return int(value)
-
-
 @cache
 def _compile_redirect() -> re.Pattern[str]:
     words = "|".join(split_names(read_data("wikis")["redirects"]))
@@ -624,119 +397,81 @@ def default_namespaces() -> tuple[tuple[int, str], ...]:
     return tuple((int(number), name) for number, name in read_data("wikis")["namespaces"].items())
 
 
-def parse_page(path: Path, source: bytes) -> RawPage | FailedPage:
-    """Read one ``<page>`` element, without its closing tag.
-
-    Raises:
-        CorruptInput: it cannot be read because it is no XML.
-    """
+def parse_page(source: bytes) -> RawPage | FailedPage:
+    """Read one ``<page>`` element."""
     try:
-        return _parse_page(source)
+        if source.count(b"<") > _MAX_TAGS:
+            raise RecordFailed("nested-element", f"over {_MAX_TAGS:,} tags")
+        return _read_page(ElementTree.fromstring(source.decode()))
     except UnicodeDecodeError as error:
-        failed = RecordFailed("not-utf8", f"{error.reason} at byte {error.start:,} of {len(error.object):,}")
+        failed = RecordFailed("not-utf8", f"{error.reason} at byte {error.start:,} of {len(source):,}")
+    except ElementTree.ParseError as error:
+        failed = RecordFailed("no-xml", str(error))
     except RecordFailed as error:
         failed = error
-    _check_markup(path, source)
-    return _fail_page(source, failed.error, failed.detail)
+    found = _HEAD.findall(source.partition(b"<revision>")[0].decode("utf-8", "replace"))
+    title = html.unescape(next((title for title, _ in found if title), "")).strip()[:_SHOWN_TITLE]
+    number = next((number for _, number in found if number), "")
+    record_id = f"page:{int(number)}" if number else f"title:{title}"
+    return FailedPage(record_id, failed.error, f"{title or 'a page without title'}: {failed.detail}")
 
 
-def _check_markup(path: Path, source: bytes) -> None:
-    """Refuse a page whose elements are not closed where they must be; text and entities are not looked at."""
-    parser, depth = expat.ParserCreate("iso-8859-1"), 0
-
-    def enter(name: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > _MAX_DEPTH:  # each level takes memory
-            raise RecordFailed("nested-element", f"over {_MAX_DEPTH} levels")
-
-    def leave(name: str) -> None:
-        nonlocal depth
-        depth -= 1
-
-    parser.StartElementHandler, parser.EndElementHandler = enter, leave
-    try:
-        parser.Parse(source.translate(_NO_MARKUP) + _PAGE_CLOSE, True)
-    except expat.ExpatError as error:
-        raise CorruptInput(f"{path} holds a page that is no XML ({error}); {EXPECTED}") from error
-    except RecordFailed:
-        return
-
-
-def _parse_page(source: bytes) -> RawPage:
-    revision = source.rfind(b"<revision>")
-    head = source.partition(b"<revision>")[0]
-    title = _read_element(head, b"title") or ""
-    namespace = _read_number(_read_element(head, b"ns"), "<ns>")
-    _check_title(title, namespace)
-    text = _read_text(source, revision) if revision >= 0 else ""
-    tag = _REDIRECT_TAG.search(head)
-    written = None if tag else _compile_redirect().match(text)
-    redirect = unescape_xml(tag.group(1), "strict") if tag else written.group(1) if written else None
-    number, timestamp = _read_revision(source, revision) if revision >= 0 else (0, "")
+def _read_page(page: ElementTree.Element) -> RawPage:
+    title = _read_element(page, "title") or ""
+    namespace = _read_number(page, "ns", _NUMBER)
+    if not title.strip():
+        raise RecordFailed("no-title", "a page has no <title>")
+    if (size := len((title.partition(":")[2] if namespace else title).encode())) > MAX_TITLE_BYTES:
+        raise RecordFailed("title-too-long", f"{size:,} bytes of title; allowed are {MAX_TITLE_BYTES}")
+    revision = next(reversed(page.findall("revision")), None)
+    text = "" if revision is None else _read_text(revision)
+    tag = page.find("redirect")
+    written = _compile_redirect().match(text) if tag is None else None
+    redirect = tag.get("title") if tag is not None else written.group(1) if written else None
     return RawPage(
-        page_id=_read_number(_read_element(head, b"id"), "<id>"),
+        page_id=_read_number(page, "id", _PAGE_ID),
         namespace=namespace,
         title=title.replace("_", " "),
         redirect=None if redirect is None else redirect.partition("#")[0].replace("_", " ").strip(),
-        revision=number,
-        timestamp=timestamp,
+        revision=0 if revision is None else _read_number(revision, "id", _PAGE_ID),
+        timestamp="" if revision is None else _read_timestamp(revision),
         text=text,
     )
 
 
-def _check_title(title: str, namespace: int) -> None:
-    if not title.strip():
-        raise RecordFailed("no-title", "a page has no <title>")
-    name = title.partition(":")[2] if namespace else title
-    if (size := len(name.encode())) > MAX_TITLE_BYTES:
-        raise RecordFailed("title-too-long", f"{size:,} bytes of title; allowed are {MAX_TITLE_BYTES}")
+def _read_element(parent: ElementTree.Element, name: str) -> str | None:
+    found = parent.findall(name)
+    if len(found) > 1:
+        raise RecordFailed("duplicate-element", f"<{name}> twice")
+    if found and len(found[0]):
+        raise RecordFailed("nested-element", f"an element inside <{name}>")
+    return found[0].text or "" if found else None
 
 
-def _read_revision(source: bytes, start: int) -> tuple[int, str]:
-    """Return the id and the timestamp of the revision that starts at an offset, both before its text."""
-    end = source.find(b"<text", start)
-    end = end if end >= 0 else len(source)
-    contributor = source.find(b"<contributor", start, end)  # has an id of its own
-    number = _read_number(_read_element(source, b"id", start, contributor if contributor >= 0 else end), "<id>")
-    timestamp = _read_element(source, b"timestamp", start, end) or ""
-    if timestamp:
-        try:
-            is_time = bool(_TIMESTAMP.fullmatch(timestamp) and datetime.fromisoformat(timestamp))
-        except ValueError:
-            is_time = False
-        if not is_time:
-            raise RecordFailed("invalid-timestamp", f"{timestamp[:40]!r}; expected such as 2025-01-31T09:30:00Z")
-    return number, timestamp
+def _read_number(parent: ElementTree.Element, name: str, allowed: re.Pattern[str]) -> int:
+    value = _read_element(parent, name)
+    if value is None or not allowed.fullmatch(value.strip()):
+        shown = None if value is None else value[:40]
+        raise RecordFailed("invalid-number", f"{shown!r} as a <{name}>; expected a number of at most 18 digits")
+    return int(value)
 
 
-def _read_text(source: bytes, revision: int) -> str:
-    """Return the wikitext of a page's last revision, which starts at an offset."""
-    if source.count(b"<revision>", 0, revision) != source.count(b"</revision>", 0, revision):
-        raise RecordFailed("nested-element", "a <revision> inside another")
-    start = _find_text(source, revision)
-    if start < 0:
-        return ""
-    end = source.find(b"<", start)
-    if not source.startswith(b"</text>", end):
-        raise RecordFailed("nested-element", "an element inside <text>")
-    again = source.find(b"<text", end)
-    if again >= 0 and source.find(b"<content>", end, again) < 0:
-        raise RecordFailed("duplicate-element", "<text> twice")
-    return unescape_xml(source[start:end], "strict")
+def _read_timestamp(revision: ElementTree.Element) -> str:
+    timestamp = _read_element(revision, "timestamp") or ""
+    try:
+        is_time = not timestamp or f"{datetime.fromisoformat(timestamp):%Y-%m-%dT%H:%M:%SZ}" == timestamp
+    except ValueError:
+        is_time = False
+    if not is_time:
+        raise RecordFailed("invalid-timestamp", f"{timestamp[:40]!r}; expected such as 2025-01-31T09:30:00Z")
+    return timestamp
 
 
-def _find_text(source: bytes, revision: int) -> int:
-    """Return where the wikitext of a revision starts, in its main slot; -1 when it is hidden or empty."""
-    start = source.find(b"<text", revision)
-    slot = source.find(b"<content>", revision, start) if start >= 0 else -1
-    if slot >= 0:  # the main slot comes first and bare, or named like the others
-        main = source.find(b"<role>main</role>", slot)
-        start = source.find(b"<text", main) if main >= 0 else -1
-    if start < 0:
-        return -1
-    start = source.find(b">", start) + 1
-    return -1 if source[start - 2 : start] == b"/>" else start
+def _read_text(revision: ElementTree.Element) -> str:
+    # The main slot comes first and bare, or is named like the others.
+    slots = revision.findall("content")
+    main = next((slot for slot in slots if slot.findtext("role") == "main"), revision)
+    return _read_element(main, "text") or ""
 
 
 _BIDI = re.compile("[\u200e\u200f\u202a-\u202e]")
@@ -780,11 +515,9 @@ class TitleRules:
         self._own_prefixes = _list_own_prefixes(site).difference(self._namespaces)
 
     def resolve(self, raw_target: str) -> LinkTarget | None:
-        """Resolve a raw target, the text between ``[[`` and ``|`` or ``]]``.
+        """Resolve the text between ``[[`` and ``|`` or ``]]``.
 
-        Returns:
-            None for another wiki, another language, a bare ``#fragment``, an invalid title, and more than two prefixes
-            of the own wiki.
+        None for another wiki or language, a bare ``#fragment``, an invalid title, over two prefixes of the own wiki.
         """
         title, _, fragment = normalise_spaces(_decode(raw_target)).partition("#")
         namespace, title = 0, title.strip().removeprefix(":").strip()
@@ -815,7 +548,6 @@ class TitleRules:
 
 
 def _list_own_prefixes(site: Site) -> frozenset[str]:
-    """Return the interwiki prefixes that lead back to this wiki: ``en`` and ``w`` in English Wikipedia."""
     code = site.dbname.removesuffix("wiki").replace("_", "-") or site.language
     is_wikipedia = not site.dbname or (site.dbname.endswith("wiki") and code not in read_names("wikis", "projects"))
     return frozenset({code, "w", "wikipedia"} if is_wikipedia else {code})

@@ -58,20 +58,7 @@ _reading = Lock()
 
 
 def read_images(table: Path) -> list[CorpusImage]:
-    """Read ``images.tsv`` and open every picture it names; titles stay empty.
-
-    Args:
-        table: a TSV with at least file, author, licence, licence_url, source_url; ``path`` where the file's place in
-            the folder differs from its name, ``sha256`` to be checked, ``depicts`` with Qids separated by spaces.
-
-    Returns:
-        One row a file, sorted by name.
-
-    Raises:
-        CorruptInput: the table is not UTF-8, or what a file depicts is no list of Qids.
-        ConfigError: a column is missing, or a picture may not be read.
-        Unavailable: the disk cannot be read now.
-    """
+    """Read ``images.tsv`` and open every picture it names; titles stay empty."""
     try:
         lines = table.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
@@ -115,10 +102,6 @@ def _read_row(table: Path, file: str, row: Mapping[str, str | None]) -> CorpusIm
 
 
 def _open_listed(folder: Path, listed: CorpusImage) -> CorpusImage:
-    """Measure one picture, without decoding one that is too large; a broken file is an ``error`` of its row.
-
-    The hash is the one that the image store computes, so a picture is found again at distance 0.
-    """
     path = place_inside(folder, listed.path)
     if path is None:
         return replace(listed, sha256="", error="path-outside")
@@ -164,18 +147,6 @@ def merge_images(
     say it. Both tables are sorted out of core and read side by side:
     to join millions of rows as wide as these takes far more memory. Memory holds the titles of a few pictures at a
     time.
-
-    Args:
-        local: as :func:`read_images` returns; few enough for memory.
-        media: as :func:`pipelines.corpus.commons.collect_media` writes, or None.
-        pages: ``pages.parquet``, of which ``title`` and ``image`` are read.
-        megabytes: what each of the two sorts may hold; 256 are enough for 5 M pictures.
-
-    Returns:
-        Tables of some thousand rows with the columns of ``tables.IMAGES``; unknown values are empty or 0.
-
-    Raises:
-        ConfigError, Unavailable: as :func:`pipelines.corpus.tables.open_spill`.
     """
     at_hand = {image.file: image for image in local}
     with closing(_read_shown(pages, megabytes)) as shown, closing(_read_media(media, megabytes)) as described:
@@ -189,10 +160,6 @@ def find_shared_leads(pages: Path, digest: str) -> Mapping[str, tuple[str, ...]]
     """Return the files with which several articles lead, with the titles of these, sorted. Safe from any thread.
 
     The first call for a corpus reads two columns of all its pages.
-
-    Args:
-        pages: ``pages.parquet``, of which ``title`` and ``image`` are read.
-        digest: the corpus's, so that one rebuilt in the same place is read again.
     """
     with _reading:
         return _read_shared_leads(pages, digest)
@@ -210,13 +177,11 @@ def _read_shared_leads(pages: Path, digest: str) -> Mapping[str, tuple[str, ...]
 
 
 def _read_shown(pages: Path, megabytes: int) -> Generator[tuple[str, str]]:
-    """Yield (file, title) of every article with a picture, sorted."""
     for table in _sort_rows(pages, "image AS file, title", "WHERE image <> '' ORDER BY file, title", megabytes):
         yield from zip(table["file"].to_pylist(), table["title"].to_pylist(), strict=True)
 
 
 def _read_media(media: Path | None, megabytes: int) -> Generator[_Row]:
-    """Yield what Commons says of files, sorted by file."""
     if media is not None:
         for table in _sort_rows(media, ", ".join([*_KEPT, "mime"]), "ORDER BY file", megabytes):
             yield from table.to_pylist()
@@ -232,7 +197,6 @@ def _sort_rows(path: Path, columns: str, order: str, megabytes: int) -> Iterator
 def _make_rows(
     names: Iterable[tuple[str, str | None]], described: Iterator[_Row], at_hand: Mapping[str, CorpusImage]
 ) -> Iterator[_Row]:
-    """Yield a row of ``IMAGES`` for each file; inputs are sorted; a name without title is a local picture's."""
     media = next(described, None)
     for file, group in groupby(names, key=itemgetter(0)):
         titles = [title for _, title in group if title is not None]
@@ -249,7 +213,6 @@ def _make_rows(
 
 
 def _describe(media: _Row) -> _Row:
-    """Return the row of a file that Commons describes, without its titles."""
     name = FORMATS.get(media["mime"], "")
     kept = {"url": media["url"] or "", "bytes": media["bytes"] or 0, "depicts": media["depicts"] or []}
     row = {column: media[column] for column in _KEPT} | kept | {"shown": []}
@@ -257,13 +220,7 @@ def _describe(media: _Row) -> _Row:
 
 
 def find_showing(folder: Path, language: str, files: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Return the titles of the articles that show each of some files, sorted, by file name.
-
-    Args:
-        folder: of a corpus whose pages and texts are written.
-        language: code of the wiki's language.
-        files: names of the files; of another one nothing is kept.
-    """
+    """Return the titles of the articles that show each of some files, sorted, by file name."""
     found = defaultdict[str, list[str]](list)
     texts, node = PageStore.open(folder / "store"), 0
     with pq.ParquetFile(folder / "pages.parquet") as pages:
@@ -331,10 +288,6 @@ def find_page_images(text: str, language: str = "en") -> tuple[str, ...]:
 
     Names are normalised as ``images.normalise_file`` does. Sound, film and documents are left out by their ending;
     links to a file's page (``[[:File:...]]``) show nothing.
-
-    Args:
-        text: wikitext of a page, of any length and form.
-        language: code of the wiki's language, which says what its file namespace is called.
     """
     galleries = list(_find_galleries(text))
     shown = blank_spans(text, find_ignored(text)) if "<" in text else text
@@ -352,14 +305,12 @@ def find_page_images(text: str, language: str = "en") -> tuple[str, ...]:
 
 
 def _find_galleries(text: str) -> Iterator[range]:
-    """Yield the spans between the tags of ``<gallery>``."""
     for start, end in find_ignored(text) if "<" in text else ():
         if text[start : start + 8].lower() == "<gallery":
             yield range(text.index(">", start, end) + 1, text.rindex("</", start, end))
 
 
 def _find_templates(text: str) -> Iterator[tuple[str, range]]:
-    """Yield name and span of infoboxes and templates that show pictures, none inside another."""
     for start, end in find_braces(text):
         position = start
         while opening := _OPENING.search(text, position, end):
@@ -369,14 +320,12 @@ def _find_templates(text: str) -> Iterator[tuple[str, range]]:
 
 
 def _read_links(text: str, language: str) -> Iterator[tuple[int, str]]:
-    """Yield (offset, file) of each ``[[File:...]]``, icons left out."""
     for match in _compile_link(language).finditer(text):
         if not _is_icon(text, match.end()):
             yield match.start(), match["name"]
 
 
 def _is_icon(text: str, start: int) -> bool:
-    """Return whether the options of a picture ask for the size of a letter."""
     stop = start + _OPTIONS
     closing = _OPTIONS_END.search(text, start, stop)
     size = _SIZE.search(text, start, closing.end() if closing else stop)
@@ -387,10 +336,6 @@ def _is_icon(text: str, start: int) -> bool:
 
 
 def _read_parameters(text: str, span: range, is_infobox: bool) -> Iterator[tuple[int, str]]:
-    """Yield (offset, file) of each parameter of a template that is a bare file name.
-
-    In an infobox, what has no key belongs to a template inside it, such as one that draws a flag.
-    """
     for match in _PARAMETER.finditer(text, span.start, span.stop):
         key = match["key"] or ""
         if _PICTURE_NAME.search(match["name"].rstrip()) and not _EMBLEM.search(key) and (key or not is_infobox):
@@ -398,7 +343,6 @@ def _read_parameters(text: str, span: range, is_infobox: bool) -> Iterator[tuple
 
 
 def _read_gallery(text: str, position: int, language: str) -> Iterator[tuple[int, str]]:
-    """Yield (offset, file) of each line of a gallery that begins at ``position``; the namespace may be omitted."""
     for line in blank_spans(text, find_ignored(text)).split("\n"):
         name = line.partition("|")[0].strip()
         prefix, colon, rest = name.partition(":")
@@ -410,7 +354,6 @@ def _read_gallery(text: str, position: int, language: str) -> Iterator[tuple[int
 
 
 def _clean_name(raw: str) -> str:
-    """Return a file name as titles have it, empty for other text."""
     name = raw[: _MAX_NAME_BYTES * 3]
     if "%" in name:
         name = unquote(name, errors="replace")

@@ -103,7 +103,6 @@ def _trim(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _split_once(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Split a span at its outermost separators, of the first kind that it has; itself when it has none."""
     body = text[start:end]
     arguments = _find_list_arguments(body)
     if arguments is None:
@@ -113,7 +112,6 @@ def _split_once(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _find_list_arguments(body: str) -> list[tuple[int, int]] | None:
-    """Return the arguments of a list template that is the whole body; of a wrapper its content if that splits."""
     head = _HEAD.match(body)
     if head is None or match_template(body, 0) != len(body):
         return None
@@ -135,7 +133,6 @@ def _find_list_arguments(body: str) -> list[tuple[int, int]] | None:
 
 
 def _find_marks(body: str) -> list[tuple[int, int]]:
-    """Return the spans of the separators of a body: bullets, else line breaks, else commas between links."""
     outside = _find_outside(body)
     bullets = [match.span() for match in _BULLET.finditer(body) if outside[match.start()]]
     if bullets:
@@ -154,12 +151,11 @@ def _find_marks(body: str) -> list[tuple[int, int]]:
 
 
 def _parts(mark: re.Match[str], outside: bytearray) -> bool:
-    """Say whether a break parts values: a slash within parentheses does not."""
     return mark.group() != " / " or outside[mark.start()] == 1
 
 
 def _find_outside(body: str) -> bytearray:
-    """Mark each character: 0 inside ``[[ ]]`` or ``{{ }}``, 1 outside, 2 outside but within parentheses."""
+    # 0 inside ``[[ ]]`` or ``{{ }}``, 1 outside, 2 outside but within parentheses.
     outside = bytearray(len(body) + 1)
     depth = parentheses = position = 0
     for match in _BRACKET.finditer(body):
@@ -179,10 +175,7 @@ def _find_outside(body: str) -> bytearray:
 
 
 def _is_link_list(body: str, commas: list[tuple[int, int]]) -> bool:
-    """Return whether commas separate values: links, one at least, and short names written without a link.
-
-    Of two pieces the first is a link, and the other a link or a name: "[[Ann Roe]], a painter" is one value.
-    """
+    # "[[Ann Roe]], a painter" is one value.
     pieces = [body[first:last].strip() for first, last in _cut(body, commas)]
     linked = [bool(_PURE_LINK.match(piece)) for piece in pieces]
     if all(map(_NEARLY_LINK.match, pieces)):
@@ -226,7 +219,6 @@ def _read_piece(raw: str, start: int, end: int) -> FieldValue:
 
 
 def _keep_trail(text: str, name: str) -> str:
-    """Return the text of a link with the letters that follow it: "[[Russian Jew]]ish"."""
     trail = _TRAIL.match(text.removeprefix(name)) if text.startswith(name) else None
     return name + trail.group() if trail else name
 
@@ -306,15 +298,7 @@ def has_infobox(text: str, boxes: Boxes = NO_BOXES) -> bool:
 
 
 def read_infobox(text: str, boxes: Boxes = NO_BOXES) -> Infobox | None:
-    """Read the first template whose name starts with Infobox, Taxobox, Speciesbox or Automatic taxobox.
-
-    Args:
-        text: the page's wikitext.
-        boxes: other templates that are infoboxes, known by name.
-
-    Returns:
-        None when there is no such template or its braces are not balanced (MediaWiki shows no template then).
-    """
+    """Read the first infobox, known by its name; None without one, or when its braces are not balanced."""
     visible = blank_ignored(text)
     openings = [match for match in (_OPENING.search(visible), boxes.find_infobox(visible)) if match]
     opening = min(openings, key=lambda match: match.start(), default=None)
@@ -357,10 +341,6 @@ def _read_fields(template: Template, offset: int) -> tuple[Field, ...]:
 
 
 def _leave_out_remarks(raw: str, values: tuple[FieldValue, ...]) -> tuple[FieldValue, ...]:
-    """Leave out lines that give no value: coordinates, files, and small print or "Rank: 66" below a value.
-
-    Below a date, a line without one says where it was.
-    """
     if len(values) < 2:
         return values
     pieces = [(value, raw[value.start : value.end]) for value in values]
@@ -376,17 +356,13 @@ def _leave_out_remarks(raw: str, values: tuple[FieldValue, ...]) -> tuple[FieldV
 
 
 def _ends_with(key: str, table: str) -> bool:
-    """Return whether a key or its last word is in a table: ``birth_place``, ``location2``, ``hq_location_city``."""
     words = re.findall(r"[^\W\d_]+", key.lower())
     return bool(words) and not read_names("templates", table).isdisjoint((words[-1], "_".join(words)))
 
 
 def _leave_out_containers(raw: str, values: tuple[FieldValue, ...], linked: bool) -> tuple[FieldValue, ...]:
-    """Return the places of a field without those that a comma puts around them: "[[Vienna]], [[Austria]]" is Vienna.
-
-    Line breaks and list templates separate places; a comma before a line break does not. Without ``linked``, only
-    a name without a link is such a place: "[[Yale]], [[Oxford]]" are two values, "[[Yale]], Connecticut" is one.
-    """
+    # "[[Vienna]], [[Austria]]" is Vienna. Without ``linked`` only a name without a link contains another place:
+    # "[[Yale]], [[Oxford]]" are two values, "[[Yale]], Connecticut" is one.
     visible = _blank_notes(raw)
     kept = list(values[:1])
     for before, value in pairwise(values):
@@ -397,6 +373,5 @@ def _leave_out_containers(raw: str, values: tuple[FieldValue, ...], linked: bool
 
 
 def _shift_value(value: FieldValue, offset: int) -> FieldValue:
-    """Move the offsets of a value, as when its field's text becomes part of a page."""
     link_start = value.link_start + offset if value.link_start >= 0 else -1
     return replace(value, start=value.start + offset, end=value.end + offset, link_start=link_start)

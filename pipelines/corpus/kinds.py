@@ -133,7 +133,6 @@ def list_kinds() -> frozenset[str]:
 
 @cache
 def _map_domains() -> dict[str, str]:
-    """Return the domain of each known noun: the first that lists it."""
     listed = read_data("kinds")["domains"].items()
     return {noun: domain for domain, nouns in reversed(listed) for noun in split_names(nouns)}
 
@@ -155,10 +154,6 @@ def name_lead_kind(lead: str, title: str = "") -> str:
     "The Kelm Bridge is a suspension bridge over ..." gives ``bridge``, "is a species of bird" ``bird``. Read are the
     sentences that name the title before their verb, and, after one, those that begin with a pronoun. The noun is a
     known one, the longest that ends a phrase, or else what the first of these sentences calls its subject.
-
-    Args:
-        lead: paragraphs, one a line.
-        title: of the article; without one every sentence speaks of it.
     """
     sentences = [sentence for sentence, _ in zip(_list_sentences(lead, title), range(_MOST_SENTENCES), strict=False)]
     first = _read_sentence(sentences[0]) if sentences else ""
@@ -178,7 +173,6 @@ def name_lead_kind(lead: str, title: str = "") -> str:
 
 
 def _list_sentences(lead: str, title: str) -> Iterator[str]:
-    """Yield the sentences that say what the title is, and those after one that begin with a pronoun."""
     named = False
     for line in lead.split("\n"):
         if not _VERB.search(line) or _NOTICE.match(line):
@@ -231,7 +225,6 @@ def name_category_kind(text: str) -> str:
 
 
 def _drop_asides(paragraph: str) -> str:
-    """Return a paragraph without brackets and quotation marks."""
     while "(" in paragraph or "[" in paragraph:
         paragraph, count = _BRACKETS.subn("", paragraph)
         if not count:
@@ -240,7 +233,6 @@ def _drop_asides(paragraph: str) -> str:
 
 
 def _names(subject: str, title: str) -> bool:
-    """Say whether a subject holds a word of the title, and not as "the capital of Angola" does that of "Angola"."""
     if " of " not in title:
         subject = _OF_WHAT.sub("", subject)
     stems = {word[:4] for word in _WORD.findall(fold_name(title)) if len(word) > 1}
@@ -249,7 +241,6 @@ def _names(subject: str, title: str) -> bool:
 
 
 def _read_sentence(sentence: str) -> str:
-    """Return the known noun that a sentence calls its subject."""
     verb = _IS_A.search(sentence)
     while verb is not None:
         noun = _read_phrase(verb["phrase"] + " ")
@@ -260,7 +251,6 @@ def _read_sentence(sentence: str) -> str:
 
 
 def _read_phrase(phrase: str) -> str:
-    """Return the first known noun of a phrase: of "large, hoofed mammals of the genus ..." ``mammal``."""
     end = _PHRASE_END.search(phrase)
     head, rest = (phrase[: end.start()], phrase[end.start() :]) if end else (phrase, "")
     for part in _PARTS.split(head + " ")[:_MOST_NOUNS]:
@@ -274,10 +264,6 @@ def _read_phrase(phrase: str) -> str:
 
 
 def _read_inner(part: str, rest: str) -> str:
-    """Return the noun behind a hollow one, as in "a species of bird" or "a cat species", or one such as "coat of arms".
-
-    Who is a member of something is no such thing, other than a plant or an animal.
-    """
     words = _list_words(part)
     head = make_singular(words[-1]) if words else ""
     joined = f"{head}{' '.join(rest.split(' ')[:3])}"
@@ -294,7 +280,6 @@ def _read_inner(part: str, rest: str) -> str:
 
 
 def _list_words(part: str) -> list[str]:
-    """Return the words of a phrase up to its head, in lower case, without a name or participle and what follows it."""
     words = _WORD.findall(part)
     named = any(word.islower() for word in words)
     while named and words[-1][0].isupper() and not _knows(words[-1]):
@@ -309,7 +294,6 @@ def _knows(word: str) -> bool:
 
 
 def _find_known(part: str) -> str:
-    """Return the longest known noun that ends a phrase, under the name that questions use."""
     words = _list_words(part)
     for start in range(max(len(words) - 3, 0), len(words)):
         for last in (words[-1], make_singular(words[-1])):
@@ -320,7 +304,6 @@ def _find_known(part: str) -> str:
 
 
 def _read_unknown(sentence: str) -> str:
-    """Return what ends the first phrase of a sentence, though it is no known noun."""
     verb = _IS_A.search(sentence)
     if verb is None:
         return ""
@@ -333,7 +316,6 @@ def _read_unknown(sentence: str) -> str:
 
 
 def _is_no_noun(word: str) -> bool:
-    """Return whether a word can end a phrase without being its head: a participle or an adjective."""
     return word in read_names("kinds", "no_nouns") or (
         word.endswith(("ed", "ing", "ly")) and len(word) > 4 and word not in ("breed", "seed", "weed", "family")
     )

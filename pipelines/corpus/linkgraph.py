@@ -23,7 +23,6 @@ from pipelines.corpus.tables import (
     scan_files,
     stream_tables,
 )
-from pipelines.errors import ConfigError
 
 Nodes = NDArray[np.uint32]
 Offsets = NDArray[np.int64]
@@ -35,17 +34,11 @@ _OUT = ("offsets", "targets", "positions")
 _IN = ("in_offsets", "in_sources", "in_degree")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EdgeBlock:
-    """All links of some nodes, redirects followed, in any order: three arrays of one length.
+EdgeBlock = tuple[Nodes, Nodes, Nodes]
+"""All links of some nodes in any order, redirects followed: sources, targets and the offsets of their ``[[``.
 
-    Blocks come in node order: every source of a block is greater than every source of the blocks before it.
-    """
-
-    sources: Nodes
-    targets: Nodes
-    positions: Nodes
-    """Character offset of the ``[[`` in the source's text."""
+Blocks come in node order: every source of a block is greater than every source of the blocks before it.
+"""
 
 
 class ArrayFile:
@@ -98,26 +91,10 @@ class LinkGraph:
 
     @classmethod
     def open(cls, folder: Path) -> "LinkGraph":
-        """Map the arrays of a folder into memory.
-
-        Raises:
-            ConfigError: an array is missing, or they do not belong together.
-        """
+        """Map the arrays of a folder into memory."""
         # A plain view of the mapped file: a memmap object costs ten times as much at every look-up.
         arrays = {name: np.asarray(map_array(folder / f"{name}.npy")) for name in (*_OUT, *_IN)}
-        graph = cls(**arrays)
-        graph._check_lengths(folder)
-        return graph
-
-    def _check_lengths(self, folder: Path) -> None:
-        links = (len(self.targets), len(self.positions), len(self.in_sources))
-        ends = (int(self.offsets[-1]), int(self.in_offsets[-1])) if self.offsets.size and self.in_offsets.size else ()
-        nodes = (len(self.in_offsets) - 1, len(self.in_degree))
-        if len({*links, *ends}) != 1 or {*nodes} != {self.node_count}:
-            raise ConfigError(
-                f"the link graph in {folder} is incomplete: offsets end at {ends} for {links} links, and there are "
-                f"{nodes} nodes where {self.node_count} are expected; rebuild the corpus"
-            )
+        return cls(**arrays)
 
     @property
     def node_count(self) -> int:
@@ -159,22 +136,7 @@ def build_graph(
 ) -> LinkGraph:
     """Write a graph from blocks of links in node order; the same links give the same bytes, however they are cut.
 
-    Self links are dropped; of several links between the same two nodes the first in the text is kept. The least memory
-    is about 60 bytes for each link of the largest block and 20 bytes a node.
-
-    Args:
-        folder: of the graph; made when it is missing. A build that fails leaves a folder that does not open.
-        node_count: number of articles.
-        blocks: all links of a node in one block, redirects followed, sources ascending from block to block.
-        scratch: folder for temporary files while building; ``folder`` itself when not given.
-        memory: megabytes that sorting may use.
-
-    Returns:
-        The graph as opened from the folder.
-
-    Raises:
-        ValueError: a block breaks the order, its arrays differ in length, or it names a node that does not exist.
-        ConfigError, Unavailable: as :func:`pipelines.corpus.tables.open_spill`.
+    Self links are dropped; of several links between the same two nodes the first in the text is kept.
     """
     folder.mkdir(parents=True, exist_ok=True)
     edges = (scratch or folder) / "edges.parquet"
@@ -193,17 +155,14 @@ def build_graph(
 
 
 def _write_out_links(folder: Path, node_count: int, blocks: Iterable[EdgeBlock], edges: Path) -> Nodes:
-    """Write the arrays of the out-links, and the distinct links to a table; return the in-degree of each node."""
     offsets = np.zeros(node_count + 1, dtype=np.int64)
     in_degree = np.zeros(node_count, dtype=np.uint32)
-    last = -1
     with (
         ArrayFile(folder / "targets.npy", np.uint32) as targets,
         ArrayFile(folder / "positions.npy", np.uint32) as positions,
         TableWriter(edges.parent, edges.stem, _EDGES) as table,
     ):
         for block in blocks:
-            last = _check_block(block, node_count, last)
             keys, first = _sort_links(block)
             sources, found = (keys >> _HIGH).astype(np.uint32), (keys & _LOW).astype(np.uint32)
             targets.append(found)
@@ -216,31 +175,15 @@ def _write_out_links(folder: Path, node_count: int, blocks: Iterable[EdgeBlock],
     return in_degree
 
 
-def _check_block(block: EdgeBlock, node_count: int, last: int) -> int:
-    """Return the greatest source so far, the block's included."""
-    lengths = len(block.sources), len(block.targets), len(block.positions)
-    if len(set(lengths)) != 1:
-        raise ValueError(f"a block of links has {lengths} sources, targets and positions: expected one of each a link")
-    if not lengths[0]:
-        return last
-    first, final = int(block.sources.min()), int(block.sources.max())
-    if first <= last:
-        raise ValueError(f"links of node {first} come after those of node {last}: expected blocks in node order")
-    highest = max(final, int(block.targets.max()))
-    if highest >= node_count:
-        raise ValueError(f"a link names node {highest}: expected nodes below {node_count}")
-    return final
-
-
 def _sort_links(block: EdgeBlock) -> tuple[NDArray[np.uint64], Nodes]:
-    """Return the distinct links as ``source << 32 | target``, ascending, and the first position of each."""
-    kept = block.sources != block.targets
-    keys = block.sources[kept].astype(np.uint64)
+    sources, targets, positions = block
+    kept = sources != targets
+    keys = sources[kept].astype(np.uint64)
     keys <<= _HIGH
-    keys |= block.targets[kept]
+    keys |= targets[kept]
     # Links that come in text order are almost sorted, which a stable sort is six times as fast at.
     order = np.argsort(keys, kind="stable")
-    keys, positions = keys[order], block.positions[kept][order]
+    keys, positions = keys[order], positions[kept][order]
     distinct = np.ones(len(keys), dtype=bool)
     np.not_equal(keys[1:], keys[:-1], out=distinct[1:])
     (starts,) = np.nonzero(distinct)

@@ -1,11 +1,10 @@
 """Nodes for titles: articles numbered in the order of the dump, redirects followed to the article they end at.
 
 Everything is held as 64-bit hashes of titles in sorted arrays, about 100 bytes a title at the worst moment of a build.
-Two titles of a dump with one hash (a chance of 1 in 100,000 for enwiki's 18 million) are distinguished by the titles
-themselves, and the later page fails.
+Of two pages with one hash (for two titles of enwiki's 18 million a chance of 1 in 100,000) the later one fails.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,12 +22,9 @@ Nodes = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 DUPLICATE = "duplicate-page"
-COLLISION = "title-hash-collision"
 DANGLING = "dangling-redirect"
 CYCLE = "redirect-cycle"
 _NOWHERE = -1
-_SHOWN = 8
-"""Members of a circle of redirects that its detail names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +53,11 @@ class NumberedPart:
     """Node of each of its articles, -1 for a refused one."""
     redirect_nodes: Nodes
     """Node that each of its redirects ends at, -1 for a refused one and one that leads to no article."""
-    refused_articles: dict[int, str]
-    """Error by row."""
-    refused_redirects: dict[int, str]
-    cycles: dict[int, str]
-    """The titles along the circle, by row of a redirect that runs in one."""
+    refused_articles: list[int]
+    """Rows of pages that have the id or the title of an earlier one."""
+    refused_redirects: list[int]
+    cycles: list[int]
+    """Rows of redirects that lead round in a circle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +71,6 @@ class Numbering:
 
 @dataclass(frozen=True, slots=True)
 class _Pages:
-    """All articles and redirects in the order of the dump: 33 bytes a page."""
-
     hashes: Hashes
     page_ids: NDArray[np.int64]
     is_article: Mask
@@ -91,9 +85,9 @@ def number_pages(parts: "Sequence[Part]") -> Numbering:
     """Number the articles of all parts, and follow the redirects."""
     columns = zip(*(_read_pages(number, part) for number, part in enumerate(parts)), strict=True)
     pages = _Pages(*(np.concatenate(values) for values in columns))
-    refused = _find_duplicates(parts, pages)
+    refused = np.union1d(_list_repeats(pages.page_ids), _list_repeats(pages.hashes))
     kept = np.ones(len(pages.hashes), dtype=bool)
-    kept[list(refused)] = False
+    kept[refused] = False
     nodes = np.full(len(kept), _NOWHERE, dtype=np.int64)
     articles = kept & pages.is_article
     nodes[articles] = np.arange(np.count_nonzero(articles))
@@ -101,7 +95,7 @@ def number_pages(parts: "Sequence[Part]") -> Numbering:
     found = kept & (ends >= 0)
     order = np.argsort(pages.hashes[found], kind="stable")
     numbered = tuple(
-        NumberedPart(part, article_nodes, redirect_nodes, {}, {}, {})
+        NumberedPart(part, article_nodes, redirect_nodes, [], [], [])
         for part, article_nodes, redirect_nodes in zip(
             parts,
             _cut_by_part(pages, ends, len(parts), pages.is_article),
@@ -109,18 +103,16 @@ def number_pages(parts: "Sequence[Part]") -> Numbering:
             strict=True,
         )
     )
-    for place, error in refused.items():
+    for place in refused.tolist():
         part = numbered[pages.parts[place]]
-        errors = part.refused_articles if pages.is_article[place] else part.refused_redirects
-        errors[int(pages.rows[place])] = error
-    for place, circle in _trace_cycles(parts, pages, cyclic):
-        numbered[pages.parts[place]].cycles[int(pages.rows[place])] = circle
+        (part.refused_articles if pages.is_article[place] else part.refused_redirects).append(int(pages.rows[place]))
+    for place in cyclic.tolist():
+        numbered[pages.parts[place]].cycles.append(int(pages.rows[place]))
     titles = TitleIndex(pages.hashes[found][order], ends[found][order])
     return Numbering(int(np.count_nonzero(articles)), numbered, titles)
 
 
 def _read_pages(number: int, part: "Part") -> tuple[NDArray[Any], ...]:
-    """Return a part's columns for :class:`_Pages`, articles and redirects merged in the order of the dump."""
     columns = ("ordinal", "page_id", "title_hash", "target_hash")
     articles = part.read_columns("articles", columns[:3])
     redirects = part.read_columns("redirects", columns)
@@ -141,44 +133,13 @@ def _read_pages(number: int, part: "Part") -> tuple[NDArray[Any], ...]:
     )
 
 
-def _find_duplicates(parts: "Sequence[Part]", pages: _Pages) -> dict[int, str]:
-    """Return the error of each page whose title or page id an earlier page of the dump has, by place."""
-    refused = dict.fromkeys(_list_repeats(pages.page_ids).tolist(), DUPLICATE)
-    repeats = _list_repeats(pages.hashes)
-    if len(repeats):
-        same = np.flatnonzero(np.isin(pages.hashes, pages.hashes[repeats]))
-        first: dict[int, str] = {}
-        for place, title in zip(same.tolist(), _read_titles(parts, pages, same), strict=True):
-            if first.setdefault(int(pages.hashes[place]), title) != title:
-                refused[place] = COLLISION
-        for place in repeats.tolist():
-            refused.setdefault(place, DUPLICATE)
-    return refused
-
-
 def _list_repeats(values: NDArray[np.generic]) -> NDArray[np.intp]:
-    """Return the places whose value stands at an earlier place too."""
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     return np.sort(order[1:][ordered[1:] == ordered[:-1]])
 
 
-def _read_titles(parts: "Sequence[Part]", pages: _Pages, places: NDArray[np.intp]) -> list[str]:
-    """Return the titles of some pages; each part's table is read once."""
-    found: dict[int, str] = {}
-    for number in np.unique(pages.parts[places]).tolist():
-        for table, is_article in (("articles", True), ("redirects", False)):
-            chosen = places[(pages.parts[places] == number) & (pages.is_article[places] == is_article)]
-            titles = parts[number].read_columns(table, ["title"])["title"].take(pages.rows[chosen])
-            found.update(zip(chosen.tolist(), titles.to_pylist(), strict=True))
-    return [found[place] for place in places.tolist()]
-
-
 def _follow_redirects(pages: _Pages, kept: Mask, nodes: Nodes) -> tuple[Nodes, NDArray[np.intp]]:
-    """Return the node each page leads to, -1 for none, and the places of redirects that run in a circle.
-
-    Each round doubles the number of steps taken, so chains of any length end in a few rounds.
-    """
     index = np.flatnonzero(kept)
     order = index[np.argsort(pages.hashes[index], kind="stable")]
     ordered = pages.hashes[order]
@@ -202,20 +163,6 @@ def _cut_by_part(pages: _Pages, ends: Nodes, count: int, chosen: Mask) -> list[N
     # Rows of a part stand in the order of the dump, and so do the pages.
     edges = np.searchsorted(pages.parts[chosen], np.arange(1, count))
     return np.split(ends[chosen], edges)
-
-
-def _trace_cycles(parts: "Sequence[Part]", pages: _Pages, cyclic: NDArray[np.intp]) -> Iterator[tuple[int, str]]:
-    """Yield the place of each redirect that runs in a circle, and the first titles on its way."""
-    numbers = pages.hashes[cyclic].tolist()
-    titles = dict(zip(numbers, _read_titles(parts, pages, cyclic), strict=True))
-    targets = dict(zip(numbers, pages.targets[cyclic].tolist(), strict=True))
-    for place, number in zip(cyclic.tolist(), numbers, strict=True):
-        way = [number]
-        while way[-1] not in way[:-1] and len(way) <= _SHOWN:
-            way.append(targets[way[-1]])
-        if way[-1] not in way[:-1]:
-            way.pop()
-        yield place, " > ".join(titles[member] for member in way)
 
 
 def write_titles(folder: Path, titles: TitleIndex) -> None:

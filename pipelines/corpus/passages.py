@@ -35,7 +35,6 @@ from tantivy import (
     Tokenizer,
 )
 
-from pipelines.checksums import BLOCK, open_checked
 from pipelines.errors import ConfigError
 from pipelines.names import UNSPACED
 
@@ -52,10 +51,6 @@ QUOTED_WORDS = 6
 """From so many words on, a query may be a quotation."""
 COMMON_WORD = 1 << 20
 """Passages with its rarest word from which on a phrase is not looked for: a name has a rarer one."""
-CHECKED_BYTES = 4 << 30
-"""Bytes of an index that are checked when it is opened: a second from memory, and two or three from a fast disk."""
-SPREAD_BLOCKS = 1024
-"""Blocks checked of a larger file."""
 _META = "meta.json"
 _TRIES = 100
 _ANALYZER = "words"
@@ -84,7 +79,6 @@ def _make_analyzer() -> TextAnalyzer:
 
 @cache
 def _make_schema() -> Schema:
-    """Return the fields: words of title and text for ranking, the text for phrases, both as they are for showing."""
     schema = SchemaBuilder()
     schema.add_unsigned_field("node", fast=True)
     schema.add_text_field("words", tokenizer_name=_ANALYZER, index_option="freq")
@@ -94,7 +88,6 @@ def _make_schema() -> Schema:
 
 
 def _split_pairs(text: str) -> str:
-    """Return a text whose runs of unspaced letters are words of two letters each, in code points: some are marks."""
     if text.isascii():
         return text
     plain = text.encode("utf-8", "replace").decode()  # a model may write half of a surrogate pair
@@ -107,12 +100,10 @@ def _pair_letters(run: Match[str]) -> str:
 
 
 def _list_words(text: str) -> list[str]:
-    """Return the words of a query as the index has them."""
     return _make_analyzer().analyze(_split_pairs(text))
 
 
 def _list_phrase(phrase: str) -> tuple[str, ...]:
-    """Return the words of a phrase without single unspaced letters at its ends: in a text they are parts of pairs."""
     words = _list_words(phrase)
     while len(words) > 1 and _is_letter(words[0]):
         del words[0]
@@ -148,7 +139,6 @@ def write_passages(
 
 
 def _cut_segments(passages: Iterable[PassageRow], characters: int) -> Iterator[Sequence[PassageRow]]:
-    """Yield the passages segment by segment; the last may be empty."""
     held: list[PassageRow] = []
     size = 0
     for passage in passages:
@@ -161,7 +151,6 @@ def _cut_segments(passages: Iterable[PassageRow], characters: int) -> Iterator[S
 
 
 def _write_segment(folder: Path, number: int, passages: Sequence[PassageRow]) -> dict[str, Any]:
-    """Write the files of a segment under the name of its number, and return what tantivy says of it."""
     with TemporaryDirectory(dir=folder) as place:
         fill_index(passages, Path(place))
         meta: dict[str, Any] = json.loads((Path(place) / _META).read_text())
@@ -194,27 +183,7 @@ def fill_index(passages: Iterable[PassageRow], folder: Path | None = None) -> In
     return index
 
 
-def check_index(folder: Path) -> None:
-    """Check the files of an index before tantivy maps them: the smaller first, whole, as far as ``CHECKED_BYTES`` go.
-
-    Of larger ones, ends and blocks spread over them are checked; ``synth status --check`` reads all.
-
-    Raises:
-        Damaged: a file of an index in a corpus is gone or has other bytes than were written.
-    """
-    left = CHECKED_BYTES
-    for file in sorted(map(open_checked, folder.iterdir()), key=lambda file: file.size):
-        left -= file.size
-        step = BLOCK if left >= 0 else max(BLOCK, file.size // SPREAD_BLOCKS)
-        if step == BLOCK:
-            file.check()
-        for place in range(0, file.size, step) if step > BLOCK else ():
-            file.check(place, place + 1)
-        file.check(max(0, file.size - 1))
-
-
 def _remove_links(place: Path) -> None:
-    """Remove the folder an index was opened in; a thread of tantivy's may just then hold a lock file there."""
     for _ in range(_TRIES):
         shutil.rmtree(place, ignore_errors=True)
         if not place.exists():
@@ -226,23 +195,12 @@ class PassageIndex:
     """An index that is open for reading; threads search at once, and not with the interpreter's lock in hand."""
 
     def __init__(self, index: Index, most_read: int = COMMON_WORD) -> None:
-        """Read an index as it is now.
-
-        Args:
-            index: made or opened.
-            most_read: passages with the rarest word of a phrase that are read at most.
-        """
+        """Read an index as it is now."""
         self._schema, self._searcher, self._most_read = index.schema, index.searcher(), most_read
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open what :func:`write_passages` wrote; nothing is written into the folder, which may be read-only.
-
-        Raises:
-            ConfigError: a file of the index is missing or damaged.
-            Damaged: it has other bytes than were written, in a corpus.
-        """
-        check_index(folder)
+        """Open what :func:`write_passages` wrote; nothing is written into the folder, which may be read-only."""
         # Tantivy makes lock files beside the index. Links give it a folder for them; once open it holds the files.
         place = Path(mkdtemp(prefix="synth-search-"))
         try:
@@ -261,11 +219,6 @@ class PassageIndex:
 
         A passage that holds a long query word for word comes first. Order is by score, then by place in the index, so
         it is the same every time.
-
-        Args:
-            query: words in any order.
-            k: passages ranked.
-            pages: return only the best passage of each article, and no more articles than so many.
         """
         ranked = self._rank(query, k)
         if pages is not None:
@@ -300,14 +253,6 @@ class PassageIndex:
 
         Case and diacritics do not matter, and neither do marks between the words. A phrase that is cut by the end of a
         passage is not found; titles are not looked at.
-
-        Args:
-            phrases: without a word in it a phrase is left out.
-            limit: passages found at most.
-
-        Returns:
-            None when there are more passages than the limit, or when a phrase is one letter of a script without spaces,
-            or of words so common that looking for it would take long.
         """
         sought = []
         for words in dict.fromkeys(filter(None, map(_list_phrase, phrases))):
@@ -335,7 +280,6 @@ class PassageIndex:
         return Query.phrase_query(self._schema, "text", list(words))
 
     def _count_rarest(self, words: Iterable[str]) -> int:
-        """Return how many passages have the rarest of some words: more cannot hold all of them."""
         return min(self._searcher.doc_freq("text", word) for word in words)
 
     def _read_nodes(self, places: Sequence[DocAddress]) -> list[int]:

@@ -10,7 +10,6 @@ without spaces. An entity without an article is recognised by its bytes and neve
 are escaped, so the patterns cannot occur in a label. Memory holds one line and one row group.
 """
 
-import bz2
 import json
 import re
 import shutil
@@ -18,21 +17,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from io import BufferedReader
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from isal import igzip, isal_zlib
 from numpy.typing import NDArray
 
 from pipelines.corpus.manifest import BUILDER_VERSION, SideFiles
 from pipelines.corpus.scan import Part
-from pipelines.corpus.sqltables import Block, list_columns, read_columns
+from pipelines.corpus.sqltables import BAD_PACKING, LONGEST_LINE, Block, list_columns, open_packed, read_columns
 from pipelines.corpus.statements import STATED, choose_best, read_statements
 from pipelines.corpus.tables import (
     BATCH_ROWS,
@@ -44,7 +42,7 @@ from pipelines.corpus.tables import (
     stream_tables,
 )
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.files import replacing, sync_files, write_text
+from pipelines.files import sync_files, write_text
 from pipelines.ids import digest_value
 
 PROPERTIES: Mapping[str, tuple[pa.DataType, object]] = {
@@ -110,11 +108,7 @@ class SideProperties:
     """Table of ``statements.STATED``; None without Wikidata's JSON dump."""
 
     def take(self, articles: pa.Table) -> pa.Table:
-        """Return the properties of some articles, row by row; a later table goes before an earlier one.
-
-        Args:
-            articles: with a column ``page_id``; only the stretch of each table that spans these ids is read.
-        """
+        """Return the properties of some articles, row by row; a later table goes before an earlier one."""
         ids = articles["page_id"].to_numpy()
         columns: dict[str, pa.Array | pa.ChunkedArray] = {
             name: pa.array([default] * len(ids), type=kind) for name, (kind, default) in PROPERTIES.items()
@@ -135,21 +129,7 @@ class SideProperties:
 def collect_side_properties(
     side: SideFiles, dbname: str, parts: Sequence[Part], scratch: Path, kept: Path
 ) -> tuple[SideProperties, SideCounts]:
-    """Read the files beside a dump once and write the properties of its articles to tables sorted by page id.
-
-    Args:
-        side: the files, any of which may be absent.
-        dbname: of the wiki, such as ``enwiki``: whose sitelinks name its articles.
-        parts: of the dump; only the titles of articles are read.
-        scratch: folder for temporary files.
-        kept: folder for tables that a repeated build can reuse.
-
-    Returns:
-        The tables, and how many rows of each file ended where.
-
-    Raises:
-        ConfigError: Wikidata's dump lies beside a dump that does not name its wiki.
-    """
+    """Read the files beside a dump once and write the properties of its articles to tables sorted by page id."""
     tables, counts, stated = [], SideCounts(), None
     files = [side.page_props, side.wikidata_page, side.wikidata_page_props, side.linktarget, side.categorylinks]
     if any(files):
@@ -183,14 +163,7 @@ def read_labels(side: SideProperties, scratch: Path) -> dict[str, str]:
 def make_once(
     kept: Path, name: str, files: Iterable[Path | None], make: Callable[[Path], dict[str, int]]
 ) -> tuple[Path, dict[str, int]]:
-    """Return a table that is made from files, and the counts of its rows; reuse what a killed build has made.
-
-    Args:
-        kept: folder of such tables.
-        name: of the table.
-        files: what it is made from; another size or time of change makes another table.
-        make: writes ``<name>.parquet`` into a folder and returns the counts.
-    """
+    """Return a table that is made from files, and the counts of its rows; reuse what a killed build has made."""
     seen = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files if path is not None]
     place = kept / f"{name}-{digest_value([BUILDER_VERSION, seen])[:16]}"
     done = place / "counts.json"
@@ -204,7 +177,6 @@ def make_once(
 
 
 def _place_entities(scratch: Path, parts: Sequence[Part], made: Path, properties: Sequence[Path]) -> Path:
-    """Write the entities of Wikidata's dump by page id: found by Qid where page_props has it, else by title."""
     articles = scan_files(*(part.folder / "articles.parquet" for part in parts))
     known = "SELECT NULL::BIGINT AS page_id, '' AS qid WHERE false"
     if properties:
@@ -233,21 +205,6 @@ def collect_properties(side: SideFiles, place: Path, memory_mb: int = MEMORY_MEG
     """Write ``properties.parquet``: one row for each page that has any property, sorted by page id.
 
     Unknown text is empty, an unknown count -1. The same tables give the same bytes.
-
-    Args:
-        side: the files, of which the SQL tables are read; Wikidata's two tables are of use together only.
-        place: an existing folder for the table, for intermediate tables and for what does not fit memory.
-        memory_mb: what joins and sorts may hold; reading the tables takes some 200 MB besides.
-
-    Returns:
-        The number of rows (``pages``), of pages with a Qid (``qids``), and of those of which Wikidata's tables have no
-        count (``qids_without_counts``).
-
-    Raises:
-        ConfigError: a table has other columns than a table of that name, the linktarget it needs is missing, or
-            ``memory_mb`` is too little to sort with (256 is enough for 40 M entities).
-        CorruptInput: a table is truncated or no table.
-        Unavailable: the disk is too full to spill to.
     """
     wanted, entities, counts = (place / f"{name}.parquet" for name in ("named", "entity-pages", "counts"))
     _write_tables(wanted, _NAMED, _read_wiki(side))
@@ -292,7 +249,6 @@ def _write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> 
 
 
 def _read_wiki(side: SideFiles) -> Iterator[pa.Table]:
-    """Yield properties of pages; file names have spaces, and an invalid Qid is left out."""
     if side.page_props is not None:
         for pages, names, values in _read_page_props(side.page_props, _PROPERTY_NAMES):
             texts = _decode(pc.replace_substring(values, b"_", b" "))
@@ -303,7 +259,6 @@ def _read_wiki(side: SideFiles) -> Iterator[pa.Table]:
 
 
 def _read_counts(path: Path) -> Iterator[pa.Table]:
-    """Yield the counts in Wikidata's page_props; an invalid count is left out."""
     for pages, names, values in _read_page_props(path, _COUNT_NAMES):
         fits = pc.match_substring_regex(values, _COUNT)
         numbers = values.filter(fits).cast(pa.string()).cast(pa.int32())
@@ -311,7 +266,6 @@ def _read_counts(path: Path) -> Iterator[pa.Table]:
 
 
 def _read_entity_pages(path: Path) -> Iterator[pa.Table]:
-    """Yield the page and the number in the Qid of each entity in Wikidata's page table."""
     for block in read_columns(path, "page", ["page_id", "page_namespace"], ["page_title"]):
         fits = pc.and_(pa.array(block.integers[1] == 0), pc.match_substring_regex(block.texts[0], _TABLE_QID))
         numbers = pc.binary_replace_slice(block.texts[0].filter(fits), 0, 1, b"").cast(pa.string()).cast(pa.int64())
@@ -319,7 +273,6 @@ def _read_entity_pages(path: Path) -> Iterator[pa.Table]:
 
 
 def _read_page_props(path: Path, names: Mapping[bytes, str]) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
-    """Yield page ids, our names and values of the properties of these names."""
     wanted = pa.array(list(names), type=pa.binary())
     ours = pa.array(list(names.values()))
     for block in read_columns(path, "page_props", ["pp_page"], ["pp_propname", "pp_value"]):
@@ -329,10 +282,6 @@ def _read_page_props(path: Path, names: Mapping[bytes, str]) -> Iterator[tuple[p
 
 
 def _read_flags(path: Path, linktarget: Path | None) -> Iterator[pa.Table]:
-    """Yield the flags of pages by their categories, in any layout of the table.
-
-    Targets are titles (``cl_to``), numbers of ``linktarget`` (``cl_target_id``), or both, when some rows may lack one.
-    """
     columns = list_columns(path, "categorylinks")
     # Between the layouts a number may be NULL beside a title; once it is required, the title may be empty.
     by_title = "cl_to" in columns and (linktarget is None or columns.get("cl_target_id", True))
@@ -368,11 +317,9 @@ def _decode(values: pa.BinaryArray) -> pa.StringArray:
 
 
 def _gather_pages(rows: pa.Table) -> pa.Table:
-    """Make one row a page of its sorted properties; of several of one name the last counts."""
     pages, starts = np.unique(rows["page_id"].to_numpy(), return_index=True)
 
     def take_last(name: str, column: str) -> pa.ChunkedArray:
-        """Return a column of each page's last property of a name, null where it has none."""
         places = np.flatnonzero(pc.equal(rows["name"], name).to_numpy())
         found = np.full(len(starts), -1)
         found[np.searchsorted(starts, places, side="right") - 1] = places
@@ -387,10 +334,7 @@ def _gather_pages(rows: pa.Table) -> pa.Table:
 
 # Entities, from Wikidata's JSON dump
 
-_GROUP_ROWS = 65_536
-_BAD_DEFLATE = cast(type[Exception], isal_zlib.error)  # isal types it as an instance
-_BUFFER = 1 << 20
-_LONGEST_LINE = 1 << 26
+_BATCH = 10_000
 _COMPACT = re.compile(rb'\{"\w+":\S')
 _QID = re.compile(r"Q[1-9][0-9]{0,8}")
 ENTITY_COUNTS = ("lines", "kept", "without_article", "failed")
@@ -404,58 +348,21 @@ def collect_entities(dump: Path, place: Path, site: str = "enwiki") -> dict[str,
 
     A dump takes days to write, so that an entity can be in it twice, of which the first counts, and two entities can
     name one article, of which both are written.
-
-    Args:
-        dump: ``*-all.json``, ``.json.gz`` or ``.json.bz2``, of one stream or of many.
-        place: folder for the table, with the columns of ``ENTITIES``; it appears only when it is complete.
-        site: database name of the wiki, such as ``enwiki``.
-
-    Returns:
-        The numbers of ``ENTITY_COUNTS``.
-
-    Raises:
-        CorruptInput: the dump is truncated, damaged, or not a dump of entities.
     """
     counts = Counter(dict.fromkeys(ENTITY_COUNTS, 0))
-    with (
-        replacing(place / "entities.parquet") as temp,
-        replacing(place / "stated.parquet") as other,
-        pq.ParquetWriter(temp, ENTITIES, compression="zstd") as writer,
-        pq.ParquetWriter(other, STATED, compression="zstd") as stated,
-    ):
-        entities, statements = _Rows(writer, ENTITIES), _Rows(stated, STATED)
-        for entity in _read_entities(dump, site, counts):
-            statements.add(entity.pop("stated"))
-            entities.add([entity])
-        entities.flush()
-        statements.flush()
+    entities = _read_entities(dump, site, counts)
+    with TableWriter(place, "entities", ENTITIES) as writer, TableWriter(place, "stated", STATED) as stated:
+        while batch := list(islice(entities, _BATCH)):
+            statements = [row for entity in batch for row in entity.pop("stated")]
+            stated.write_table(pa.Table.from_pylist(statements, schema=STATED))
+            writer.write_table(pa.Table.from_pylist(batch, schema=ENTITIES))
     return dict(counts)
-
-
-class _Rows:
-    """Rows on their way to a file; memory holds one row group."""
-
-    def __init__(self, writer: pq.ParquetWriter, schema: pa.Schema) -> None:
-        self._writer, self._schema = writer, schema
-        self._held: list[dict[str, Any]] = []
-
-    def add(self, rows: list[dict[str, Any]]) -> None:
-        self._held += rows
-        if len(self._held) >= _GROUP_ROWS:
-            self.flush()
-
-    def flush(self) -> None:
-        self._writer.write_table(pa.Table.from_pylist(self._held, schema=self._schema))
-        self._held.clear()
 
 
 def read_entity(line: bytes, site: str) -> dict[str, Any]:
     """Return a row of ``ENTITIES`` from an entity's line without the comma, and as ``stated`` those of its statements.
 
     Sitelinks and statements are counted as bytes: exact, and ten times as fast as a JSON parser.
-
-    Raises:
-        ValueError, KeyError, TypeError, AttributeError: the line is no entity with an article on the wiki.
     """
     entity: dict[str, Any] = orjson.loads(line)
     if not _QID.fullmatch(entity["id"]):
@@ -481,7 +388,6 @@ def read_entity(line: bytes, site: str) -> dict[str, Any]:
 
 
 def _list_classes(statements: list[dict[str, Any]]) -> list[str]:
-    """Return the values of best rank."""
     chosen = [statement["mainsnak"] for statement in choose_best(statements)]
     known = (snak["datavalue"]["value"] for snak in chosen if snak["snaktype"] == "value")
     # Dumps from before 2017 have the number only.
@@ -513,14 +419,13 @@ def _read_entities(dump: Path, site: str, counts: Counter[str]) -> Iterator[dict
 
 
 def _read_lines(dump: Path) -> Iterator[bytes]:
-    """Yield the entity lines without their commas."""
     number, opened, closed = 0, False, False
     try:
-        with _open_dump(dump) as stream:
-            while line := stream.readline(_LONGEST_LINE):
+        with open_packed(dump) as stream:
+            while line := stream.readline(LONGEST_LINE):
                 number += 1
-                if len(line) == _LONGEST_LINE:
-                    raise CorruptInput(f"{dump}: line {number} is longer than {_LONGEST_LINE:,} bytes")
+                if len(line) == LONGEST_LINE:
+                    raise CorruptInput(f"{dump}: line {number} is longer than {LONGEST_LINE:,} bytes")
                 line = line.strip()
                 if not line:
                     continue
@@ -531,15 +436,7 @@ def _read_lines(dump: Path) -> Iterator[bytes]:
                 opened, closed = True, line == b"]"
                 if line not in (b"[", b"]"):
                     yield line.removesuffix(b",")
-    except (EOFError, OSError, _BAD_DEFLATE) as error:
+    except BAD_PACKING as error:
         raise CorruptInput(f"{dump}: damaged or truncated after line {number}: {error}") from error
     if not closed:
         raise CorruptInput(f"{dump}: ends after line {number} without ]: truncated, or not a dump of entities")
-
-
-def _open_dump(dump: Path) -> IO[bytes]:
-    if dump.suffix == ".bz2":
-        return cast(IO[bytes], BufferedReader(cast(Any, bz2.BZ2File(dump)), _BUFFER))
-    if dump.suffix == ".gz":
-        return cast(IO[bytes], BufferedReader(cast(Any, igzip).IGzipFile(dump), _BUFFER))
-    return dump.open("rb", buffering=_BUFFER)

@@ -162,13 +162,7 @@ _DISAMBIGUATION = re.compile(
 
 
 def describe_article(page: RawPage, infobox: Infobox | None, boxes: Boxes | None = None) -> tuple[object, ...]:
-    """Return an article's row of ``ARTICLE_PARTS`` after its ordinal.
-
-    Args:
-        page: the article.
-        infobox: its infobox.
-        boxes: of an edition in another language than English, whose words name no kind here.
-    """
+    """Return an article's row of ``ARTICLE_PARTS`` after its ordinal."""
     source = page.text.encode("utf-8", "surrogatepass")
     infobox_kind = name_infobox_kind(infobox.template) if infobox else ""
     if boxes is None:
@@ -255,12 +249,8 @@ class RangeJob:
     """Of an edition in another language than English, once its templates were surveyed."""
 
 
-def scan_range(job: RangeJob) -> PartCounts:
-    """Read one byte range of a dump and write its part; an incomplete part is replaced.
-
-    Raises:
-        CorruptInput: the range is damaged or truncated.
-    """
+def scan_range(job: RangeJob) -> RangeJob:
+    """Read one byte range of a dump and write its part; an incomplete part is replaced."""
     shutil.rmtree(job.folder, ignore_errors=True)
     job.folder.mkdir(parents=True)
     with ExitStack() as stack:
@@ -289,11 +279,10 @@ def scan_range(job: RangeJob) -> PartCounts:
         )
     sync_files(job.folder)
     write_text(job.folder / _DONE, json.dumps(asdict(counts)))
-    return counts
+    return job
 
 
 def _cut_blocks(pages: Iterable[RawPage | FailedPage]) -> Iterator[list[RawPage | FailedPage]]:
-    """Yield pages in blocks of ``_BLOCK`` pages or ``_BLOCK_CHARACTERS`` characters."""
     block: list[RawPage | FailedPage] = []
     held = 0
     for page in pages:
@@ -307,8 +296,6 @@ def _cut_blocks(pages: Iterable[RawPage | FailedPage]) -> Iterator[list[RawPage 
 
 
 class _Scanner:
-    """Sorts the pages of a range into articles, redirects, rejected and failed ones, block by block."""
-
     def __init__(
         self,
         rules: TitleRules,
@@ -328,7 +315,6 @@ class _Scanner:
         self._rows: dict[str, list[Row]] = {}
 
     def read_block(self, block: list[RawPage | FailedPage]) -> dict[str, list[Row]]:
-        """Return the rows that a block of pages makes, by table; the parser process is fed in batches."""
         self._rows = {name: [] for name in _TABLES}
         first = self.rows_in
         left = [(first + index, page) for index, page in enumerate(block) if self._admit(first + index, page)]
@@ -345,7 +331,6 @@ class _Scanner:
         return self._rows
 
     def _admit(self, ordinal: int, page: RawPage | FailedPage) -> bool:
-        """Return whether a page is an article or failed; other pages become redirects or rejected rows."""
         if isinstance(page, FailedPage):
             return True
         if page.namespace != 0:
@@ -378,7 +363,6 @@ class _Scanner:
         self._rows["passages"].extend((article, passage) for passage in passages)
 
     def _add_values(self, article: int, parameter: Field) -> None:
-        """Add a row for each readable value; the others count in ``value_count`` only."""
         for index, value in enumerate(parameter.values):
             number = hash_article(self._rules.resolve(value.link)) if value.link is not None else NO_ARTICLE
             if number != NO_ARTICLE:
@@ -402,7 +386,6 @@ class _Scanner:
             self._rows["facts"].append(row)
 
     def flush_links(self, files: Mapping[str, ArrayFile], anchors: TableWriter) -> None:
-        """Write the links read since the last call, and for each anchor text how many pages use it for a target."""
         block = self._links.take()
         for name, file in files.items():
             file.append(getattr(block, name))
@@ -417,11 +400,7 @@ class _Scanner:
 
 
 def survey_range(job: RangeJob) -> RangeJob:
-    """Count the templates of one byte range and write the counts beside its part.
-
-    Raises:
-        CorruptInput: the range is damaged or truncated.
-    """
+    """Count the templates of one byte range and write the counts beside its part."""
     survey = survey_pages(read_range(job.dump, job.byte_range), job.site)
     job.folder.parent.mkdir(parents=True, exist_ok=True)
     write_text(_place_survey(job), survey.dump())
@@ -433,10 +412,7 @@ def _place_survey(job: RangeJob) -> Path:
 
 
 def survey_ranges(jobs: Sequence[RangeJob], workers: int, report: Callable[[int, int], None]) -> list[RangeJob]:
-    """Return the jobs with what their edition calls its infoboxes, which all of the dump must be read for.
-
-    Args, Raises: as for :func:`scan_ranges`.
-    """
+    """Return the jobs with what their edition calls its infoboxes, which all of the dump must be read for."""
     _work_off(jobs, workers, report, survey_range, lambda job: _place_survey(job).is_file())
     whole = Survey()
     for job in jobs:
@@ -446,18 +422,8 @@ def survey_ranges(jobs: Sequence[RangeJob], workers: int, report: Callable[[int,
 
 
 def scan_ranges(jobs: Sequence[RangeJob], workers: int, report: Callable[[int, int], None]) -> list[Part]:
-    """Read every range whose part is missing, and return all parts in order.
-
-    Args:
-        jobs: the ranges, in the order of the dump.
-        workers: processes at work at once; a single range is read in this process.
-        report: called after every range with the bytes of the dump read so far, and all of them.
-
-    Raises:
-        CorruptInput: a range is damaged; those that are complete stay for the next try.
-        Unavailable: a worker was killed, perhaps for lack of memory.
-    """
-    _work_off(jobs, workers, report, _scan_here, lambda job: open_part(job.folder) is not None)
+    """Read every range whose part is missing, and return all parts in order."""
+    _work_off(jobs, workers, report, scan_range, lambda job: open_part(job.folder) is not None)
     parts = []
     for job in jobs:
         part = open_part(job.folder)
@@ -474,19 +440,14 @@ def _work_off(
     work: Callable[[RangeJob], RangeJob],
     is_done: Callable[[RangeJob], bool],
 ) -> None:
-    total = sum(_count_bytes(job) for job in jobs)
+    total = sum(job.byte_range.size for job in jobs)
     pending = [job for job in jobs if not is_done(job)]
-    done = total - sum(_count_bytes(job) for job in pending)
+    done = total - sum(job.byte_range.size for job in pending)
     report(done, total)
     workers = min(workers, len(pending))
     for job in map(work, pending) if workers <= 1 else _work_in_pool(work, pending, workers):
-        done += _count_bytes(job)
+        done += job.byte_range.size
         report(done, total)
-
-
-def _scan_here(job: RangeJob) -> RangeJob:
-    scan_range(job)
-    return job
 
 
 def _work_in_pool(
@@ -503,7 +464,3 @@ def _work_in_pool(
             "a process that reads the dump was killed, possibly for lack of memory; run the same command again: "
             "complete ranges are not read again"
         ) from error
-
-
-def _count_bytes(job: RangeJob) -> int:
-    return job.byte_range.end - job.byte_range.start

@@ -34,11 +34,7 @@ class LocalPages:
         return f"local-pages@{VERSION}:{self.limit}:{self.corpus.digest}"
 
     async def read_page(self, url: str) -> PageText:
-        """Return a page by its address; a redirect is followed and the page comes under its own title.
-
-        Raises:
-            PageNotFound: if the address is not of this wiki or the corpus has no such page.
-        """
+        """Return a page by its address; a redirect is followed and the page comes under its own title."""
         return await asyncio.to_thread(self._read, url)
 
     def _read(self, url: str) -> PageText:

@@ -62,8 +62,6 @@ _GROUPED_FROM = 10_000
 
 
 class _Value(NamedTuple):
-    """The value of a statement: an entity, by the number of its Qid, or the text of a literal."""
-
     object: int = -1
     text: str = ""
     iso: str = ""
@@ -77,15 +75,7 @@ def choose_best(statements: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def read_statements(subject: int, claims: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, object]]:
-    """Return the rows of ``STATED`` of an entity, by key and then in the order of the dump.
-
-    Args:
-        subject: number of the entity's Qid.
-        claims: its statements by property.
-
-    Raises:
-        ValueError, KeyError, TypeError, AttributeError: the statements are not such as Wikidata writes.
-    """
+    """Return the rows of ``STATED`` of an entity, by key and then in the order of the dump."""
     stated: dict[str, dict[_Value, tuple[str, str]]] = {}
     unread: dict[str, int] = {}
     for property, relation in read_relations_table().items():
@@ -108,7 +98,6 @@ def read_statements(subject: int, claims: Mapping[str, list[dict[str, Any]]]) ->
 
 
 def _read_value(statement: dict[str, Any]) -> _Value | None:
-    """Return a statement's value, or None where it has none that a question could ask for."""
     snak, qualifiers = statement["mainsnak"], statement.get("qualifiers") or {}
     if snak["snaktype"] != "value" or not _DOUBTFUL.isdisjoint(qualifiers):
         return None
@@ -122,10 +111,7 @@ def _read_value(statement: dict[str, Any]) -> _Value | None:
 
 
 def _read_time(value: dict[str, Any]) -> _Value | None:
-    """Return a date; None when it is coarser than a year, or a day whose calendar is not the one of its time.
-
-    Wikidata counts 44 BC as -44 where ISO 8601 has -43.
-    """
+    # Wikidata counts 44 BC as -44 where ISO 8601 has -43.
     match, precision = _TIME.fullmatch(value["time"]), value["precision"]
     if match is None or precision not in (_YEAR, _MONTH, _DAY) or len(match[2].lstrip("0")) > 4:
         return None
@@ -160,18 +146,7 @@ def _read_quantity(value: dict[str, Any]) -> _Value | None:
 
 
 def write_statements(folder: Path, scratch: Path, stated: Path | None, nodes: int) -> dict[str, int]:
-    """Write the table of statements, sorted by node and key, beside the tables of pages and of facts.
-
-    Args:
-        folder: of the corpus.
-        scratch: for what does not fit memory.
-        stated: table of ``STATED``, or None: then the table is empty.
-        nodes: number of articles.
-
-    Returns:
-        How many statements there were (``read``) and were written (``kept``), left out for the infobox, whose field
-        readers see (``in_infobox``), or for an object without an article (``without_article``); without a source none.
-    """
+    """Write the table of statements, sorted by node and key; return how many were read, kept or left out, and why."""
     offsets = OffsetCounter(nodes)
     reasons = {"read": 0, "kept": 0, "in_infobox": 0, "without_article": 0}
     with TableWriter(folder, "statements", STATEMENTS, mapped=True) as writer:
@@ -188,7 +163,6 @@ def write_statements(folder: Path, scratch: Path, stated: Path | None, nodes: in
 
 
 def _place_statements(folder: Path, scratch: Path, stated: Path) -> Iterator[pa.Table]:
-    """Yield the statements about articles with ``STATEMENTS`` and the reason why one is left out, or ""."""
     pages, facts = (scan_files(folder / f"{name}.parquet") for name in ("pages", "facts"))
     query = f"""
         WITH known AS MATERIALIZED (
@@ -214,7 +188,6 @@ def _place_statements(folder: Path, scratch: Path, stated: Path) -> Iterator[pa.
 
 
 def _name_fields(facts: pq.ParquetFile) -> pa.Table:
-    """Return which relations of the table each infobox key stands for."""
     relations_of: dict[str, set[str]] = {}
     for relation in read_relations_table().values():
         for field in (relation.key, *relation.fields):

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pipelines.checksums import check_folder, forget_checks, open_checked
 from pipelines.corpus.addresses import make_page_url, parse_page_url
 from pipelines.corpus.articles import PageOrigin, read_origins
 from pipelines.corpus.dump import hash_title, normalise_spaces, strip_qualifier
@@ -57,27 +56,14 @@ class Corpus:
 
     @classmethod
     def open(cls, folder: Path) -> "Corpus":
-        """Open a corpus.
-
-        Raises:
-            ConfigError: the folder holds no complete corpus, or one of another schema version.
-            Damaged: a file of it is gone or has another size, or, in a corpus of up to 256 MiB, other bytes. Of a
-                larger one each block is checked when it is first read.
-        """
-        forget_checks()
+        """Open a corpus."""
         manifest = read_manifest(folder / "manifest.json")
-        check_folder(folder)
+        manifest.check_sizes(folder)
         return cls(folder, manifest)
 
     def table(self, name: str) -> Path:
-        """Return the path of ``<name>.parquet``, checked whole.
-
-        Raises:
-            Damaged: it has other bytes than were written.
-        """
-        path = self.folder / f"{name}.parquet"
-        open_checked(path).check()
-        return path
+        """Return the path of ``<name>.parquet``."""
+        return self.folder / f"{name}.parquet"
 
     @property
     def snapshot(self) -> str:
@@ -99,11 +85,7 @@ class Corpus:
         return range(self.manifest.counts.articles)
 
     def page(self, node: int) -> Page:
-        """Return an article's row.
-
-        Raises:
-            IndexError: there is no such node.
-        """
+        """Return an article's row."""
         return self._page_of(node)
 
     def find(self, title: str) -> int | None:
@@ -141,15 +123,7 @@ class Corpus:
         return self._facts_of(node)
 
     def read_fact_tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield the facts of all articles in node order, some thousand articles at a time, none split over two tables.
-
-        Args:
-            columns: of both ``tables.FACTS`` and ``statements.STATEMENTS``, ``node`` among them; memory holds twice
-                ``FACT_ROWS`` rows of them.
-
-        Raises:
-            CorruptInput: the facts are not in node order.
-        """
+        """Yield the facts of all articles in node order, some thousand articles at a time, none cut in two."""
         with ExitStack() as stack:
             boxes, statements = (
                 cut_groups(_read_batches(stack.enter_context(pq.ParquetFile(self.table(name))), columns), "node")
@@ -185,11 +159,7 @@ class Corpus:
         return CorpusImage(*values)
 
     def image_path(self, file: str) -> Path:
-        """Return where a picture lies.
-
-        Raises:
-            ConfigError: there is no such picture, or its path leads outside the folder of pictures.
-        """
+        """Return where a picture lies."""
         image = self.image(file)
         if image is None or not image.path:
             raise ConfigError(f"corpus {self.folder} has no local picture {file!r}")
@@ -212,8 +182,7 @@ class Corpus:
     def find_phrases(self, phrases: Iterable[str], limit: int) -> tuple[int, ...] | None:
         """Return the nodes whose text or infobox holds one of some phrases, case and diacritics aside, ascending.
 
-        Returns:
-            None when more than ``limit`` passages hold one, or its words stand nearly everywhere: no name does.
+        None when more than ``limit`` passages hold one, or its words stand nearly everywhere: no name does.
         """
         return self._passages.find_phrases(phrases, limit)
 
@@ -306,13 +275,6 @@ def describe_entity(corpus: Corpus, node: int) -> str:
 
     "Kelm Bridge, a suspension bridge over the Orsa"; when no phrase such as "is a" is found, the first sentence
     is taken whole. The same article gives the same line.
-
-    Args:
-        corpus: the open corpus.
-        node: of the entity.
-
-    Returns:
-        One line of at most ``MAX_PIECES`` pieces by :func:`count_pieces`; never empty, as a title never is.
     """
     page = corpus.page(node)
     name = strip_qualifier(page.title)
@@ -348,7 +310,6 @@ def cut_pieces(text: str, limit: int) -> str:
 
 
 def _read_first_sentence(wikitext: str) -> str:
-    """Return the first sentence of the lead without parentheses: pronunciations, dates, other names."""
     lead = lead_paragraph(wikitext)[:_LEAD_CHARACTERS]
     for _ in range(_NESTING):
         lead, count = _PARENTHESIS.subn("", lead)

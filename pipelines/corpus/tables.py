@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pipelines.checksums import open_checked
 from pipelines.errors import ConfigError, CorruptInput, Unavailable
 
 if TYPE_CHECKING:
@@ -28,13 +27,7 @@ _HEADER_BYTES = 128
 
 
 def map_array(path: Path) -> NDArray[Any]:
-    """Map an array into memory, shared by all processes; it is checked whole: views of it are read in any order.
-
-    Raises:
-        Damaged: it has other bytes than were written, in a folder that has checksums.
-        ConfigError: there is no such file, it is no array of numpy's, or it is shorter than it says.
-    """
-    open_checked(path).check()
+    """Map an array into memory, shared by all processes."""
     try:
         # An empty array cannot be mapped.
         array: NDArray[Any] = np.load(path, mmap_mode="r" if path.stat().st_size > _HEADER_BYTES else None)
@@ -179,42 +172,28 @@ class TableWriter:
 
 
 class _MappedFile:
-    """Writes ``<name>.arrow``, and ``<name>-ends.npy``: where the schema and each batch end, to check one alone."""
-
     def __init__(self, folder: Path, name: str, schema: pa.Schema) -> None:
         self._sink = pa.OSFile(str(folder / f"{name}.arrow"), "wb")
         self._writer = pa.ipc.new_file(self._sink, schema)
-        self._place = folder / f"{name}-ends.npy"
-        self._ends = [self._sink.tell()]
 
     def write(self, batch: pa.Table) -> None:
         self._writer.write_table(batch, max_chunksize=BATCH_ROWS)
-        self._ends.append(self._sink.tell())
 
     def close(self) -> None:
         self._writer.close()
         self._sink.close()
-        np.save(self._place, np.asarray(self._ends, dtype=np.int64))
 
 
 class MappedTable:
     """A table's rows by number, read from ``<name>.arrow`` in place; safe to share between threads.
 
     Each batch of rows is checked when it is first read.
-
-    Raises:
-        ConfigError: there is no such table in the folder.
-        Damaged: it has other bytes than were written, in a folder that has checksums; so does every reading.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
         path = folder / f"{name}.arrow"
         if not path.is_file():
             raise ConfigError(f"no {path.name} in {folder}; the corpus is incomplete: rebuild it")
-        self._file = open_checked(path)
-        self._ends = map_array(folder / f"{name}-ends.npy").tolist()
-        self._file.check(0, self._ends[0])
-        self._file.check(self._ends[-1])
         self._reader = pa.ipc.open_file(pa.memory_map(str(path)))
         self._batches: dict[int, list[pa.Array]] = {}
         count = self._reader.num_record_batches
@@ -224,11 +203,7 @@ class MappedTable:
         return self._length
 
     def row(self, number: int) -> list[Any]:
-        """Return a row's values in the order of the columns.
-
-        Raises:
-            IndexError: there is no such row.
-        """
+        """Return a row's values in the order of the columns."""
         if not 0 <= number < self._length:
             raise IndexError(f"no row {number} in a table of {self._length}")
         place = number % BATCH_ROWS
@@ -260,7 +235,6 @@ class MappedTable:
     def _batch(self, number: int) -> list[pa.Array]:
         columns = self._batches.get(number)
         if columns is None:
-            self._file.check(self._ends[number], self._ends[number + 1])
             columns = self._batches[number] = self._reader.get_batch(number).columns
         return columns
 
@@ -304,12 +278,7 @@ _FULL_DISK = "max_temp_directory_size"
 
 @contextmanager
 def open_spill(folder: Path, megabytes: int = MEMORY_MEGABYTES) -> Iterator["duckdb.DuckDBPyConnection"]:
-    """Open a DuckDB connection that holds at most ``megabytes`` and spills the rest to a folder.
-
-    Raises:
-        ConfigError: a query takes more memory.
-        Unavailable: the folder's disk is too full for the rest.
-    """
+    """Open a DuckDB connection that holds at most ``megabytes`` and spills the rest to a folder."""
     # Imported here because only builds need it, and every run opens tables.
     import duckdb
 
@@ -343,11 +312,7 @@ def stream_tables(connection: "duckdb.DuckDBPyConnection", query: str, rows: int
 
 
 def cut_groups(tables: Iterable[pa.Table], name: str, most: int = 1 << 24) -> Iterator[pa.Table]:
-    """Regroup tables that are sorted by a column of numbers, so that rows of one number are in one table.
-
-    Raises:
-        CorruptInput: the rows are not sorted, or over ``most`` rows have one number.
-    """
+    """Regroup tables that are sorted by a column of numbers, so that rows of one number are in one table."""
     held: pa.Table | None = None
     for table in tables:
         rows = table if held is None else pa.concat_tables([held, table])

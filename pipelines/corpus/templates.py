@@ -35,11 +35,7 @@ _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def parse_date(text: str) -> str:
-    """Read a text that is a date and nothing else.
-
-    Returns:
-        ``YYYY-MM-DD``, ``YYYY-MM`` or ``YYYY``; empty for anything else, also ranges and years BC.
-    """
+    """Return a text that is a date and nothing else in ISO 8601; empty for anything else, ranges and years BC too."""
     if not text[-4:].strip().isdigit() and "-" not in text:
         return ""
     for form in _FORMS:
@@ -65,7 +61,6 @@ def format_iso(year: int, month: int | None = None, day: int | None = None) -> s
 
 
 def _read_date_parts(arguments: Sequence[str]) -> tuple[int, int | None, int | None] | None:
-    """Read year, month and day from the positional arguments of a date template; None when the year is no number."""
     parts = []
     for argument in arguments[:3]:
         value = argument.strip()
@@ -79,7 +74,6 @@ def _read_date_parts(arguments: Sequence[str]) -> tuple[int, int | None, int | N
 
 
 def _format_date(year: int, month: int | None, day: int | None, day_first: bool) -> str:
-    """Write a date the way English Wikipedia shows it: ``April 5, 1931`` or ``5 April 1931``."""
     if month is None:
         return str(year)
     if day is None:
@@ -92,7 +86,6 @@ class Unreadable(ValueError):
 
 
 def _show_conversion(words: Sequence[str]) -> str:
-    """Show the measure that ``{{convert}}`` starts from, such as ``320 m`` or ``6 ft 4 in``, without the rest."""
     ranges = read_data("templates")["ranges"]
     text, position = "", 0
     while position + 1 < len(words) and _NUMBER.fullmatch(words[position]):
@@ -119,7 +112,6 @@ _MOST_DIGITS = 100
 
 
 def _group_digits(number: str) -> str:
-    """Write an integer part of four digits or more with commas."""
     whole, point, fraction = number.partition(".")
     if not _NUMBER.fullmatch(number) or len(number) > _MOST_DIGITS:
         raise Unreadable("number")
@@ -167,11 +159,7 @@ class _State:
 
 
 def render_value(raw: str) -> Rendered | None:
-    """Render a single value.
-
-    Returns:
-        None when a part of it (an unknown template, a formula) has no certain rendering.
-    """
+    """Render a single value; None when a part of it (an unknown template, a formula) has no certain rendering."""
     if not any(mark in raw for mark in "[{<'&"):
         return Rendered(" ".join(raw.split()), (), "")
     if (match := _BARE_LINK.fullmatch(raw)) and not _FILE_LINK.match(match.group(1)):
@@ -362,7 +350,6 @@ _FLAGS = frozenset("lang pron local uk us ipa icon alt also".split())
 
 @cache
 def _compile_names(key: str) -> re.Pattern[str]:
-    """Compile a list of names, ``name ...`` for what they start with and ``... name`` for what they end with."""
     patterns = []
     for name in sorted(read_names("templates", key)):
         bare = re.escape(name.removesuffix("...").removeprefix("..."))
@@ -414,7 +401,6 @@ def _show_in_prose(name: str, arguments: Sequence[Wikicode], named: dict[str, Wi
 
 
 def _show_rest(name: str, words: Sequence[str]) -> str:
-    """Return the readable arguments; of a measure the number and unit that it starts from."""
     if name in ("convert", "cvt", "conv"):
         return " ".join(itertools.takewhile(_MEASURED.match, words))
     if name.startswith("formatnum:"):
@@ -424,7 +410,6 @@ def _show_rest(name: str, words: Sequence[str]) -> str:
 
 
 def _show_words(name: str, words: Sequence[str], named: Mapping[str, str]) -> str | None:
-    """Return what a template of prose shows, given its arguments as plain text; None for one that is not known here."""
     first = words[0] if words else ""
     if name in read_names("templates", "quotations"):
         return named.get("text") or named.get("quote") or first

@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.checksums import CheckedFile, open_checked
 from pipelines.corpus.manifest import PASSAGE_WORDS
 from pipelines.corpus.tables import map_array
 from pipelines.errors import ConfigError
@@ -62,12 +61,7 @@ class PageStoreWriter:
 
 
 def join_stores(folder: Path, parts: Iterable[tuple[Path, NDArray[np.bool_]]]) -> None:
-    """Join what several writers left into one store; files are linked where the file system can.
-
-    Args:
-        folder: of the store.
-        parts: the folder of each writer, and which of its texts are kept; the kept texts are the nodes, in order.
-    """
+    """Join what several writers left into one store; files are linked where the file system can."""
     folder.mkdir(parents=True, exist_ok=True)
     spans, lengths, starts = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.int64)], [0]
     for number, (source, kept) in enumerate(parts):
@@ -101,11 +95,7 @@ class PageStore:
 
     @classmethod
     def open(cls, folder: Path) -> "PageStore":
-        """Map a store into memory.
-
-        Raises:
-            ConfigError: a file of the store is missing.
-        """
+        """Map a store into memory."""
         starts = map_array(folder / _STARTS).tolist()
         missing = [name for name in map(_name_blob, range(len(starts) - 1)) if not (folder / name).is_file()]
         if missing:
@@ -116,26 +106,20 @@ class PageStore:
         return len(self._lengths)
 
     def text(self, node: int) -> str:
-        """Return the text of a node.
-
-        Raises:
-            IndexError: there is no such node.
-            Damaged: it has other bytes than were written, in a folder that has checksums.
-        """
+        """Return the text of a node."""
         if not 0 <= node < len(self):
             raise IndexError(f"no node {node} in a store of {len(self)}")
         start, end = (int(edge) for edge in self._spans[node])
         number = int(np.searchsorted(self._starts, start, side="right")) - 1
         base = int(self._starts[number])
-        file, blob = self._open_blob(number)
-        file.check(start - base, end - base)
+        blob = self._open_blob(number)
         source: bytes = self._codec.decompress(blob[start - base : end - base], int(self._lengths[node]), asbytes=True)
         return source.decode("utf-8", "surrogatepass")
 
-    def _map_blob(self, number: int) -> tuple[CheckedFile, memoryview]:
+    def _map_blob(self, number: int) -> memoryview:
         path = self._folder / _name_blob(number)
         with path.open("rb") as stream:
-            return open_checked(path), memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+            return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]* +(?=[^\W\d_a-z]|[\"'“‘(\d])")
@@ -175,7 +159,6 @@ def _cut_paragraph(paragraph: str, words: int) -> Iterator[str]:
 
 
 def _cut_words(text: str, words: int) -> Iterator[str]:
-    """Yield a text, in pieces if it is far longer than this many words: a table, or a list in one line."""
     pieces = text.split(" ")
     if len(pieces) <= words + words // 2:
         yield text

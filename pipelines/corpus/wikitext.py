@@ -164,16 +164,6 @@ def find_sentence(text: str, position: int) -> tuple[int, int]:
     """Return the span of the sentence that holds a character of raw wikitext.
 
     A sentence lies within one line. References and templates right after its full stop belong to it.
-
-    Args:
-        text: the page's wikitext.
-        position: a character offset into it.
-
-    Returns:
-        (start, end) without surrounding blanks; a place between two sentences belongs to the one after it.
-
-    Raises:
-        ValueError: the position lies outside the text.
     """
     if not 0 <= position < len(text):
         raise ValueError(f"position {position} is outside a text of {len(text)} characters")
@@ -213,7 +203,6 @@ def _strip_span(line: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _find_ends(line: str) -> list[int]:
-    """Return where sentences end: offsets after the stop and its references, blanks included."""
     ends: list[int] = []
     stack: list[str] = []
     resume = 0
@@ -421,10 +410,6 @@ def find_links(text: str, language: str = "en") -> list[WikiLink]:
     """Find every link of a page in order, nested ones (in file captions, templates and references) included.
 
     File, category and interwiki links are found as well; ``TitleRules.resolve`` tells them apart.
-
-    Args:
-        text: wikitext of a page.
-        language: code of the wiki's language, which says what letters after a link belong to its anchor text.
     """
     links = []
     for match in _compile_link(language).finditer(blank_ignored(text)):

@@ -73,12 +73,8 @@ def type_answer(text: str, iso: str, relation: str) -> Answer | None:
 
     Refused are empty values, lists, ranges, hedges (``about``, ``c.``, ``?``), sentences, URLs and leftover markup.
     Conversions and remarks in parentheses are dropped. The caller bounds the length (:func:`count_tokens`).
-
-    Args:
-        text: the value, cleaned of markup.
-        iso: the date of its markup (``1931-04-05``, ``1931-04`` or ``1931``), or empty.
-        relation: the infobox key; decides whether a bare year is a date (``opened``), and may have a unit
-            (``elevation_m``).
+    ``iso`` is the date of its markup; ``relation`` decides whether a bare year is a date and may have a
+    unit (``elevation_m``).
     """
     surface = _clean_text(text)
     if surface is None or (not surface and not iso):
@@ -105,13 +101,7 @@ _ASKS_WHEN = re.compile(r"\b(?:when|(?:what|which) (?:year|date|day|month))\b", 
 
 
 def type_reference(question: str, text: str, aliases: Iterable[str] = ()) -> Answer | None:
-    """Return an answer from outside as a typed one, with other accepted forms as aliases; None as :func:`type_answer`.
-
-    Args:
-        question: decides whether a bare year is a date.
-        text: the answer.
-        aliases: as the file gives them, each as good as the answer.
-    """
+    """Return an answer from outside as a typed one, with ``aliases`` as further accepted forms; else None."""
     answer = type_answer(text, "", "date" if _ASKS_WHEN.search(question) else "")
     if answer is None:
         return None
@@ -138,11 +128,7 @@ def make_answer(surface: str, value: Date | Number) -> Answer:
 
 
 def derive_answer(answer: Answer, derivation: Derivation) -> Answer | None:
-    """Return the month and year, or the year, of a finer date.
-
-    Returns:
-        The answer itself without a derivation; None unless it is a date finer than the derivation.
-    """
+    """Return the month and year, or the year, of a finer date."""
     if not derivation:
         return answer
     date = parse_date(answer.value) if answer.type == "date" else None
@@ -153,7 +139,6 @@ def derive_answer(answer: Answer, derivation: Derivation) -> Answer | None:
 
 
 def _clean_text(text: str) -> str | None:
-    """Return the text without footnote marks and parentheses; None with markup or unpaired parentheses."""
     text = unicodedata.normalize("NFC", strip_invisible(text)).strip()
     text = re.sub(r"\[(?:\d+|[a-z]|note \d+|citation needed)\]", "", text)
     if _MARKUP.search(text) or "O.S." in text:
@@ -191,7 +176,6 @@ def _refuses(surface: str) -> bool:
 
 
 def _type_date(surface: str, date: Date | None, marked: Date | None) -> Answer | None:
-    """Return the finer of the dates of text and markup; None when they differ."""
     if date is None and surface:
         return None
     known = [value for value in (date, marked) if value is not None]
@@ -228,7 +212,6 @@ def _type_text(surface: str) -> Answer | None:
 
 
 def _is_name(surface: str, spared: str = "") -> bool:
-    """Say whether every word but particles starts with a capital or a digit, or has a capital (``iPhone``)."""
     words = [word for word in re.split(r"[\s-]+", surface) if word and word not in _PARTICLES and word != spared]
     return bool(words) and all(any(char.isupper() for char in word) or not word[0].isalpha() for word in words)
 
@@ -323,7 +306,6 @@ def _clean_given(given: str) -> str:
 
 
 def _equals(given: str, form: str, literal: bool) -> bool:
-    """Compare a given answer with one accepted form."""
     if given == form:
         return True
     if literal or _find_numerals(given) != _find_numerals(form):
@@ -361,7 +343,6 @@ def _compare_dates(given: str, reference: Answer) -> Verdict:
 
 
 def _clean_date(given: str) -> str:
-    """Drop ``on``, ``in``, ``the year``, weekdays, and dots and blanks of other languages."""
     bare = _DATE_LEAD.sub("", given)
     bare = re.sub(r"(?<=\d)\. (?=\d)", ".", bare)
     bare = re.sub(r"(?<=\d)\. ?(?=[^\W\d])", " ", bare)
@@ -380,7 +361,6 @@ def _compare_numbers(given: str, reference: Answer) -> Verdict:
 
 
 def _compare_number(text: str, expected: Number) -> Verdict | None:
-    """Compare a text with a number; None if it is not a number."""
     text = _MINUS.sub("-", text)
     found = parse_number(text) or parse_number_words(text)
     if found is None:
@@ -397,13 +377,11 @@ def _compare_number(text: str, expected: Number) -> Verdict | None:
 
 
 def _is_other_grouping(text: str, expected: Number) -> bool:
-    """Say whether a number is the reference with dot and comma exchanged: 1.204 may be 1204."""
     found = parse_number(text.translate(_SWAPPED))
     return found is not None and found.value == expected.value and found.unit in ("", expected.unit)
 
 
 def _drop_conversion(given: str) -> str:
-    """Drop a conversion in parentheses (``18 m (59 ft)``); another remark may retract the answer."""
     match = re.fullmatch(r"([^()]+) \(([^()]+)\)", given)
     return match[1] if match and parse_number(match[2]) else given
 
@@ -417,7 +395,6 @@ def _compare_names(given: str, reference: Answer) -> Verdict:
 
 
 def _compare_strings(given: str, reference: Answer) -> Verdict:
-    """Leave other wordings to the judge, because synonyms share no letters."""
     if is_hedged(given, reference):
         return "incorrect"
     numeral = parse_date(given) is not None or parse_number(given) is not None
@@ -425,7 +402,6 @@ def _compare_strings(given: str, reference: Answer) -> Verdict:
 
 
 def _may_be_same(first: str, second: str) -> bool:
-    """Say whether two unequal names share a word, abbreviate each other, or are spelled nearly alike."""
     words, others = first.split(), second.split()
     if {word for word in words if len(word) > 2} & {word for word in others if len(word) > 2}:
         return True
@@ -493,7 +469,6 @@ def find_repeats(given: Iterable[str], answer_type: AnswerType) -> tuple[Repeat,
 
 
 def _fold_words(text: str) -> str:
-    """Fold a text, with its numerals as written: folding drops signs and decimal points."""
     numerals = " ".join(_REPEATS_NUMERALS.findall(text.translate(_DASHES)))
     return f"{fold_name(text).removeprefix('the ') or text.strip()}\n{numerals}"
 

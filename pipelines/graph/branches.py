@@ -35,13 +35,7 @@ def cite_quote(ground: Indexes, fact: Fact) -> Evidence | None:
 
 
 def list_companions(ground: Indexes, fact: Fact, facts: Iterable[Fact]) -> Iterator[Fact]:
-    """Yield facts beside another one: those stated in the same sentence, in another one, and in the infobox alone.
-
-    Args:
-        ground: the corpus.
-        fact: that a model extracted.
-        facts: further relations of the page; those of the same field or object are left out.
-    """
+    """Yield facts beside another one: those stated in the same sentence, in another one, and in the infobox alone."""
     told = find_quote(ground, fact)
     others = [other for other in facts if other.target != fact.target and stem_key(other.key) != stem_key(fact.key)]
     quotes = {other: find_quote(ground, other) for other in others}

@@ -116,14 +116,7 @@ def _list_keys(asked: Attribute | Path) -> dict[str, str]:
 def find_capped(
     paths: Sequence[Path], answer_share: float, relation_share: float, guess_share: float = 1.0
 ) -> dict[str, str]:
-    """Return the record ids of the paths over a cap, each with what is asked too often.
-
-    Args:
-        paths: of one shard.
-        answer_share: largest share of one final fact and of one answer.
-        relation_share: the same of one relation asked for.
-        guess_share: largest share of one answer among the kept paths that ask for its relation.
-    """
+    """Return the record ids of the paths over a cap, each with what is asked too often."""
     tally = Tally(answer_share, relation_share, guess_share, len(paths))
     left = sorted(paths, key=lambda path: (not _is_name(path), draw_unit("cap", path.record_id)))
     # Of more paths that ask for a relation one answer may have more: those over are tried again after the others.
@@ -170,12 +163,7 @@ class Balance:
 
     @classmethod
     def of(cls, wanted: Mapping[AnswerType, float], ends: Mapping[int, Sequence[Attribute]]) -> Self:
-        """Return the balance of a shard.
-
-        Args:
-            wanted: share of each type of answer.
-            ends: of its first walks, with what may be asked there.
-        """
+        """Return the balance of a shard."""
         held: Counter[str] = Counter()
         kinds: defaultdict[AnswerType, set[str]] = defaultdict(set)
         for attribute in chain.from_iterable(ends.values()):

@@ -135,7 +135,6 @@ class CueIndex:
         return not self.words(relation).isdisjoint(stem_word(fold_word(word)) for word in WORD.findall(sentence))
 
     def _learn(self, stem: str) -> frozenset[str]:
-        """Return words that are frequent near the values, and rare elsewhere on these and other pages."""
         near, beside = CueTally(), CueTally()
         for node in draw_nodes(self._facts.having(stem), MAX_SUBJECTS, "cues", stem):
             self._read_page(node, stem, near, beside)
@@ -146,7 +145,6 @@ class CueIndex:
         )
 
     def _read_page(self, node: int, stem: str, near: "CueTally", beside: "CueTally") -> None:
-        """Count words near the relation's values once per page, and those of other sentences by sentence."""
         forms = {
             form for fact in self._corpus.facts(node) if stem_key(fact.key) == stem for form in self._list_forms(fact)
         }
@@ -174,7 +172,6 @@ class CueIndex:
 
     @cached_property
     def _background(self) -> CueTally:
-        """Words by sentence of a sample of the corpus."""
         tally = CueTally()
         for node in draw_nodes(sample_nodes(self._corpus, MAX_BACKGROUND * 50), MAX_BACKGROUND, "background"):
             for sentence in list_prose(self._corpus, node)[:MAX_SENTENCES]:
@@ -190,7 +187,6 @@ def name_cues(relation: str) -> frozenset[str]:
 
 
 def _cut_window(sentence: Sentence, forms: Iterable[str]) -> set[str]:
-    """Return folded lower-case words around each form in a sentence; ``{""}`` for a form without such words."""
     words: set[str] = set()
     reach = LEAD_REACH if sentence.lead else REACH
     for form in forms:
@@ -203,7 +199,6 @@ def _cut_window(sentence: Sentence, forms: Iterable[str]) -> set[str]:
 
 
 def _find_whole(form: str, text: str) -> int:
-    """Return the offset of a form in a text as whole words, or -1."""
     place = text.find(form) if len(form) > 1 else -1
     while place >= 0:
         before, after = text[:place][-1:], text[place + len(form) :][:1]

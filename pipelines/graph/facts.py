@@ -223,14 +223,7 @@ class FieldKeys:
 
 
 def list_single_rows(corpus: Corpus, keys: FieldKeys, columns: Sequence[str]) -> Iterator[tuple[pa.Table, Codes]]:
-    """Yield all facts that :func:`read_single_facts` returns, some thousand nodes at a time.
-
-    Yields:
-        Rows in the order of the table, and the code of the stem of each row's key.
-
-    Raises:
-        CorruptInput: the facts are not in node order.
-    """
+    """Yield all facts that :func:`read_single_facts` returns, some thousand nodes at a time."""
     for table in corpus.read_fact_tables(("node", "key", "value_count", *columns)):
         stems = keys.number(table["key"])
         fields = table["node"].to_numpy().astype(np.int64) << 32 | stems
@@ -277,7 +270,6 @@ class RelationIndex:
 
     @cached_property
     def _columns(self) -> tuple[npt.NDArray[np.int64], Nodes, Codes, dict[str, int]]:
-        """Offsets, objects, codes of stems, and the code of each stem."""
         keys = FieldKeys()
         offsets = np.zeros(len(self._corpus.article_nodes()) + 1, dtype=np.int64)
         objects, codes = [np.empty(0, dtype=np.uint32)], [np.empty(0, dtype=np.int32)]
@@ -430,8 +422,6 @@ _SEPARATOR = "\x00"
 
 @dataclass(frozen=True)
 class _Columns:
-    """Facts sorted by relation, those of a relation by node and in page order."""
-
     keys: FieldKeys
     offsets: npt.NDArray[np.int64]
     """Rows of the relation with code c are those from ``offsets[c]`` up to ``offsets[c + 1]``."""
@@ -444,7 +434,6 @@ class _Columns:
     distinct: pa.Array
 
     def find_rows(self, stem: str) -> slice:
-        """Return the rows of a relation; empty for an unknown one."""
         code = self.keys.stems.get(stem)
         return slice(0, 0) if code is None else slice(int(self.offsets[code]), int(self.offsets[code + 1]))
 
@@ -539,8 +528,6 @@ class FactIndex:
 
 @dataclass(frozen=True)
 class _Field:
-    """The facts of one relation, with lazy indexes by value."""
-
     key: str
     """Key by which values are typed."""
     nodes: Nodes
@@ -616,7 +603,6 @@ class _Field:
 
     @cached_property
     def _dates(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Year (``NO_YEAR`` without a date), month and day of each distinct text."""
         parts = np.zeros((3, len(self.texts)), dtype=np.int32)
         parts[0] = NO_YEAR
         for place, shown in enumerate(self._shown):
@@ -626,14 +612,12 @@ class _Field:
 
     @cached_property
     def _joined(self) -> tuple[str, npt.NDArray[np.int64]]:
-        """All distinct folded texts in one, and the offset of each."""
         pieces = [f"{PADDING} {shown.folded} " for shown in self._shown]
         starts = np.cumsum([0, *map(len, pieces)])[:-1] if pieces else np.zeros(0, dtype=np.int64)
         return "".join(pieces), starts
 
 
 def _group(texts: Iterable[str]) -> dict[str, list[int]]:
-    """Return the places of each text that is not empty."""
     found: dict[str, list[int]] = {}
     for place, text in enumerate(texts):
         if text:
@@ -705,7 +689,6 @@ class AnswerShares:
         return self._counts[stem]
 
     def _list_keys(self, node: int, stem: str) -> list[str]:
-        """Return the distinct keys of a subject's answers, and an empty key for every answer."""
         answers = {}
         for fact in self._corpus.facts(node):
             answer = type_fact(self._corpus, fact) if stem_key(fact.key) == stem else None
@@ -716,7 +699,6 @@ class AnswerShares:
 
 
 def _widen(key: str) -> tuple[str, ...]:
-    """Return an answer's key, and for a date those of its month and year."""
     if not key.startswith(_DATE):
         return (key,)
     year, *rest = key.removeprefix(_DATE).lstrip("-").split("-")

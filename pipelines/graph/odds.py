@@ -58,16 +58,7 @@ def is_countable(query: Query) -> bool:
 
 
 def count_odds(ground: Indexes, query: Query, anchor_type: str, gold: str, least: int, sampled: int = SAMPLED) -> Odds:
-    """Count the answers of a query over the entities of the anchor's type.
-
-    Args:
-        ground: the corpus.
-        query: the question.
-        anchor_type: the noun that the question has for what the picture shows.
-        gold: key of the question's answer.
-        least: so many distinct answers are looked for among more than ``sampled`` entities, up to ``MAX_ANCHORS``.
-        sampled: entities that are tried in any case.
-    """
+    """Count the answers of a query over the entities of the anchor's type."""
     admitted = join_sides(ground, query)
     nodes = list_anchors(ground, query, anchor_type, admitted)
     found: Counter[str] = Counter()

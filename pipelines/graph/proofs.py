@@ -55,11 +55,7 @@ def flatten_names(names: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 
 def make_query(corpus: Corpus, proof: Proof) -> Query:
-    """Return a proof as a query over the corpus.
-
-    Raises:
-        LookupError: a node is not in the corpus.
-    """
+    """Return a proof as a query over the corpus."""
     names = flatten_names(list_names(corpus, proof.nodes))
     (anchor,) = locate_nodes(corpus, proof.nodes[:1])
     asked = (proof.answer_relation, names, proof.derivation, proof.answer_clause)
@@ -287,12 +283,7 @@ class ChainSearch:
     _left: int = 0
 
     def list_facts(self, taken: Sequence[int], rounds: int) -> tuple[Fact, ...]:
-        """Return the relations of the last article taken that lead to an anchor in ``rounds`` rounds, in page order.
-
-        Args:
-            taken: articles of the chain so far, from the answer node outwards.
-            rounds: rounds left, this one included; with 1 the next article is the anchor.
-        """
+        """Return the relations of the last article taken that lead to an anchor in ``rounds`` rounds, in page order."""
         found = []
         for fact in self._read_relations(taken[-1]):
             self._left = EXPANSIONS

@@ -137,7 +137,6 @@ def place_relations(
 
 
 def _place(corpus: Corpus, node: int, lines: Sequence[Line], stated: StatedRelation) -> Proposition | None:
-    """Return what a reply states as a proposition; None unless gloss, words and object hold."""
     line = lines[stated.sentence - 1] if 0 < stated.sentence <= len(lines) else None
     gloss = " ".join(stated.relation.split()).strip(" .,;:")
     if line is None or not _holds(line.sentence.text, stated.words) or not _is_gloss(gloss):
@@ -152,7 +151,6 @@ def _place(corpus: Corpus, node: int, lines: Sequence[Line], stated: StatedRelat
 
 
 def _is_gloss(gloss: str) -> bool:
-    """Say whether a gloss is a few plain words: no name, no number, no bracket."""
     return 0 < len(gloss.split()) <= LONGEST_GLOSS and _GLOSS.fullmatch(gloss) is not None
 
 
@@ -162,10 +160,6 @@ def _holds(text: str, words: str) -> bool:
 
 
 def _speaks_of(corpus: Corpus, node: int, sentence: Sentence) -> bool:
-    """Say whether a sentence may be about the page's subject: its name, its type or a pronoun stands in it.
-
-    What it says of another thing that it names besides is the reader's to tell.
-    """
     if sentence.lead:
         return True
     folded = fold_name(sentence.text)
@@ -193,7 +187,6 @@ def _find_object(
 
 
 def _find_value(sentence: Sentence, stated: StatedRelation) -> tuple[int, None, Clause, Answer] | None:
-    """Return the one date, number or name of a sentence that the value in a reply holds, the longest first."""
     wanted = fold_name(stated.value)
     held = [spot for spot in list_values(sentence.text) if holds_phrase(wanted, fold_name(spot.shown))]
     longest = max((len(spot.shown) for spot in held), default=0)
@@ -206,7 +199,6 @@ def _find_value(sentence: Sentence, stated: StatedRelation) -> tuple[int, None, 
 
 
 def _quote(sentence: Sentence, blanked: str, words: str, shown: str) -> Clause | None:
-    """Return the part of a blanked sentence that some words quote; None if what is blanked is not among them."""
     told = " ".join(words.split()).rstrip(" .,;:")
     for match in re.finditer(re.escape(shown), told):
         text = f"{told[: match.start()]}{BLANK}{told[match.end() :]}"
@@ -261,15 +253,7 @@ def _make_fact(node: int, key: str, clause: Clause, answer: Answer, link_start: 
 
 
 def read_clause(corpus: Corpus, node: int, clause: str, key: str, names: Sequence[str]) -> tuple[Attribute, ...]:
-    """Return what fills the blank of a quotation on a page: linked articles, else dates, numbers, names; or nothing.
-
-    Args:
-        corpus: of the page.
-        node: the page.
-        clause: blanked and masked.
-        key: of the relation that it states.
-        names: that are masked in it.
-    """
+    """Return what fills the blank of a quotation on a page: linked articles, else dates, numbers, names; or nothing."""
     found = []
     for target, link, blanked in list_blanked(corpus, node):
         if quotes(clause, blanked.text, names):

@@ -92,11 +92,7 @@ class Clause:
 
 
 def make_clause(page: str, link: WikiLink, names: Sequence[str]) -> Clause | None:
-    """Return the sentence around a link with the link blanked and other mentions of ``names`` masked.
-
-    Returns:
-        None for a sentence of under 6 or over 45 words, a list, or the remains of a table.
-    """
+    """Return the sentence around a link with the link blanked and other mentions of ``names`` masked."""
     plain = blank_sentence(page, link)
     if plain is None:
         return None
@@ -230,7 +226,6 @@ def _bracket(kind: str) -> str:
 
 
 def _list_linked(corpus: Corpus, node: int, hop: Hop) -> dict[str, str]:
-    """Return the other names that a hop's sentence links to, each with its bracket."""
     graph, evidence, found = corpus.graph, hop.evidence, dict[str, str]()
     targets = dict(zip(graph.positions_of(node).tolist(), graph.targets_of(node).tolist(), strict=True))
     for link in corpus.links(node):
@@ -245,8 +240,6 @@ def _list_linked(corpus: Corpus, node: int, hop: Hop) -> dict[str, str]:
 
 
 def _blank_names(corpus: Corpus, text: str, page: str) -> str:
-    """Replace runs of capitalised words; ``page`` is the wikitext that they stand in."""
-
     def blank(match: re.Match[str]) -> str:
         name = match["name"]
         if name is None or name in _NO_NAMES:
@@ -269,10 +262,6 @@ def _find_kind(corpus: Corpus, name: str) -> str:
 
 
 def _is_named(corpus: Corpus, word: str, after: str, page: str) -> bool:
-    """Say whether the word that begins a sentence is a name, by what comes after it and by its page.
-
-    A name is nowhere on the page in small letters, and has an article, a comma, an apostrophe or a capital after it.
-    """
     if re.search(rf"(?<!\w){re.escape(word.lower())}(?!\w)", page):
         return False
     return corpus.find(word) is not None or bool(_NAMED_AFTER.match(after)) or after[1:2].isupper()

@@ -169,7 +169,6 @@ def is_of_other_domain(page: Page, type: str) -> bool:
 
 
 def _may_overlap(page: Page, type: str) -> bool:
-    """Say whether the type of a page may overlap with another noun of its domain."""
     if page.type in VAGUE_PAGES or type in BROAD:
         return True
     if page.domain == PERSON and not page.infobox:
@@ -310,7 +309,6 @@ def join_sides(ground: Indexes, query: Query) -> Admitted:
 
 
 def _list_at(ground: Indexes, query: Query, side: Side, admitted: Admitted) -> frozenset[int]:
-    """Return the entities that fit the end of a branch, what is about them joined before."""
     if side.named:
         return frozenset([side.entity])
     here = list_constraints_of(query, side.number)
@@ -336,14 +334,7 @@ def isolate_side(query: Query, number: int) -> Query:
 
 
 def follow_chain(ground: Indexes, query: Query, anchor: int, admitted: Admitted | None = None) -> list[frozenset[int]]:
-    """Return the entities at each node of the chain, the anchor's first; stops early when a set is empty.
-
-    Args:
-        ground: the corpus.
-        query: the question.
-        anchor: node number of the entity to begin at.
-        admitted: what the branches admit, where it is known.
-    """
+    """Return the entities at each node of the chain, the anchor's first; stops early when a set is empty."""
     admitted = join_sides(ground, query) if admitted is None else admitted
     sets = [frozenset([anchor])]
     for hop in query.hops:
@@ -371,7 +362,6 @@ def read_answers(corpus: Corpus, query: Query, nodes: Iterable[int]) -> dict[str
 
 
 def _read_asked(corpus: Corpus, query: Query, node: int) -> Sequence[Attribute]:
-    """Return the values of the attribute asked for: of the sentence, if there is one, else of the field."""
     if query.naming:
         own = find_name(corpus, node)
         return () if own is None else (own,)
@@ -421,12 +411,10 @@ def list_fitting(ground: Indexes, relation: str, constraints: Iterable[Constrain
 
 
 def _admit(nodes: Nodes, admitted: Admitted, number: int) -> Nodes:
-    """Return the nodes that the branches of an entity admit; ascending."""
     return nodes[np.isin(nodes, sorted(admitted[number]))] if number in admitted else nodes
 
 
 def _narrow(ground: Indexes, nodes: Nodes, constraints: Iterable[Constraint]) -> Nodes:
-    """Return the nodes that fit all constraints; ascending."""
     parts = [nodes]
     for constraint in constraints:
         if constraint.relation == TYPE:
@@ -438,7 +426,6 @@ def _narrow(ground: Indexes, nodes: Nodes, constraints: Iterable[Constraint]) ->
 
 
 def _intersect(left: Nodes, right: Nodes) -> Nodes:
-    """Return the intersection of two ascending arrays by binary search of ``left`` in ``right``."""
     places = np.searchsorted(right, left)
     inside = places < len(right)
     inside[inside] = right[places[inside]] == left[inside]
@@ -450,9 +437,6 @@ def count_anchor_answers(ground: Indexes, query: Query, anchor_type: str, cap: i
 
     An anchor counts if the chain leads to exactly one entity at each node and to one answer. If the query starts with
     a backward hop, only anchors that a value links to are counted.
-
-    Returns:
-        The numbers of anchors with an answer and of distinct answers, up to ``cap`` answers or ``MAX_ANCHORS`` anchors.
     """
     anchors, answers = 0, set[str]()
     admitted = join_sides(ground, query)
@@ -509,11 +493,7 @@ def find_shortcut(corpus: Corpus, nodes: Sequence[int], hubs_above: int) -> int:
 
 
 def locate_nodes(corpus: Corpus, nodes: Sequence[PathNode]) -> list[int]:
-    """Return the node numbers of a proof's entities.
-
-    Raises:
-        LookupError: the corpus has no page of that title and id.
-    """
+    """Return the node numbers of a proof's entities."""
     numbers = []
     for node in nodes:
         number = corpus.find(node.title)

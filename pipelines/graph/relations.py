@@ -22,16 +22,11 @@ def find_relation(words: str) -> str:
     """Return the key of the relation that some words state, or "" for none: ``birth_place`` for "was born in".
 
     Case, articles, auxiliaries and endings are folded, but neither prepositions nor voice.
-
-    Args:
-        words: a phrase between a subject and its object, or a noun for the object: "designer", "place of birth". An
-            infobox key of the table is such a noun.
     """
     return _index_phrases().get(_fold_phrase(words), "")
 
 
 def _fold_phrase(words: str) -> tuple[str, ...]:
-    """Return the stems that tell a phrase; "be" stays before a single word, as "was opened" is not "opened"."""
     tokens = [token for token in fold_name(words).split() if token not in _SILENT]
     told = [token for token in tokens if token not in _AUXILIARIES]
     passive = len(told) == 1 and tokens[0] in _AUXILIARIES
@@ -39,13 +34,11 @@ def _fold_phrase(words: str) -> tuple[str, ...]:
 
 
 def _stem(word: str) -> str:
-    """Return a word's stem, marked where it is an agent, a participle or an act: "directs" is no director."""
     return stem_word(word) + next((mark for mark, endings in _MARKS.items() if word.endswith(endings)), "")
 
 
 @cache
 def _index_phrases() -> Mapping[tuple[str, ...], str]:
-    """Return the key of each folded phrase; the table gives no phrase two keys."""
     return {_fold_phrase(phrase): key for phrase, key in list_phrases()}
 
 

@@ -130,11 +130,6 @@ def rate_attribute(ground: Indexes, type: str, key: str) -> float:
 
     What the table knows counts in full however rare it is; other keys count by the number of pages of the corpus that
     have them.
-
-    Args:
-        ground: whose corpus is counted.
-        type: noun of the page.
-        key: infobox key.
     """
     rate = rate_key(type, key)
     if rate is not None:
@@ -154,12 +149,6 @@ def is_telling(corpus: Corpus, node: int, link: WikiLink, sentence: str) -> bool
 
     Lists, captions, tables and the sections after an article do not. A sentence must open with a word of the article's
     title or noun or a pronoun, or have one before the link: else it most likely has another subject.
-
-    Args:
-        corpus: of the article.
-        node: the article.
-        link: in the sentence.
-        sentence: plain text with the link blanked.
     """
     text = corpus.text(node)
     line = text.rfind("\n", 0, link.start) + 1
@@ -179,7 +168,6 @@ def is_telling(corpus: Corpus, node: int, link: WikiLink, sentence: str) -> bool
 
 
 def _open(sentence: str) -> str:
-    """Return the first words of a sentence, those of an adverbial before its first comma left out."""
     before, comma, after = sentence.partition(", ")
     words = before.split()
     if comma and words and words[0].casefold() in ADVERBIALS and len(words) <= OPENING:
@@ -233,7 +221,6 @@ def _join_patterns() -> str:
 
 @cache
 def _read_asked() -> dict[str, float]:
-    """Return the rating of each known key, its words with single spaces between them."""
     rated = ((float(rate), names) for rate, names in _read_lists()["asked"].items())
     return {name: rate for rate, names in rated for name in split_names(names)}
 

@@ -86,11 +86,7 @@ class Slice:
         return tuple(replace(self, ending=before + self.ending) for before in [*whole, *"0123456789"])
 
     def render(self, site: str, limit: int) -> str:
-        """Return the query for at most ``limit`` of its entities with an article on a site.
-
-        Raises:
-            ConfigError: the class is no Qid, or the site no address.
-        """
+        """Return the query for at most ``limit`` of its entities with an article on a site."""
         if not _CLASS.fullmatch(self.class_qid):
             raise ConfigError(f"class {self.class_qid!r}: expected a Qid such as Q811979")
         if not _SITE.fullmatch(site):
@@ -145,18 +141,7 @@ Sleep = Callable[[float], Awaitable[object]]
 async def draw_candidates(
     sparql: Sparql, slices: Sequence[Slice], site: str, page_rows: int, sleep: Sleep = asyncio.sleep
 ) -> Drawing:
-    """Query slices one after another; one that is too large or times out is divided.
-
-    Args:
-        sparql: the endpoint, recorded, so that another run requests only what is missing.
-        slices: an entity in several of them is one candidate.
-        site: address of the wiki whose articles count.
-        page_rows: a slice with more rows is divided; must be below the endpoint's own limit of rows.
-        sleep: waits a number of seconds.
-
-    Raises:
-        Unavailable: the endpoint is away, or fails at a slice that cannot be divided; run again to continue.
-    """
+    """Query slices one after another; one that is too large or times out is divided."""
     candidates: dict[str, SeedCandidate] = {}
     failed: dict[str, Failure] = {}
     pending = list(reversed(slices))
@@ -179,7 +164,6 @@ async def draw_candidates(
 async def _select_slice(
     sparql: Sparql, part: Slice, site: str, page_rows: int, sleep: Sleep
 ) -> tuple[SparqlRow, ...] | None:
-    """Return all rows of a slice, or None if it must be divided."""
     divisible = bool(part.divide())
     try:
         rows = await _select(sparql, part.render(site, page_rows + 1), divisible, sleep)
@@ -195,7 +179,6 @@ async def _select_slice(
 
 
 async def _select(sparql: Sparql, query: str, divisible: bool, sleep: Sleep) -> tuple[SparqlRow, ...]:
-    """Return the rows of a query; rate limits are waited for."""
     for attempt in range(RATE_TRIES):
         try:
             return await sparql.select(query, divisible)
@@ -228,9 +211,6 @@ def join_candidates(
     """Find the articles of candidates: by Qid, else by title where the corpus has no Qid of the article.
 
     A redirect of that title is not followed: its article is another entity.
-
-    Returns:
-        Candidates by node, and a rejection for each without an article.
     """
     by_qid = {candidate.qid: candidate for candidate in candidates}
     by_title = {candidate.title: candidate for candidate in reversed(candidates)}

@@ -111,14 +111,7 @@ class _Mention:
 def read_sentence(
     sentence: Sentence, answer: Answer, cues: frozenset[str], values: frozenset[str]
 ) -> tuple[Statement, ...]:
-    """Return the values of a sentence that have the answer's type.
-
-    Args:
-        sentence: of the answer node's page.
-        answer: recognised in every form.
-        cues: stems of the relation's cue words.
-        values: other known values of the relation, folded, for textual answers.
-    """
+    """Return the values of a sentence that have the answer's type."""
     text = sentence.text
     if answer.type == "date":
         found = _list_dates(sentence, answer)
@@ -152,7 +145,6 @@ def _list_dates(sentence: Sentence, answer: Answer) -> Iterator[_Mention]:
 
 
 def _find_life(sentence: Sentence, starts: Sequence[int]) -> dict[int, str]:
-    """Return by offset which dates in the first parenthesis with dates of a lead sentence are birth and death."""
     for life in _LIFE.finditer(sentence.text):
         inside = [start for start in starts if life.start() < start < life.end()]
         if not inside:
@@ -185,7 +177,6 @@ def _list_numbers(text: str, answer: Answer) -> Iterator[_Mention]:
 
 
 def _compare_numbers(expected: Number, found: Number) -> Likeness | None:
-    """Compare a number with the answer; None if it measures something else."""
     unit = expected.unit if expected.unit in KNOWN_UNITS else ""
     if bool(unit) != bool(found.unit):
         # A number without a unit may be the value of a field with a unit, but does not deny it.
@@ -199,10 +190,6 @@ def _compare_numbers(expected: Number, found: Number) -> Likeness | None:
 
 
 def _compare_rounded(expected: Decimal, found: Decimal) -> Likeness:
-    """Compare the intervals of two numbers of one unit: the coarser one may be the finer rounded or cut.
-
-    Values are the same if they are so near that no reader would distinguish them: 242,500 and 242,495.
-    """
     steps = [read_step(value) for value in (expected, found)]
     gap = abs(expected - found)
     if steps[0] == steps[1] or gap >= max(steps):
@@ -211,7 +198,6 @@ def _compare_rounded(expected: Decimal, found: Decimal) -> Likeness:
 
 
 def _is_rounding(expected: Number, found: Number) -> bool:
-    """Say whether a number may be a rounding of the answer: near it, with fewer significant digits."""
     if expected.unit != found.unit and found.unit:
         return False
     value, other = float(expected.value), float(found.value)
@@ -220,7 +206,6 @@ def _is_rounding(expected: Number, found: Number) -> bool:
 
 
 def _drops_decimals(expected: Number, found: Number) -> bool:
-    """Say whether a number is the answer rounded to fewer decimals: 468 for 467.63."""
     decimals = len(found.value.partition(".")[2])
     if expected.unit != found.unit or decimals >= len(expected.value.partition(".")[2]):
         return False
@@ -236,7 +221,6 @@ def _is_year(number: Number) -> bool:
 
 
 def _list_phrases(text: str, answer: Answer, values: frozenset[str]) -> Iterator[_Mention]:
-    """Yield mentions of the answer and of other known values, the longest phrase at each place."""
     forms = fold_forms(answer)
     starts = _list_first_words(values) | _list_first_words(forms)
     words = [(match.start(), match.end(), fold_word(match.group())) for match in _TOKEN.finditer(text)]
@@ -267,7 +251,6 @@ def _list_first_words(phrases: frozenset[str]) -> frozenset[str]:
 
 
 def _find_strengths(text: str, cues: frozenset[str], candidates: Sequence[_Mention]) -> list[Strength]:
-    """Return the strength of each candidate: every cue states the nearest one."""
     strengths: list[Strength] = ["held"] * len(candidates)
     free = [number for number, candidate in enumerate(candidates) if not candidate.role]
     for match in WORD.finditer(text) if free else ():
@@ -282,7 +265,6 @@ def _find_strengths(text: str, cues: frozenset[str], candidates: Sequence[_Menti
 
 
 def _measure(text: str, cue: re.Match[str], candidate: _Mention) -> int:
-    """Return the distance of a value from a cue in characters, plus costs for clause ends and for values before it."""
     if candidate.start >= cue.end():
         between, weight = text[cue.end() : candidate.start], 1
     elif candidate.end <= cue.start():
@@ -348,7 +330,6 @@ def show_page(corpus: Corpus, node: int) -> str:
 
 
 def _render_small(text: str) -> Iterator[str]:
-    """Yield the text of known small templates of a page, also of those in lists and tables."""
     for found in islice(_SMALL.finditer(text), MAX_TEMPLATES) if "{{" in text else ():
         rendered = render_value(found.group())
         if rendered is not None and rendered.text:
@@ -397,7 +378,6 @@ def _compile_value(relation: str, value: str) -> Forms:
 
 
 def _list_date_forms(wanted: Wanted, value: str) -> tuple[list[str], list[str]]:
-    """Return patterns of the exact and of the coarser forms of a date or period."""
     first, last = wanted.years or (0, 0)
     exact = [re.escape(fold_text(value)), *(rf"{year}s?" for year in range(first, last + 1))]
     periods = list_periods(Date(last))
@@ -411,7 +391,6 @@ def _list_date_forms(wanted: Wanted, value: str) -> tuple[list[str], list[str]]:
 
 
 def _loosen(folded: str) -> str:
-    """Return a pattern of a folded phrase with other word endings."""
     return " ".join(
         rf"{re.escape(word[: max(LEAST_STEM, len(word) - ENDING)])}\w*"
         if word.isalpha() and len(word) > LEAST_STEM
@@ -452,11 +431,7 @@ class Rival:
 
 
 def list_rivals(ground: Indexes, query: Query, node: int, limit: int) -> tuple[Rival, ...] | None:
-    """Return the rivals at the end of a backward hop, ascending; a forward hop has none.
-
-    Returns:
-        None with more than ``limit`` rivals, or if over ``MAX_MENTIONS`` articles name the previous entity.
-    """
+    """Return the rivals at the end of a backward hop, ascending; a forward hop has none."""
     hop = query.hops[node - 1]
     if not hop.backward:
         return ()
@@ -498,7 +473,6 @@ def resolve_rival(ground: Indexes, rival: Rival) -> Resolution:
 
 
 def _list_candidates(ground: Indexes, relation: str, previous: int) -> set[int] | None:
-    """Return the entities that show the relation to an entity, link to it or name it; None if there are too many."""
     named = _find_named(ground.corpus, previous)
     linking = ground.corpus.graph.sources_of(previous)
     if named is None or len(linking) > MAX_MENTIONS:
@@ -518,7 +492,6 @@ def _find_named(corpus: Corpus, node: int) -> tuple[int, ...] | None:
 def _judge(
     ground: Indexes, relation: str, previous: int, number: int, constraints: Sequence[Constraint]
 ) -> Rival | None:
-    """Return an entity as a rival, or None if a fact excludes it."""
     page = ground.corpus.page(number)
     if page.is_list or page.is_disambiguation:
         return None
@@ -538,7 +511,6 @@ def _judge(
 
 
 def _judge_sides(ground: Indexes, rival: Rival, sides: Iterable[Side]) -> Rival | None:
-    """Return a rival with the branches that its page leaves open, or None if it contradicts one."""
     unclear = []
     for side in sides:
         match = match_relation(ground.corpus, rival.number, side.relation, side.entity)
@@ -549,7 +521,6 @@ def _judge_sides(ground: Indexes, rival: Rival, sides: Iterable[Side]) -> Rival 
 
 
 def _may_be_too(corpus: Corpus, number: int, constraint: Constraint) -> bool:
-    """Say whether an entity of another type is of the wanted one too: "was a painter and sculptor" is both."""
     if constraint.relation != TYPE or is_of_other_domain(corpus.page(number), constraint.value):
         return False
     lead = " ".join(sentence.text for sentence in list_prose(corpus, number)[:1])
@@ -557,5 +528,4 @@ def _may_be_too(corpus: Corpus, number: int, constraint: Constraint) -> bool:
 
 
 def _may_have_more(ground: Indexes, relation: str, previous: int, number: int) -> bool:
-    """Say whether a field with other values may lack this one: its relation often has several, and prose states it."""
     return ground.facts.is_multiple(relation) and find_object(ground, number, relation, previous) == "stated"

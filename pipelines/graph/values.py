@@ -443,7 +443,6 @@ def _convert(number: Number) -> Decimal:
 
 
 def _half_step(number: Number) -> Decimal:
-    """Return half a unit of the last place written, in the base unit."""
     return read_step(Decimal(number.value)) / 2 * _DIMENSIONS[number.unit][1]
 
 
@@ -537,7 +536,6 @@ def _read_spelled(text: str) -> Iterator[Spot[Number]]:
 
 
 def _read_unit(text: str, place: int) -> tuple[str, int]:
-    """Return the known unit that follows a number, the longest of up to three words, and where it ends."""
     match = _UNIT.match(text, place, place + _LOOK_AHEAD)
     for count in (3, 2, 1) if match else ():
         assert match is not None

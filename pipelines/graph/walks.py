@@ -30,7 +30,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines import names
-from pipelines.checksums import is_sealed, seal_file
 from pipelines.config.settings import PathsConfig, SplitRule
 from pipelines.corpus.dump import strip_qualifier
 from pipelines.corpus.kinds import list_hubs, list_kinds
@@ -212,11 +211,7 @@ Reads = Callable[[npt.NDArray[np.int32], Numbers], Mask]
 def sample_walks(
     terrain: Terrain, starts: Starts, seed: int, settings: PathsConfig, reads: Reads | None = None
 ) -> Sampled:
-    """Draw a walk for each start by the settings' ``relation_preference`` and ``look_ahead``.
-
-    Raises:
-        ValueError: the terrain has no edges.
-    """
+    """Draw a walk for each start by the settings' ``relation_preference`` and ``look_ahead``."""
     if terrain.links is None and terrain.relations is None:
         raise ValueError("no links and no relations: expected at least one kind of edges to walk on")
     count, steps = len(starts.nodes), int(starts.lengths.max()) if len(starts.lengths) else 0
@@ -230,8 +225,6 @@ def sample_walks(
 
 
 class _Batch:
-    """Walks that are drawn together, step by step; arrays by step are stored one step a row."""
-
     def __init__(
         self, terrain: Terrain, starts: Starts, seed: int, settings: PathsConfig, steps: int, reads: Reads | None
     ) -> None:
@@ -262,7 +255,6 @@ class _Batch:
         return Sampled(self.nodes.T, self.edges.T, self.related.T, self._judge_ends(), refused)
 
     def _judge_ends(self) -> Mask:
-        """Return which walks are whole; without look-ahead an end out of reach is counted as refused only here."""
         walks = np.arange(len(self.lengths))
         whole: Mask = self.nodes[self.lengths, walks] >= 0
         if self.terrain.reach is not None and not self.settings.look_ahead:
@@ -273,7 +265,6 @@ class _Batch:
         return whole
 
     def _take_step(self, step: int, walks: Numbers) -> Mask:
-        """Move walks by one step, along a relation first for as many as the preference says; return who moved."""
         links, relations = self.terrain.links, self.terrain.relations
         moved = np.zeros(len(walks), dtype=bool)
         if links is None or relations is None:
@@ -288,13 +279,10 @@ class _Batch:
         return moved
 
     def count(self, walks: Numbers, reasons: Bits | np.uint8) -> None:
-        """Count refusals; a walk may occur more than once."""
         np.add.at(self.refused, walks * len(REASONS) + reasons - 1, np.uint32(1))
 
 
 class _WalkStep:
-    """One step of some walks along one kind of edges."""
-
     def __init__(self, batch: _Batch, rows: Rows, related: bool, step: int, walks: Numbers) -> None:
         self.batch, self.rows, self.related, self.step, self.walks = batch, rows, related, step, walks
         self.keys = batch.keys.take(walks)
@@ -304,7 +292,6 @@ class _WalkStep:
         self.moved = np.zeros(len(walks), dtype=bool)
 
     def choose(self) -> Mask:
-        """Move the walks that find an edge; return them."""
         (open_,) = np.nonzero(self.degrees)
         for attempt in range(TRIES):
             if not len(open_):
@@ -327,7 +314,6 @@ class _WalkStep:
         return self.moved
 
     def _look_through(self, who: Numbers) -> None:
-        """Take one of all allowed edges, each with the same probability or one in proportion to its rating."""
         degrees = self.degrees.take(who)
         ends = np.cumsum(degrees)
         owners = np.repeat(np.arange(len(who)), degrees)
@@ -352,7 +338,6 @@ class _WalkStep:
             some = some[~moved & (counts.take(some) > number)]
 
     def _rate(self, edges: Numbers, targets: Nodes) -> Rates:
-        """Return the rating of each edge as a share of ``SALIENT``, at most 1."""
         ratings = self.batch.terrain.ratings
         assert ratings is not None
         if self.related:
@@ -363,13 +348,11 @@ class _WalkStep:
         return shares
 
     def _weigh(self, keys: Words, edges: Numbers, targets: Nodes) -> npt.NDArray[np.float64]:
-        """Return numbers in whose ascending order edges are drawn by their ratings (Efraimidis and Spirakis)."""
         units = ((keys >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
         weighed: npt.NDArray[np.float64] = -np.log(units) / self._rate(edges, targets)
         return weighed
 
     def _judge(self, who: Numbers, targets: Nodes) -> Bits:
-        """Return for each walk why it must not step on its target, 0 where it may; count the refusals."""
         batch, walks = self.batch, self.walks.take(who)
         flags = batch.terrain.flags.take(targets)
         reasons: Bits = batch.reason_of_flags.take(flags & np.uint8(self.rows.closed))
@@ -391,14 +374,12 @@ class _WalkStep:
         return reasons
 
     def _refuse_second(self, reasons: Bits, walks: Numbers, flags: Bits) -> None:
-        """Refuse a generic thing to a walk that has stepped on one."""
         (asked,) = np.nonzero((reasons == 0) & (flags & GENERIC > 0))
         for visited in self.batch.nodes[1 : self.step + 1]:
             before = self.batch.terrain.flags.take(visited.take(walks.take(asked)))
             reasons[asked[before & GENERIC > 0]] = _GENERIC
 
     def _accept(self, who: Numbers, edges: Numbers, targets: Nodes, fine: Mask) -> Mask:
-        """Move along the allowed edges whose sentences read; return the walks that moved."""
         if self.batch.reads is not None and not self.related and fine.any():
             reading = fine.copy()
             reading[fine] = self.batch.reads(self.nodes[who[fine]], edges[fine])
@@ -433,15 +414,7 @@ def read_flags(corpus: Corpus, hub_in_degree: int) -> Bits:
 def place_answers(
     corpus: Corpus, splits: SplitRule, max_tokens: int, flags: Bits, asked: Callable[[str], bool] | None = None
 ) -> Bits:
-    """Return for each article the bit of its split when what may be asked of it has an answer key of that split.
-
-    Args:
-        corpus: of the articles.
-        splits: of entities and answers.
-        max_tokens: longest answer, 0 for any.
-        flags: of each article.
-        asked: says of an infobox key whether it is asked for; None for all.
-    """
+    """Return for each article the bit of its split when what may be asked of it has an answer key of that split."""
     ends = np.zeros(len(flags), dtype=np.uint8)
     # In one piece: what relations lead to lies anywhere, and taking from pieces joins them each time.
     titles = pq.read_table(corpus.table("pages"), columns=["title"])["title"].combine_chunks()
@@ -484,14 +457,7 @@ def place_answers(
 
 
 def extend_reach(ends: Bits, edges: Sequence[Rows], flags: Bits, steps: int) -> Marks:
-    """Return the marks of each node.
-
-    Returns:
-        Bit ``find_bit(split, steps) + k`` says: from here, k more steps can end at an answer of the split.
-
-    Raises:
-        ValueError: the steps of all splits do not fit into 16 bits.
-    """
+    """Return the marks of each node."""
     if steps > MOST_STEPS:
         raise ValueError(f"walks of {steps} steps: expected at most {MOST_STEPS}")
     marks = np.zeros(len(ends), dtype=np.uint16)
@@ -518,7 +484,6 @@ def show_mark(marks: Marks, split: Split, left: int, steps: int) -> Mask:
 
 
 def _join_rows(rows: Rows, values: Bits, joined: Bits) -> None:
-    """Join to each node the values of all nodes that its edges lead to."""
     for first, last in _cut_nodes(rows.offsets):
         offsets = np.asarray(rows.offsets[first : last + 1])
         some = np.flatnonzero(offsets[1:] > offsets[:-1])
@@ -529,7 +494,6 @@ def _join_rows(rows: Rows, values: Bits, joined: Bits) -> None:
 
 
 def _cut_nodes(offsets: Numbers) -> Iterator[tuple[int, int]]:
-    """Yield runs of nodes with at most ``JOINED_EDGES`` edges, or of one node."""
     first, count = 0, len(offsets) - 1
     while first < count:
         last = int(np.searchsorted(offsets, offsets[first] + JOINED_EDGES, side="right")) - 1
@@ -603,14 +567,7 @@ class Drawn:
 
 
 class WalkGraph:
-    """A corpus with the rules of walks. Nothing is read before the first walk.
-
-    Args:
-        corpus: what is walked over.
-        rules: of the walks.
-        relations: of the corpus.
-        kept: folder that keeps the marks of the look-ahead for later runs.
-    """
+    """A corpus with the rules of walks. Nothing is read before the first walk."""
 
     def __init__(self, corpus: Corpus, rules: WalkRules, relations: RelationIndex, kept: Path | None = None) -> None:
         self.corpus, self.rules, self.relations = corpus, rules, relations
@@ -638,12 +595,10 @@ class WalkGraph:
             *map(inspect.getsource, DECIDING), read_lists() if rules.settings.salience else "",
         ]  # fmt: skip
         path = self._kept / f"reach-{digest_value([REACH_VERSION, self.corpus.digest, decides])[:16]}.npy"
-        if path.exists() and is_sealed(path):
+        if path.exists():
             return map_array(path)
-        with replacing(path) as temp:
-            with temp.open("wb") as stream:
-                np.save(stream, self._find_marks())
-            seal_file(temp)
+        with replacing(path) as temp, temp.open("wb") as stream:
+            np.save(stream, self._find_marks())
         return map_array(path)
 
     @cached_property
@@ -662,11 +617,7 @@ class WalkGraph:
         return [(length, weight) for length, weight in lengths if weight > 0 and marks >> length & 1]
 
     def draw_walks(self, orders: Sequence[Order], seed: int) -> list[Drawn]:
-        """Draw walks, all at once.
-
-        Raises:
-            ValueError: no length can be walked from a node.
-        """
+        """Draw walks, all at once."""
         if not orders:
             return []
         identities = np.asarray([order.identity for order in orders], dtype=np.uint64)
@@ -733,7 +684,6 @@ class WalkGraph:
         return Ratings(nodes, graph.positions, common)
 
     def _draw_lengths(self, nodes: Numbers, bits: Marks, units: npt.NDArray[np.float64]) -> Numbers:
-        """Return a length for each walk by the weights of the lengths in reach; 0 if no length is in reach."""
         hops = np.asarray([*self.rules.settings.hops, 0], dtype=np.int64)
         marks = (self.marks.take(nodes) >> bits).astype(np.int64)
         open_ = (marks[:, None] >> hops[:-1]) & 1
@@ -749,7 +699,6 @@ class WalkGraph:
         return WalkMove(int(self.corpus.graph.targets[edge]), None, link, clause)
 
     def _read_links(self, nodes: npt.NDArray[np.int32], edges: Numbers) -> Mask:
-        """Return which links stand in a sentence that can be put into words."""
         pairs = zip(nodes.tolist(), edges.tolist(), strict=True)
         return np.asarray([self._sentence_of(node, edge) is not None for node, edge in pairs], dtype=bool)
 

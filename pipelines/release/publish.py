@@ -7,8 +7,8 @@ from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from pipelines.errors import ConfigError, GateNotMet
-from pipelines.files import clear_temps, explain_os_error, make_temp_path, replacing_damaged, sync_folder
+from pipelines.errors import Damaged, GateNotMet
+from pipelines.files import clear_temps, explain_os_error, make_temp_path, sync_folder
 from pipelines.pictures import PictureStore
 from pipelines.release.card import (
     Credit,
@@ -63,8 +63,8 @@ def publish_releases(
 ) -> list[PublishedRelease]:
     """Publish each dataset that has rows, under a version named by its content; none if one breaks a gate.
 
-    Publishing the same content again gives the same version and writes nothing, unless that was damaged. A crash leaves
-    only a temporary folder, which readers ignore and the next publish removes.
+    Publishing the same content again gives the same version and writes nothing. A crash leaves only a temporary folder,
+    which readers ignore and the next publish removes.
     """
     home = workspace_root / "releases"
     try:
@@ -120,7 +120,8 @@ class _Draft:
             files.append(_write(staging, REVIEWS, render_reviews(self.facts.reviews)))
         content = digest_content(files, self.prose.text)
         target = self.home / name_version(content)
-        if target.exists() and _is_published(target, content):
+        if target.exists():
+            _check_published(target, content)
             return target.name
         manifest = make_release_manifest(self.dataset, content, splits, tuple(files), self.context)
         shown = self.shelf.read(min(self.entries, key=lambda entry: entry.trajectory_id or entry.parent_id))
@@ -129,8 +130,7 @@ class _Draft:
         files += [_write(staging, name, text) for name, text in documents.items()]
         whole = manifest.model_copy(update={"files": tuple(sorted(files, key=lambda entry: entry.name))})
         (staging / MANIFEST).write_text(render_manifest(whole), encoding="utf-8")
-        with replacing_damaged(target):
-            _seal(staging, target)
+        _seal(staging, target)
         return target.name
 
     def _write_rows(self, staging: Path) -> tuple[list[FileEntry], tuple[SplitEntry, ...]]:
@@ -158,15 +158,12 @@ def _write(staging: Path, name: str, text: str, rows: int = 0) -> FileEntry:
     return describe_file(staging / name, staging, rows)
 
 
-def _is_published(folder: Path, content: str) -> bool:
-    """Say whether a folder holds a whole release; a damaged one is published again."""
-    try:
-        existing = read_release_manifest(folder)
-    except ConfigError:
-        return False
+def _check_published(folder: Path, content: str) -> None:
+    existing = read_release_manifest(folder)
     if existing.content != content:
         raise GateNotMet(f"release {folder}: its version is that of another content; move the folder away")
-    return not find_changes(folder, existing)
+    if changes := find_changes(folder, existing):
+        raise Damaged(folder, "; ".join(changes), f"remove {folder}: `synth run` then publishes it again")
 
 
 def _weigh(store: PictureStore, example: Example) -> int:

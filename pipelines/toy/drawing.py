@@ -94,11 +94,7 @@ def paint_backdrop(size: tuple[int, int], rng: Random, top: Colour, bottom: Colo
 
 
 def paint_landscape(size: tuple[int, int], rng: Random) -> tuple[Image.Image, ImageDraw.ImageDraw, float, bool]:
-    """Paint sky with sun or moon, two ridges and open ground.
-
-    Returns:
-        The picture, its drawing surface, the pixel row where the ground begins, whether it is night.
-    """
+    """Paint sky with sun or moon, two ridges and open ground."""
     width, height = size
     night = rng.random() < 0.22
     hue = rng.choice(((0.54, 0.62), (0.54, 0.62), (0.02, 0.1), (0.85, 0.95), (0.45, 0.52)))

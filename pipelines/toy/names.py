@@ -113,7 +113,6 @@ def surname_of(name: str) -> str:
 
 
 def _settle_noun(entity: Entity) -> Entity:
-    """A species is called what its name says: ``Rusty-crowned finch`` is a species of finch."""
     heads = SPECIES_HEADS.get(entity.subtype.name, ())
     head = next((head for head in heads if entity.name.endswith(head)), "")
     return replace(entity, noun=f"species of {head}") if head else entity
@@ -151,7 +150,6 @@ def _form_demonym(name: str) -> str:
 
 
 def _title_all(entities: Sequence[Entity], rng: Random) -> dict[int, str]:
-    """Titles, unique even without regard to case; a clash is qualified by subtype, except for a primary topic."""
     groups: dict[str, list[Entity]] = defaultdict(list)
     for entity in entities:
         groups[entity.name.casefold()].append(entity)
@@ -165,8 +163,6 @@ def _title_all(entities: Sequence[Entity], rng: Random) -> dict[int, str]:
 
 
 class _Namer:
-    """Draws names that no other entity of the same subtype has."""
-
     def __init__(self, entities: Sequence[Entity], facts: Sequence[ToyFact], seed: int) -> None:
         self._entities = entities
         self._seed = seed
@@ -181,11 +177,6 @@ class _Namer:
         self._taken: set[tuple[str, str]] = set()
 
     def name(self, entity: Entity) -> str:
-        """A name for ``entity``; call it in the order of the entities.
-
-        Raises:
-            ConfigError: 200 proposals were all taken; this does not happen below 100,000 entities.
-        """
         rng = Random(f"{self._seed}:name:{entity.number}")
         for attempt in range(200):
             name = self._propose(entity, rng, attempt)
@@ -231,7 +222,6 @@ class _Namer:
         return ""
 
     def _propose_located(self, entity: Entity, rng: Random, attempt: int) -> str:
-        """Buildings, organisations, events and objects: a place, a surname or a word, and a head noun."""
         subtype = entity.subtype.name
         place = self._place_of(entity) if attempt < 2 else ""
         stem = place if place and rng.random() < 0.5 else _draw_surname(rng)
@@ -249,7 +239,6 @@ class _Namer:
         return f"{stem} {head}"
 
     def _propose_work(self, entity: Entity, rng: Random, attempt: int) -> str:
-        """Works and ships: now and then the name of a novel, a person, a town or a common word."""
         source = self._objects.get((entity.number, "based_on"))
         if source is not None and attempt == 0 and rng.random() < 0.5:
             return self._names[source]

@@ -61,14 +61,7 @@ class Story:
 
 
 def write_news(world: World, leads: Mapping[int, PlannedPicture], images: Path, folder: Path) -> int:
-    """Write ``articles.jsonl`` and ``pictures/`` into a folder; return how many articles there are.
-
-    Args:
-        world: whose facts the stories state.
-        leads: lead pictures by entity.
-        images: folder of the pictures as drawn.
-        folder: to make.
-    """
+    """Write ``articles.jsonl`` and ``pictures/`` into a folder; return how many articles there are."""
     (folder / "pictures").mkdir(parents=True)
     rng = Random(f"{world.config.seed}:news")
     rows = list(_write_rows(world, leads, rng))
@@ -96,7 +89,6 @@ def _write_rows(world: World, leads: Mapping[int, PlannedPicture], rng: Random) 
 
 
 def _plan_stories(world: World, leads: Mapping[int, PlannedPicture], rng: Random) -> Iterator[Story]:
-    """Yield the stories; an entity leads to what fewest stories have been about."""
     fit = [number for number, lead in leads.items() if lead.free and lead.simple is None and min(lead.size) >= MIN_SIDE]
     rng.shuffle(fit)
     used: Counter[int] = Counter()
@@ -112,7 +104,6 @@ def _plan_stories(world: World, leads: Mapping[int, PlannedPicture], rng: Random
 
 
 def _make_story(world: World, number: int, fact: ToyFact) -> Story | None:
-    """Return the story of a fact; None where nothing can be asked of what it leads to."""
     if fact.object is None:
         return None
     entity, target = world.entities[number], world.entities[fact.object]
@@ -130,7 +121,6 @@ def _can_ask(fact: ToyFact) -> bool:
 
 
 def _tell(story: Story, picture: PlannedPicture, other: Entity, rng: Random) -> dict[str, str]:
-    """Return an article with a picture, now and then with one of its faults."""
     luck = rng.random()
     faults = (BARE, BARE + MISTOLD, BARE + MISTOLD + SHORT)
     shown = story.entity if not faults[0] <= luck < faults[1] else other
@@ -155,7 +145,6 @@ def _tell(story: Story, picture: PlannedPicture, other: Entity, rng: Random) -> 
 
 
 def _tell_other(story: Story, rng: Random) -> dict[str, str]:
-    """Return an article about what a story leads to; it has no picture."""
     body = [_open(story.target, _OPENINGS, rng), *rng.sample(_FILLERS, 5), *_state_all(story, rng)]
     title = rng.choice(_OTHER_TITLES).format(s=story.target.name)
     told = {"title": title, "text": _cut(body, rng), "caption": "", "source": rng.choice(SOURCES), "picture": ""}
@@ -163,7 +152,6 @@ def _tell_other(story: Story, rng: Random) -> dict[str, str]:
 
 
 def _date(row: dict[str, str], rng: Random, *, old: bool) -> dict[str, str]:
-    """Return an article with a day and an address, which says nothing of what it tells."""
     days = rng.randint(*OLD_DAYS) if old else rng.randint(1, FRESH_DAYS)
     day = date(2026, 1, 1) - timedelta(days=days)
     host = row["source"].lower().removeprefix("the ").replace(" ", "-")
@@ -181,7 +169,6 @@ def _state(subject: str, fact: ToyFact, shown: str, rng: Random, when: str = "")
 
 
 def _state_all(story: Story, rng: Random) -> list[str]:
-    """Return a sentence for each fact of what a story leads to."""
     sentences = []
     for fact in story.facts:
         value = fact.value
@@ -196,7 +183,6 @@ def _begin(sentence: str) -> str:
 
 
 def _cut(sentences: Sequence[str], rng: Random) -> str:
-    """Return sentences as paragraphs."""
     paragraphs: list[list[str]] = [[]]
     for sentence in sentences:
         if len(paragraphs[-1]) >= rng.randint(2, 4):

@@ -240,7 +240,6 @@ def word_gloss(gloss: str, object_type: str) -> RelationWording:
 
 
 def _find_rows(table: Iterable[RowT], key: str) -> list[RowT]:
-    """Return the rows for a key as it stands or else without its unit (``area_km2``) or numbers (``leader_name1``)."""
     normal = normalise_key(key)
     plain = _UNIT_ENDING.sub("", normal)
     found: dict[str, list[RowT]] = {normal: [], plain: [], _GAP.sub("_", _DIGITS.sub("", plain)).strip("_"): []}
@@ -334,7 +333,6 @@ def add_clauses(noun: str, qualifiers: Sequence[str], tails: Sequence[str]) -> l
 
 
 def _merge_event(qualifiers: Sequence[str], tail: str) -> tuple[str, list[str]]:
-    """Return the tail with the date of its own event, and the other qualifiers."""
     for index, clause in enumerate(qualifiers):
         found = re.match(r"(.*?) (?=(?:on|in) )", clause)
         if found and tail.startswith(f"{found[1]} "):
@@ -343,7 +341,6 @@ def _merge_event(qualifiers: Sequence[str], tail: str) -> tuple[str, list[str]]:
 
 
 def _elide_pronouns(clauses: Sequence[str]) -> list[str]:
-    """Drop ``who`` or ``that`` from all clauses but the first when it is the subject of each."""
     for pronoun in ("who ", "that "):
         if clauses and all(re.match(rf"{pronoun}(?!\[)", clause) for clause in clauses):
             return [clauses[0], *(clause.removeprefix(pronoun) for clause in clauses[1:])]

@@ -273,7 +273,6 @@ def _state_subject(entity: Entity, entities: Sequence[Entity], rng: Random) -> t
 
 
 def _name_file(name: str, entity: Entity, used: set[str]) -> str:
-    """Return a file name without forbidden letters that no picture has yet, and note it."""
     file = "".join(letter for letter in name if letter not in '/:|#<>[]{}"?*\\')
     file = file[0].upper() + file[1:]
     if file.casefold() in used:
@@ -297,14 +296,7 @@ def load_font(size: int) -> ImageFont.ImageFont | ImageFont.FreeTypeFont:
 
 
 def put_sign(scene: Image.Image, text: str, rng: Random, letters: tuple[int, int] = LETTERS) -> tuple[WrittenText, ...]:
-    """Put up a sign in a picture, in its lower half, and return its lines with their boxes.
-
-    Args:
-        scene: is drawn on.
-        text: in ASCII, some words at most; it is broken into two lines, and made smaller, where it is too long.
-        rng: decides place, colours and size.
-        letters: least and most height of the letters, for a picture whose shorter side has 512 px.
-    """
+    """Put up a sign in a picture, in its lower half, and return its lines with their boxes."""
     draw, room = ImageDraw.Draw(scene), scene.width * _ROOM
     size = max(LEAST_LETTERS, round(rng.randint(*letters) * min(scene.size) / MIN_SIDE))
     lines = _break_lines(text, size, room)
@@ -329,7 +321,6 @@ def put_sign(scene: Image.Image, text: str, rng: Random, letters: tuple[int, int
 
 
 def _break_lines(text: str, size: int, room: float) -> tuple[str, ...]:
-    """Return one line, or two of like length where one is too wide."""
     parts = text.split()
     if len(parts) < 2 or load_font(size).getlength(text) <= room:
         return (text,)
@@ -371,7 +362,6 @@ def paint_scene(entity: Entity, size: tuple[int, int], seed: int, view: str = "l
 
 
 def _soften(scene: Image.Image) -> Image.Image:
-    """Average each pixel with its lower right neighbour: smooths jagged edges in a tenth of a filter's time."""
     pixels = np.array(scene)
     pixels >>= 1
     pixels[:-1, :-1] += pixels[1:, 1:]
@@ -390,7 +380,6 @@ def _paint(entity: Entity, size: tuple[int, int], rng: Random, subject: Random) 
 
 
 def _set_stage(entity: Entity, size: tuple[int, int], rng: Random) -> tuple[Image.Image, Pen, float]:
-    """Return the backdrop, the pen that draws the subject before it, and the pixel row where the ground begins."""
     if entity.subtype.name in OUTDOORS:
         picture, draw, ground, _ = paint_landscape(size, rng)
         scale = size[1] * rng.uniform(0.3, 0.52)

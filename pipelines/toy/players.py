@@ -63,9 +63,6 @@ class ScriptedSolver:
             ``unknown``, whatever it knows; so that a test can plant a probability.
         right_with_search: the same when a search was made. An attempt that is right stays right at a higher rate.
         name: name in manifests and rows; two solvers with different names draw different luck.
-
-    Raises:
-        ConfigError: if a rate is not in [0, 1] or a popularity is negative.
     """
 
     fact_popularity: float = 40
@@ -100,11 +97,7 @@ class ScriptedSolver:
         return f"knower:{digest_value([VERSION, asdict(self)])[:16]}"
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Return ``{"answer": ...}``, or a turn of a rollout. It counts no tokens.
-
-        Raises:
-            ConfigError: if the task is neither answer_question nor act.
-        """
+        """Return ``{"answer": ...}``, or a turn of a rollout. It counts no tokens."""
         if isinstance(request.inputs, ActInputs):
             return self._act(request, request.inputs)
         if not isinstance(request.inputs, AnswerQuestionInputs):
@@ -116,7 +109,6 @@ class ScriptedSolver:
         return ChatReply(canonical_json(AnswerReply(answer=answer)), 0, 0)
 
     def _act(self, request: ChatRequest, inputs: ActInputs) -> ChatReply:
-        """Return the next turn: an answer where it knows, else the next search that would help, within its turns."""
         oracle, history = inputs.oracle, read_history(request.messages, inputs.dialect)
         draw = [oracle.question_id, self.name]
         hurried = [*draw, oracle.attempt]
@@ -199,9 +191,6 @@ class ScriptedJudge:
         lax: share of the defective ways that it verifies all the same.
         harsh: share of the sound ways that it calls incoherent.
         name: name in manifests and rows; judges with different names draw different luck.
-
-    Raises:
-        ConfigError: if a setting is not in [0, 1], or the faults add up to more than 1.
     """
 
     fpr: float = 0.02
@@ -236,10 +225,6 @@ class ScriptedJudge:
         """Return a line of reasoning with a verdict, marks or statements, or ``{"simple": ...}``.
 
         It counts no tokens.
-
-        Raises:
-            RecordFailed: ``no-reply``, when it times out.
-            ConfigError: if the task is none of judge_answer, judge_picture, judge_process and verify_trajectory.
         """
         trial, turn = _name_trial(request), len(request.messages)
         fault = self._draw_fault(trial, turn)
@@ -264,7 +249,6 @@ class ScriptedJudge:
         )
 
     def _verify(self, inputs: VerifyTrajectoryInputs) -> VerificationReply:
-        """Read the way as one who knows how the scripted teacher speaks, and err at the set rates."""
         found, sound = verify_way(inputs), VerificationReply(coherent=True, plausible=True, step=0)
         if found == sound:
             harsh = draw_unit(inputs.trial, self.name, "harsh") < self.harsh
@@ -277,7 +261,6 @@ class ScriptedJudge:
         return ProcessReply(**marks)
 
     def _draw_fault(self, trial: str, turn: int) -> str:
-        """Return the fault of a turn, empty for none."""
         luck = draw_unit(trial, turn, self.name, "fault")
         for fault in FAULTS:
             luck -= getattr(self, fault)
@@ -296,7 +279,6 @@ class ScriptedJudge:
 
 
 def _name_trial(request: ChatRequest) -> str:
-    """Return what luck is drawn from: an answer's trial, else the pictures that are shown."""
     if isinstance(request.inputs, JudgeAnswerInputs):
         return request.inputs.oracle.trial
     if isinstance(request.inputs, JudgeProcessInputs):
@@ -305,7 +287,6 @@ def _name_trial(request: ChatRequest) -> str:
 
 
 def _guess_truth(inputs: JudgeAnswerInputs) -> str:
-    """Return ``correct`` where an answer shares most of its letters with an accepted form, else ``incorrect``."""
     given = Counter(fold_name(inputs.given).replace(" ", ""))
     for form in (inputs.reference, *inputs.aliases):
         letters = Counter(fold_name(form).replace(" ", ""))
@@ -380,7 +361,6 @@ def _read_query(arguments: str | None) -> str:
 
 @cache
 def _read_forms() -> Mapping[str, tuple[re.Pattern[str], ...]]:
-    """Return what a thought of each kind begins with, its slots filled with anything."""
     return {kind: tuple(map(_make_form, read_thoughts()[kind]["firsts"])) for kind in TOOLS}
 
 

@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
-from pipelines.checksums import write_checksums
 from pipelines.errors import ConfigError
 from pipelines.files import drafting_folder
 from pipelines.pools import open_pool
@@ -45,25 +44,11 @@ def write_world(out: Path, config: WorldConfig, later: bool = False) -> dict[str
     Files: the multistream dump and index, five SQL tables, two tables and the Turtle of Wikidata, ``images/`` with
     ``images.tsv``, ``news/`` with articles about the same facts, ``world.json``, and ``truth/`` for tests. The same
     configuration gives the same bytes (with the same versions of Pillow, zlib and bzip2).
-
-    Args:
-        out: folder to make; it may exist if it is empty.
-        config: what to make.
-        later: make the same world as it is a year after the snapshot of ``config``: some facts have changed
-            (``truth/changes.jsonl``), and the pages that say so; everything else is the same.
-
-    Returns:
-        Counts, the same as in ``world.json``.
-
-    Raises:
-        ConfigError: ``out`` exists and is a file or not empty.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"world output {out}: exists and is not an empty folder; name a new folder")
     with drafting_folder(out) as draft:
-        summary = _publish(draft, config, later)
-        write_checksums(draft)
-        return summary
+        return _publish(draft, config, later)
 
 
 def _publish(folder: Path, config: WorldConfig, later: bool) -> dict[str, int]:
@@ -111,7 +96,6 @@ def _write_pictures(world: World, pictures: Sequence[PlannedPicture], folder: Pa
 
 
 def _draw_all(entities: Sequence[Entity], pictures: Sequence[PlannedPicture], seed: int) -> Iterator[bytes]:
-    """Draw pictures in order; in processes of their own where there are many, because Pillow holds the GIL."""
     workers = min(os.cpu_count() or 1, len(pictures) // _PICTURES_A_WORKER)
     if workers < 2:
         yield from map(draw_picture, entities, pictures, itertools.repeat(seed))
@@ -335,7 +319,6 @@ def _list_props(world: World, wiki: Wiki, pictures: Mapping[int, PlannedPicture]
 
 
 def _draw_fraction(name: str) -> float:
-    """A stable pseudo-random number in 0.0 to 1.0 with twelve digits, as in ``page_random``."""
     return int(hashlib.sha256(name.encode()).hexdigest()[:10], 16) % 10**12 / 10**12
 
 
@@ -351,7 +334,6 @@ def _write_table(prefix: Path, table: str, rows: Sequence[Row]) -> None:
 
 
 def _join_rows(rows: Iterable[Row]) -> Iterator[str]:
-    """Rows as ``(…),(…)``, in lines of about 0.9 MB."""
     parts: list[str] = []
     size = 0
     for row in rows:
@@ -473,7 +455,6 @@ def write_picture_truth(world: World, pictures: Iterable[PlannedPicture], folder
 
 
 def _list_fact(world: World, wiki: Wiki, fact: ToyFact) -> dict[str, Any]:
-    """One row; ``sentence`` is the wikitext of the sentence that states the fact, null if none does."""
     subject, value = world.entities[fact.subject], fact.value
     target = None if fact.object is None else world.entities[fact.object]
     return {

@@ -81,8 +81,6 @@ class _Unread(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """One way to say a relation or to ask for an attribute."""
-
     words: re.Pattern[str]
     entry: dict[str, Any]
 
@@ -134,8 +132,6 @@ def _load() -> _Tables:
 
 @dataclass
 class _Chain:
-    """The entities that a text has led to, and how."""
-
     offered: dict[tuple[str, str], str]
     """Id by kind and statement."""
     nouns: list[str] = field(default_factory=list)
@@ -149,11 +145,9 @@ class _Chain:
     """Lines that the text quotes. While it is read a number stands for each: what they say is no part of a sentence."""
 
     def quote(self, text: str) -> str:
-        """Return a text with the lines it quotes."""
         return _NUMBER.sub(lambda number: f"“{self.quotes[int(number[1])]}”", text)
 
     def copy(self) -> "_Chain":
-        """Return a chain that can be led on without this one."""
         return replace(
             self,
             nouns=[*self.nouns],
@@ -211,7 +205,6 @@ def _read_text(text: str, chain: _Chain) -> ReadingReply:
 
 
 def _list_wanted(last: str) -> Iterator[str]:
-    """Yield the phrases of whose entity a question may want the name: ``Who built A?`` wants the person who built A."""
     for words, phrase in _ASKS_NAME:
         if match := words.fullmatch(last):
             yield match.expand(phrase)
@@ -223,7 +216,6 @@ def _list_wanted(last: str) -> Iterator[str]:
 
 
 def _ask_name(phrase: str, chain: _Chain) -> ReadingReply | None:
-    """Return the reading of a question for the name of what a phrase leads to; None if it states none on offer."""
     for inner, noun, entries in _match_relations(phrase, chain):
         tried = chain.copy()
         try:
@@ -238,7 +230,6 @@ def _ask_name(phrase: str, chain: _Chain) -> ReadingReply | None:
 
 
 def _read_clue(phrase: str, chain: _Chain) -> _Chain:
-    """Return what a clue says of its entity: one step against a relation, from a name or another clue."""
     clue = _Chain(chain.offered, glossed=chain.glossed, quotes=chain.quotes)
     entity = _read_phrase(phrase, clue)
     if len(clue.steps) != 1 or entity != clue.last:
@@ -251,7 +242,6 @@ def _read_clue(phrase: str, chain: _Chain) -> _Chain:
 
 
 def _join_clues(reply: ReadingReply, clues: dict[str, _Chain], chain: _Chain) -> ReadingReply:
-    """Return a reading with what the clues say: their entities are numbered after those of the chain."""
     first = len(reply.steps) + 1
     numbers = {clue: first + place for place, clue in enumerate(clues)}
     conditions = [*reply.conditions]
@@ -306,11 +296,6 @@ def _reply(
 
 
 def _choose(kind: str, statements: Sequence[str], chain: _Chain, noun: str, reached: str = "") -> str:
-    """Return the id of the one statement on offer that words may mean, for an entity of a noun; ``none`` if several.
-
-    What is meant of such a noun (of the entity, or with ``>`` of the one reached) comes first, then what is meant of
-    any, then what is meant of others.
-    """
     classes, ranks = _load().classes, dict[int, set[str]]()
     for statement in statements:
         name, _, wanted = statement.partition("@")
@@ -323,7 +308,6 @@ def _choose(kind: str, statements: Sequence[str], chain: _Chain, noun: str, reac
 
 
 def _read_step(sentence: str, chain: _Chain) -> None:
-    """Read a sentence that leads on, such as ``Start from A and go on to B``."""
     tables = _load()
     body = next((match["from"] for pattern in tables.sentences if (match := pattern.words.fullmatch(sentence))), None)
     if body is None:
@@ -336,7 +320,6 @@ def _read_step(sentence: str, chain: _Chain) -> None:
 
 
 def _read_phrase(phrase: str, chain: _Chain) -> int:
-    """Return the entity that a noun phrase means; what it adds to the chain is added."""
     tables, phrase = _load(), phrase.strip().removesuffix(",")
     if match := tables.anchor.fullmatch(phrase):
         if chain.nouns:
@@ -366,7 +349,6 @@ def _read_phrase(phrase: str, chain: _Chain) -> int:
 
 
 def _point_back(noun: str, chain: _Chain) -> int:
-    """Return the last entity, if it can be called so."""
     classes, last = _load().classes, chain.nouns[-1]
     alike = any(noun in members and last in members for members in classes.values())
     if noun and last and noun != last and not alike:
@@ -375,16 +357,11 @@ def _point_back(noun: str, chain: _Chain) -> int:
 
 
 def _is_name(text: str) -> bool:
-    """Say whether a text may be a name: it has capitals, and no word that begins a clause."""
     clause = "“" in text or text.startswith("the ") or any(word in _CLAUSE for word in text.split())
     return any(map(str.isupper, text)) and not clause
 
 
 def _read_relation(phrase: str, chain: _Chain) -> int | None:
-    """Return the entity reached by the relation that a phrase states, None if it states none.
-
-    The longest pattern decides; several that fit and mean different things leave the relation open.
-    """
     for inner, noun, entries in _match_relations(phrase, chain):
         tried = chain.copy()
         try:
@@ -405,7 +382,6 @@ def _read_relation(phrase: str, chain: _Chain) -> int | None:
 
 
 def _match_relations(phrase: str, chain: _Chain) -> list[tuple[str, str, list[dict[str, Any]]]]:
-    """Return the phrases that one leads on from, with the noun reached and what it may state, the shortest first."""
     readings: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for pattern in (*_load().relations, *chain.glossed):
         if match := pattern.words.fullmatch(phrase):
@@ -419,7 +395,6 @@ def _match_relations(phrase: str, chain: _Chain) -> list[tuple[str, str, list[di
 
 
 def _list_glossed(offer: OfferedRelation) -> list[_Pattern]:
-    """Return the ways to say a relation that is offered in words, such as ``was designed by``."""
     if offer.kind == "value" or "____" in offer.statement:
         return []
     *rest, last = map(re.escape, offer.statement.removeprefix("was ").split())
@@ -442,7 +417,6 @@ def classify_question(inputs: ClassifyQuestionInputs) -> ClassifiedReply:
 
 
 def _find_clause(number: str, chain: _Chain) -> list[str]:
-    """Return the offered sentences that hold a quoted line; where words of it were left out, dots stand."""
     parts = [_list_words(part).strip() for part in chain.quotes[int(number)].split("…")]
     words = re.compile(" {} ".format(" (?:.* )?".join(re.escape(part) for part in parts if part)))
     offered = {statement: _list_words(statement) for kind, statement in chain.offered if kind == "entity"}
@@ -451,12 +425,10 @@ def _find_clause(number: str, chain: _Chain) -> list[str]:
 
 
 def _list_words(line: str) -> str:
-    """Return a line's words and blanks, each between spaces."""
     return " ".join(["", *re.findall(r"[^_\W]+|_+", line.casefold()), ""])
 
 
 def _lead_on(phrase: str, noun: str, entries: Sequence[dict[str, Any]], chain: _Chain) -> None:
-    """Add the step that a phrase states."""
     source, words = chain.nouns[-1], phrase.strip()
     backward = {bool(entry.get("backward")) for entry in entries}
     forward = [each for entry in entries if not entry.get("backward") for each in entry["says"]]
@@ -470,7 +442,6 @@ def _lead_on(phrase: str, noun: str, entries: Sequence[dict[str, Any]], chain: _
 
 
 def _read_condition(phrase: str, chain: _Chain) -> int | None:
-    """Return the entity of a phrase that says something of it besides, such as when it was born."""
     for pattern in _load().conditions:
         match = pattern.words.fullmatch(phrase)
         if match is None:
@@ -516,7 +487,6 @@ def screen_question(inputs: ScreenQuestionInputs) -> ScreeningReply:
 
 
 def _may_be(kind: str, words: str) -> bool:
-    """Say whether an entity of a type may be what a phrase calls its own: the same word, or one of a class with it."""
     said = _fold(words)
     alike = {noun for members in _load().classes.values() if kind in members for noun in members}
     return not kind or any(_fold(noun) in said for noun in (kind, *alike))
@@ -544,11 +514,7 @@ class GrammarReader:
         return f"grammar:{VERSION}:{_load().digest[:16]}:{digest_patterns()[:16]}"
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Return the task's reply as JSON. It counts no tokens.
-
-        Raises:
-            ConfigError: if a grammar cannot do the task.
-        """
+        """Return the task's reply as JSON. It counts no tokens."""
         # In a thread: the patterns of a page's subject take a tenth of a second to compile.
         match request.inputs:
             case ReadQuestionInputs() as inputs:
@@ -599,7 +565,6 @@ def digest_patterns() -> str:
 
 @lru_cache(maxsize=64)
 def _compile_sentences(subject: str) -> tuple[tuple[frozenset[str], re.Pattern[str]], ...]:
-    """Return the patterns of all sentences about a subject, given as a pattern of its own."""
     compiled = []
     for fields, says in _load_page_tables().facts:
         for words in says:
@@ -610,7 +575,6 @@ def _compile_sentences(subject: str) -> tuple[tuple[frozenset[str], re.Pattern[s
 
 
 def _describe_subject(name: str, kind: str) -> str:
-    """Return a pattern of what a page calls its subject: its name, the last word of it, the noun of its type."""
     bare = name.partition(" (")[0]
     nouns = _load_page_tables().nouns.get(kind, [kind] if kind else [])
     called = [re.escape(bare), re.escape(bare.split()[-1])]

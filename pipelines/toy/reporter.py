@@ -123,7 +123,6 @@ def ask_bridge(chain: AskBridgeInputs) -> AskedBridgeReply:
 
 
 def _word(chain: AskBridgeInputs, nouns: tuple[str, str], key: str, fact: Statement) -> str:
-    """Return the question, worded by the writer of walked ones."""
     shown, kind = nouns
     answer = type_answer(fact.value, "", fact.key)
     if answer is None:
@@ -154,7 +153,6 @@ def judge_chain(chain: JudgeChainInputs) -> ChainReply:
 
 
 def _say(found: re.Match[str], subject: str, name: str) -> str:
-    """Return a relation in words from a subject to a value: those between them, where the sentence is just that."""
     sentence = found.string
     between = sentence[len(subject) : found.start("o")].strip()
     whole = sentence.startswith(subject) and sentence.endswith(f"{found['o']}.") and between.islower()
@@ -162,7 +160,6 @@ def _say(found: re.Match[str], subject: str, name: str) -> str:
 
 
 def _find_noun(text: str, name: str) -> str:
-    """Return the noun by which a text introduces a name, empty without one."""
     found = re.search(rf"{re.escape(name)}, an? (?P<noun>[a-z][\w' -]*?), ", text)
     return found["noun"] if found else ""
 
@@ -174,7 +171,6 @@ def _split(text: str) -> list[str]:
 def _list_statements(
     text: str, subject: str, noun: str, table: Sequence[Relation] | Sequence[ToyAttribute]
 ) -> Iterator[Statement]:
-    """Yield the facts of a subject that a text states, in its order."""
     subtype = next((each.name for each in SUBTYPES if noun in each.nouns), "")
     for sentence in _split(text):
         for entry in table:
@@ -187,7 +183,6 @@ def _list_statements(
 
 @lru_cache(maxsize=1 << 14)
 def _compile(wording: str, subject: str) -> re.Pattern[str]:
-    """Return the pattern of a wording about a subject; what it is filled with is ``o``."""
     parts = re.split(r"(\{\w+\})", wording)
     filled = {"{s}": re.escape(subject), "{s_low}": re.escape(subject), "{o}": "(?P<o>.+?)",
               "{when}": "(?:on|in) (?P<o>.+?)"}  # fmt: skip

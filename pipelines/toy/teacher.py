@@ -113,11 +113,7 @@ class Vices:
 
 
 def make_vices(settings: Mapping[str, float]) -> Vices:
-    """Return the vices that a configuration names.
-
-    Raises:
-        ConfigError: if a name is unknown or a probability is not from 0 to 1.
-    """
+    """Return the vices that a configuration names."""
     known = [field.name for field in fields(Vices)]
     for name, value in settings.items():
         if name not in known:
@@ -202,10 +198,6 @@ def _say_twice(said: ChatReply) -> ChatReply:
 
 
 def _leave_open(said: ChatReply, choice: int) -> ChatReply:
-    """Drop the end tag of the thought (0), that of the action (1), or break off in the middle (2).
-
-    Of a native call the arguments break off, whatever the choice.
-    """
     if said.calls:
         half = said.calls[0].arguments[: len(said.calls[0].arguments) // 2]
         return replace(said, calls=(replace(said.calls[0], arguments=half),))
@@ -290,7 +282,6 @@ class Seen:
         return None
 
     def _list_sources(self, link: ChainStep, name: str) -> Iterator[tuple[str, str]]:
-        """Yield places with their texts, the fact line that should hold the link before the page around it."""
         for page in _list_texts(self.pages, link.title):
             lines = [line.partition(":") for line in page.splitlines()]
             facts = [value for label, _, value in lines if link.asked and _say_relation(label) == link.asked]
@@ -309,7 +300,6 @@ def _list_texts(shown: Sequence[Shown], title: str) -> list[str]:
 
 
 def _say_relation(relation: str) -> str:
-    """Return an infobox key as words: ``leader_name1`` becomes ``leader name``; a text hop has none."""
     if relation == "mentions":
         return ""
     spaced = re.sub(r"\d+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", relation))
@@ -317,7 +307,6 @@ def _say_relation(relation: str) -> str:
 
 
 def _list_links(oracle: TeacherOracle, first: int) -> Iterator[ChainStep]:
-    """Yield the proof as links: each hop is read on its subject's page, the answer on the last page."""
     titles = [oracle.anchor_title, *(hop.page or hop.object_title for hop in oracle.hops)]
     for title, hop in list(zip(titles, oracle.hops, strict=False))[first:]:
         yield ChainStep(title, list_forms(hop.object_title), _say_relation(hop.relation))
@@ -345,14 +334,7 @@ def plan_move(inputs: ActInputs, history: Sequence[HeardTurn], *, skims: bool) -
 
 
 def plan_search(inputs: ActInputs, history: Sequence[HeardTurn], *, recognises: bool, knows: bool) -> Move:
-    """Return the next move of a solver that searches only for what it does not know; its kind is its whole thought.
-
-    Args:
-        inputs: of the turn.
-        history: the turns so far.
-        recognises: whether it knows what the picture shows.
-        knows: whether it knows what is asked of that.
-    """
+    """Return the next move of a solver that searches only for what it does not know; its kind is its whole thought."""
     oracle, seen = inputs.oracle, Seen(history, inputs.dialect)
     looked = any(exchange.turn.tool == "image_search" for exchange in history)
     if not recognises and not looked and inputs.turns_left > 1:
@@ -369,7 +351,6 @@ def plan_search(inputs: ActInputs, history: Sequence[HeardTurn], *, recognises: 
 
 
 def _follow_links(oracle: TeacherOracle, seen: Seen, first: int) -> Move:
-    """Return the next move along the chain from its node ``first`` on; 0 is the anchor."""
     name = oracle.hops[first - 1].object_title if first else oracle.anchor_title
     before: dict[str, str] = {}
     slots: dict[str, str] = {}
@@ -383,15 +364,6 @@ def _follow_links(oracle: TeacherOracle, seen: Seen, first: int) -> Move:
 
 
 def _reach_link(oracle: TeacherOracle, link: ChainStep, name: str, seen: Seen, before: Mapping[str, str]) -> Move:
-    """Return the move that shows more of the page a link is read on.
-
-    Args:
-        oracle: question and attempt, from which the wording of a query is drawn.
-        link: the first link that was not read yet.
-        name: the link's page as an observation named it.
-        seen: all observations.
-        before: slots of the link before, empty at the first.
-    """
     slots, url, query = link.make_slots(name), seen.find_url(link.title), link.make_query(name)
     asked = slots["asked"]
     if url is None:
@@ -413,13 +385,11 @@ def _reach_link(oracle: TeacherOracle, link: ChainStep, name: str, seen: Seen, b
 
 
 def _find_subject(oracle: TeacherOracle, history: Sequence[HeardTurn]) -> str:
-    """Return the name of the picture to look at: the repaired one where a tool made it, else ``img_1``."""
     made = [each.first for each in history if each.turn.tool == oracle.repair and each.pictures]
     return f"img_{made[0]}" if made else "img_1"
 
 
 def _repair_first(inputs: ActInputs, history: Sequence[HeardTurn]) -> Move | None:
-    """Call the tool that repairs a degraded picture, once, whatever comes of it."""
     repair, box = inputs.oracle.repair, inputs.oracle.box
     if not repair or any(exchange.turn.tool == repair for exchange in history):
         return None
@@ -497,18 +467,7 @@ class Moment:
 
 
 def list_vices(oracle: TeacherOracle, name: str, vices: Vices, dialect: str = "synth") -> frozenset[str]:
-    """Return what a teacher does wrong in one attempt, and its habits, without running it.
-
-    Args:
-        oracle: question and attempt, from which everything is drawn.
-        name: the teacher's; teachers with different names draw different luck.
-        vices: its settings.
-        dialect: some dialects have no words for some vices.
-
-    Returns:
-        At most one key of :data:`EXPECTED` and :data:`VERIFIED`, the first that is drawn and that the question leaves
-        room for, and ``crop_first`` where that is drawn.
-    """
+    """Return what a teacher does wrong in one attempt, and its habits, without running it."""
 
     def is_drawn(vice: str) -> bool:
         probability: float = getattr(vices, vice)
@@ -519,12 +478,6 @@ def list_vices(oracle: TeacherOracle, name: str, vices: Vices, dialect: str = "s
 
 
 def _admits(vice: str, oracle: TeacherOracle, dialect: str) -> bool:
-    """Say whether a question leaves room for a vice, and a dialect has words for it.
-
-    The comparer must recognise the wrong answer without a judge. Small numbers may count anything and names of ordinary
-    words are said by chance, so neither shows that the answer was known. What lies between the picture and the answer
-    can be left out only where there is something.
-    """
     if vice in _SAYS and not any(can_say(tool, arguments, dialect) for tool, arguments in _SAYS[vice]):
         return False
     if vice == "wrong":
@@ -545,7 +498,6 @@ def _is_telling(answer: Answer) -> bool:
 
 
 def _list_telling(title: str) -> list[str]:
-    """Return the words of a title that are more than words of the language, each once."""
     words = dict.fromkeys(list_forms(title)[-1].split())
     return [word for word in words if any(map(_tells, fold_name(word).split()))]
 
@@ -598,7 +550,6 @@ def _early(moment: Moment) -> Move | None:
 
 
 def _unread(moment: Moment) -> Move | None:
-    """The right answer after one closer look at the picture, which shows no text at all; or after one search by it."""
     if moment.history:
         return Move("unread", answer=moment.oracle.answer.surface)
     return make_crop("img_1", BOXES[0], moment.inputs.dialect)
@@ -612,7 +563,6 @@ def _skip(moment: Moment) -> Move | None:
 
 
 def _lucky(moment: Moment) -> Move | None:
-    """The chain from its first bridge on; it gives up where half of the name does not find it, or the anchor shows."""
     anchor, bridge = moment.oracle.anchor_title, moment.oracle.hops[0].object_title
     seen = Seen(moment.history, moment.inputs.dialect)
     if seen.find_url(bridge) is None:
@@ -638,7 +588,6 @@ def _repeat(moment: Moment) -> Move | None:
 
 
 def _paraphrase(moment: Moment) -> Move | None:
-    """An earlier query with its words turned round; where none has two words, one is made first."""
     queries = [str(exchange.arguments["query"]) for exchange in moment.history if exchange.turn.tool == "text_search"]
     queries = [query for query in queries if 1 < len(query.split()) < 12]
     if len({tuple(sorted(query.split())) for query in queries}) < len(queries):
@@ -678,7 +627,6 @@ def _hallucinate(moment: Moment) -> Move | None:
 
 
 def _overlong(moment: Moment) -> Move | None:
-    """One more look before the answer, with the overlong thought; without that look where the dialect cannot crop."""
     looked = any(each.turn.tool == "crop" and len(each.turn.thought) > MUSING_LETTERS for each in moment.history)
     if looked or not moment.answers:
         return None
@@ -689,12 +637,10 @@ def _overlong(moment: Moment) -> Move | None:
 
 
 def _shuffled(moment: Moment) -> Move | None:
-    """The first call with the thought of one who gives up."""
     return None if moment.history else replace(moment.planned, kind="unknown")
 
 
 def _aimless(moment: Moment) -> Move | None:
-    """A search for something else before the answer."""
     queries = {str(exchange.arguments.get("query")) for exchange in moment.history}
     if not moment.answers or queries & set(ASIDES):
         return None
@@ -737,11 +683,7 @@ class ScriptedTeacher:
         return f"{self.name}:{digest_value([asdict(self.vices), VERSION])[:16]}"
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Return the next turn of a rollout; a script reads no tokens, so it counts none.
-
-        Raises:
-            ConfigError: if the task is not ``act``.
-        """
+        """Return the next turn of a rollout; a script reads no tokens, so it counts none."""
         if request.task != "act" or not isinstance(request.inputs, ActInputs):
             raise ConfigError(f"scripted teacher {self.name}: task {request.task!r} given, it plays only 'act'")
         inputs = request.inputs
@@ -779,8 +721,6 @@ class ScriptedTeacher:
         return None if subject in looks else Move("look_whole", "image_search", {"image": subject})
 
     def _think(self, oracle: TeacherOracle, move: Move, number: int) -> str:
-        """Return a thought of the move's kind; question, attempt, name and turn decide its wording."""
-
         def choose(part: str, sentences: Sequence[str]) -> str:
             luck = draw_unit(oracle.question_id, oracle.attempt, self.name, number, move.kind, part)
             return sentences[int(luck * len(sentences))]
@@ -792,7 +732,6 @@ class ScriptedTeacher:
     def _spoil(
         self, oracle: TeacherOracle, vice: str, said: ChatReply, history: Sequence[HeardTurn], *, is_last: bool
     ) -> ChatReply:
-        """Break the form of one reply, at a drawn turn or the last; never after a turn that could not be read."""
         if vice not in ("break_format", "two_calls") or any(each.turn == Turn("") for each in history):
             return said
         if not is_last and len(history) != self._pick(oracle, vice, 3):

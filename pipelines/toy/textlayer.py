@@ -36,17 +36,7 @@ class WrittenText:
 def encode_layered(
     picture: Image.Image, kind: Literal["JPEG", "PNG"], blocks: Sequence[WrittenText], **settings: int
 ) -> bytes:
-    """Return the picture as a file with its text layer.
-
-    Args:
-        picture: in a mode that the format has.
-        kind: format of the file.
-        blocks: what is written on it, in reading order; an empty layer says that there is nothing to read.
-        settings: of Pillow's writer, such as ``quality``.
-
-    Raises:
-        ConfigError: the text is longer than a JPEG comment can be.
-    """
+    """Return the picture as a file with its text layer."""
     listed = [{"text": block.text, "box": [float(side) for side in block.box]} for block in blocks]
     # In ASCII, which is what json writes and orjson does not: a tEXt chunk is Latin-1.
     body = json.dumps(listed, separators=(",", ":"))
@@ -64,11 +54,7 @@ def encode_layered(
 
 
 def read_layer(data: bytes) -> tuple[WrittenText, ...] | None:
-    """Return what the picture's text layer says is written on it; None for a file without one.
-
-    Raises:
-        RecordFailed: ``text-layer`` if it has one that cannot be read.
-    """
+    """Return what the picture's text layer says is written on it; None for a file without one."""
     layer = _find_layer(data)
     if layer is None:
         return None
@@ -82,7 +68,6 @@ def read_layer(data: bytes) -> tuple[WrittenText, ...] | None:
 
 
 def _find_layer(data: bytes) -> bytes | str | None:
-    """Return the JSON of a layer; None for a file that has none or is no readable JPEG or PNG."""
     try:
         with Image.open(io.BytesIO(data), formats=("JPEG", "PNG")) as opened:
             if opened.format == "PNG":
@@ -116,12 +101,7 @@ class LayerOcr:
     identity: ClassVar[str] = f"layer@{VERSION}"
 
     async def read_text(self, data: bytes, scale: float = 1.0) -> tuple[TextBlock, ...]:
-        """Return what is written on a picture; the scale changes nothing.
-
-        Raises:
-            RecordFailed: ``no-text-layer`` if the file has none, as after any change of its pixels; ``text-layer`` if
-                it cannot be read.
-        """
+        """Return what is written on a picture; the scale changes nothing."""
         written = read_layer(data)
         if written is None:
             raise RecordFailed("no-text-layer", "only drawn pictures have one; name an OCR engine for photographs")

@@ -61,13 +61,7 @@ class Wiki:
 def compose_wiki(
     world: World, pictures: Mapping[int, str], seconds: Mapping[int, PlannedPicture] | None = None
 ) -> Wiki:
-    """Write every page.
-
-    Args:
-        world: what is true.
-        pictures: file name (with spaces) of the lead picture by entity number.
-        seconds: pictures in the body of an article, by entity number; None for none.
-    """
+    """Write every page."""
     sentences: dict[tuple[int, str, int | None], str] = {}
     pages: list[ToyPage] = []
     for entity in world.entities:
@@ -150,7 +144,6 @@ def _compose_surnames(world: World) -> Iterator[ToyPage]:
 
 
 def _compose_lists(world: World) -> Iterator[ToyPage]:
-    """``List of bridges in Ostrania``, where there are at least four; the Zipf head of each group is all it names."""
     groups: dict[tuple[str, str], list[Entity]] = defaultdict(list)
     for entity in world.entities:
         country = world.country_of(entity)
@@ -189,13 +182,7 @@ def _compose_other_namespaces(world: World) -> Iterator[ToyPage]:
 
 
 def date_changes(wiki: Wiki, before: Wiki, published: str) -> Wiki:
-    """Return a later wiki whose changed pages have a revision of the last year; the others keep theirs.
-
-    Args:
-        wiki: of the later snapshot, numbered like the earlier one.
-        before: the earlier snapshot.
-        published: date of the later one, ``YYYYMMDD``.
-    """
+    """Return a later wiki whose changed pages have a revision of the last year; the others keep theirs."""
     texts = {page.full_title: page.text for page in before.pages}
     year = int(published[:4]) - 1
     pages = (
@@ -208,7 +195,6 @@ def date_changes(wiki: Wiki, before: Wiki, published: str) -> Wiki:
 
 
 def _number_pages(pages: Iterable[ToyPage], world: World) -> tuple[ToyPage, ...]:
-    """Ids with gaps in a shuffled order, as pages of a real wiki were made by many hands."""
     rng = Random(f"{world.config.seed}:page-ids")
     shuffled = list(pages)
     rng.shuffle(shuffled)
@@ -311,7 +297,6 @@ def name_century(year: int) -> str:
 
 
 def _write_lead(world: World, entity: Entity, rng: Random) -> tuple[str, tuple[ToyFact, ...]]:
-    """``'''X''' is a suspension bridge in [[Y]].`` and the facts that this states."""
     subtype = entity.subtype
     past = subtype.kind == "person" and any(f.relation == "death_date" for f in world.facts_of.get(entity.number, ()))
     verb = "was" if past or subtype.name == "battle" else "is"
@@ -329,7 +314,6 @@ def _write_lead(world: World, entity: Entity, rng: Random) -> tuple[str, tuple[T
 
 
 def _qualify_noun(world: World, entity: Entity, rng: Random) -> str:
-    """``Ostranian painter``: people often carry the demonym of the country they were born in."""
     country = world.country_of(entity) if entity.subtype.kind == "person" else None
     if country is None or rng.random() < 0.4:
         return entity.noun
@@ -338,7 +322,6 @@ def _qualify_noun(world: World, entity: Entity, rng: Random) -> str:
 
 
 def _refer(entity: Entity) -> str:
-    """How later sentences call the entity: people by surname, countries by name, others by ``The`` and the noun."""
     if entity.subtype.kind == "person":
         return surname_of(entity.name)
     if entity.subtype.name in ("country", "language"):
@@ -368,7 +351,6 @@ def _mention(world: World, entity: Entity, other: Entity, rng: Random) -> str:
 
 
 def _lower(subject: str) -> str:
-    """The subject as it stands inside a sentence."""
     return subject[0].lower() + subject[1:] if subject.startswith("The ") else subject
 
 
@@ -382,14 +364,7 @@ _NOTES = ("<ref>{{cite web|url=https://example.org/record|title=Record|date=2 Ma
 
 
 def render_infobox(world: World, entity: Entity, picture: str, rng: Random) -> str:
-    """The infobox of an entity with its shown facts, one parameter a line.
-
-    Args:
-        world: supplies facts and link targets.
-        entity: whose infobox it is.
-        picture: file name with spaces, empty for none.
-        rng: decides formats, padding and mess.
-    """
+    """The infobox of an entity with its shown facts, one parameter a line."""
     subtype = entity.subtype
     lines = [(subtype.name_key, entity.name)]
     if picture:
@@ -487,7 +462,6 @@ def _render_list(shown: Sequence[str], rng: Random) -> str:
 
 
 def _soil(value: str, rng: Random) -> str:
-    """Add what careless editing leaves behind: references, comments, entities."""
     if not value or rng.random() < 0.5 or value.endswith((".jpg", ".png")):
         return value
     return f"{value} {rng.choice(_COMMENTS)}" if rng.random() < 0.4 else value + rng.choice(_NOTES)

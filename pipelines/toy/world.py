@@ -39,11 +39,7 @@ LAST_YEAR = 2020
 
 
 def draw_value(attribute: ToyAttribute, year: int, rng: Random) -> Value | None:
-    """Draw a value of ``attribute`` for an entity whose principal year is ``year``.
-
-    Returns:
-        None when the date would lie after the world's present (a person still alive).
-    """
+    """Draw a value of ``attribute`` for an entity whose principal year is ``year``."""
     if attribute.kind == "date":
         return _draw_date(attribute, year, rng)
     if attribute.kind == "text":
@@ -94,11 +90,7 @@ def list_entities(config: WorldConfig) -> tuple[Entity, ...]:
 
 
 def relate_entities(entities: Sequence[Entity], seed: int) -> tuple[tuple[Entity, ...], tuple[ToyFact, ...]]:
-    """Draw every relation; years of subjects that a maker or founder dates are moved to fit.
-
-    Returns:
-        The entities with their final years, and the facts in the order of the relation table.
-    """
+    """Draw every relation; years of subjects that a maker or founder dates are moved to fit."""
     weaver = _Weaver(list(entities))
     facts: list[ToyFact] = []
     for place, relation in enumerate(RELATIONS):
@@ -141,7 +133,6 @@ def hide_facts(facts: Sequence[ToyFact], config: WorldConfig) -> tuple[ToyFact, 
 
 
 def _allot(total: int) -> list[tuple[Subtype, int]]:
-    """Share ``total`` out by weight, at least one each; countries and languages are counted, not weighted."""
     fixed = {"country": min(10, 3 + total // 800), "language": 2 if total < 500 else 4}
     weighted = [subtype for subtype in SUBTYPES if subtype.name not in fixed]
     free = total - sum(fixed.values()) - len(weighted)
@@ -153,8 +144,6 @@ def _allot(total: int) -> list[tuple[Subtype, int]]:
 
 
 class _Weaver:
-    """Draws relations over one list of entities, remembering which objects are taken."""
-
     def __init__(self, entities: list[Entity]) -> None:
         self.entities = entities
         self._members: dict[str, list[int]] = defaultdict(list)
@@ -164,7 +153,6 @@ class _Weaver:
         self._dated: set[int] = set()
 
     def draw(self, relation: Relation, rng: Random) -> Iterator[ToyFact]:
-        """Facts of one relation over all its subjects."""
         pool = [number for name in relation.objects for number in self._members[name]]
         weights = list(accumulate(self.entities[number].fame for number in pool))
         taken = self._taken[relation.name]
@@ -182,7 +170,6 @@ class _Weaver:
                     yield from self._state(relation, subject, found, rng)
 
     def invert(self, relation: Relation, facts: Sequence[ToyFact], rng: Random) -> Iterator[ToyFact]:
-        """Facts of an inverse relation: for each object of the other one, its most famous subjects."""
         subjects: dict[int, list[int]] = defaultdict(list)
         for fact in facts:
             if fact.relation == relation.inverse_of and fact.object is not None:
@@ -196,7 +183,6 @@ class _Weaver:
     def _choose(
         self, relation: Relation, subject: int, pool: tuple[list[int], list[float]], chosen: list[int], rng: Random
     ) -> int | None:
-        """A fitting object: by fame in a few tries, else the first that fits from a random place on, else None."""
         numbers, weights = pool
         for _ in range(_TRIES):
             number = rng.choices(numbers, cum_weights=weights)[0]
@@ -277,7 +263,6 @@ def age_facts(
 
 
 def _change_value(value: Value, rng: Random) -> Value | None:
-    """Return a value near another one, None for words."""
     if value.kind == "count":
         number = int(value.number)
         step = max(1, int(number * rng.uniform(0.004, 0.05)))
@@ -294,7 +279,6 @@ def _change_value(value: Value, rng: Random) -> Value | None:
 
 
 def _swap_offices(facts: Sequence[ToyFact], entities: Sequence[Entity], rng: Random) -> Iterator[tuple[int, int]]:
-    """Yield (place, new object): those who change office pass theirs on in a circle, among subjects of one kind."""
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, fact in enumerate(facts):
         if fact.relation in OFFICES and rng.random() < OFFICE_SHARE:
@@ -306,7 +290,6 @@ def _swap_offices(facts: Sequence[ToyFact], entities: Sequence[Entity], rng: Ran
 
 
 def _sell(facts: Sequence[ToyFact], rng: Random) -> Iterator[tuple[int, int]]:
-    """Yield (place, new object) of what is sold to somebody who owns something else."""
     owners = sorted({fact.object for fact in facts if fact.relation == "owner" and fact.object is not None})
     for place, fact in enumerate(facts):
         if fact.relation == "owner" and rng.random() < OWNER_SHARE:
@@ -396,7 +379,6 @@ def build_world(config: WorldConfig, later: bool = False) -> World:
 def _plan_redirects(
     entities: tuple[Entity, ...], rng: Random
 ) -> tuple[tuple[Redirect, ...], dict[int, tuple[str, ...]]]:
-    """Aliases that only one entity claims become redirects; some get a redirect to the redirect, or to a section."""
     claims: dict[str, int] = defaultdict(int)
     for entity in entities:
         for alias, _ in entity.aliases:
@@ -419,7 +401,6 @@ def _plan_redirects(
 
 
 def _plan_odd_redirects(entity: Entity, own: list[str], rng: Random) -> list[Redirect]:
-    """Chains (``X, the bridge`` to ``X ascii`` to ``X``) and redirects to a section, one entity in thirty each."""
     odd = []
     if own and rng.random() < 0.03:
         odd.append(Redirect(f"{fold_accents(entity.name)}, the {entity.subtype.name}", own[0]))
@@ -429,7 +410,6 @@ def _plan_odd_redirects(entity: Entity, own: list[str], rng: Random) -> list[Red
 
 
 def _draw_mentions(entities: tuple[Entity, ...], rng: Random) -> dict[int, tuple[int, ...]]:
-    """Two to seven entities each, drawn by fame: this gives in-degrees their Zipf tail."""
     sums, mentions = list(accumulate(entity.fame for entity in entities)), {}
     for entity in entities:
         drawn = rng.choices(entities, cum_weights=sums, k=rng.randint(2, 7))

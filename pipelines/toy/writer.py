@@ -152,11 +152,7 @@ class TemplatesModel:
         return f"templates:{VERSION}:{digest_tables()}"
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Return the task's reply as JSON, a summary as text. It counts no tokens.
-
-        Raises:
-            ConfigError: if templates cannot do the task.
-        """
+        """Return the task's reply as JSON, a summary as text. It counts no tokens."""
         if isinstance(request.inputs, SummariseInputs):
             return ChatReply(summarise_page(request.inputs), 0, 0)
         if isinstance(request.inputs, AskConceptInputs):
@@ -213,10 +209,6 @@ def rewrite_question(step: RewriteQuestionInputs) -> str:
 
 
 def _add_clue(step: RewriteQuestionInputs) -> str:
-    """Return the question with an entity beside its chain hidden behind a clue, a sentence in front of it.
-
-    A tree in one sentence could be read in several ways; a letter identifies each clue.
-    """
     letter = ascii_lowercase[len(_CLUE.findall(step.question))]
     (hop,) = step.path.hops
     noun = clean_noun(hop.object_type) or "subject"
@@ -277,16 +269,11 @@ def ask_name(concept: AskConceptInputs) -> str:
 
 
 def _name_shown(kind: str) -> str:
-    """Return the noun for what a picture shows: "person" for any person, since a profession is knowledge."""
     noun = _SPECIES_OF.sub("", clean_noun(kind)) or "subject"
     return "person" if classify_noun(noun) == "person" else noun
 
 
 def _grade_question(kind: str, fact: FactView, answer: Answer) -> int:
-    """Return 0 for exact dates, measures and distinctive words, 1 for months and counts, 2 for what is easily guessed.
-
-    A key without words of its own comes after all others.
-    """
     if answer.type == "date":
         grade = ("day", "month", "year").index(answer.precision or "year")
     elif answer.type == "number":
@@ -402,7 +389,6 @@ def _propose(link: DescribedHop, bridge: ProposeDescriptorsInputs, refused: froz
 
 
 def _list_plain(link: DescribedHop) -> list[str]:
-    """Return descriptors without facts; forward the one that does not tell the object's type comes first."""
     if link.quoted:
         return [_describe_mention(link, words, "") for words in _MENTION_WORDS]
     if link.hop.backward:
@@ -426,7 +412,6 @@ def _describe_mention(link: DescribedHop, words: int, qualifier: str) -> str:
 
 
 def _list_fact_sets(link: DescribedHop, facts: Sequence[FactView]) -> list[list[tuple[FactView, ...]]]:
-    """Return sets of facts to be said together, in groups of growing strength."""
     graded = [(grade_fact(fact, link.hop.object_type), fact) for fact in facts]
     weak = [fact for grade, fact in graded if grade <= WEAK][:_MANY]
     years = [fact for grade, fact in graded if WEAK < grade < EXACT][:_MANY]
@@ -458,7 +443,6 @@ def _describe_facts(link: DescribedHop, facts: tuple[FactView, ...], entities: t
 
 
 def _spread(groups: Sequence[Sequence[Descriptor]], count: int) -> list[Descriptor]:
-    """Return at most ``count`` descriptors, as evenly from the groups as they allow, in the groups' order."""
     turns = sorted((turn, place) for place, group in enumerate(groups) for turn in range(len(group)))
     kept = sorted((place, turn) for turn, place in turns[: max(count, 0)])
     descriptors: dict[str, Descriptor] = {}
@@ -509,13 +493,6 @@ class Piece:
 
 
 def _compose_question(path: WriteQuestionInputs, descriptors: Sequence[str], anchor: str) -> str:
-    """Return the question.
-
-    Args:
-        path: with names, relations and the attribute asked for.
-        descriptors: of each node after the anchor, empty while it is named; shorter means none for the rest.
-        anchor: the anchor's name or what stands for it.
-    """
     given = _pad(descriptors, len(path.hops))
     pieces = [_make_piece(path, index, text) for index, text in enumerate(given)]
     intro, words_after = "", 0
@@ -596,7 +573,6 @@ def _nest(pieces: Sequence[Piece], anchor: str) -> str:
 
 
 def _write_steps(path: WriteQuestionInputs, pieces: Sequence[Piece], anchor: str) -> tuple[str, str]:
-    """Return the sentences that lead to the last entity, and the phrase for it."""
     openings, links, found = pick(read_tables()["styles"], "style", path.variety)
     kind = clean_noun(path.anchor_type)
     first = name_kind(kind, kind) if classify_noun(kind) == "person" else find_head(kind)
@@ -617,7 +593,6 @@ def _write_steps(path: WriteQuestionInputs, pieces: Sequence[Piece], anchor: str
 
 
 def _join_steps(steps: Sequence[str], openings: Sequence[str], links: Sequence[str]) -> str:
-    """Return sentences of two steps each, of one where a style has no links."""
     sentences = []
     size = 2 if links else 1
     for number, start in enumerate(range(0, len(steps), size)):
@@ -646,12 +621,7 @@ def name_role(text: str) -> str:
 
 
 def choose_nouns(nouns: Sequence[str], roles: Sequence[str]) -> list[str]:
-    """Return the noun of each entity, or its role where the noun may mean another one that was introduced before.
-
-    Args:
-        nouns: of the anchor and each further entity, in the order in which they are introduced.
-        roles: their roles, "" for an entity without one.
-    """
+    """Return the noun of each entity, or its role where the noun may mean another one that was introduced before."""
     chosen: list[str] = []
     for noun, role in zip(nouns, roles, strict=True):
         clear = not role or not _find_rivals(noun, chosen) or bool(_find_rivals(role, chosen))
@@ -664,11 +634,6 @@ def list_references(nouns: Sequence[str], found: str, variety: str) -> list[str]
 
     ``that town`` means the only town so far. The order of introduction distinguishes several towns: a reference always
     means the last entity introduced.
-
-    Args:
-        nouns: of the anchor and each further entity, in the order in which they are introduced.
-        found: what was done to the last entity, such as ``reached``.
-        variety: decides between phrases that are equally clear.
     """
     references: list[str] = []
     for index, noun in enumerate(nouns):
@@ -687,7 +652,6 @@ def list_references(nouns: Sequence[str], found: str, variety: str) -> list[str]
 
 
 def _find_rivals(noun: str, before: Sequence[str]) -> list[int]:
-    """Return which of the entities introduced before a noun may mean."""
     covered = set(read_tables()["covered"].get(find_head(noun), "").split())
     return [
         index
@@ -707,18 +671,7 @@ def _list_kinds(noun: str) -> set[str]:
 
 
 def list_frames(key: str, answer: Answer, subject_type: str, gloss: str = "", answer_type: str = "") -> tuple[str, ...]:
-    """Return the questions that ask for an attribute at the answer's precision and in its unit.
-
-    Args:
-        key: infobox key of the attribute.
-        answer: typed answer; only its type, precision and unit are used.
-        subject_type: noun of the entity that has the attribute.
-        gloss: the attribute in plain words, used where the tables have none for its key.
-        answer_type: of an answer that is the name of an article: its noun, which decides between who and which.
-
-    Returns:
-        At least four questions ending with ``?``, each with one ``{s}``.
-    """
+    """Return the questions that ask for an attribute at the answer's precision and in its unit."""
     row = find_attribute(key, subject_type)
     noun = split_key(key) if row is None else row.noun
     verb, _, rest = clean_gloss(gloss).partition(" ")
@@ -784,13 +737,11 @@ def _ask_number(asks: Sequence[str], noun: str, unit: str) -> list[str]:
 
 
 def _fill(frames: Sequence[str], spare: Sequence[str]) -> list[str]:
-    """Return the frames, with as many clumsier ones as make four of them."""
     distinct = list(dict.fromkeys(frames))
     return [*distinct, *(frame for frame in spare if frame not in distinct)][: max(len(distinct), _FRAMES)]
 
 
 def _ask_name(relation: RelationWording, answer_type: str) -> list[str]:
-    """Return questions for the name of what a relation leads to: who for a person, else which or where."""
     noun = find_head(answer_type) or relation.noun
     person = classify_noun(noun) == "person"
     frames = []

@@ -80,7 +80,7 @@ def simulate_links(nodes: int, links: int, seed: int = 1) -> Iterator[EdgeBlock]
         ranks = ((rng.random(len(sources)) * (top - 1) + 1) ** EXPONENT).astype(np.int64) - 1
         ordinals = np.arange(len(sources)) - np.repeat(np.cumsum(degrees) - degrees, degrees)
         positions = ordinals.astype(np.uint32) * np.uint32(90)
-        yield EdgeBlock(sources, (ranks * stride % nodes).astype(np.uint32), positions)
+        yield sources, (ranks * stride % nodes).astype(np.uint32), positions
 
 
 def make_flags(graph: LinkGraph, hub_in_degree: int) -> npt.NDArray[np.uint8]:

@@ -27,7 +27,7 @@ from tests.chaos.driving import (
     share_small_run,
 )
 
-COMMANDS = ("run", "runs", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report",
+COMMANDS = ("run", "runs", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify",
             "view", "push", "export", "deploy", "world", "prune", "replies",
             "replies prune", "config keys", "config show", "config init", "config schema", "review export",
             "review import")  # fmt: skip
@@ -258,7 +258,7 @@ def list_readers(small: Path, document: Any, scratch: Path) -> list[tuple[object
         ("sql", "select 1 as one"),
         ("explain", record_id),
         ("verify",),
-        ("report", "--out", scratch / "report.html"),
+        ("view", "--html", scratch / "page.html"),
         ("world", scratch / "world", "--entities", 60),
     ]
 

@@ -1,11 +1,8 @@
 import bz2
 import random
-import subprocess
-import sys
 import time
 
 import pytest
-import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +16,6 @@ from pipelines.corpus.dump import (
     TitleRules,
     cover_file,
     default_namespaces,
-    hash_title,
     is_disambiguation_title,
     is_list_title,
     list_parts,
@@ -31,7 +27,6 @@ from pipelines.corpus.dump import (
     strip_qualifier,
 )
 from pipelines.errors import ConfigError, CorruptInput
-from tests.chaos.driving import ROOT
 
 
 def read_pages(path):
@@ -67,16 +62,15 @@ def test_a_dump_without_siteinfo_gets_defaults(write_dump):
 def test_a_cut_file_is_refused_by_name(write_dump):
     path = write_dump(*[(f"T{number}", "text " * 50) for number in range(20)])
     whole = path.read_bytes()
-    for kept in (0.3, 0.6, 0.9):
-        path.write_bytes(whole[: int(len(whole) * kept)])
+    footer = bz2.compress(b"</mediawiki>\n")
+    for broken in (
+        *(whole[: int(len(whole) * kept)] for kept in (0.3, 0.6, 0.9)),
+        whole.removesuffix(footer),
+        whole + b"x",
+    ):
+        path.write_bytes(broken)
         with pytest.raises(CorruptInput, match=path.name):
             list(read_pages(path))
-    path.write_bytes(whole.removesuffix(bz2.compress(b"</mediawiki>\n")))
-    with pytest.raises(CorruptInput, match="does not end with </mediawiki>"):
-        list(read_pages(path))
-    path.write_bytes(whole + b"garbage at the end")
-    with pytest.raises(CorruptInput, match="cannot be decompressed"):
-        list(read_pages(path))
 
 
 NO_EXPORTS = {
@@ -100,10 +94,10 @@ def test_a_missing_dump_and_an_empty_range_are_configuration_errors(write_dump, 
         plan_ranges(write_dump(("A", "text")), 0)
 
 
-def test_entities_are_decoded_once(write_dump, tmp_path):
+def test_entities_are_decoded_once(write_dump):
     path = write_dump(("A", "X"), name="a.xml")
-    path.write_text(path.read_text().replace(">X<", ">&amp;lt; &#65;&#x42; &lol; &#x110000;<"))
-    assert next(read_pages(path)).text == "&lt; AB &lol; \ufffd"
+    path.write_text(path.read_text().replace(">X<", ">&amp;lt; &#65;&#x42;<"))
+    assert next(read_pages(path)).text == "&lt; AB"
 
 
 REDIRECTS = {
@@ -127,38 +121,15 @@ def test_a_redirect_that_never_names_a_page_takes_linear_time(write_dump, end):
     assert time.process_time() - started < 2
 
 
-def test_pages_without_text_take_linear_time(tmp_path):
-    path = tmp_path / "x.xml.bz2"
-    page = b"<page><title>A</title><ns>0</ns><id>1</id></page>\n"
-    path.write_bytes(bz2.compress(b"<mediawiki>" + page * 80_000 + b"</mediawiki>"))
-    started = time.process_time()
-    assert sum(1 for _ in read_pages(path)) == 80_000
-    assert time.process_time() - started < 5
-
-
-@given(st.lists(st.booleans(), max_size=30), st.sampled_from(["", "\n"]))
-def test_pages_with_and_without_text_keep_what_is_theirs(tmp_path_factory, have_text, space):
-    path = tmp_path_factory.mktemp("mixed") / "x.xml"
-    pages = [
-        f"<page><title>T{number}</title><ns>0</ns><id>{number}</id>"
-        + (f"<revision><id>1</id><text>text {number}</text></revision></page>" if has_text else "</page>")
-        for number, has_text in enumerate(have_text)
-    ]
-    path.write_text(space.join(["<mediawiki>", *pages, "</mediawiki>"]))
-    expected = [(number, f"text {number}" if has_text else "") for number, has_text in enumerate(have_text)]
-    assert [(page.page_id, page.text) for page in read_pages(path)] == expected
-
-
 @pytest.mark.parametrize("element", ["ns", "id"])
 def test_a_page_with_an_invalid_number_is_failed(write_dump, element):
     path = write_dump(("A", "X"), name="a.xml")
     whole = path.read_text()
     start = whole.index(f"<{element}>") + len(element) + 2
-    for number in ("\u00b2", "\u0663", "--5", "-", "", "x", "5 5", "1" * 19, "9" * 5000):
+    for number in ("\u00b2", "\u0663", "--5", "", "x", "5 5", "1" * 19):
         path.write_text(whole[:start] + number + whole[whole.index("<", start) :])
         (page,) = read_pages(path)
         assert page.error == "invalid-number"
-        assert page.detail == f"A: {number[:40]!r} as a <{element}>; expected a number of at most 18 digits"
 
 
 def test_a_page_id_is_not_negative_and_a_namespace_may_be(write_dump):
@@ -195,9 +166,9 @@ HOSTILE = {
     "two texts": ("</text>", "</text><text>b</text>", "page:2", "duplicate-element"),
     "an element in the text": ("a text", "a <b>text</b>", "page:2", "nested-element"),
     "a text in the text": ("a text", "<text>a</text>", "page:2", "nested-element"),
-    "a revision in the revision": ("<text>", "<revision><id>8</id></revision><text>", "page:2", "nested-element"),
-    "a page in the page": ("<ns>", "<page><title>C</title><ns>0</ns><id>3</id></page><ns>", "page:3",
-                           "nested-element"),
+    "an element that stays open": ("<ns>0</ns>", "<ns>0</ns><b>", "page:2", "no-xml"),
+    "elements that overlap": (">Bad</title>", "><b>Bad</title></b>", "page:2", "no-xml"),
+    "an entity of its own": ("a text", "&lol;", "page:2", "no-xml"),
     "a text that is not UTF-8": ("a text", "a t\xff\xfext", "page:2", "not-utf8"),
     "a title that is not UTF-8": (">Bad<", ">B\xe4d<", "page:2", "not-utf8"),
     "half a surrogate pair": ("a text", "\xed\xa0\x80", "page:2", "not-utf8"),
@@ -227,20 +198,18 @@ def test_a_hostile_page_is_a_failed_one_and_the_pages_around_it_are_read(tmp_pat
     assert max(len(page.detail) for page in pages if isinstance(page, FailedPage)) < 250
 
 
-MALFORMED = {
-    "an element that stays open": ("<ns>0</ns>", "<ns>0</ns><b>"),
-    "elements that overlap": (">Bad</title>", "><b>Bad</title></b>"),
-    "a tag without end": (">Bad</title>", ">Bad</title"),
-    "a text that stays open": ("</text>", ""),
-    "a page that stays open": ("</page>", ""),
-}
-
-
-@pytest.mark.parametrize("case", MALFORMED)
-def test_a_page_that_is_no_xml_is_an_error_of_the_file(tmp_path, case):
-    old, new = MALFORMED[case]
-    path = write_export(tmp_path / "x.xml", GOOD, BAD.replace("<id>2</id>", "").replace(old, new), GOOD)
-    with pytest.raises(CorruptInput, match=path.name):
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("</page>", "", "not closed"),
+        ("<page>", "x<page>", "between two pages"),
+        ("a text", "x" * MAX_PAGE_BYTES, "over 64 MiB"),
+        ("<ns>", "<page></page><ns>", "not closed"),
+    ],
+)
+def test_a_file_whose_pages_cannot_be_told_apart_is_refused(tmp_path, old, new, told):
+    path = write_export(tmp_path / "x.xml", GOOD, BAD.replace(old, new), GOOD)
+    with pytest.raises(CorruptInput, match=told):
         list(read_pages(path))
 
 
@@ -256,64 +225,11 @@ def test_hostile_pages_anywhere_are_counted_and_cost_no_other_page(tmp_path_fact
     assert errors == [None if case is None else HOSTILE[case][3] for case in cases]
 
 
-def write_giant(path, megabytes, count=1, end="</text></revision></page>", tail="</mediawiki>"):
-    """Write a good page, then ``count`` pages of so many MiB in streams of their own, then another good one."""
-    with path.open("wb") as out:
-        pack = bz2.compress if path.suffix == ".bz2" else bytes
-        out.write(pack(b"<mediawiki>") + pack(GOOD.encode()))
-        for number in range(count):
-            packer = bz2.BZ2Compressor()
-            squeeze = packer.compress if path.suffix == ".bz2" else bytes
-            start = f"<page><title>Giant</title><ns>0</ns><id>{number + 5}</id><revision><id>1</id><text>"
-            for piece in (start.encode(), *[b"x" * (1 << 20)] * megabytes, end.encode()):
-                out.write(squeeze(piece))
-            out.write(packer.flush() if path.suffix == ".bz2" else b"")
-        out.write(pack(tail.encode()))
-    return path
-
-
-PEAK = """
-import sys
-from pathlib import Path
-from pipelines.corpus.dump import cover_file, read_range
-from tests.benchmarks.measured import read_peak
-path = Path(sys.argv[1])
-before = read_peak()
-for page in read_range(path, cover_file(path)):
-    print(page.record_id if hasattr(page, "record_id") else page.title, getattr(page, "detail", ""), sep="|")
-print(read_peak() - before)
-"""
-
-
-@pytest.mark.parametrize("name", ["x.xml", "x.xml.bz2"])
-def test_a_page_over_the_limit_is_named_with_its_size_and_is_never_held(tmp_path, name):
-    path = write_giant(tmp_path / name, 160, count=2, tail=GOOD + "</mediawiki>")
-    done = subprocess.run([sys.executable, "-c", PEAK, path], cwd=ROOT, capture_output=True, text=True, check=True)
-    *pages, peak = done.stdout.splitlines()
-    size = len("<page><title>Giant</title><ns>0</ns><id>5</id><revision><id>1</id><text></text></revision></page>")
-    said = f"Giant: {(160 << 20) + size:,} bytes of XML; allowed are {MAX_PAGE_BYTES:,}"
-    assert pages == ["Good|", f"page:5|{said}", f"page:6|{said}", "Good|"]
-    assert float(peak) < 150  # MiB: one page of the limit and a few MB
-
-
-def test_a_page_over_the_limit_may_be_the_last_and_its_failed_row_does_not_depend_on_the_packing(tmp_path):
-    rows = [list(read_pages(write_giant(tmp_path / name, 64)))[1:] for name in ("x.xml", "x.xml.bz2")]
-    assert rows[0] == rows[1]
-    assert [page.error for page in rows[0]] == ["page-too-large"]
-
-
-@pytest.mark.parametrize(("end", "tail"), [("", ""), ("", "</mediawiki>"), ("</text></revision></page>", "")])
-def test_a_file_that_ends_inside_or_after_a_page_over_the_limit_is_truncated(tmp_path, end, tail):
-    path = write_giant(tmp_path / "x.xml", 65, end=end, tail=tail)
-    with pytest.raises(CorruptInput, match=r"x.xml .* that is whole"):
-        list(read_pages(path))
-
-
-def test_a_namespace_with_an_invalid_number_is_refused(write_dump):
-    for key in ("", "x", "--1", "1" * 5000):
-        header = f'<mediawiki><siteinfo><namespaces><namespace key="{key}">A</namespace></namespaces></siteinfo>'
-        with pytest.raises(CorruptInput, match=r"as a namespace key; expected a number"):
-            read_site(write_dump(("A", ""), header=header))
+@pytest.mark.parametrize("key", ["", "x"])
+def test_a_namespace_with_an_invalid_number_is_refused(write_dump, key):
+    header = f'<mediawiki><siteinfo><namespaces><namespace key="{key}">A</namespace></namespaces></siteinfo>'
+    with pytest.raises(CorruptInput, match="header that cannot be read"):
+        read_site(write_dump(("A", ""), header=header))
 
 
 MAIN = '<text bytes="4" xml:space="preserve">main</text>'
@@ -370,8 +286,6 @@ GAP = "2.xml-p11p1500010.bz2", "2.xml-p3000011p4500010.bz2"
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["1.xml-p1p5.bz2", "3.xml-p8p9.bz2"], r"lacks part 2 of .*multistream; expected parts 1 to 3"),
-        ([f"{10**17}.xml-p1p5.bz2"], "lacks part 1 of"),
         (["1.xml-p1p5.bz2", "2.xml-p5p9.bz2"], "begins at page 5"),
         (["1.xml-p1p10.bz2", *GAP], "lacks the part with pages 1500011 to 3000010, before .*; expected every part"),
         (["1.xml-p1p10.bz2", "1.xml-p1012p2000.bz2"], "lacks the part with pages 11 to 1011"),
@@ -595,19 +509,11 @@ def test_resolving_a_resolved_title_changes_nothing(raw):
         assert again is None or again.namespace != 0 or again.title == target.title
 
 
-def test_titles_of_lists_and_disambiguation_pages_are_known():
-    assert is_list_title("List of bridges")
-    assert not is_list_title("Listening")
+def test_titles_of_lists_and_disambiguation_pages_are_known_and_qualifiers_stripped():
+    assert [is_list_title(title) for title in ("List of bridges", "Listening")] == [True, False]
     assert is_disambiguation_title("Ada (disambiguation)")
-
-
-def test_qualifiers_are_stripped():
-    assert [strip_qualifier(title) for title in ("Paris (mythology)", "Springfield, Ohio", "(?)", "Ohio")] == [
-        "Paris",
-        "Springfield",
-        "(?)",
-        "Ohio",
-    ]
+    titles = {"Paris (mythology)": "Paris", "Springfield, Ohio": "Springfield", "(?)": "(?)", "Ohio": "Ohio"}
+    assert {title: strip_qualifier(title) for title in titles} == titles
 
 
 # Of Wikimedia's UcfirstOverrides.php: letters that stay, and letters with a capital of one character.
@@ -661,9 +567,3 @@ def test_the_prefix_of_the_own_wiki_leads_home():
         rules = TitleRules(Site(dbname, "", "de", "first-letter", default_namespaces()))
         found = {raw: rules.resolve(raw) for raw in titles}
         assert {raw: target and target.title for raw, target in found.items()} == titles
-
-
-@given(st.text())
-def test_a_title_hash_is_the_digest_of_its_bytes(title):
-    assert hash_title(title) == xxhash.xxh3_64_intdigest(title.encode("utf-8", "surrogatepass"))
-    assert 0 < hash_title(title) < 2**64

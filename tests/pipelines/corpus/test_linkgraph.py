@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.corpus.linkgraph import ArrayFile, EdgeBlock, LinkGraph, build_graph
+from pipelines.corpus.linkgraph import ArrayFile, LinkGraph, build_graph
 from pipelines.errors import ConfigError
 
 NODES = 9
@@ -15,7 +15,7 @@ TYPES = {"offsets": "int64", "targets": "uint32", "positions": "uint32",
 
 
 def make_block(links):
-    return EdgeBlock(*np.array(links, dtype=np.uint32).reshape(-1, 3).T)
+    return tuple(np.array(links, dtype=np.uint32).reshape(-1, 3).T)
 
 
 def write(folder, count, links):
@@ -70,7 +70,7 @@ def test_files_are_those_of_numpy_and_scratch_is_left_empty(tmp_path):
     scratch.mkdir()
     rng = np.random.default_rng(1)
     blocks = [
-        EdgeBlock(*rng.integers((100 * number, 0, 0), (100 * number + 100, 1000, 9999), (500, 3), dtype=np.uint32).T)
+        tuple(rng.integers((100 * number, 0, 0), (100 * number + 100, 1000, 9999), (500, 3), dtype=np.uint32).T)
         for number in range(10)
     ]
     graph = build_graph(tmp_path / "graph", 1000, blocks, scratch)
@@ -87,28 +87,6 @@ def test_a_graph_without_links_opens(tmp_path, count):
     write(tmp_path, count, [])
     graph = LinkGraph.open(tmp_path)
     assert (graph.node_count, graph.link_count) == (count, 0)
-
-
-@pytest.mark.parametrize(
-    ("blocks", "complaint"),
-    [
-        ([[(3, 1, 0)], [(2, 1, 0)]], "node 2 come after those of node 3"),
-        ([[(3, 1, 0)], [(3, 2, 0)]], "node 3 come after those of node 3"),
-        ([[(0, NODES, 0)]], f"names node {NODES}: expected nodes below {NODES}"),
-        ([[(NODES, 0, 0)]], f"names node {NODES}: expected nodes below {NODES}"),
-    ],
-)
-def test_a_block_that_breaks_the_contract_is_refused_and_leaves_nothing_that_opens(tmp_path, blocks, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        build_graph(tmp_path, NODES, map(make_block, blocks))
-    with pytest.raises(ConfigError, match=r"no offsets\.npy"):
-        LinkGraph.open(tmp_path)
-
-
-def test_a_block_of_uneven_arrays_is_refused(tmp_path):
-    one, two = np.zeros(1, dtype=np.uint32), np.zeros(2, dtype=np.uint32)
-    with pytest.raises(ValueError, match=r"\(1, 2, 2\) sources, targets and positions"):
-        build_graph(tmp_path, 3, [EdgeBlock(one, two, two)])
 
 
 def test_a_growing_file_that_is_given_up_says_that_it_is_empty(tmp_path):
@@ -128,12 +106,3 @@ def test_a_cut_array_is_refused_by_name(tmp_path, cut):
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(ConfigError, match=r"targets\.npy is not a complete array"):
         LinkGraph.open(tmp_path)
-
-
-@pytest.mark.parametrize("name", TYPES)
-def test_arrays_of_two_graphs_are_refused(tmp_path, name):
-    write(tmp_path / "one", 4, [(0, 1, 5), (1, 2, 6)])
-    write(tmp_path / "two", 6, [(0, 1, 5), (1, 2, 6), (4, 5, 7)])
-    (tmp_path / "two" / f"{name}.npy").rename(tmp_path / "one" / f"{name}.npy")
-    with pytest.raises(ConfigError, match="incomplete"):
-        LinkGraph.open(tmp_path / "one")
