@@ -121,7 +121,6 @@ class BenchmarkQuestion:
 
 
 def _list_specific(text: str) -> Iterator[str]:
-    """Yield the folded words of a text that have digits, stand with a capital inside a sentence, or have no case."""
     begins = True
     for mark in text.split():
         letters = mark.lstrip(_OPENING)
@@ -140,7 +139,6 @@ def _digest_word(word: str) -> int:
 
 
 def _digest_runs(words: Sequence[str]) -> Digests:
-    """Return a digest of each run of eight words, in order."""
     digests = np.array([_digest_word(word) for word in words], dtype=np.uint64)
     runs = np.zeros(max(0, len(words) - RUN + 1), dtype=np.uint64)
     for place in range(RUN):
@@ -149,7 +147,6 @@ def _digest_runs(words: Sequence[str]) -> Digests:
 
 
 def _list_answers(forms: Iterable[str]) -> Iterator[str]:
-    """Yield folded answers, and the phrases of an answer that is a sentence."""
     for form in forms:
         words = fold_name(form).split()
         yield " ".join(words)
@@ -257,21 +254,19 @@ class BenchmarkIndex:
         yield from ((place, "benchmark-near") for place in near if self._is_asked(place, set(own), answers))
 
     def _tells(self, place: int, shared: set[str], answers: set[str]) -> bool:
-        """Say whether shared words are more than a template: the answer may be the same, or names and numbers are."""
         held = self._held[place]
         if not held.answers or not answers.isdisjoint(held.answers):
             return True
         return bool(held.specific) and len(held.specific & shared) >= COVERED * len(held.specific)
 
     def _is_asked(self, place: int, shared: set[str], answers: set[str]) -> bool:
-        """Say whether nearly the same text is the same question: of one without names, uncommon words tell."""
+        # Of a text without names, uncommon words tell.
         held = self._held[place]
         rare = {word for word in held.words if not is_common_word(word)}
         unnamed = not held.specific and bool(rare) and len(rare & shared) >= COVERED * len(rare)
         return unnamed or self._tells(place, shared, answers)
 
     def _find_facts(self, row: OwnQuestion, answers: set[str]) -> Iterator[tuple[int, BenchmarkReason]]:
-        """Yield questions with the same answer about the answer's node, whose fact is the final one, or the anchor."""
         entities = list_entities(row)
         if not entities:
             return
@@ -281,7 +276,6 @@ class BenchmarkIndex:
         yield from ((place, "benchmark-entity") for place in sorted(first - last))
 
     def _list_about(self, places: Sequence[int], title: str) -> set[int]:
-        """Return those of some questions that give a title as their entity or hold it in their text."""
         names = {fold_name(name) for name in list_writings(title)} - {""}
         found = {place for place in places if self._held[place].entity in names}
         for name in names:
@@ -306,7 +300,6 @@ class BenchmarkIndex:
 
 
 def _is_long(places: set[int]) -> bool:
-    """Say whether some of the places make a long run."""
     ends = [place for place in places if place + 1 not in places]
     return any(all(end - back in places for back in range(LONG_RUN)) for end in ends)
 
@@ -342,11 +335,7 @@ class Benchmarks:
 
     @property
     def index(self) -> BenchmarkIndex:
-        """All their questions.
-
-        Raises:
-            ConfigError: if a file cannot be read.
-        """
+        """All their questions."""
         return self._opened[0]
 
     @property
@@ -384,9 +373,6 @@ def find_overlaps(rows: Iterable[OwnQuestion], benchmarks: Benchmarks, read: Rea
         rows: the questions.
         benchmarks: opened files; see :func:`open_benchmarks`.
         read: returns the bytes of a picture, None for one that cannot be had; None compares none.
-
-    Raises:
-        ConfigError: if a file cannot be read.
     """
     asked = iter(rows if benchmarks.settings else ())
     while batch := list(islice(asked, AT_ONCE)):
@@ -410,11 +396,7 @@ def count_hits(rejections: Iterable[Rejection]) -> Mapping[str, Mapping[str, int
 
 
 def probe_benchmarks(benchmarks: Sequence[BenchmarkConfig]) -> None:
-    """Look whether the files of benchmarks are there and hold questions, before anything is paid.
-
-    Raises:
-        ConfigError: naming the benchmark and what is wrong with which file.
-    """
+    """Look whether the files of benchmarks are there and hold questions, before anything is paid."""
     names = [own.name for own in benchmarks]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ConfigError(f"configuration: releases.benchmarks: {', '.join(twice)} twice; give each its own name")
@@ -437,7 +419,6 @@ def probe_benchmarks(benchmarks: Sequence[BenchmarkConfig]) -> None:
 def _read_benchmark(
     own: BenchmarkConfig, digest: str, held: list[BenchmarkQuestion], pictures: PictureIndex
 ) -> BenchmarkEntry:
-    """Add a benchmark's questions and pictures, and return what was read of it."""
     folder = PictureFolder(Path(own.images)) if own.images else None
     entities = read_entities(Path(own.entities)) if own.entities else {}
     counts: Counter[str] = Counter()
@@ -464,7 +445,6 @@ def _read_benchmark(
 
 
 def _add_picture(pictures: PictureIndex, place: int, data: bytes | None) -> bool:
-    """Add a picture of the question at a place, and say whether it could be read."""
     try:
         description = describe_picture(data) if data else None
     except RecordFailed:

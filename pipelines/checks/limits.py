@@ -100,9 +100,6 @@ def refuse_over_limits(
         signatures: of the questions that may be kept, the first to be kept first.
         solved: ids of those that have, or may have, a trajectory.
         limits: the limits.
-
-    Raises:
-        GateNotMet: if the shares that are set cannot all be met.
     """
     settings = limits.settings
     kept, refused = refuse_duplicates(signatures)
@@ -118,11 +115,6 @@ def refuse_over_limits(
 
 
 def _refuse_shares(kept: Sequence[Signature], solved: Collection[str], limits: Limits) -> dict[str, Rejection]:
-    """Return the rejections of what is over a share.
-
-    Raises:
-        GateNotMet: if the shares that are set cannot all be met.
-    """
     refused: dict[str, Rejection] = {}
     # Shares are of what is kept: what one of them refuses may leave too much under the other.
     for number in range(PASSES + 1):
@@ -168,7 +160,6 @@ def refuse_over_targets(
 
 
 def _list_shares(limits: Limits, solved: Collection[str], number: int) -> dict[str, Limit]:
-    """Return the limits of shares of what is kept, by the setting that says each, as pass ``number`` holds them."""
     own = limits.settings
     low, high = own.search_free
     return {

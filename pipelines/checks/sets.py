@@ -82,7 +82,7 @@ def delexicalise(question: Worded) -> str:
 
 
 def _list_slots(proof: Proof) -> dict[str, list[tuple[list[str], str]]]:
-    """Return phrases with their slots by first word, longest first; of a type and a value alike the type wins."""
+    # Of a type and a value alike the type wins.
     relations = [proof.answer_relation, *(hop.relation for hop in proof.hops), *(b.relation for b in proof.branches)]
     spoken = {word for relation in relations for word in _PART.findall(relation.casefold())}
     types = {node.type for node in proof.entities} | {
@@ -114,7 +114,6 @@ def _find_slot(words: Sequence[str], place: int, slots: dict[str, list[tuple[lis
 
 
 def _read_word(mark: str, begins: bool) -> str:
-    """Return a mark as it stands in a skeleton: a word, a slot, or nothing for punctuation."""
     if not _WORD.fullmatch(mark):
         return ""
     word = mark.casefold()
@@ -201,7 +200,6 @@ def measure_self_bleu(texts: Sequence[str]) -> float:
 
 
 def _match_grams(worded: Sequence[Sequence[str]], size: int) -> list[float]:
-    """Return each text's clipped precision against all others."""
     counted = [Counter(list_grams(words, size)) for words in worded]
     highest: defaultdict[Gram, list[int]] = defaultdict(lambda: [0, 0])
     for counts in counted:
@@ -218,7 +216,6 @@ def _match_grams(worded: Sequence[Sequence[str]], size: int) -> list[float]:
 
 
 def _penalise_brevity(length: int, lengths: Counter[int]) -> float:
-    """Return BLEU's penalty of a text shorter than the other whose length is nearest."""
     others = [other for other, texts in lengths.items() if other != length or texts > 1]
     nearest = min(others, key=lambda other: (abs(other - length), other))
     return 1.0 if length >= nearest else math.exp(1 - nearest / length)
@@ -368,7 +365,6 @@ def read_relation(row: Sourced) -> str:
 
 
 def _number(name: str) -> int:
-    """Return a digest of a name as a number, and ``NO_NODE`` for none."""
     return int(digest_value(name)[:NAME_DIGITS], 16) if name else NO_NODE
 
 
@@ -384,9 +380,6 @@ def make_signature(row: Record, exam: bool = False) -> Signature:
     Args:
         row: the question.
         exam: whether questions for evaluation are a dataset of their own.
-
-    Raises:
-        ConfigError: if the row is no Enhancement.
     """
     if not isinstance(row, Enhancement):
         raise ConfigError(f"the first input holds {type(row).__name__} rows; the stage takes Enhancement rows")
@@ -469,7 +462,6 @@ def refuse_facts(signatures: Iterable[Signature], cap: int) -> dict[str, Rejecti
 def _refuse_beyond(
     signatures: Iterable[Signature], cap: int, reason: ReleaseReason, read: Callable[[Signature], dict[str, str]]
 ) -> dict[str, Rejection]:
-    """Refuse a question any of whose values ``cap`` kept questions of its split have before it."""
     refused: dict[str, Rejection] = {}
     used: Counter[tuple[Split, str, str]] = Counter()
     for signature in signatures:
@@ -544,7 +536,6 @@ def refuse_guessed(signatures: Sequence[Signature], solved: Collection[str], sha
 
 
 def _list_guessed(signatures: Sequence[Signature], solved: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Return, by record id, the groups that a question is guessed in: of each dataset, and of its part of one."""
     scopes: defaultdict[str, list[Signature]] = defaultdict(list)
     for each in signatures:
         part = "eval" if each.split == "eval" else "training"
@@ -583,7 +574,6 @@ def _list_identities(signature: Signature) -> tuple[Identity, ...]:
 
 
 def _name_node(signature: Signature) -> str:
-    """Return the answer node as text; empty for none."""
     return "" if signature.answer_node == NO_NODE else str(signature.answer_node)
 
 

@@ -38,9 +38,6 @@ def deploy_run(parameters: Mapping[str, Any], cron: str, timezone: str, name: st
 
     Returns:
         What was done to each pool and deployment.
-
-    Raises:
-        SystemExit: with the code of the failure, which the process names on stderr.
     """
     own = {"cron": cron, "timezone": timezone, "name": name, "split": split}
     request = {"parameters": dict(parameters), "directory": str(Path.cwd()), **own}

@@ -87,12 +87,7 @@ class ServingOptions:
 
 @contextmanager
 def open_environment(config: RunConfig, root: Path, options: ServingOptions) -> Iterator[ToolEnvironment]:
-    """Open the tools of a run's rollouts over its questions; the workspace is held meanwhile.
-
-    Raises:
-        ConfigError: if the workspace has no such run, or the release was made with another configuration.
-        WorkspaceBusy: if a run holds the workspace.
-    """
+    """Open the tools of a run's rollouts over its questions; the workspace is held meanwhile."""
     workspace = Workspace(root.resolve())
     folder = find_built_corpus(config, workspace)
     if folder is None:
@@ -221,9 +216,6 @@ def make_app(service: ToolService, host: str = "127.0.0.1", speaks_mcp: bool = F
         service: what is served.
         host: that it listens at; on loopback requests under other names are refused, which a web page could send.
         speaks_mcp: whether sessions have an address for MCP.
-
-    Raises:
-        ConfigError: if MCP is wanted and not installed.
     """
     mcp: Any = None
     if speaks_mcp:
@@ -249,7 +241,6 @@ class RequestLimit:
         self.app, self.most = app, most
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer it."""
         answer: ASGIApp = self.app
         if scope["type"] == "http" and scope["method"] == "POST":
             size = Headers(scope=scope).get("content-length", "")
@@ -332,11 +323,7 @@ def _add_paths(app: FastAPI, service: ToolService) -> None:
 
 @contextmanager
 def open_service(config: RunConfig, root: Path, options: ServingOptions) -> Iterator[ToolService]:
-    """Open the environment, and the file that calls are appended to.
-
-    Raises:
-        ConfigError: as :func:`open_environment`, and if the file cannot be written.
-    """
+    """Open the environment, and the file that calls are appended to."""
     try:
         sink = options.record.open("a", encoding="utf-8") if options.record else None
     except OSError as error:
@@ -349,9 +336,6 @@ def serve_tools(config: RunConfig, root: Path, options: ServingOptions, say: Cal
     """Serve the tools until the process is stopped.
 
     ``say`` gets the address, once requests are answered.
-
-    Raises:
-        ConfigError: as :func:`open_service`, and if the address is taken or MCP is not installed.
     """
     if options.mcp and find_spec("mcp") is None:
         raise ConfigError("serve-tools: --mcp needs the package mcp; install it with: pip install 'synth[serve]'")

@@ -78,11 +78,7 @@ class UnreadRow:
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | UnreadRow]]:
-    """Yield a file's rows, each with its key: that of an object of rows, else its number.
-
-    Raises:
-        ConfigError: if the file is missing, too large, of another format, or cannot be parsed.
-    """
+    """Yield a file's rows, each with its key: that of an object of rows, else its number."""
     if not path.is_file():
         raise ConfigError(f"{path}: no such file; give a .parquet, .json or .jsonl file")
     try:
@@ -161,7 +157,6 @@ def _list_texts(value: object) -> Iterator[str]:
 
 
 def _list_written(value: str) -> Iterator[str]:
-    """Yield the texts of a list in JSON, as in MMSearch-R1's candidate answers; yield any other text as it is."""
     try:
         written = json.loads(value)
     except (ValueError, RecursionError):
@@ -170,7 +165,6 @@ def _list_written(value: str) -> Iterator[str]:
 
 
 def _list_pictures(value: object) -> Iterator[NamedPicture]:
-    """Yield pictures: bytes, names, addresses, base64, and objects with any of these."""
     if isinstance(value, list | tuple):
         for inner in value:
             yield from _list_pictures(inner)
@@ -194,7 +188,6 @@ def _name_picture(name: str) -> NamedPicture:
 
 
 def _decode(text: str) -> bytes:
-    """Return the bytes of base64 text, or b"" if the text is not base64."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -202,7 +195,6 @@ def _decode(text: str) -> bytes:
 
 
 def _ask(key: str, question: object, answers: object, pictures: object, row: Raw | None = None) -> ForeignQuestion:
-    """Return a question with the usual columns; ``key`` is its id if ``row`` has no id."""
     row = row or {}
     return ForeignQuestion(
         next((str(row[name]) for name in ID_COLUMNS if isinstance(row.get(name), str | int)), key),
@@ -307,11 +299,7 @@ RECOGNISED: Mapping[str, Callable[[Raw], bool]] = {
 
 
 def read_layout(path: Path) -> str:
-    """Return the layout that more than half of a file's first rows have, ``columns`` if none fits.
-
-    Raises:
-        ConfigError: if it cannot be read.
-    """
+    """Return the layout that more than half of a file's first rows have, ``columns`` if none fits."""
     rows = [row for _, row in islice(read_rows(path), SAMPLED_ROWS) if isinstance(row, dict)]
     fitting = (layout for layout, holds in RECOGNISED.items() if 2 * sum(map(holds, rows)) > len(rows))
     return next(fitting, "columns")
@@ -326,9 +314,6 @@ def read_questions(
         path: Parquet, JSON or JSON lines.
         layout: one of ``LAYOUTS``; empty: recognised from the rows.
         columns: place of each usual column in another kind of table; see ``map_columns``.
-
-    Raises:
-        ConfigError: if the file cannot be read.
     """
     read = LAYOUTS["columns" if columns else layout or read_layout(path)]
     for key, row in read_rows(path):
@@ -357,11 +342,7 @@ def map_columns(row: Raw, columns: Mapping[str, str]) -> Raw:
 
 
 def read_entities(path: Path) -> dict[str, str]:
-    """Return the name of the entity in each InfoSeek question's picture, by ``data_id``, from a ``withkb`` file.
-
-    Raises:
-        ConfigError: if it cannot be read.
-    """
+    """Return the name of the entity in each InfoSeek question's picture, by ``data_id``, from a ``withkb`` file."""
     rows = [row for _, row in read_rows(path) if isinstance(row, dict)]
     return {_read_text(row, "data_id"): _read_text(row, "entity_text") or _read_text(row, "entity_id") for row in rows}
 
@@ -374,11 +355,7 @@ class PictureFolder:
     _offsets: list[int] = field(default_factory=list)
 
     def probe(self) -> None:
-        """Check that the folder or table can hold pictures, before any request is paid.
-
-        Raises:
-            ConfigError: if it is neither a folder nor a table, or the table's offsets cannot be read.
-        """
+        """Check that the folder or table can hold pictures, before any request is paid."""
         if self._is_table:
             self._list_offsets()
         elif not self.root.is_dir():
@@ -389,11 +366,7 @@ class PictureFolder:
         return self.root.suffix == ".tsv" and not self.root.is_dir()
 
     def read(self, picture: NamedPicture) -> bytes | None:
-        """Return a picture's bytes, or None if no picture has that name.
-
-        Raises:
-            ConfigError: if a file or a table is there and cannot be read.
-        """
+        """Return a picture's bytes, or None if no picture has that name."""
         if picture.content or not picture.name:
             return picture.content or None
         try:
@@ -418,10 +391,7 @@ class PictureFolder:
 
     @cached_property
     def _by_stem(self) -> dict[str, Path]:
-        """Files below the folder by their names without extension, and numbers without zeros before them too.
-
-        Of two alike the first in order is found.
-        """
+        # Numbers are known without zeros before them too; of two alike the first in order is found.
         found: dict[str, Path] = {}
         for folder, folders, files in os.walk(self.root):
             folders.sort()
@@ -462,7 +432,6 @@ def _read_bounded(path: Path) -> bytes:
 
 
 def _name_remote(address: str) -> str:
-    """Return the last part of an address's path, or "" for an invalid address."""
     try:
         return PurePosixPath(unquote(urlsplit(address).path)).name
     except ValueError:

@@ -252,7 +252,6 @@ def render_card(manifest: ReleaseManifest, quality: Quality, prose: Prose, shown
 
 
 def _make_front(manifest: ReleaseManifest, prose: Prose) -> dict[str, str]:
-    """Return the front matter's values as JSON, which is YAML's flow style."""
     described = {
         "config_name": manifest.dataset,
         "features": describe_columns(make_release_schema(ROW_TYPES[manifest.dataset])),
@@ -436,7 +435,7 @@ def _make_records(entry: FileEntry, schema: pa.Schema) -> dict[str, Any]:
 
 
 def _make_field(records: str, file: str, field: pa.Field) -> dict[str, Any] | None:
-    """Return a column's field, or None: structs other than pictures have no form that loaders agree on."""
+    # Structs other than pictures have no form that loaders agree on.
     repeated = pa.types.is_list(field.type)
     kind = field.type.value_type if repeated else field.type
     source: dict[str, Any] = {"fileObject": {"@id": file}, "extract": {"column": field.name}}

@@ -127,7 +127,7 @@ def _judge(value: float, questions: int, most: float, least: int) -> Verdict:
 
 
 def _judge_commonest(rows: Sequence[Guessed], settings: ReleasesConfig) -> Row:
-    """Judge the share that is right by the commonest answer of an attribute, of few questions of domain and type."""
+    # Of few questions of an attribute: the commonest of domain and type.
     groups: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row, group in zip(rows, group_guessed([(row.relation, row.kind) for row in rows]), strict=True):
         groups[group][row.answer] += 1
@@ -138,7 +138,6 @@ def _judge_commonest(rows: Sequence[Guessed], settings: ReleasesConfig) -> Row:
 
 
 def _judge_gold(rows: Sequence[Guessed], settings: ReleasesConfig) -> Row:
-    """Judge the gold shares of a split: none may exceed its bound; the row says how many were not counted."""
     most = bound_gold(settings, "eval" if rows[0].split == TEST else "sft")
     shares = [row.gold_share for row in rows if row.gold_share is not None]
     over, missing = sum(share > most for share in shares), len(rows) - len(shares)
@@ -149,7 +148,6 @@ def _judge_gold(rows: Sequence[Guessed], settings: ReleasesConfig) -> Row:
 
 
 def _judge_wording(right: Mapping[int, bool], own: Sequence[int], settings: ReleasesConfig) -> Row:
-    """Judge what a classifier of the words gets right, by the lower end of its interval."""
     gates, told = settings.gates, [right[place] for place in own if place in right]
     interval = bound_mean(sum(told), len(told), 1.0)
     verdict = _judge(interval.low, len(told), gates.wording, gates.least_rows)
@@ -188,11 +186,7 @@ REMEDIES = {
 
 
 def check_guessability(table: Mapping[str, Row]) -> None:
-    """Refuse a release that is guessed too often.
-
-    Raises:
-        GateNotMet: naming each measure whose verdict is ``not met``, and what to change.
-    """
+    """Refuse a release that is guessed too often."""
     failed = [f"{name}: {row['share']} of {row['questions']} questions, at most {row['most']} may be; "
               f"{REMEDIES[name.partition(',')[0]]}"
               for name, row in table.items() if row["verdict"] == NOT_MET]  # fmt: skip

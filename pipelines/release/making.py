@@ -45,11 +45,7 @@ EXTENSION = re.compile(r"[a-z0-9]{1,8}")
 
 
 def name_picture(picture: Picture) -> str:
-    """Return ``<sha256>.<extension>``.
-
-    Raises:
-        CorruptInput: if a part could not be a file's name in the store.
-    """
+    """Return ``<sha256>.<extension>``."""
     if not SHA256.fullmatch(picture.sha256) or not EXTENSION.fullmatch(picture.extension):
         raise CorruptInput(
             f"picture {picture.file!r}: {picture.sha256!r}.{picture.extension!r} is not a name in the image store; "
@@ -59,11 +55,7 @@ def name_picture(picture: Picture) -> str:
 
 
 def read_picture(root: Path, picture: Picture) -> bytes:
-    """Return the bytes of a picture in the workspace's image store, hashed again.
-
-    Raises:
-        CorruptInput: if the file is missing or its bytes are not those its name promises.
-    """
+    """Return the bytes of a picture in the workspace's image store, hashed again."""
     name_picture(picture)
     return PictureStore(root / "images").read(picture)
 
@@ -217,11 +209,7 @@ def make_vqa_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> VqaRow:
 
 
 def make_bridgevqa_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> BridgeVqaRow:
-    """Return the row of a question about the news.
-
-    Raises:
-        ConservationError: if it has no trace or no picture.
-    """
+    """Return the row of a question about the news."""
     trace = proof.trace
     if trace is None or len(images) != 1:
         raise ConservationError(f"releases: bridgevqa entry {proof.record_id} has no trace, or not one picture")
@@ -282,11 +270,7 @@ def make_chain(question: Enhancement | ProofRow) -> tuple[ChainLink, ...]:
 
 
 def read_apart(folders: Iterable[Path]) -> Apart:
-    """Return what releases hold that a question of another one may not share.
-
-    Raises:
-        ConfigError: if a folder is no release.
-    """
+    """Return what releases hold that a question of another one may not share."""
     given = list(folders)
     for folder in given:
         if not (folder / "proofs").is_dir():
@@ -323,17 +307,12 @@ def _find_shown(folder: Path, benchmarks: Benchmarks) -> Iterator[Overlap]:
 
 
 def _hold(row: ProofRow) -> Held:
-    """Return what a row holds that no other release may share, its pictures before and after a change among it."""
     pictures = [picture for picture in (row.picture, row.original) if picture]
     pictures += [part.picture for part in row.scene.parts] if row.scene is not None else []
     return Held(row.proof, row.answer, pictures, row.trace, row.origin)
 
 
 def read_proofs(folder: Path) -> Iterator[ProofRow]:
-    """Yield a release's proof rows, file by file.
-
-    Raises:
-        pydantic.ValidationError: if a row does not have the shape of :class:`ProofRow`.
-    """
+    """Yield a release's proof rows, file by file."""
     for path in sorted((folder / "proofs").glob("*.parquet")):
         yield from (ProofRow.model_validate(row, strict=False) for row in read_values(path))

@@ -181,11 +181,7 @@ def make_release_manifest(
 
 
 def read_release_manifest(folder: Path) -> ReleaseManifest:
-    """Return a release folder's manifest.
-
-    Raises:
-        ConfigError: if it is missing, malformed, or of another layout.
-    """
+    """Return a release folder's manifest."""
     path = folder / MANIFEST
     if not path.is_file():
         raise ConfigError(f"release {folder}: no {MANIFEST}; give a folder such as releases/sft/{SERIES}-0a1b2c3d")
@@ -225,12 +221,7 @@ def find_strange(folder: Path, own: Collection[str]) -> list[str]:
 
 
 def check_release_files(folder: Path) -> ReleaseManifest:
-    """Hash every file of a release again and return its manifest.
-
-    Raises:
-        ConfigError: if there is no readable manifest.
-        GateNotMet: naming each file that is missing, changed or not in the manifest.
-    """
+    """Hash every file of a release again and return its manifest."""
     manifest = read_release_manifest(folder)
     problems = find_changes(folder, manifest)
     problems += find_strange(folder, {MANIFEST, *(entry.name for entry in manifest.files)})

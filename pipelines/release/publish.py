@@ -111,7 +111,6 @@ class _Draft:
         return PublishedRelease(self.dataset, version, self.home / version, len(self.entries))
 
     def _fill(self, staging: Path) -> str:
-        """Write the release into ``staging`` and move it home, unless its version is already there."""
         files, splits = self._write_rows(staging)
         files.append(_write(staging, ATTRIBUTION, render_credits(sorted(self.credits)), len(self.credits)))
         if self.dataset == "rl":
@@ -134,7 +133,6 @@ class _Draft:
         return target.name
 
     def _write_rows(self, staging: Path) -> tuple[list[FileEntry], tuple[SplitEntry, ...]]:
-        """Write the shards of every split, and its questions with their proofs."""
         schema, proofs = make_release_schema(ROW_TYPES[self.dataset]), derive_schema(ProofRow)
         read, make_row = self.shelf.read, self.maker.make_row
         files, splits = [], []
@@ -167,7 +165,6 @@ def _check_published(folder: Path, content: str) -> None:
 
 
 def _weigh(store: PictureStore, example: Example) -> int:
-    """Return about how many bytes a row takes before compression: its pictures and its text."""
     shown = [picture for picture in (*example.list_pictures(), *example.list_thumbnails()) if name_picture(picture)]
     paths = [store.path(picture.sha256, picture.extension) for picture in shown]
     pictures = sum(path.stat().st_size for path in paths if path.is_file())
@@ -177,7 +174,7 @@ def _weigh(store: PictureStore, example: Example) -> int:
 
 
 def _seal(staging: Path, target: Path) -> None:
-    """Flush everything, make the files read-only and rename; a rename onto a version that exists fails."""
+    # A rename onto a version that exists fails.
     for path in list_files(staging):
         with path.open("rb+") as written:
             os.fsync(written.fileno())

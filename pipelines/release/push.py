@@ -322,7 +322,6 @@ def _make_plan(
 
 
 def _describe(folder: Path, manifest: ReleaseManifest, files: Mapping[str, Digests]) -> PushedDataset:
-    """Return a dataset as it will lie in the repository, with what the card says of it."""
     _, front, body = (folder / CARD).read_text(encoding="utf-8").split("---\n", 2)
     name, place = manifest.dataset, f"data/{manifest.dataset}"
     configs = []
@@ -344,7 +343,6 @@ def _describe(folder: Path, manifest: ReleaseManifest, files: Mapping[str, Diges
 
 
 def _render_card(datasets: Mapping[str, PushedDataset]) -> bytes:
-    """Return one card of all datasets: lists of their front matters are joined, other values named one by one."""
     joined: dict[str, Any] = {}
     for key, value in (item for each in datasets.values() for item in each.front.items()):
         if key not in joined:
@@ -384,7 +382,6 @@ def _is_same(digests: Digests | None, entry: Any) -> bool:  # noqa: ANN401 - hug
 
 
 def _list_differences(client: "HfApi", repo: str, revision: str, expected: Mapping[str, Digests | None]) -> list[str]:
-    """Return how a revision on the Hub differs from what is expected there; other files are not looked at."""
     remote = _list_tree(client, repo, revision)
     apart = [path for path in sorted(expected) if not _is_same(expected[path], remote.get(path))]
     return [f"{path} {'has other bytes' if path in remote else 'is missing'}" for path in apart]

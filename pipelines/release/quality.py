@@ -104,7 +104,6 @@ def _measure_answers(facts: ReleaseFacts) -> Table:
 
 
 def _measure_proofs(facts: ReleaseFacts) -> Table:
-    """Return how near misses were resolved, what else was checked, and the constraints of a question."""
     told = facts.words["resolutions"]
     return {
         **_count_flags(facts, "near misses looked for"),
@@ -129,7 +128,6 @@ def _measure_proofs(facts: ReleaseFacts) -> Table:
 
 
 def _measure_diversity(facts: ReleaseFacts) -> dict[str, Scalar]:
-    """Return skeletons, relations and type sequences: how many, how evenly used, and the shares of the most used."""
     skeletons = Counter(question.skeleton for question in facts.questions.values())
     relations, bigrams, sequences = (facts.words[name] for name in ("relations", "bigrams", "sequences"))
     top = sum(rows for _, rows in bigrams.most_common(TOP))
@@ -147,7 +145,6 @@ def _measure_diversity(facts: ReleaseFacts) -> dict[str, Scalar]:
 
 
 def _measure_wording(facts: ReleaseFacts) -> Table:
-    """Return how much the questions' texts, and their skeletons, repeat each other."""
     table: Table = {}
     for name, texts in (
         ("text", [each.text for each in facts.questions.values()]),
@@ -163,7 +160,6 @@ def _measure_wording(facts: ReleaseFacts) -> Table:
 
 
 def _measure_reuse(facts: ReleaseFacts) -> Table:
-    """Return how often entities are used in each role."""
     table: Table = {}
     for role in ("anchor", "bridge", "answer"):
         uses = facts.words[f"uses as {role}"]
@@ -174,7 +170,6 @@ def _measure_reuse(facts: ReleaseFacts) -> Table:
 
 
 def _measure_difficulty(facts: ReleaseFacts) -> Table:
-    """Return the attempts by condition and solver."""
     table: Table = {}
     for name, cell in sorted(facts.cells.items()):
         correct, scored, asked = cell["correct"], cell["attempts"] - cell["unscored"], cell["asked"]
@@ -192,7 +187,6 @@ def _measure_difficulty(facts: ReleaseFacts) -> Table:
 
 
 def _measure_balance(facts: ReleaseFacts) -> Table:
-    """Return rows by the search that a question takes and by its knowledge, where measured, with Wilson intervals."""
     table: Table = {}
     for what in ("search need", "knowledge"):
         counts = facts.words[what]
@@ -204,7 +198,6 @@ def _measure_balance(facts: ReleaseFacts) -> Table:
 
 
 def _measure_grounding(facts: ReleaseFacts) -> Table:
-    """Return rankers and sources, how scores and margins lie, and what OCR and a search by picture find."""
     names = ("ranked by", "from", "to look up", "to look up at training resolution", "read by")
     table: Table = {
         f"{name}: {value}": row
@@ -219,7 +212,6 @@ def _measure_grounding(facts: ReleaseFacts) -> Table:
 
 
 def _measure_enhancements(facts: ReleaseFacts) -> Table:
-    """Return how many pictures are degraded, by degradation, repair and test, and the strengths."""
     whole, areas = len(facts.questions), facts.numbers["share of the scene's area"]
     table: Table = {"degraded": count_rows(facts.flags["degraded"][True], whole)}
     table |= {name: count_rows(count, whole) for name, count in sorted(facts.words["trials"].items())}
@@ -231,7 +223,6 @@ def _measure_enhancements(facts: ReleaseFacts) -> Table:
 
 
 def _measure_news(facts: ReleaseFacts) -> dict[str, Section]:
-    """Return which sources the pictures' articles are from, their days, and who found the reasoning sound."""
     counts, days = facts.words["news sources"], sorted(facts.words["news days"])
     common = sum(count for count in counts.values() if count > FEW)
     numbers: Table = {
@@ -313,7 +304,6 @@ def measure_quality(
 
 
 def _describe_origin(context: ReleaseOrigin) -> Quality:
-    """Return the sections identity, funnel and rejections."""
     identity: dict[str, Scalar] = {
         "corpus": context.corpus,
         "snapshot": context.snapshot,
@@ -338,11 +328,7 @@ def _describe_origin(context: ReleaseOrigin) -> Quality:
 
 
 def check_quality(quality: Quality) -> None:
-    """Refuse a release whose report breaks a gate.
-
-    Raises:
-        GateNotMet: if anything is shared between splits, or a guesser scores too much.
-    """
+    """Refuse a release whose report breaks a gate."""
     shared = {name: value for name, value in quality["overlap"].items() if value}
     if shared:
         raise GateNotMet(f"quality: the splits share {shared}; all must be 0")

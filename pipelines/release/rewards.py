@@ -216,7 +216,6 @@ def _is_call(name: str, inside: str, protocol: Protocol) -> bool:
 
 
 def _read_call(inside: str) -> str:
-    """Return the name of the tool that a call in JSON asks for; empty where it is no such call."""
     try:
         call = json.loads(inside)
     except (ValueError, RecursionError):
@@ -315,7 +314,7 @@ def match_answer(given: str, accepted: str) -> bool | None:
 
 
 def _compare_days(given: set[tuple[int, int, int]], accepted: set[tuple[int, int, int]]) -> bool | None:
-    """Compare by value and precision; a finer date within the accepted one may be wrong in what that does not say."""
+    # A finer date within the accepted one may be wrong in what that does not say.
     if given & accepted:
         return True if len(given | accepted) == 1 else None
     finer = any(all(part in (0, own) for own, part in zip(a, b, strict=True)) for a in given for b in accepted)
@@ -337,7 +336,7 @@ def _is_mark(char: str) -> bool:
 
 
 def _holds_number(text: str, place: int) -> bool:
-    """Say whether a mark stands between digits, or is the sign before one: 1.5 is not 15, and -5 is not 5."""
+    # 1.5 is not 15, and -5 is not 5.
     before, after = text[place - 1 : place], text[place + 1 : place + 2]
     if not after.isdigit():
         return False
@@ -356,7 +355,6 @@ _NUMBER = re.compile(
 
 
 def _read_number(text: str) -> tuple[Decimal, str] | None:
-    """Return a number and its unit; None for other texts."""
     text = " ".join(text.replace("\u2212", "-").casefold().split()).rstrip(".")
     match = _NUMBER.fullmatch(text)
     if match is None:
@@ -383,7 +381,7 @@ _NUMERIC = re.compile(r"(\d{1,2})[./-](\d{1,2})[./-](\d{4})")
 
 
 def _read_dates(text: str) -> set[tuple[int, int, int]]:
-    """Return the days (or months, or years: parts not given are 0) that a text may mean."""
+    # Parts that are not given are 0.
     text = re.sub(r"^(?:on|in|the year|in the year) ", "", " ".join(text.casefold().split()).rstrip("."))
     if re.fullmatch(r"\d{3,4}", text):
         return {(int(text), 0, 0)}
@@ -412,7 +410,7 @@ class ScoredAttempt:
 
 
 def _score_opensearch(attempt: ScoredAttempt, parts: Components) -> float:
-    """Return r_fmt * (alpha r_acc + (1 - alpha) r_query); without a grade accuracy has the whole weight (eq. 9)."""
+    # r_fmt * (alpha r_acc + (1 - alpha) r_query); without a grade accuracy has the whole weight (eq. 9).
     kept = attempt.turns[: attempt.prefix]
     parts["fmt"] = format_reward(kept)
     if attempt.query_judge is None:
@@ -426,13 +424,13 @@ def _score_opensearch(attempt: ScoredAttempt, parts: Components) -> float:
 
 
 def _score_mmsearch(attempt: ScoredAttempt, parts: Components) -> float:
-    """Return 0.9 acc, of that nine tenths if it searched, + 0.1 fmt (MMSearch-R1, 2.4, eq. 1)."""
+    # 0.9 acc, of that nine tenths if it searched, + 0.1 fmt (MMSearch-R1, 2.4, eq. 1).
     kept = 1 - SEARCH_PENALTY if any(turn.searches for turn in attempt.turns) else 1.0
     return (1 - FORMAT_WEIGHT) * attempt.acc * kept + FORMAT_WEIGHT * parts["fmt"]
 
 
 def _score_dr(attempt: ScoredAttempt, parts: Components) -> float:
-    """Return 0.7 acc + 0.2 fmt + 0.1 Gaussian of the number of calls (DR-MMSearchAgent, eq. 10 and 11)."""
+    # 0.7 acc + 0.2 fmt + 0.1 Gaussian of the number of calls (DR-MMSearchAgent, eq. 10 and 11).
     # "Divided into two parts": tool calls and the summary before the answer, half each as in the authors' code.
     calls = sum(len(turn.calls) for turn in attempt.turns)
     rest, last = attempt.turns[:-1], attempt.turns[-1:]

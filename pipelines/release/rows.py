@@ -63,11 +63,7 @@ strip_page_text = neutralise_markup
 
 
 def find_text_dialect(name: str) -> Dialect:
-    """Return the dialect that a rollout's messages are written in; native calls are written in synth's own dialect.
-
-    Raises:
-        ConfigError: if there is no dialect of that name.
-    """
+    """Return the dialect that a rollout's messages are written in; native calls are written in synth's own dialect."""
     dialect = find_dialect(name)
     return SYNTH if dialect.native else dialect
 
@@ -78,11 +74,7 @@ def show_pictures(count: int, text: str) -> str:
 
 
 def list_shown(trajectory: Trajectory) -> tuple[Picture, ...]:
-    """Return the pictures that a trajectory's messages show, in reading order.
-
-    Raises:
-        GateNotMet: if an observation shows a picture that is unknown.
-    """
+    """Return the pictures that a trajectory's messages show, in reading order."""
     pictures = {image.id: image.picture for image in trajectory.images}
     shown = [image.picture for image in trajectory.images[:1]]
     for step in trajectory.steps[:-1]:
@@ -100,9 +92,6 @@ def make_messages(trajectory: Trajectory, system: str = "") -> tuple[tuple[RowMe
     Args:
         trajectory: whose replies are text, native calls written down.
         system: in place of the teacher's own system message; empty: that one.
-
-    Raises:
-        GateNotMet: if the messages break a rule of the trainers, or an observation shows a picture that is unknown.
     """
     shown = list_shown(trajectory)
     dialect = find_text_dialect(trajectory.dialect)
@@ -121,11 +110,7 @@ def make_messages(trajectory: Trajectory, system: str = "") -> tuple[tuple[RowMe
 
 
 def check_messages(messages: Sequence[RowMessage], images: int, where: str) -> None:
-    """Refuse messages that a trainer would drop, shift or fail on.
-
-    Raises:
-        GateNotMet: naming the row and the broken rule.
-    """
+    """Refuse messages that a trainer would drop, shift or fail on."""
     count = sum(message.content.count(PLACEHOLDER) for message in messages)
     if count != images:
         raise GateNotMet(f"{where}: {count} placeholders for {images} pictures; there must be one each")

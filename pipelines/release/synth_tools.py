@@ -133,11 +133,7 @@ def read_pictures(told: list[dict[str, str]]) -> tuple[ShownPicture, ...]:
 
 
 def send(url: str, body: Mapping[str, Any] | None = None, method: str = "", tries: int = TRIES) -> Any:  # noqa: ANN401 - JSON
-    """Send a request and return its JSON value; a call that may have been made is not repeated.
-
-    Raises:
-        ToolServerError: if the server refuses it, or is still away.
-    """
+    """Send a request and return its JSON value; a call that may have been made is not repeated."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method or None)
     for attempt in range(1, tries + 1):
@@ -317,9 +313,6 @@ def roll_out(ask: Ask, question_id: str, server: str = "") -> Attempt:
         ask: asks the model.
         question_id: of a row.
         server: address of `synth serve-tools`.
-
-    Raises:
-        ToolServerError: if the server is away, or has no such question.
     """
     session = ToolSession(question_id, server).open()
     try:
@@ -342,7 +335,6 @@ def roll_out(ask: Ask, question_id: str, server: str = "") -> Attempt:
 def _take(
     session: ToolSession, text: str, calls: list[Mapping[str, Any]]
 ) -> list[tuple[str, ToolReply, list[dict[str, Any]]]]:
-    """Return the model's turns as text, what each led to, and the messages that show it."""
     if not calls:
         reply = session.take_turn(text)
         return [(text, reply, [] if reply.ended else [_show(reply.message, reply.images)])]
@@ -361,7 +353,6 @@ def _take(
 
 
 def _show(text: str, images: tuple[ShownPicture, ...]) -> dict[str, Any]:
-    """Return a user's message with its pictures before its text."""
     urls = [f"data:{each.media_type};base64,{base64.b64encode(each.content).decode()}" for each in images]
     shown: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
     return {"role": "user", "content": [*shown, {"type": "text", "text": text}] if shown else text}

@@ -111,7 +111,6 @@ def classify(texts: Sequence[str], labels: Sequence[str], folds: Sequence[int]) 
 
 
 def _compare(texts: Sequence[str]) -> Matrix:
-    """Return how many words and pairs of words each two texts share, of those that several texts have."""
     told = [{gram for size in (1, 2) for gram in list_grams(split_words(text), size)} for text in texts]
     counts = Counter(gram for each in told for gram in each)
     often = sorted((gram for gram, count in counts.items() if count > 1), key=lambda gram: (-counts[gram], gram))
@@ -123,7 +122,6 @@ def _compare(texts: Sequence[str]) -> Matrix:
 
 
 def _regress(known: Matrix, asked: Matrix, wanted: Matrix) -> Matrix:
-    """Return what is wanted of the asked, by kernel ridge regression on the known, both about the known's mean."""
     means, mean = known.mean(axis=0), known.mean()
     inner = known - means - means[:, None] + mean
     outer = asked - asked.mean(axis=1, keepdims=True) - means + mean

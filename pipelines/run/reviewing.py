@@ -91,9 +91,6 @@ def read_decisions(file: str) -> dict[str, Decision]:
 
     Args:
         file: a filled in form; empty: none.
-
-    Raises:
-        ConfigError: if there is no such file, a decision breaks a rule, or two contradict each other.
     """
     decisions: dict[str, Decision] = {}
     for key, decision, where in read_forms(Path(file), "news.decisions") if file else ():
@@ -108,9 +105,6 @@ def read_forms(path: Path, asked: str) -> Iterator[tuple[str, Decision, str]]:
     Args:
         path: the CSV, or JSON as Argilla writes it.
         asked: the setting or command that names the file, for messages.
-
-    Raises:
-        ConfigError: if there is no such file, it has another shape, or a decision breaks a rule.
     """
     if not path.is_file() or path.stat().st_size > MAX_FILE_BYTES:
         raise ConfigError(f"{asked} {path}: no such file, or more than {MAX_FILE_BYTES >> 20} MiB")
@@ -139,7 +133,6 @@ def _read_csv(text: str) -> Iterator[tuple[str, ...]]:
 
 
 def _read_records(text: str) -> Iterator[tuple[str, ...]]:
-    """Yield the decisions that were submitted; drafts are left out."""
     for number, record in enumerate(json.loads(text), 1):
         when = str(record.get("updated_at") or record.get("inserted_at") or "").replace(" ", "T")
         for response in record["responses"].get("decision", ()):
@@ -210,10 +203,6 @@ def export_sample(workspace: Workspace, release: Path | None, size: int, seed: i
         release: to draw from; None for the questions that the last run selected.
         size: of the sample; all questions where there are no more.
         seed: of the draw.
-
-    Raises:
-        ConfigError: if there are no questions to draw from.
-        GateNotMet: if the release is not what its manifest says.
     """
     if release is not None:
         check_release_files(release)
@@ -263,7 +252,6 @@ def _describe(row: Enhancement | ProofRow, places: Mapping[str, Path]) -> dict[s
 
 
 def _place_pictures(workspace: Workspace, release: Path | None, pictures: Sequence[Picture]) -> dict[str, Path]:
-    """Return the files of pictures by sha256; those that only the release holds are written beside the forms."""
     store, folder = PictureStore(workspace.images), find_folder(workspace) / "pictures"
     places = {picture.sha256: store.path(picture.sha256, picture.extension) for picture in pictures}
     missing = {name_picture(each): each.sha256 for each in pictures if not places[each.sha256].is_file()}
@@ -279,12 +267,7 @@ def _place_pictures(workspace: Workspace, release: Path | None, pictures: Sequen
 
 
 def import_decisions(workspace: Workspace, files: Iterable[Path]) -> ImportReport:
-    """Add what people said to ``decisions.json``; nothing is written unless every decision is valid.
-
-    Raises:
-        ConfigError: naming file and line, if a decision breaks a rule, is on no question of a sample, or is a person's
-            second one on a question.
-    """
+    """Add what people said to ``decisions.json``; nothing is written unless every decision is valid."""
     file, strata = find_folder(workspace) / DECISIONS, read_names(find_folder(workspace) / SAMPLE)
     if not strata:
         raise ConfigError(f"review import: no sample was given out from {workspace.root}; see `synth review export`")

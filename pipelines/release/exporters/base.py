@@ -74,13 +74,7 @@ class Exporter:
 
 
 def read_release(release: Path, dataset: Dataset, model: type[RowT]) -> Iterator[tuple[str, RowT]]:
-    """Yield the split and each row of a release, split by split, in the order of its files.
-
-    Raises:
-        ConfigError: if there is no readable manifest.
-        CorruptInput: if the release is of another dataset, or a row is not of this version.
-        GateNotMet: if a file differs from the manifest.
-    """
+    """Yield the split and each row of a release, split by split, in the order of its files."""
     manifest = check_release_files(release)
     if manifest.dataset != dataset:
         raise CorruptInput(f"release {release}: its dataset is {manifest.dataset}; rows are read from {dataset}")
@@ -121,11 +115,7 @@ class ExportedPicture:
 
 
 def check_picture(image: EmbeddedImage, where: str) -> ExportedPicture:
-    """Return a row's picture; ``where`` names the row.
-
-    Raises:
-        CorruptInput: if loaders cannot open it, or its name does not match its content.
-    """
+    """Return a row's picture; ``where`` names the row."""
     extension = find_extension(image.bytes)
     if not extension:
         raise CorruptInput(f"{where}: {image.path!r} is not a JPEG, PNG, GIF or WebP picture")
@@ -143,23 +133,14 @@ def check_picture(image: EmbeddedImage, where: str) -> ExportedPicture:
 
 
 def check_text(text: str, where: str) -> None:
-    """Refuse a text with a control token or a placeholder of other media than pictures.
-
-    Raises:
-        CorruptInput: naming the row and the token.
-    """
+    """Refuse a text with a control token or a placeholder of other media than pictures."""
     if found := TOKEN.search(text.replace(PLACEHOLDER, "")):
         raise CorruptInput(f"{where}: a text holds {found[0]!r}, which a tokenizer reads as a token")
 
 
 @contextmanager
 def publishing(out: Path) -> Iterator[Path]:
-    """Give an empty folder to fill; on a clean exit it becomes ``out``, else it is removed.
-
-    Raises:
-        ConfigError: if there is something at ``out``, or its path cannot be written to.
-        Unavailable: if the disk is full.
-    """
+    """Give an empty folder to fill; on a clean exit it becomes ``out``, else it is removed."""
     taken = ConfigError(f"export {out}: there is something already; name a folder that does not exist")
     if out.is_symlink() or out.is_file() or (out.is_dir() and any(out.iterdir())):
         raise taken

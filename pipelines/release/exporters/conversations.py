@@ -106,21 +106,13 @@ class Conversation:
 
 
 def read_conversations(release: Path) -> Iterator[Conversation]:
-    """Yield the rows of an SFT release; see :func:`read_release` for their order and the errors.
-
-    Raises:
-        CorruptInput: if the parts of a row do not fit together.
-    """
+    """Yield the rows of an SFT release; see :func:`read_release` for their order and the errors."""
     for split, row in read_release(release, "sft", SftRow):
         yield take_apart(row, split)
 
 
 def take_apart(row: SftRow, split: str) -> Conversation:
-    """Return a row as a conversation.
-
-    Raises:
-        CorruptInput: if messages, loss flags, tools and pictures do not fit together.
-    """
+    """Return a row as a conversation."""
     try:
         check_messages(row.messages, len(row.images), row.id)
         dialect = find_dialect(row.dialect)
@@ -173,7 +165,6 @@ def read_said(text: str, loss: bool, dialect: Dialect) -> ModelTurn:
 
 
 def _read_call(rest: str) -> str:
-    """Return a call in the form that every trainer reads; empty for another text."""
     if not (rest.startswith(OPENED) and rest.endswith(CLOSED)):
         return ""
     call = json.loads(rest[len(OPENED) : -len(CLOSED)])
@@ -223,13 +214,7 @@ SHOWN_REASONS = 3
 
 
 def read_in_dialect(release: Path, name: str) -> Iterator[Conversation]:
-    """Yield the rows of an SFT release in a dialect; with an empty name, as they are.
-
-    Raises:
-        ConfigError: if there is no such dialect, or it has no words for a turn of some rows, which are counted over the
-            whole release; and as :func:`read_conversations`.
-        GateNotMet: as :func:`read_conversations`.
-    """
+    """Yield the rows of an SFT release in a dialect; with an empty name, as they are."""
     dialect = find_dialect(name) if name else None
     rows, first, unsayable = 0, "", Counter[str]()
     for conversation in read_conversations(release):
@@ -251,11 +236,7 @@ def read_in_dialect(release: Path, name: str) -> Iterator[Conversation]:
 
 
 def rewrite_conversation(conversation: Conversation, dialect: Dialect) -> Conversation:
-    """Return a conversation in another dialect; a malformed turn is not changed.
-
-    Raises:
-        UnsayableTurn: if the dialect has no words for one of its turns.
-    """
+    """Return a conversation in another dialect; a malformed turn is not changed."""
     if dialect is conversation.dialect:
         return conversation
     # A picture's number is its place in reading order.

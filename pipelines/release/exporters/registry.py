@@ -40,13 +40,6 @@ def export_release(release: Path, out: Path, to: str, options: ExportOptions | N
         out: folder to make; it must not exist or be empty.
         to: name of an exporter.
         options: how rows are written.
-
-    Raises:
-        ConfigError: if there is no such exporter or dialect, the release is of another dataset, empty or damaged,
-            ``out`` or the name cannot be used, or the dialect has no words for a turn.
-        GateNotMet: if the release's files changed.
-        ConservationError: if rows were lost or invented.
-        Unavailable: if the disk is full.
     """
     exporter, options = find_exporter(to), options or ExportOptions()
     manifest = read_release_manifest(release)
@@ -75,11 +68,7 @@ def export_release(release: Path, out: Path, to: str, options: ExportOptions | N
 
 
 def find_exporter(name: str) -> Exporter:
-    """Return an exporter by name, ours or that of a plugin.
-
-    Raises:
-        ConfigError: if there is no such exporter, or its plugin is broken.
-    """
+    """Return an exporter by name, ours or that of a plugin."""
     if name in EXPORTERS:
         return EXPORTERS[name]
     plugged = list_names("exporters")

@@ -93,21 +93,13 @@ class RlTask:
 
 
 def read_tasks(release: Path) -> Iterator[RlTask]:
-    """Yield the rows of an RL release; see :func:`read_release` for their order and the errors.
-
-    Raises:
-        CorruptInput: if the parts of a row do not fit together.
-    """
+    """Yield the rows of an RL release; see :func:`read_release` for their order and the errors."""
     for split, row in read_release(release, "rl", RlRow):
         yield make_task(row, split)
 
 
 def make_task(row: RlRow, split: str) -> RlTask:
-    """Return a row as a task.
-
-    Raises:
-        CorruptInput: if prompt, question, answer and pictures do not fit together.
-    """
+    """Return a row as a task."""
     truth, extra = row.reward_model.ground_truth, row.extra_info
     task = RlTask(
         id=row.id,
@@ -137,7 +129,6 @@ def _write_rows(
     make_row: Callable[[RlTask], Row],
     place: Callable[[RlTask], str] = lambda task: task.split,
 ) -> int:
-    """Write each task into the file of its place, and return how many were read."""
     rows_in = 0
     with files:
         for task in tasks:
@@ -213,7 +204,6 @@ def write_verl(release: Path, folder: Path, options: ExportOptions) -> Written:
 
 
 def _copy_modules(folder: Path) -> None:
-    """Write what a trainer imports: rewards, and the classes that ask the served tools."""
     for module, name in ((rewards, REWARDS), (synth_tools, CLIENT)):
         shutil.copyfile(str(module.__file__), folder / name)
 
@@ -325,7 +315,7 @@ def write_rllm(release: Path, folder: Path, options: ExportOptions) -> Written:
 
 
 def _order_tasks(release: Path) -> Iterator[RlTask]:
-    """Yield tasks with pictures first: the first row decides whether a column is known to hold pictures."""
+    # With pictures first: the first row decides whether a column is known to hold pictures.
     yield from (task for task in read_tasks(release) if task.pictures)
     yield from (task for task in read_tasks(release) if not task.pictures)
 
@@ -343,7 +333,7 @@ def _make_rllm_row(task: RlTask) -> Row:
 
 
 def _make_companion(row: Row) -> Row:
-    """Return the row that rLLM makes for veRL, whose agent loop reads ``extra_info``."""
+    # rLLM makes such a row for veRL, whose agent loop reads ``extra_info``.
     wrapped = {**row, "images": [{"bytes": image, "path": ""} for image in row["images"]]}
     model = {"style": "rule", "ground_truth": None}
     return {"prompt": [{"role": "user", "content": "placeholder"}], "reward_model": model, "extra_info": wrapped}
@@ -398,7 +388,6 @@ def _make_mmsearch_row(task: RlTask, name: str) -> Row:
 
 
 def _save_results(folder: Path, task: RlTask) -> None:
-    """Write what a search by the picture finds: titles and thumbnails in one order."""
     folder.mkdir(parents=True)
     for number, (_, thumbnail) in enumerate(task.replayed):
         (folder / f"img_{number:03d}.{thumbnail.extension}").write_bytes(thumbnail.content)
@@ -441,11 +430,7 @@ def name_stratum(split: str, pictures: Sequence[ExportedPicture]) -> str:
 
 
 def check_mars_name(name: str) -> None:
-    """Refuse a dataset's name that says which split a file holds.
-
-    Raises:
-        ConfigError: naming the name.
-    """
+    """Refuse a dataset's name that says which split a file holds."""
     if "train" in name or "test" in name:
         raise ConfigError(f"export: the name {name!r} holds train or test, which its file names use for the split")
 
@@ -476,7 +461,6 @@ def _make_mars_entry(stratum: str, rows: int) -> Row:
 
 
 def _make_mars_row(task: RlTask, folder: Path) -> Row:
-    """Return a task as a line, its pictures and thumbnails written to ``folder``."""
     results = task.replayed[:MARS_RESULTS]
     return {
         "index": task.id,

@@ -93,17 +93,17 @@ def _write_rows(
 
 
 def _write_thought(said: ModelTurn) -> str:
-    """Return a thought as templates of the Qwen family write it; LLaMA-Factory knows a thought by exactly that."""
+    # Templates of the Qwen family write it so; LLaMA-Factory knows a thought by exactly that.
     return f"<think>\n{said.thought}\n</think>\n\n" if said.thought else ""
 
 
 def _defuse(text: str, variable: re.Pattern[str]) -> str:
-    """Put a space into ``{{name}}``, which the reader's template would fill in."""
+    # The reader's template would fill in ``{{name}}``.
     return variable.sub(lambda found: found[0].replace("{{", "{ {"), text)
 
 
 def _leave_tools_out(conversation: Conversation, options: ExportOptions) -> tuple[str, str]:
-    """Return the system message and the tools' column: the model sees the schemas once, in one of the two."""
+    # The model sees the schemas once, in one of the two.
     if options.calls == "text" or not conversation.native:
         return _write_tools_in(conversation), ""
     return conversation.system.replace(conversation.tools, LISTED), conversation.tools
@@ -222,7 +222,6 @@ class VerlSftRow(Nested):
 
 
 def _list_messages(conversation: Conversation, system: str, say: Callable[[str, str, int], Row]) -> list[Row]:
-    """Return plain messages; ``say`` makes one of role, text and number of pictures."""
     messages = [say("system", system, 0)] if system else []
     for exchange in conversation.exchanges:
         messages.append(say("user", exchange.shown.text, len(exchange.shown.pictures)))

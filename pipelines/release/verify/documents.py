@@ -78,7 +78,6 @@ class Survey:
 
 
 def _show_alone(row: ReleaseRow) -> ReleaseRow:
-    """Return a row as the card shows it: as the first one of its split."""
     if not isinstance(row, RlRow):
         return row
     return row.model_copy(update={"extra_info": row.extra_info.model_copy(update={"index": 0})})

@@ -110,13 +110,11 @@ def find_manifest_problems(manifest: ReleaseManifest, corpus: Corpus) -> Iterato
 
 @cache
 def _read_lock() -> dict[str, str]:
-    """Return the digests of the shipped prompts by label, such as ``act/v4``."""
     lines = (Path(__file__).parents[3] / "prompts" / "prompts.lock").read_text("utf-8").splitlines()
     return {name.removesuffix(".md"): digest for digest, name in (line.split("  ", 1) for line in lines)}
 
 
 def _find_file_problems(manifest: ReleaseManifest) -> Iterator[Problem]:
-    """Yield files that no release of the dataset has, counts that their rows do not have, and another content."""
     known = {*DOCUMENTS, ATTRIBUTION, *([REWARDS] if manifest.dataset == "rl" else [])}
     missing = known - {entry.name for entry in manifest.files}
     yield from (Problem(name, "files: it is missing from the manifest") for name in sorted(missing))
@@ -160,7 +158,6 @@ def find_threshold_problems(manifest: ReleaseManifest, proofs: Sequence[ProofRow
 
 
 def _find_filter_problems(told: Mapping[str, Told], proofs: Sequence[ProofRow]) -> Iterator[Problem]:
-    """Yield questions that the difficulty filter of the settings would have refused."""
     most = told.get("difficulty.max_correct")
     preset = next((name for name in get_args(Preset) if name == told.get("difficulty.preset")), None)
     if preset is None or not isinstance(most, int):
@@ -232,7 +229,6 @@ def check_together(proofs: Mapping[str, ProofRow], ledger: Ledger) -> Iterator[P
 
 
 def _check_splits(proofs: Mapping[str, ProofRow]) -> Iterator[Problem]:
-    """No anchor, answer node, answer key, hop or picture may be in two splits; no two questions may be the same."""
     splits: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     asked: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for question, row in proofs.items():
@@ -278,7 +274,6 @@ def find_placement_problems(manifest: ReleaseManifest, proofs: Iterable[ProofRow
 
 
 def _list_placed(row: ProofRow) -> Iterator[tuple[str, str]]:
-    """Yield what decides a question's split: its anchor, and its answer where a fact is asked for."""
     if row.trace is not None:
         yield "entity", fold_name(row.trace.anchor)
     if row.proof.nodes:

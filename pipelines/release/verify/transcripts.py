@@ -174,7 +174,6 @@ def find_trajectory_problems(manifest: ReleaseManifest, trajectory: Trajectory, 
 
 
 def _find_stamp_problems(manifest: ReleaseManifest, trajectory: Trajectory) -> Iterator[str]:
-    """Yield the problems of the dates of a transcript with local tools; scripted players have no day."""
     if trajectory.snapshot != manifest.snapshot:
         yield f"snapshot: the row says {shorten(trajectory.snapshot)}, its tools searched {manifest.snapshot}"
     if trajectory.day and not any(model.revision.startswith(SERVED) for model in manifest.models):
@@ -182,7 +181,6 @@ def _find_stamp_problems(manifest: ReleaseManifest, trajectory: Trajectory) -> I
 
 
 def _find_id_problems(manifest: ReleaseManifest, trajectory: Trajectory) -> Iterator[str]:
-    """Yield the problem of an id that no attempt of the manifest's teacher at the question has."""
     teacher = next((model for model in manifest.models if model.role == "teacher"), None)
     attempts: Told = manifest.told.get("rollouts.attempts")
     dialect = find_dialect(str(manifest.told.get("rollouts.dialect", SYNTH.name)))

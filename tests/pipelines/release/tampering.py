@@ -16,7 +16,7 @@ from pipelines.release.making import make_vqa_row
 from pipelines.release.manifest import MANIFEST, SplitEntry, digest_content, name_version, read_release_manifest
 from pipelines.release.publish import ATTRIBUTION
 from pipelines.release.rows import EmbeddedImage, ProofRow, describe_file, list_files
-from pipelines.release.verify.documents import CLAIMED, take_claims
+from pipelines.release.verify.documents import CLAIMED, read_credits, take_claims
 from pipelines.release.verify.release import ReleaseCheck
 from pipelines.release.verify.replaying import Replayer
 
@@ -95,7 +95,7 @@ def remake_documents(folder, ground):
     manifest = read_release_manifest(folder)
     with (
         tempfile.TemporaryDirectory() as place,
-        Replayer(ground.corpus, manifest, PictureStore(Path(place))) as replayer,
+        Replayer(ground.corpus, manifest, PictureStore(Path(place)), read_credits(folder)) as replayer,
     ):
         check = ReleaseCheck(folder, manifest, ground, replayer)
         check.run(lambda done: None)
