@@ -143,7 +143,7 @@ def export_command(  # noqa: PLR0913 - a command line has the options it has
     if as_json:
         emit_json(to_json(report))
         return
-    emit(f"{out}: {report.rows_out} of {report.rows_in} rows for {report.to}")
+    emit(f"{out}: {report.rows} rows for {report.to}")
     for note in report.notes:
         emit(note)
 

@@ -23,8 +23,8 @@ def exported(tmp_path_factory):
     root = tmp_path_factory.mktemp("verl")
     release = publish_rl(root)
     report = export_release(release, root / "out", "verl")
-    assert report.rows_out == len(HOSTILE)
-    return root / "out", {task.id: task for task in read_tasks(release)}
+    assert report.rows == len(HOSTILE)
+    return root / "out", {task.row.id: task for task in read_tasks(release)}
 
 
 def load(drive, folder, filters=True):
@@ -65,7 +65,7 @@ def test_every_picture_is_the_bytes_that_were_released(loaded, exported, note):
 def test_hostile_questions_are_in_the_prompt_as_they_are_and_change_nothing_else(loaded, exported):
     for row in loaded["rows"]:
         task = exported[1][row["question_id"]]
-        shown = "<|vision_start|><|image_pad|><|vision_end|>\n" + task.question
+        shown = "<|vision_start|><|image_pad|><|vision_end|>\n" + task.row.extra_info.question
         assert row["prompt"] == f"<|im_start|>user\n{shown}<|im_end|>\n<|im_start|>assistant\n"
 
 
@@ -74,8 +74,8 @@ def test_every_row_creates_every_tool_and_replays_its_own_results(loaded, export
         task = exported[1][row["question_id"]]
         assert all("task_id" in created for created in row["created"].values())
         assert row["results"] == [
-            {"title": found.title, "thumbnail": found.thumbnail.sha256 if found.thumbnail else ""}
-            for found in task.results
+            {"title": found.title, "thumbnail": shown.sha256 if shown else ""}
+            for found, shown in zip(task.row.image_search, task.thumbnails, strict=True)
         ]
 
 
@@ -86,7 +86,7 @@ def test_the_tools_schemas_reach_the_prompt_whole(loaded):
 def test_the_reward_that_is_shipped_scores_by_the_rows_own_truth_and_its_other_names(loaded, exported):
     assert not loaded["is_async"]
     for row in loaded["rows"]:
-        accepted = exported[1][row["question_id"]].accepted
+        accepted = exported[1][row["question_id"]].row.reward_model.candidate_answers
         assert row["truth"] == accepted[0]
         assert row["scores"] == [float(answer in accepted) for answer in ANSWERS]
 

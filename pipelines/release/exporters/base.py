@@ -1,14 +1,14 @@
 """What exporters share: options, reading releases, checked pictures, one writer for all formats.
 
-An exporter reads a release folder and fills an empty folder, a few rows at a time. What a trainer's loader would drop
-or misread without an error is refused here: control tokens in a text, and pictures that it cannot open.
+An exporter reads a release folder and fills an empty folder, a few rows at a time. A picture that a trainer's loader
+would drop without an error is refused here.
 """
 
 import errno
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +17,11 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 from pydantic import ValidationError
 
-from pipelines.agent.transcript import TOKEN
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import drafting_folder, explain_os_error
 from pipelines.pictures import find_extension, read_header
 from pipelines.release.manifest import check_release_files
 from pipelines.release.rows import (
-    PLACEHOLDER,
     ROWS_AT_ONCE,
     EmbeddedImage,
     RlRow,
@@ -57,8 +55,7 @@ class ExportOptions:
 class Written:
     """What an exporter made of a release."""
 
-    rows_in: int
-    rows_out: int
+    rows: int
     notes: tuple[str, ...] = ()
     """What the export cannot express, with counts, and how to read the folder."""
 
@@ -132,12 +129,6 @@ def check_picture(image: EmbeddedImage, where: str) -> ExportedPicture:
     return picture
 
 
-def check_text(text: str, where: str) -> None:
-    """Refuse a text with a control token or a placeholder of other media than pictures."""
-    if found := TOKEN.search(text.replace(PLACEHOLDER, "")):
-        raise CorruptInput(f"{where}: a text holds {found[0]!r}, which a tokenizer reads as a token")
-
-
 @contextmanager
 def publishing(out: Path) -> Iterator[Path]:
     """Give an empty folder to fill; on a clean exit it becomes ``out``, else it is removed."""
@@ -186,41 +177,21 @@ def open_arrow(schema: pa.Schema) -> OpenFile:
     return opening
 
 
-class SplitFiles:
-    """Files of an export, one a split, written ``batch`` rows at a time."""
-
-    def __init__(self, folder: Path, suffix: str, opening: OpenFile, batch: int = ROWS_AT_ONCE) -> None:
-        self.folder = folder
-        self.rows = Counter[str]()
-        """Rows by split."""
-        self._suffix, self._opening, self._batch = suffix, opening, batch
-        self._waiting: dict[str, list[Row]] = {}
-        self._writers: dict[str, WriteRows] = {}
-        self._stack = ExitStack()
-
-    def __enter__(self) -> "SplitFiles":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with self._stack:
-            for split in self._waiting:
-                self._flush(split)
-
-    def write(self, split: str, row: Row) -> None:
-        """Append a row to the split's file."""
-        if split not in self._writers:
-            opened = self._opening(self.folder / f"{split}{self._suffix}")
-            self._writers[split] = self._stack.enter_context(opened)
-        waiting = self._waiting.setdefault(split, [])
-        waiting.append(row)
-        self.rows[split] += 1
-        if len(waiting) == self._batch:
-            self._flush(split)
-
-    def _flush(self, split: str) -> None:
-        rows, self._waiting[split] = self._waiting[split], []
-        if rows:
-            self._writers[split](rows)
+def write_files(folder: Path, opening: OpenFile, rows: Iterable[tuple[str, Row]]) -> Counter[str]:
+    """Write each row into the file that it names, a few at a time; return the rows of each file."""
+    counts, waiting = Counter[str](), defaultdict[str, list[Row]](list)
+    with ExitStack() as stack:
+        writers: dict[str, WriteRows] = {}
+        for name, row in rows:
+            if name not in writers:
+                writers[name] = stack.enter_context(opening(folder / name))
+            waiting[name].append(row)
+            counts[name] += 1
+            if len(waiting[name]) == ROWS_AT_ONCE:
+                writers[name](waiting.pop(name))
+        for name, rest in waiting.items():
+            writers[name](rest)
+    return counts
 
 
 def write_document(path: Path, value: object, **form: Any) -> None:  # noqa: ANN401 - arguments of json.dumps

@@ -14,9 +14,9 @@ from pipelines.release.exporters.base import Exporter, ExportOptions, publishing
 from pipelines.release.exporters.rl import RL_EXPORTERS
 from pipelines.release.exporters.sft import SFT_EXPORTERS
 from pipelines.release.manifest import read_release_manifest
+from pipelines.release.publish import ATTRIBUTION
 from pipelines.release.rows import list_files
 
-CREDITS = "ATTRIBUTION.tsv"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 EXPORTERS: Final[Mapping[str, Exporter]] = {each.name: each for each in (*SFT_EXPORTERS, *RL_EXPORTERS)}
 
@@ -26,21 +26,13 @@ class ExportReport:
     """An export that was published."""
 
     to: str
-    rows_in: int
-    rows_out: int
+    rows: int
     files: int
     notes: tuple[str, ...]
 
 
 def export_release(release: Path, out: Path, to: str, options: ExportOptions | None = None) -> ExportReport:
-    """Write a release as a trainer reads it.
-
-    Args:
-        release: folder of a published release, hashed again first.
-        out: folder to make; it must not exist or be empty.
-        to: name of an exporter.
-        options: how rows are written.
-    """
+    """Write a release, hashed again first, as a trainer reads it; ``out`` must not exist or be empty."""
     exporter, options = find_exporter(to), options or ExportOptions()
     manifest = read_release_manifest(release)
     if manifest.dataset != exporter.dataset:
@@ -53,18 +45,15 @@ def export_release(release: Path, out: Path, to: str, options: ExportOptions | N
         find_dialect(options.dialect)
     with publishing(out) as staging:
         written = exporter.write(release, staging, options)
-        if not written.rows_in == written.rows_out == manifest.rows:
-            raise ConservationError(
-                f"export {to}: {manifest.rows} rows released, {written.rows_in} read, {written.rows_out} written"
-            )
-        if (release / CREDITS).is_file():
-            shutil.copyfile(release / CREDITS, staging / CREDITS)
+        if written.rows != manifest.rows:
+            raise ConservationError(f"export {to}: {manifest.rows} rows released, {written.rows} written")
+        shutil.copyfile(release / ATTRIBUTION, staging / ATTRIBUTION)
         origin = {"to": to, "dataset": manifest.dataset, "version": manifest.version, "content": manifest.content}
         origin |= {"name": options.name, "dialect": options.dialect or "as released", "calls": options.calls}
         facts = {**origin, "rows": manifest.rows, "notes": written.notes}
         write_document(staging / "export.json", facts, indent=1, ensure_ascii=False)
         files = sum(1 for _ in list_files(staging))
-    return ExportReport(to, written.rows_in, written.rows_out, files, written.notes)
+    return ExportReport(to, written.rows, files, written.notes)
 
 
 def find_exporter(name: str) -> Exporter:

@@ -16,7 +16,7 @@ for the annotation where the trainer was started: start it in the export, or rew
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,24 +24,23 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.agent.dialects import SYNTH, ToolSpec, list_specs
-from pipelines.errors import ConfigError, CorruptInput
+from pipelines.errors import ConfigError
 from pipelines.release import rewards, synth_tools
 from pipelines.release.exporters.base import (
     ExportedPicture,
     Exporter,
     ExportOptions,
     Row,
-    SplitFiles,
     Written,
     check_picture,
-    check_text,
     open_arrow,
     open_lines,
     open_table,
     read_release,
     write_document,
+    write_files,
 )
-from pipelines.release.rows import ABILITY, DATA_SOURCE, RlRow, show_pictures
+from pipelines.release.rows import ABILITY, DATA_SOURCE, FoundPage, RlRow
 from pipelines.release.scenes import LEAST_SIDE
 
 HIGH = "_4k"
@@ -51,90 +50,38 @@ IMAGES = pa.list_(pa.struct([("bytes", BINARY), ("path", STRING)]))
 
 
 @dataclass(frozen=True, slots=True)
-class FoundThing:
-    """One page that a search by the question's picture finds, best first."""
-
-    title: str
-    url: str
-    thumbnail: ExportedPicture | None
-
-
-@dataclass(frozen=True, slots=True)
 class RlTask:
     """One question to answer with tools."""
 
-    id: str
+    row: RlRow
     split: str
-    index: int
-    """Place in its split, from 0."""
-    question: str
-    """Without placeholders."""
     pictures: tuple[ExportedPicture, ...]
-    answer: str
-    answer_type: str
-    accepted: tuple[str, ...]
-    """Every accepted answer, the answer first."""
-    results: tuple[FoundThing, ...]
+    thumbnails: tuple[ExportedPicture | None, ...]
+    """Of the pages that a search by the question's picture finds, best first."""
 
     @property
-    def prompt(self) -> str:
-        """The question with its placeholders before it."""
-        return show_pictures(len(self.pictures), self.question)
+    def answer(self) -> str:
+        """The accepted answer that is shown."""
+        return self.row.reward_model.ground_truth
 
     @property
     def candidate_answers(self) -> str:
         """The accepted answers as a JSON list: readers that ask for a list refuse a Parquet array."""
-        return json.dumps(self.accepted, ensure_ascii=False)
+        return json.dumps(self.row.reward_model.candidate_answers, ensure_ascii=False)
 
     @property
-    def replayed(self) -> list[tuple[FoundThing, ExportedPicture]]:
-        """Results and their thumbnails, where they have one: for readers that keep titles and thumbnails apart."""
-        return [(found, found.thumbnail) for found in self.results if found.thumbnail is not None]
+    def replayed(self) -> list[tuple[FoundPage, ExportedPicture]]:
+        """Found pages and their thumbnails, where they have one: for readers that keep both apart."""
+        pairs = zip(self.row.image_search, self.thumbnails, strict=True)
+        return [(found, thumbnail) for found, thumbnail in pairs if thumbnail is not None]
 
 
 def read_tasks(release: Path) -> Iterator[RlTask]:
-    """Yield the rows of an RL release; see :func:`read_release` for their order and the errors."""
+    """Yield the rows of an RL release; see :func:`read_release`."""
     for split, row in read_release(release, "rl", RlRow):
-        yield make_task(row, split)
-
-
-def make_task(row: RlRow, split: str) -> RlTask:
-    """Return a row as a task."""
-    truth, extra = row.reward_model.ground_truth, row.extra_info
-    task = RlTask(
-        id=row.id,
-        split=split,
-        index=extra.index,
-        question=extra.question,
-        pictures=tuple(check_picture(image, row.id) for image in row.images),
-        answer=truth,
-        answer_type=extra.answer_type,
-        accepted=tuple(dict.fromkeys((truth, *row.reward_model.candidate_answers))),
-        results=tuple(
-            FoundThing(found.title, found.url, check_picture(found.thumbnail, row.id) if found.thumbnail else None)
-            for found in row.image_search
-        ),
-    )
-    if [(message.role, message.content) for message in row.prompt] != [("user", task.prompt)]:
-        raise CorruptInput(f"{row.id}: the prompt is not the question after one placeholder for each picture")
-    if extra.answer != truth or extra.split != split:
-        raise CorruptInput(f"{row.id}: answer or split in extra_info are not those of the row")
-    check_text(task.question, row.id)
-    return task
-
-
-def _write_rows(
-    tasks: Iterator[RlTask],
-    files: SplitFiles,
-    make_row: Callable[[RlTask], Row],
-    place: Callable[[RlTask], str] = lambda task: task.split,
-) -> int:
-    rows_in = 0
-    with files:
-        for task in tasks:
-            rows_in += 1
-            files.write(place(task), make_row(task))
-    return rows_in
+        pictures = tuple(check_picture(image, row.id) for image in row.images)
+        shown = (found.thumbnail for found in row.image_search)
+        yield RlTask(row, split, pictures, tuple(check_picture(each, row.id) if each else None for each in shown))
 
 
 AGENT = "tool_agent"
@@ -183,24 +130,24 @@ def make_verl_schema() -> pa.Schema:
 
 def write_verl(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an RL release for veRL; see :class:`Exporter`."""
-    files = SplitFiles(folder, ".parquet", open_table(make_verl_schema()))
     # The tools are offered in our words, so an answer has our tags unless a dialect is asked for.
     dialect = options.dialect or SYNTH.name
-    rows_in = _write_rows(read_tasks(release), files, lambda task: _make_verl_row(task, dialect))
+    rows = ((f"{task.split}.parquet", _make_verl_row(task, dialect)) for task in read_tasks(release))
+    files = write_files(folder, open_table(make_verl_schema()), rows)
     _copy_modules(folder)
     # JSON is YAML, and quotes what YAML would take for something else.
     write_document(
         folder / TOOLS, {"tools": [_describe_tool(spec) for spec in list_tools()]}, indent=1, ensure_ascii=False
     )
     notes = (
-        f"data.train_files is one of {', '.join(f'{split}.parquet' for split in sorted(files.rows))}",
+        f"data.train_files is one of {', '.join(sorted(files))}",
         f"reward.custom_reward_function.path is {REWARDS}, its name compute_score; reward_kwargs say which; rows "
         f"name the dialect {dialect}, in whose tags it looks for the answer",
         f"rollout.multi_turn.tool_config_path is {TOOLS}; its classes are in {CLIENT}, so PYTHONPATH has this folder",
         "they ask `synth serve-tools --dialect synth` at the address SYNTH_TOOLS",
         "rollout.multi_turn.max_tool_response_length is 256 in veRL: a page takes 13000",
     )
-    return Written(rows_in, files.rows.total(), notes)
+    return Written(files.total(), notes)
 
 
 def _copy_modules(folder: Path) -> None:
@@ -209,26 +156,27 @@ def _copy_modules(folder: Path) -> None:
 
 
 def _make_verl_row(task: RlTask, dialect: str) -> Row:
+    row, extra = task.row, task.row.extra_info
     found = [
-        {"title": each.title, "url": each.url, "thumbnail": each.thumbnail.content if each.thumbnail else None}
-        for each in task.results
+        {"title": each.title, "url": each.url, "thumbnail": each.thumbnail and each.thumbnail.bytes}
+        for each in row.image_search
     ]
-    arguments: dict[str, Any] = {spec.name: {"create_kwargs": {"task_id": task.id}} for spec in list_tools()}
+    arguments: dict[str, Any] = {spec.name: {"create_kwargs": {"task_id": row.id}} for spec in list_tools()}
     arguments[REPLAYED]["create_kwargs"]["results"] = found
     return {
         "data_source": DATA_SOURCE,
-        "prompt": [{"role": "user", "content": task.prompt}],
+        "prompt": [message.model_dump() for message in row.prompt],
         "images": [{"bytes": picture.content, "path": None} for picture in task.pictures],
         "ability": ABILITY,
         "reward_model": {"style": "rule", "ground_truth": task.answer},
         # veRL hands all of extra_info to a reward function, but only the ground truth of reward_model.
         "extra_info": {
-            "index": task.index,
+            "index": extra.index,
             "split": task.split,
-            "question_id": task.id,
-            "question": task.question,
+            "question_id": row.id,
+            "question": extra.question,
             "answer": task.answer,
-            "answer_type": task.answer_type,
+            "answer_type": extra.answer_type,
             "candidate_answers": task.candidate_answers,
             "dialect": dialect,
             "need_tools_kwargs": True,
@@ -288,18 +236,19 @@ def write_rllm(release: Path, folder: Path, options: ExportOptions) -> Written:
     name = options.name
     home = folder / DATASETS / name
     home.mkdir(parents=True)
-    files = SplitFiles(home, ".arrow", open_arrow(RLLM_SCHEMA), 1)
-    with SplitFiles(home, COMPANION, open_table(COMPANION_SCHEMA)) as companions:
 
-        def make_row(task: RlTask) -> Row:
+    def read() -> Iterator[tuple[str, Row]]:
+        for task in _order_tasks(release):
             row = _make_rllm_row(task)
-            companions.write(task.split, _make_companion(row))
-            return row
+            yield f"{task.split}.arrow", row
+            yield f"{task.split}{COMPANION}", _make_companion(row)
 
-        rows_in = _write_rows(_order_tasks(release), files, make_row)
+    arrow, parquet = open_arrow(RLLM_SCHEMA), open_table(COMPANION_SCHEMA)
+    files = write_files(home, lambda path: (arrow if path.suffix == ".arrow" else parquet)(path), read())
     splits = {
-        split: {"path": f"{name}/{split}.arrow", "num_examples": rows, "fields": RLLM_SCHEMA.names}
-        for split, rows in sorted(files.rows.items())
+        file.removesuffix(".arrow"): {"path": f"{name}/{file}", "num_examples": rows, "fields": RLLM_SCHEMA.names}
+        for file, rows in sorted(files.items())
+        if file.endswith(".arrow")
     }
     metadata = {"source": DATA_SOURCE, "category": "multi-hop visual question answering"}
     registry = {"version": 2, "datasets": {name: {"metadata": metadata, "splits": splits}}}
@@ -311,7 +260,7 @@ def write_rllm(release: Path, folder: Path, options: ExportOptions) -> Written:
         f"with PYTHONPATH at it, AgentTrainer(env_class=synth_tools.RllmEnvironment, ...) of {CLIENT} asks "
         "`synth serve-tools` at the address SYNTH_TOOLS",
     )
-    return Written(rows_in, files.rows.total(), notes)
+    return Written(files.total() // 2, notes)
 
 
 def _order_tasks(release: Path) -> Iterator[RlTask]:
@@ -322,11 +271,11 @@ def _order_tasks(release: Path) -> Iterator[RlTask]:
 
 def _make_rllm_row(task: RlTask) -> Row:
     return {
-        "id": task.id,
-        "question": task.question,
+        "id": task.row.id,
+        "question": task.row.extra_info.question,
         "answer": task.answer,
         "candidate_answers": task.candidate_answers,
-        "answer_type": task.answer_type,
+        "answer_type": task.row.extra_info.answer_type,
         "data_source": DATA_SOURCE,
         "images": [picture.content for picture in task.pictures],
     }
@@ -357,33 +306,35 @@ MMSEARCH_SCHEMA = pa.schema(
 
 def write_mmsearch(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an RL release for MMSearch-R1; see :class:`Exporter`."""
-    name, bare = options.name, 0
+    bare = 0
 
-    def make_row(task: RlTask) -> Row:
+    def read() -> Iterator[tuple[str, Row]]:
         nonlocal bare
-        if len(task.pictures) != 1:
-            raise ConfigError(f"export {release}: {task.id} has {len(task.pictures)} pictures; MMSearch-R1 takes one")
-        bare += len(task.results) - len(task.replayed)
-        row = _make_mmsearch_row(task, name)
-        _save_results(folder / CACHE / row["data_id"], task)
-        return row
+        for task in read_tasks(release):
+            if len(task.pictures) != 1:
+                count = f"{task.row.id} has {len(task.pictures)} pictures"
+                raise ConfigError(f"export {release}: {count}; MMSearch-R1 takes one")
+            bare += task.thumbnails.count(None)
+            row = _make_mmsearch_row(task, options.name)
+            _save_results(folder / CACHE / row["data_id"], task)
+            yield f"{task.split}.parquet", row
 
-    files = SplitFiles(folder, ".parquet", open_table(MMSEARCH_SCHEMA))
-    rows_in = _write_rows(read_tasks(release), files, make_row)
+    files = write_files(folder, open_table(MMSEARCH_SCHEMA), read())
     notes = [f"the cache of image searches is {CACHE}/<data_id>; image_urls are null, as in FVQA"]
     notes += [f"{bare} results without a thumbnail are left out of the cache"] if bare else []
-    return Written(rows_in, files.rows.total(), tuple(notes))
+    return Written(files.total(), tuple(notes))
 
 
 def _make_mmsearch_row(task: RlTask, name: str) -> Row:
+    extra = task.row.extra_info
     return {
-        "data_id": f"{name}_{task.split}_{task.index}",
+        "data_id": f"{name}_{task.split}_{extra.index}",
         "data_source": f"{MMSEARCH_SOURCE}/{name}",
-        "prompt": [{"content": task.question, "role": "user"}],
+        "prompt": [{"content": extra.question, "role": "user"}],
         "images": [{"bytes": picture.content, "path": None} for picture in task.pictures],
         "reward_model": {"candidate_answers": task.candidate_answers, "ground_truth": task.answer, "style": "rule"},
         "image_urls": None,
-        "extra_info": {"index": task.index, "question_id": task.id, "answer_type": task.answer_type},
+        "extra_info": {"index": extra.index, "question_id": task.row.id, "answer_type": extra.answer_type},
     }
 
 
@@ -404,29 +355,28 @@ def write_mars(release: Path, folder: Path, options: ExportOptions) -> Written:
     check_mars_name(options.name)
     left = 0
 
-    def make_row(task: RlTask) -> Row:
+    def read() -> Iterator[tuple[str, Row]]:
         nonlocal left
-        row = _make_mars_row(task, folder)
-        left += len(task.results) - len(row["image_search_title_list"])
-        return row
+        for task in read_tasks(release):
+            row = _make_mars_row(task, folder)
+            left += len(task.thumbnails) - len(row["image_search_title_list"])
+            yield name_stratum(task.split, task.pictures[:1]), row
 
-    files = SplitFiles(folder, ".jsonl", open_lines, 1)
-    rows_in = _write_rows(
-        read_tasks(release), files, make_row, lambda task: name_stratum(task.split, task.pictures[:1])
-    )
-    write_manifests(folder, options.name, files.rows)
+    files = write_files(folder, open_lines, read())
+    write_manifests(folder, options.name, files)
     notes = ["start training in this folder, or write its path into root and annotation"]
     notes += ["input_template has no system prompt: put the one of your protocol there"]
     notes += [f"{left} results beyond {MARS_RESULTS} or without a thumbnail are left out"] if left else []
-    return Written(rows_in, files.rows.total(), tuple(notes))
+    return Written(files.total(), tuple(notes))
 
 
 def name_stratum(split: str, pictures: Sequence[ExportedPicture]) -> str:
-    """Return the annotation that a row belongs to: questions of high resolution stand in one of their own.
+    """Return the annotation's file that a row belongs to: questions of high resolution stand in one of their own.
 
     SenseNova-MARS lists each source by itself, DeepEyes-4K and Visual-Probe beside FVQA (6.2).
     """
-    return f"{split}{HIGH}" if any(max(picture.size) >= LEAST_SIDE for picture in pictures) else split
+    high = any(max(picture.size) >= LEAST_SIDE for picture in pictures)
+    return f"{split}{HIGH if high else ''}.jsonl"
 
 
 def check_mars_name(name: str) -> None:
@@ -436,9 +386,9 @@ def check_mars_name(name: str) -> None:
 
 
 def write_manifests(folder: Path, name: str, rows: Mapping[str, int]) -> None:
-    """Write a manifest a split over its annotations, whose lines ``rows`` counts."""
+    """Write a manifest a split over its annotations, whose lines ``rows`` counts by file."""
     splits: dict[str, dict[str, Row]] = {}
-    for stratum, count in sorted(rows.items()):
+    for stratum, count in sorted((file.removesuffix(".jsonl"), count) for file, count in rows.items()):
         splits.setdefault(stratum.removesuffix(HIGH), {})[f"{name}_{stratum}"] = _make_mars_entry(stratum, count)
     for split, entries in splits.items():
         file = f"train_{name}.json" if split == "train" else f"test_{name}_{split}.json"
@@ -463,10 +413,10 @@ def _make_mars_entry(stratum: str, rows: int) -> Row:
 def _make_mars_row(task: RlTask, folder: Path) -> Row:
     results = task.replayed[:MARS_RESULTS]
     return {
-        "index": task.id,
-        "prompt": [{"role": "user", "content": task.prompt}],
+        "index": task.row.id,
+        "prompt": [message.model_dump() for message in task.row.prompt],
         "images": [picture.save(folder) for picture in task.pictures],
-        "reward_model": {"style": "rule", "ground_truth": task.answer, "candidate_answers": list(task.accepted)},
+        "reward_model": task.row.reward_model.model_dump(mode="json"),
         "image_search_title_list": [found.title for found, _ in results],
         "image_search_thumbnail_list": [thumbnail.save(folder) for _, thumbnail in results],
         "image_search_summary": None,

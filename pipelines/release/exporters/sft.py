@@ -18,20 +18,22 @@ reader takes both; beside the pictures a line has the whole conversation, the qu
 
 import json
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pipelines.release.exporters.base import (
     Exporter,
     ExportOptions,
+    OpenFile,
     Row,
-    SplitFiles,
     Written,
     open_lines,
     open_table,
     write_document,
+    write_files,
 )
 from pipelines.release.exporters.conversations import Conversation, ModelTurn, read_in_dialect
 from pipelines.release.exporters.rl import check_mars_name, name_stratum, write_manifests
@@ -40,7 +42,6 @@ from schemas.base import Nested
 
 LISTED = "(listed at the end of this message)"
 """Replaces the tools' schemas in the system message where a reader adds them from their own column."""
-ROWS_IN_GROUP = 32
 COLUMNS = {"messages": "conversations", "images": "images", "system": "system", "tools": "tools"}
 """Of LLaMA-Factory, which reads no column that is not named."""
 IN_LLAMAFACTORY = re.compile(r"\{\{(?:content|idx)\}\}")
@@ -52,7 +53,8 @@ IN_MS_SWIFT = re.compile(r"\{\{(?:SYSTEM|QUERY|RESPONSE|ROUND[01])\}\}")
 class ExportCounts:
     """Counts over the conversations of one export, for its notes."""
 
-    rows: int = 0
+    files: Counter[str] = field(default_factory=Counter)
+    """Rows by file."""
     masked: int = 0
     """Turns of the assistant that are not to be trained on."""
     silent: int = 0
@@ -71,24 +73,24 @@ class ExportCounts:
         return [told] if self.longest else []
 
 
-MakeRow = Callable[[Conversation], Row]
-
-
 def _write_rows(
     release: Path,
+    folder: Path,
     dialect: str,
-    files: SplitFiles,
-    make_row: MakeRow,
-    place: Callable[[Conversation], str] = lambda conversation: conversation.split,
+    opening: OpenFile,
+    make_row: Callable[[Conversation], Row],
+    place: Callable[[Conversation], str] = lambda conversation: f"{conversation.split}.jsonl",
 ) -> ExportCounts:
     counts = ExportCounts()
-    with files:
+
+    def read() -> Iterator[tuple[str, Row]]:
         for conversation in read_in_dialect(release, dialect):
-            files.write(place(conversation), make_row(conversation))
-            counts.rows += 1
             counts.masked += sum(not exchange.said.loss for exchange in conversation.exchanges)
             counts.silent += sum(not exchange.said.thought for exchange in conversation.exchanges)
             counts.longest = max(counts.longest, conversation.row.tokens)
+            yield place(conversation), make_row(conversation)
+
+    counts.files = write_files(folder, opening, read())
     return counts
 
 
@@ -138,11 +140,10 @@ def write_llamafactory(release: Path, folder: Path, options: ExportOptions) -> W
             "synth": conversation.describe(),
         }
 
-    files = SplitFiles(folder, ".jsonl", open_lines)
-    counts = _write_rows(release, options.dialect, files, make_row)
+    counts = _write_rows(release, folder, options.dialect, open_lines, make_row)
     entries = {
-        f"{options.name}_{split}": {"file_name": f"{split}.jsonl", "formatting": "sharegpt", "columns": COLUMNS}
-        for split in sorted(files.rows)
+        f"{options.name}_{Path(file).stem}": {"file_name": file, "formatting": "sharegpt", "columns": COLUMNS}
+        for file in sorted(counts.files)
     }
     write_document(folder / "dataset_info.json", entries, indent=1)
     notes = [f"dataset_dir is this folder; dataset is one of {', '.join(entries)}"]
@@ -151,7 +152,7 @@ def write_llamafactory(release: Path, folder: Path, options: ExportOptions) -> W
         why = "the template qwen3_vl trains an empty thought in them; take qwen3_vl_nothink"
         notes.append(f"{counts.silent} turns have no thought: {why}")
     notes += counts.explain_length("cutoff_len (2048 if it is not set; longer rows are cut silently)")
-    return Written(counts.rows, files.rows.total(), tuple(notes))
+    return Written(counts.files.total(), tuple(notes))
 
 
 def write_ms_swift(release: Path, folder: Path, options: ExportOptions) -> Written:
@@ -174,12 +175,11 @@ def write_ms_swift(release: Path, folder: Path, options: ExportOptions) -> Writt
         row = {"messages": messages, "images": images, "synth": conversation.describe()}
         return {**row, "tools": tools} if tools else row
 
-    files = SplitFiles(folder, ".jsonl", open_lines)
-    counts = _write_rows(release, options.dialect, files, make_row)
-    names = ", ".join(f"{split}.jsonl" for split in sorted(files.rows))
+    counts = _write_rows(release, folder, options.dialect, open_lines, make_row)
+    names = ", ".join(sorted(counts.files))
     notes = [f"ROOT_IMAGE_DIR must name this folder; dataset is one of {names}; agent_template is hermes"]
     notes += counts.explain_length("max_length")
-    return Written(counts.rows, files.rows.total(), tuple(notes))
+    return Written(counts.files.total(), tuple(notes))
 
 
 def _say_to_ms_swift(said: ModelTurn, native: bool) -> list[dict[str, Any]]:
@@ -246,8 +246,8 @@ def _write_table(
         images = [{"bytes": each.content, "path": each.name} for each in conversation.pictures]
         return {"messages": messages, "images": images, "synth": conversation.describe()}
 
-    files = SplitFiles(folder, ".parquet", open_table(make_release_schema(model)), ROWS_IN_GROUP)
-    return _write_rows(release, dialect, files, make_row)
+    opening = open_table(make_release_schema(model))
+    return _write_rows(release, folder, dialect, opening, make_row, lambda each: f"{each.split}.parquet")
 
 
 def write_trl(release: Path, folder: Path, options: ExportOptions) -> Written:
@@ -259,7 +259,7 @@ def write_trl(release: Path, folder: Path, options: ExportOptions) -> Written:
     ]
     notes += counts.explain_loss("TRL")
     notes += counts.explain_length("max_length (1024 if it is not set)")
-    return Written(counts.rows, counts.rows, tuple(notes))
+    return Written(counts.files.total(), tuple(notes))
 
 
 def write_verl_sft(release: Path, folder: Path, options: ExportOptions) -> Written:
@@ -268,7 +268,7 @@ def write_verl_sft(release: Path, folder: Path, options: ExportOptions) -> Writt
     notes = ["a template that drops or adds thoughts by turn needs ignore_input_ids_mismatch"]
     notes += counts.explain_loss("veRL")
     notes += counts.explain_length("data.max_length (1024 if it is not set)")
-    return Written(counts.rows, counts.rows, tuple(notes))
+    return Written(counts.files.total(), tuple(notes))
 
 
 def write_mars_sft(release: Path, folder: Path, options: ExportOptions) -> Written:
@@ -289,16 +289,15 @@ def write_mars_sft(release: Path, folder: Path, options: ExportOptions) -> Writt
             "synth": conversation.describe(),
         }
 
-    files = SplitFiles(folder, ".jsonl", open_lines, 1)
     counts = _write_rows(
-        release, options.dialect, files, make_row, lambda each: name_stratum(each.split, each.pictures[:1])
+        release, folder, options.dialect, open_lines, make_row, lambda each: name_stratum(each.split, each.pictures[:1])
     )
-    write_manifests(folder, options.name, files.rows)
+    write_manifests(folder, options.name, counts.files)
     notes = (
         "LLaMA-Factory, with which the paper's cold start is trained, reads the export llamafactory",
         f"the longest conversation has {counts.longest:,} tokens as the release counts them",
     )
-    return Written(counts.rows, files.rows.total(), notes)
+    return Written(counts.files.total(), notes)
 
 
 SFT_EXPORTERS = (
