@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from pipelines.config.loading import (
-    apply_setting,
     apply_settings,
-    choose_players,
     explain_missing,
     list_recipes,
     make_config,
@@ -73,11 +71,7 @@ def lay_options(tables: dict[str, Any], limits: Sequence[str], settings: Sequenc
     """Return tables with the options of a command line over them; see :func:`load_config`."""
     if models not in ("", "scripted"):
         raise ConfigError(f"--models {models!r}: the only choice is scripted")
-    if models:
-        choose_players(tables)
-    for limit in limits:
-        apply_setting(tables, limit)
-    apply_settings(tables, settings)
+    apply_settings(tables, [*([f"models={models}"] if models else []), *limits, *settings])
     return tables
 
 
@@ -296,7 +290,7 @@ def read_root(given: str, release: Path | None) -> str:
 @contextmanager
 def _open_reader(workspace: Workspace, reading: ReadingChoice) -> Iterator[Roles]:
     config, role = reading.config, reading.role
-    if role not in config.models.list_roles():
+    if role not in config.roles:
         raise ConfigError(explain_missing([role]))
     servers = owned_servers(config.models, [role], workspace.logs)
     claimed = workspace.claim(config.replies.address, "verify")

@@ -251,6 +251,6 @@ def test_a_manifest_is_read_back_with_high_resolution_by_itself(mars, scenes, tm
 
 def test_without_a_judge_a_run_says_at_once_what_is_missing():
     config = load_config("mars", None, ["corpus.dump=dump.xml"])
-    assert "process_judge" in list_missing_roles(config)
+    assert "judge" in list_missing_roles(config)
     unverified = load_config("mars", None, ["corpus.dump=dump.xml", "trajectories.verifications=[]"])
-    assert "process_judge" not in list_missing_roles(unverified)
+    assert "judge" not in list_missing_roles(unverified)
