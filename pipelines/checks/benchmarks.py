@@ -13,17 +13,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from pipelines.checks.copies import PictureIndex, describe_picture
-from pipelines.checks.near import TextIndex
+from pipelines.checks.near import Sketches, find_alike, shingle_text
 from pipelines.checks.sets import Pictured, list_entities
 from pipelines.config.settings import BenchmarkConfig
 from pipelines.corpus.layouts import (
@@ -67,9 +65,7 @@ WELL_KNOWN: Final = (
     "MMSearch", "BrowseComp-VL", "SimpleVQA", "InfoSeek", "FVQA-test", "LiveVQA", "VDR-Bench", "MM-SearchExam",
 )  # fmt: skip
 """Benchmarks that systems of this kind report."""
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HIT = re.compile(r"(?:^|; )(\S+) [^;]*: (benchmark-[a-z]+)(?=;|$)")
-Digests = NDArray[np.uint64]
 ReadPicture = Callable[[Picture], bytes | None]
 _ENTRIES: Final = TypeAdapter(tuple[BenchmarkEntry, ...])
 
@@ -133,19 +129,6 @@ _OPENING = "\"'“”‘’«(["
 _ENDING = (".", "?", "!", ":", '."', '?"', ".”", "?”")
 
 
-@lru_cache(maxsize=1 << 16)
-def _digest_word(word: str) -> int:
-    return int(digest_value(word)[:16], 16)
-
-
-def _digest_runs(words: Sequence[str]) -> Digests:
-    digests = np.array([_digest_word(word) for word in words], dtype=np.uint64)
-    runs = np.zeros(max(0, len(words) - RUN + 1), dtype=np.uint64)
-    for place in range(RUN):
-        runs = runs * _MULTIPLIER + digests[place : place + len(runs)]
-    return runs
-
-
 def _list_answers(forms: Iterable[str]) -> Iterator[str]:
     for form in forms:
         words = fold_name(form).split()
@@ -168,39 +151,26 @@ def _join_words(text: str) -> str:
     return f" {' '.join(split_words(text))} "
 
 
-class Runs:
-    """Runs of words by the benchmark questions that hold them; about 24 bytes a word."""
+Runs = Mapping[str, Sequence[tuple[int, int]]]
 
-    def __init__(self, held: Mapping[int, BenchmarkQuestion]) -> None:
-        """Leave out runs that several questions of one benchmark share.
 
-        Args:
-            held: questions by the number that they are found by, each text of a benchmark once.
-        """
-        found = [_digest_runs(each.words) for each in held.values()]
-        named = {name: number for number, name in enumerate(dict.fromkeys(each.benchmark for each in held.values()))}
-        sizes = [len(each) for each in found]
-        digests = np.concatenate([*found, np.empty(0, np.uint64)])
-        owners = np.repeat(np.array(list(held), dtype=np.int64), sizes)
-        benchmarks = np.repeat(np.array([named[each.benchmark] for each in held.values()], dtype=np.int64), sizes)
-        places = np.concatenate([*map(np.arange, sizes), np.empty(0, np.int64)])
-        order = np.lexsort((places, owners, benchmarks, digests))
-        digests, owners, benchmarks, places = (each[order] for each in (digests, owners, benchmarks, places))
-        new = np.ones(len(digests), dtype=bool)
-        new[1:] = (digests[1:] != digests[:-1]) | (benchmarks[1:] != benchmarks[:-1])
-        group = np.cumsum(new) - 1
-        kept = np.bincount(group)[group] < TEMPLATED if len(group) else new
-        self._digests, self._owners, self._places = digests[kept], owners[kept], places[kept]
+def index_runs(held: Mapping[int, BenchmarkQuestion]) -> Runs:
+    """Return runs of words with the questions that hold them and their place there.
 
-    def find(self, words: Sequence[str]) -> Mapping[int, set[int]]:
-        """Return the questions that share runs with a text, each with the places of its words in them."""
-        runs = np.unique(_digest_runs(words))
-        first, last = (np.searchsorted(self._digests, runs, side) for side in ("left", "right"))
-        found: defaultdict[int, set[int]] = defaultdict(set)
-        for start, end in zip(first.tolist(), last.tolist(), strict=True):
-            for owner, place in zip(self._owners[start:end].tolist(), self._places[start:end].tolist(), strict=True):
-                found[owner].update(range(place, place + RUN))
-        return found
+    Runs that several questions of one benchmark share are left out. ``held`` has each text of a benchmark once.
+    """
+    found: defaultdict[str, defaultdict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
+    for number, each in held.items():
+        for place, run in enumerate(_list_runs(each.words)):
+            found[run][each.benchmark].append((number, place))
+    return {
+        run: [where for spots in named.values() if len(spots) < TEMPLATED for where in spots]
+        for run, named in found.items()
+    }
+
+
+def _list_runs(words: Sequence[str]) -> list[str]:
+    return [" ".join(words[place : place + RUN]) for place in range(len(words) - RUN + 1)]
 
 
 class BenchmarkIndex:
@@ -219,9 +189,8 @@ class BenchmarkIndex:
         # A text that a benchmark asks of many pictures is its template: with whom it is shared says nothing.
         told = {places[0]: held[places[0]] for each in self._alike.values() for places in each.values()
                 if len(places) < TEMPLATED}  # fmt: skip
-        self._runs = Runs(told)
-        self._near = TextIndex(NEAR)
-        self._near.add((str(place), each.text) for place, each in told.items())
+        self._runs, self._told = index_runs(told), list(told)
+        self._near = Sketches([shingle_text(each.text) for each in told.values()], NEAR)
 
     def find(self, rows: Sequence[OwnQuestion], read: ReadPicture | None) -> Iterator[Overlap]:
         """Yield what questions share with benchmarks, question by question.
@@ -230,11 +199,13 @@ class BenchmarkIndex:
             rows: of ours.
             read: returns the bytes of a picture, None for one that cannot be had; None compares none.
         """
-        texts = [_join_words(row.text) for row in rows]
-        for row, own, near in zip(rows, texts, self._near.find(texts), strict=True):
+        texts, near = [_join_words(row.text) for row in rows], defaultdict[int, list[int]](list)
+        for one, other, _ in find_alike(Sketches(list(map(shingle_text, texts)), NEAR), self._near):
+            near[one].append(self._told[other])
+        for number, (row, own) in enumerate(zip(rows, texts, strict=True)):
             answers = {row.answer.key, *map(fold_name, (row.answer.surface, *row.answer.aliases))}
             found = dict[tuple[int, BenchmarkReason], None]()
-            found |= dict.fromkeys(self._find_words(own, answers, [int(each.mark) for each in near]))
+            found |= dict.fromkeys(self._find_words(own, answers, near[number]))
             found |= dict.fromkeys(self._find_facts(row, answers))
             if read is not None:
                 found |= dict.fromkeys(self._find_pictures(row, read))
@@ -245,7 +216,11 @@ class BenchmarkIndex:
         own = text.split()
         same = [place for places in self._alike.get(text, {}).values() if len(places) < TEMPLATED for place in places]
         yield from ((place, "benchmark-question") for place in same if self._is_asked(place, set(own), answers))
-        for place, places in self._runs.find(own).items():
+        shares: defaultdict[int, set[int]] = defaultdict(set)
+        for run in dict.fromkeys(_list_runs(own)):
+            for place, start in self._runs.get(run, ()):
+                shares[place].update(range(start, start + RUN))
+        for place, places in shares.items():
             words = self._held[place].words
             enough = min(COVERED * max(len(words), len(own)), CONTAINED * len(words))
             shared = {words[each] for each in places}

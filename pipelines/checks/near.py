@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pipelines.errors import ConfigError
 from pipelines.names import UNSPACED
@@ -28,54 +28,6 @@ FEW: Final = 4096
 ROUNDING: Final = 1e-9
 _LETTER = UNSPACED.pattern.removesuffix("+")
 _WORD_OR_LETTER = re.compile(rf"{_LETTER}|(?:(?!{_LETTER})\w)+")
-
-
-class Near(NamedTuple):
-    """A text that another is near to: its mark and the similarity, 0 to 1."""
-
-    mark: str
-    similarity: float
-
-
-class NearPair(NamedTuple):
-    """Two near texts of an index, the earlier first."""
-
-    first: str
-    second: str
-    similarity: float
-
-
-class TextIndex:
-    """Texts under marks, and those among them that are near a given one. It holds eight bytes a word, not the texts."""
-
-    def __init__(self, similarity: float) -> None:
-        """Hold texts that are near from ``similarity`` on, more than 0 and at most 1."""
-        self._marks: list[str] = []
-        self._sets = Sketches([], similarity)
-
-    def __len__(self) -> int:
-        return len(self._marks)
-
-    def add(self, texts: Iterable[tuple[str, str]]) -> None:
-        """Add texts, each after its mark; a mark may come more than once."""
-        added = list(texts)
-        self._marks += [mark for mark, _ in added]
-        shingled = [*self._sets.shingled, *(shingle_text(text) for _, text in added)]
-        self._sets = Sketches(shingled, self._sets.similarity)
-
-    def find(self, texts: Sequence[str]) -> list[tuple[Near, ...]]:
-        """Return, for each text, those that it is near to, the nearest first, then by mark."""
-        found: list[list[Near]] = [[] for _ in texts]
-        for one, other, similarity in find_alike(
-            Sketches(list(map(shingle_text, texts)), self._sets.similarity), self._sets
-        ):
-            found[one].append(Near(self._marks[other], similarity))
-        return [tuple(sorted(each, key=lambda near: (-near.similarity, near.mark))) for each in found]
-
-    def find_pairs(self) -> Iterator[NearPair]:
-        """Yield each pair of near texts once, in the order they were added."""
-        for one, other, similarity in find_alike(self._sets, self._sets):
-            yield NearPair(self._marks[other], self._marks[one], similarity)
 
 
 def shingle_text(text: str) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 from pipelines.agent.scenes import TOOL
 from pipelines.checks.benchmarks import Benchmarks, Overlap
 from pipelines.checks.benchmarks import find_overlaps as find_benchmark_overlaps
-from pipelines.checks.sets import Apart, Held
+from pipelines.checks.sets import Apart, mark_question
 from pipelines.corpus.articles import show_text
 from pipelines.errors import ConfigError, ConservationError, CorruptInput
 from pipelines.pictures import PictureStore
@@ -275,14 +275,13 @@ def read_apart(folders: Iterable[Path]) -> Apart:
     for folder in given:
         if not (folder / "proofs").is_dir():
             raise ConfigError(f"releases.apart_from: {folder} is no release; name a folder releases/DATASET/VERSION")
-    return Apart.of(_hold(row) for folder in given for row in read_proofs(folder))
+    return frozenset().union(*(_mark(row) for folder in given for row in read_proofs(folder)))
 
 
 def find_overlaps(folder: Path, apart: Apart) -> Iterator[tuple[str, str]]:
     """Yield the questions of a release that share something with other releases, and what."""
     for row in read_proofs(folder):
-        own = Apart.of([_hold(row)])
-        yield from ((row.record_id, shared) for shared in apart.find_shared(own))
+        yield from ((row.record_id, shared) for shared in sorted(_mark(row) & apart))
 
 
 def find_benchmarked(folder: Path, benchmarks: Benchmarks) -> Iterator[tuple[str, str]]:
@@ -306,10 +305,10 @@ def _find_shown(folder: Path, benchmarks: Benchmarks) -> Iterator[Overlap]:
                 yield from benchmarks.index.find_shown(row["id"], image["bytes"])
 
 
-def _hold(row: ProofRow) -> Held:
+def _mark(row: ProofRow) -> Apart:
     pictures = [picture for picture in (row.picture, row.original) if picture]
     pictures += [part.picture for part in row.scene.parts] if row.scene is not None else []
-    return Held(row.proof, row.answer, pictures, row.trace, row.origin)
+    return mark_question(row.proof, row.answer, pictures, row.trace, row.origin)
 
 
 def read_proofs(folder: Path) -> Iterator[ProofRow]:

@@ -18,7 +18,6 @@ from pipelines.checks.sets import (
     list_shared_values,
     measure_compression,
     measure_distinct,
-    measure_self_bleu,
 )
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import GateNotMet
@@ -152,7 +151,6 @@ def _measure_wording(facts: ReleaseFacts) -> Table:
     ):
         table[name] = {
             **{f"distinct-{size}": round(measure_distinct(texts, size), DIGITS) for size in (1, 2, 3)},
-            "self-BLEU": round(measure_self_bleu(texts), DIGITS),
             "compression ratio": round(measure_compression(texts), 2),
             "near duplicates": share(count_repeated(texts, USUAL.near_text), len(texts)),
         }

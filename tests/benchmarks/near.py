@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.checks.near import DIGEST, ROUNDING, TextIndex, shingle_text
+from pipelines.checks.near import DIGEST, ROUNDING, Sketches, find_alike, shingle_text
 from pipelines.checks.repeats import refuse_near
 from pipelines.checks.sets import Signature, make_signature
 from pipelines.config.settings import ReleasesConfig
@@ -148,9 +148,8 @@ def measure(folder: Path) -> list[Measured]:
 
 def _measure_search(texts: Sequence[str], similarity: float) -> list[Measured]:
     began = time.process_time()
-    index = TextIndex(similarity)
-    index.add((str(place), text) for place, text in enumerate(texts))
-    pairs = {(int(pair.first), int(pair.second)) for pair in index.find_pairs()}
+    sets = Sketches(list(map(shingle_text, texts)), similarity)
+    pairs = {(other, one) for one, other, _ in find_alike(sets, sets)}
     taken = time.process_time() - began
     asked = set(random.Random(1).sample(range(len(texts)), ASKED))
     wanted = count_exactly([shingle_text(text) for text in texts], sorted(asked), similarity)
