@@ -23,7 +23,7 @@ from pipelines.ids import digest_file, digest_value
 from pipelines.release.making import Example, make_chain
 from pipelines.release.manifest import ArticleRights, ReleaseManifest, is_invented, list_inventions
 from pipelines.release.quality import Quality, Section, render_quality, render_section
-from pipelines.release.rows import ROW_TYPES, ReleaseRow, describe_columns, is_image, make_release_schema
+from pipelines.release.rows import ROW_TYPES, ReleaseRow, is_image, make_release_schema
 from schemas.datasets import Dataset, Enhancement, Origin, Picture, Trajectory
 from schemas.manifest import FileEntry
 from schemas.proofs import Evidence
@@ -254,7 +254,6 @@ def render_card(manifest: ReleaseManifest, quality: Quality, prose: Prose, shown
 def _make_front(manifest: ReleaseManifest, prose: Prose) -> dict[str, str]:
     described = {
         "config_name": manifest.dataset,
-        "features": describe_columns(make_release_schema(ROW_TYPES[manifest.dataset])),
         "splits": [{"name": s.name, "num_bytes": s.bytes, "num_examples": s.rows} for s in manifest.splits],
         "download_size": sum(entry.bytes for entry in manifest.files if entry.name.startswith("data/")),
         "dataset_size": sum(split.bytes for split in manifest.splits),

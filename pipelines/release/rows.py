@@ -418,27 +418,6 @@ def describe_feature(kind: pa.DataType) -> Any:  # noqa: ANN401 - a JSON value
     return {"dtype": DTYPES[kind], "_type": "Value"}
 
 
-def describe_columns(schema: pa.Schema) -> list[dict[str, Any]]:
-    """Return the columns as the ``features`` list of a README's ``dataset_info``."""
-    return [_describe_column(field) for field in schema]
-
-
-def _describe_column(field: pa.Field) -> dict[str, Any]:
-    if pa.types.is_list(field.type):
-        return {"name": field.name, "list": _describe_element(field.type.value_type)}
-    if pa.types.is_struct(field.type) and not is_image(field.type):
-        return {"name": field.name, "struct": _describe_element(field.type)}
-    return {"name": field.name, "dtype": _describe_element(field.type)}
-
-
-def _describe_element(kind: pa.DataType) -> Any:  # noqa: ANN401 - a JSON value
-    if is_image(kind):
-        return "image"
-    if pa.types.is_struct(kind):
-        return [_describe_column(field) for field in kind]
-    return DTYPES[kind]
-
-
 GROUP_ROWS = 100
 ROWS_AT_ONCE = 8
 LEVEL = 3

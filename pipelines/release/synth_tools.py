@@ -6,7 +6,7 @@ Put its folder on PYTHONPATH, of every worker. The server's address is ``SYNTH_T
 - veRL: ``tools.yaml`` names :class:`VerlTool` for every tool. All calls of an attempt are made in one session.
 - rLLM: :class:`RllmEnvironment` is an environment (``from_dict``, ``reset``, ``step``, ``close``) whose acts are tool
   calls or the final text.
-- anything else, such as ART: :func:`roll_out` plays a whole attempt with your function that asks the model.
+- anything else, such as ART: :class:`ToolSession` is one attempt.
 
 An attempt whose ``held_out`` is true was shown a fact of a question for evaluation: do not train on it.
 """
@@ -25,7 +25,7 @@ import urllib.request
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 ADDRESS = "http://127.0.0.1:8765"
@@ -284,75 +284,3 @@ class RllmEnvironment(find_class("rllm.environments.base.base_env", "BaseEnv")):
     def close(self) -> None:
         """Close the session."""
         self.session.close()
-
-
-@dataclass
-class Attempt:
-    """A whole attempt at a question."""
-
-    question_id: str
-    messages: list[dict[str, Any]] = field(default_factory=list)
-    """In OpenAI's form, pictures included: what a trainer tokenises."""
-    turns: list[str] = field(default_factory=list)
-    """The model's turns as text, for :func:`rewards.compute_score`'s readers of turns."""
-    failed: list[bool] = field(default_factory=list)
-    """For each turn, whether its call failed."""
-    answer: str = ""
-    ended: str = ""
-    held_out: bool = False
-
-
-Ask = Callable[[list[dict[str, Any]], list[dict[str, Any]]], Mapping[str, Any]]
-"""From messages and tools to the model's message: ``content``, and ``tool_calls`` where it makes native calls."""
-
-
-def roll_out(ask: Ask, question_id: str, server: str = "") -> Attempt:
-    """Play a whole attempt.
-
-    Args:
-        ask: asks the model.
-        question_id: of a row.
-        server: address of `synth serve-tools`.
-    """
-    session = ToolSession(question_id, server).open()
-    try:
-        system, asked = session.messages
-        attempt = Attempt(question_id, [system, _show(asked["content"], session.images)])
-        tools = session.list_tools()
-        while not attempt.ended:
-            said = ask(attempt.messages, tools)
-            attempt.messages.append({"role": "assistant", **said})
-            for turn, reply, shown in _take(session, str(said.get("content") or ""), said.get("tool_calls") or []):
-                attempt.turns.append(turn)
-                attempt.failed.append(not reply.ok and not reply.answer)
-                attempt.messages += shown
-                attempt.answer, attempt.ended, attempt.held_out = reply.answer, reply.ended, session.held_out
-        return attempt
-    finally:
-        session.close()
-
-
-def _take(
-    session: ToolSession, text: str, calls: list[Mapping[str, Any]]
-) -> list[tuple[str, ToolReply, list[dict[str, Any]]]]:
-    if not calls:
-        reply = session.take_turn(text)
-        return [(text, reply, [] if reply.ended else [_show(reply.message, reply.images)])]
-    taken = []
-    for call in calls:
-        name, given = call["function"]["name"], call["function"]["arguments"]
-        reply = session.call(name, given)
-        shown: list[dict[str, Any]] = [{"role": "tool", "tool_call_id": call.get("id", ""), "content": reply.text}]
-        if reply.images:
-            shown.append(_show(", ".join(each.id for each in reply.images), reply.images))
-        with suppress(ValueError):
-            given = json.loads(given) if isinstance(given, str) else given
-        written = json.dumps({"name": name, "arguments": given}, ensure_ascii=False)
-        taken.append((f"<think>{text or '-'}</think><tool_call>{written}</tool_call>", reply, shown))
-    return taken
-
-
-def _show(text: str, images: tuple[ShownPicture, ...]) -> dict[str, Any]:
-    urls = [f"data:{each.media_type};base64,{base64.b64encode(each.content).decode()}" for each in images]
-    shown: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
-    return {"role": "user", "content": [*shown, {"type": "text", "text": text}] if shown else text}
