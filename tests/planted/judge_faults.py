@@ -239,6 +239,6 @@ def make_rollout(number: int, case: JudgeCase, given: str) -> Rollout:
 def make_scripted_judges() -> tuple[RoleClient, RoleClient]:
     """Return two judges that err now and then and sometimes together."""
     prompt = load_prompt("judge_answer")
-    first = ScriptedJudge(fpr=0.06, fnr=0.05, rho=0.3, hedge=0.01, name="scripted-judge-1")
-    second = ScriptedJudge(fpr=0.08, fnr=0.04, rho=0.3, empty=0.01, name="scripted-judge-2")
+    first = ScriptedJudge(fpr=0.06, fnr=0.05, hedge=0.01, name="scripted-judge-1")
+    second = ScriptedJudge(fpr=0.08, fnr=0.04, empty=0.01, name="scripted-judge-2")
     return RoleClient(first, prompt), RoleClient(second, prompt)
