@@ -17,9 +17,9 @@ from mkdocs.structure.files import File, Files
 from pydantic import BaseModel
 
 from pipelines import errors
-from pipelines.cli.facets import STAGE_MODELS
 from pipelines.cli.main import app
 from pipelines.cli.settings import list_keys
+from pipelines.cli.view.queries import STAGE_MODELS
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.release.rows import ROW_TYPES
 from pipelines.run.advice import GOVERNING

@@ -49,8 +49,8 @@ from pipelines.checks.examination import Claim
 from pipelines.checks.examination import QuestionCheck as Check
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.cli.commands import load_config, verify_releases
-from pipelines.cli.explain import Explanation, explain_record
 from pipelines.cli.naming import RunChoice, make_request
+from pipelines.cli.view.cards import Card, explain_record
 from pipelines.config.settings import PluginsConfig, RunConfig
 from pipelines.corpus.layouts import ForeignQuestion, UnreadRow
 from pipelines.corpus.store import Corpus
@@ -84,8 +84,8 @@ ResultT = TypeVar("ResultT")
 UNGUARDED = 'worker processes import the script that began them: call it under `if __name__ == "__main__":`'
 
 __all__ = [
-    "PASSED", "Backend", "ChatModel", "ChatReply", "ChatRequest", "Check", "CheckResult", "Claim", "ConfigError",
-    "Explanation", "ExportOptions", "Exporter", "ForeignQuestion", "GateNotMet", "ImageSearch", "Indexes",
+    "PASSED", "Backend", "Card", "ChatModel", "ChatReply", "ChatRequest", "Check", "CheckResult", "Claim",
+    "ConfigError", "ExportOptions", "Exporter", "ForeignQuestion", "GateNotMet", "ImageSearch", "Indexes",
     "OpenWorkspace", "PageReader", "PluginReason", "PublishedRelease", "QueryRows", "Record", "Rejection", "Rows",
     "RunConfig", "RunDocument", "ServiceError", "Stage", "SynthError", "TextSearch", "UnreadRow", "VerifyReport",
     "Written", "load_config", "open_workspace", "read_release", "run", "verify",
@@ -233,7 +233,7 @@ class OpenWorkspace:
             rows = read_parts(found.folder, Grounding) if found.stage == "groundings" else ()
             yield from ((row.record_id, Claim(row.text, row.answer, row.proof)) for row in rows if row.proof.nodes)
 
-    def explain(self, record_id: str) -> Explanation:
+    def explain(self, record_id: str) -> Card:
         """Return all that is known of the row whose id begins so, across stages.
 
         Raises:

@@ -51,7 +51,7 @@ class Damaged(CorruptInput):
         remedy: what to do about it.
     """
 
-    def __init__(self, path: Path, what: str, remedy: str = "run `synth run`, which makes it again") -> None:
+    def __init__(self, path: Path, what: str, remedy: str = "bring it back from a copy") -> None:
         super().__init__(f"{path}: {what}; {remedy}")
         self.path, self.what, self.remedy = path, what, remedy
 

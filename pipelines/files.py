@@ -12,7 +12,6 @@ from pathlib import Path
 from pipelines.errors import ConfigError, SynthError, Unavailable
 
 TEMP_PREFIX = ".tmp-"
-DAMAGED_PREFIX = ".damaged-"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 MISPLACED = (errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 FAILING = (
@@ -107,39 +106,6 @@ def remove_whole(path: Path) -> None:
         shutil.rmtree(path.rename(make_temp_path(path)))
     else:
         path.unlink(missing_ok=True)
-
-
-def put_aside(path: Path) -> None:
-    """Rename a damaged file or folder to where readers do not look, until :func:`settle_damaged`."""
-    path.rename(path.with_name(f"{DAMAGED_PREFIX}{path.name}-{uuid.uuid4().hex[:8]}"))
-
-
-def settle_damaged(parent: Path) -> None:
-    """Remove what was put aside inside a folder where it was made again, and else bring it back.
-
-    One that holds a file which its replacement lacks is kept: that file is somebody else's.
-    """
-    for aside in sorted(parent.glob(f"{DAMAGED_PREFIX}*")):
-        path = aside.with_name(aside.name.removeprefix(DAMAGED_PREFIX).rpartition("-")[0])
-        if not path.exists():
-            aside.rename(path)
-        elif _list_names(aside) <= _list_names(path):
-            remove_whole(aside)
-
-
-@contextmanager
-def replacing_damaged(path: Path) -> Iterator[None]:
-    """Put a damaged folder aside while the block makes it again; if the block does not, it comes back."""
-    if path.exists():
-        put_aside(path)
-    try:
-        yield
-    finally:
-        settle_damaged(path.parent)
-
-
-def _list_names(folder: Path) -> set[Path]:
-    return {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
 
 
 def explain_os_error(error: OSError, doing: str) -> SynthError:

@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 from pipelines.agent.depicting import encode_readable
 from pipelines.agent.observations import Thumbnails, credit_picture
 from pipelines.checks.pictures import Copy
-from pipelines.checksums import is_whole, open_checked, write_checksums
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import MappedTable, TableWriter
 from pipelines.corpus.wikitext import lead_paragraph
@@ -267,7 +266,6 @@ def open_index(folder: Path) -> ClipIndex:
     pictures = MappedTable(folder, "pictures")
     if not len(pictures):
         return ClipIndex(np.empty((0, 0), dtype=np.float32), pictures)
-    open_checked(folder / EMBEDDINGS).check()
     try:
         return ClipIndex(np.memmap(folder / EMBEDDINGS, "<f4", "r").reshape(len(pictures), -1), pictures)
     except (OSError, ValueError) as error:
@@ -324,13 +322,10 @@ class ClipImageSearch:
     async def _open(self, parts: list[str], chunks: Iterable[list["Usable"]]) -> ClipIndex:
         key = digest_value([VERSION, self.corpus.digest, self.encoder.identity, *parts])[:32]
         place = self.folder / key
-        if not is_whole(place):
+        if not place.is_dir():
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 async with self._hold(self.folder / f"{key}.lock"):
-                    if place.is_dir() and not is_whole(place):
-                        shutil.rmtree(place, ignore_errors=True)
-                        open_index.cache_clear()
                     if not place.is_dir():
                         await self._make(place, chunks)
             except OSError as error:
@@ -365,24 +360,23 @@ class ClipImageSearch:
     async def _make(self, place: Path, chunks: Iterable[list["Usable"]]) -> None:
         own = place_draft(place)
         shutil.rmtree(own, ignore_errors=True)
-        with drafting_folder(own) as draft:
-            with (
-                (draft / EMBEDDINGS).open("wb") as target,
-                TableWriter(draft, "pictures", _PICTURES, mapped=True) as table,
-            ):
-                for chunk in chunks:
-                    rows = await encode_readable(self.encoder, [picture for _, _, picture in chunk])
-                    for (file, titles, _), row in zip(chunk, rows, strict=True):
-                        if row is not None:
-                            target.write(row.astype("<f4").tobytes())
-                            table.write_rows([(file, titles)])
-            write_checksums(draft)
+        with (
+            drafting_folder(own) as draft,
+            (draft / EMBEDDINGS).open("wb") as target,
+            TableWriter(draft, "pictures", _PICTURES, mapped=True) as table,
+        ):
+            for chunk in chunks:
+                rows = await encode_readable(self.encoder, [picture for _, _, picture in chunk])
+                for (file, titles, _), row in zip(chunk, rows, strict=True):
+                    if row is not None:
+                        target.write(row.astype("<f4").tobytes())
+                        table.write_rows([(file, titles)])
         try:
             own.replace(place)
         except OSError:
             shutil.rmtree(own)
             # Some file systems lock nothing between hosts: another one has made the same meanwhile.
-            if not is_whole(place):
+            if not place.is_dir():
                 raise
 
 

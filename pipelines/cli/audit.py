@@ -21,6 +21,7 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from jinja2 import Environment, FileSystemLoader
 from rich.table import Table
 from rich.text import Text
 
@@ -38,7 +39,6 @@ from pipelines.checks.foreign import (
 )
 from pipelines.checks.leakage import LeakIndex, build_leak_index
 from pipelines.checks.overlaps import AskedRow, Place, Repeat, Repeats, Shown, digest, make_skeleton
-from pipelines.cli.drawing import open_templates
 from pipelines.corpus.layouts import (
     REMOTE,
     ForeignQuestion,
@@ -611,7 +611,9 @@ def write_audit_page(report: AuditReport, options: AuditOptions, out: Path) -> N
     rows = dict(_read_cards(report, options))
     counts = {file.path: file.rows for file in report.files}
     sections = [_make_section(defect, counts[defect.file], rows) for defect in report.defects]
-    template = open_templates().get_template("audit.html.j2")
+    template = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True).get_template(
+        "audit.html.j2"
+    )
     page = template.render(report=report, sections=sections, meanings=UNCHECKED)
     # A lone surrogate of a file can be written in no encoding.
     write_text(out, page.encode("utf-8", "replace").decode("utf-8"))

@@ -77,7 +77,6 @@ def world_command(  # noqa: PLR0913 - as above
     entities: Annotated[int, typer.Option(min=60, max=200_000, help="Articles about entities.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generator.")] = 7,
     missing: Annotated[float, typer.Option(min=0.0, max=0.9, help="Share of infobox fields left to the prose.")] = 0.1,
-    later: Annotated[bool, typer.Option("--later", help="The same world a year on: some facts have changed.")] = False,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
@@ -85,7 +84,7 @@ def world_command(  # noqa: PLR0913 - as above
     from pipelines.toy.publishing import write_world
     from pipelines.toy.world import WorldConfig
 
-    summary = write_world(out, WorldConfig(entities=entities, seed=seed, missing=missing), later)
+    summary = write_world(out, WorldConfig(entities=entities, seed=seed, missing=missing))
     emit_json(to_json(summary)) if as_json else emit(
         f"{out}: {', '.join(f'{name} {count:,}' for name, count in summary.items())}"
     )

@@ -88,17 +88,21 @@ def emit_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
     emit(text.encode("utf-8", "backslashreplace").decode())
 
 
-def emit_table(table: Any) -> None:  # noqa: ANN401 - a rich renderable
-    """Write a rich table, or several in a group, to stdout, plain when it is no terminal; see :mod:`.fitting`."""
-    from rich.console import Console
-
-    from pipelines.cli.fitting import fit
+def emit_table(shown: Any) -> None:  # noqa: ANN401 - a rich renderable
+    """Write a rich table, or several in a group, to stdout, plain when it is no terminal; no text of a cell is cut."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console, Group
+    from rich.table import Table
 
     # A pipe or a log has no width of its own but the one that its user names.
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_COLUMNS
+    for table in shown.renderables if isinstance(shown, Group) else [shown]:
+        if isinstance(table, Table):
+            table.box, table.title_justify, table.caption_justify = table.box and SIMPLE_HEAD, "left", "left"
+            for column in table.columns:
+                column.overflow = "fold"
     # Cells are text, not markup: synth[clip], a folder run[1] and :key: are printed as they are.
-    console = Console(width=width, markup=False, emoji=False)
-    console.print(fit(table, console))
+    Console(width=width, markup=False, emoji=False).print(shown)
 
 
 def to_json(value: Any) -> Any:  # noqa: ANN401 - any dataclass or model

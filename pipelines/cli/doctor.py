@@ -48,6 +48,7 @@ from pipelines.run.assembly import (
     picks_clip,
 )
 from pipelines.run.corpora import DUMP_PATTERN
+from pipelines.run.integrity import find_damage
 from pipelines.run.judges import Finding, list_roles_in_use, look_at_judges
 from pipelines.run.languages import SCRIPTED, list_problems
 from pipelines.run.models import make_commons_api
@@ -123,12 +124,12 @@ class Examination:
         return all(finding.state != "problem" for finding in self.findings)
 
 
-def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> Examination:
+def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE, deep: bool = False) -> Examination:
     """Check software, input, workspace, disk and models.
 
     Written are a probe in an existing workspace and what was learned of servers that answer.
 
-    A server has ``patience`` seconds for each reply.
+    A server has ``patience`` seconds for each reply. ``deep`` compares the sha256 of every file.
     """
     workspace = Workspace(root.resolve())
     findings = [
@@ -137,6 +138,7 @@ def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> Ex
         _look_at_workspace(workspace, config.replies.address),
         *_look_at_ledger(workspace, config.replies.address),
         _look_at_disk(config, workspace),
+        *(_look_at_files(workspace) if deep else ()),
         *_look_at_prompts(config),
         *_look_at_plugins(config, workspace.root),
         *_look_at_models(config),
@@ -146,6 +148,11 @@ def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> Ex
         *asyncio.run(_ask_servers(config, patience, Vendors(workspace.vendors))),
     ]
     return Examination(tuple(findings))
+
+
+def _look_at_files(workspace: Workspace) -> list[Finding]:
+    damage = [Finding("files", "problem", line) for line in find_damage(workspace)]
+    return damage or [Finding("files", "ok", "every sha256 is as it was written")]
 
 
 async def _ask_servers(config: RunConfig, patience: float, vendors: Vendors) -> list[Finding]:

@@ -225,8 +225,8 @@ def measure_sample(config: RunConfig, root: Path) -> SampleYield | None:
     if folder is None:
         return None
     with closing(Assembly(config, workspace, Corpus.open(folder))) as assembly:
-        plans = assembly.plan_stages(ACCEPTING[-1])
-        return measure_yield(plans, math.prod(_bound_rows(config, plan.name) for plan in plans))
+        plans = assembly.plan_stages(ACCEPTING)
+        return measure_yield(root, plans, math.prod(_bound_rows(config, plan.name) for plan in plans))
 
 
 def _estimate_stage(assembly: Assembly, plan: PlannedStage, rows_in: Interval) -> StageEstimate:

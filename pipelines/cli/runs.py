@@ -130,9 +130,6 @@ def stages_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption =
 
 @app.command("status")
 def status_command(
-    check: Annotated[
-        bool, typer.Option("--check", help="Read every file and name what is damaged or missing; 1 if anything is.")
-    ] = False,
     prometheus: Annotated[
         bool, typer.Option("--prometheus", help="Print only what a run under way counts, as text for Prometheus.")
     ] = False,
@@ -141,9 +138,6 @@ def status_command(
     as_json: JsonOption = False,
 ) -> None:
     """Say where the run in a workspace stands; one that is under way, here or on another host, is not disturbed."""
-    if check:
-        _check_workspace(workspace, as_json)
-        return
     from pipelines.cli.naming import looking_at
     from pipelines.cli.status import describe_metrics, describe_status, render_status, summarise_workspace
 
@@ -159,37 +153,13 @@ def status_command(
         raise ConfigError("; ".join(status.absent))
 
 
-def _check_workspace(workspace: Path, as_json: bool) -> None:
-    """Print what is not as it was written.
-
-    Raises:
-        GateNotMet: if anything is.
-        WorkspaceBusy: if that may be because a run is under way.
-    """
-    from pipelines.cli.status import render_damage
-    from pipelines.errors import GateNotMet, WorkspaceBusy
-    from pipelines.run.integrity import find_damage
-    from pipelines.run.underway import read_runs
-    from pipelines.run.workspace import Workspace
-
-    found = list(find_damage(workspace))
-    emit_json(to_json({"root": workspace, "findings": found})) if as_json else emit_table(
-        render_damage(workspace, found)
-    )
-    if found and any(run.is_alive for run in read_runs(Workspace(workspace))):
-        raise WorkspaceBusy(
-            f"workspace {workspace}: a run is under way and changes files: check again when it has ended"
-        )
-    if found:
-        raise GateNotMet(f"workspace {workspace}: damaged or missing: {len(found):,}")
-
-
 @app.command("doctor")
 def doctor_command(  # noqa: PLR0913 - as above
     recipe: RecipeOption = "",
     config: ConfigOption = None,
     models: ModelsOption = "",
     set_: SetOption = None,
+    deep: Annotated[bool, typer.Option("--deep", help="Read every file and compare its sha256.")] = False,
     run: RunOption = "",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
@@ -203,7 +173,7 @@ def doctor_command(  # noqa: PLR0913 - as above
     choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), models=models)
     settings = make_request(choice, workspace).config
     with interruptible("nothing was changed"), telling_waits(make_reporter()):
-        examination = examine_run(settings, workspace)
+        examination = examine_run(settings, workspace, deep=deep)
     emit_json(to_json(examination)) if as_json else emit_table(render_examination(examination))
     if not examination.ready:
         raise typer.Exit(2)
@@ -376,36 +346,21 @@ def explain_command(
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show everything known about one row: path, evidence, certificates, picture, attempts, releases."""
-    from pipelines.cli.explain import explain_record, render_explanation
+    """Show everything known about one row: path, evidence, reading, picture, attempts, lineage, releases."""
     from pipelines.cli.naming import looking_at
+    from pipelines.cli.view.cards import explain_record, render_card
 
     with looking_at(workspace, run):
-        explanation = explain_record(workspace, record_id)
-    emit_json(to_json(explanation)) if as_json else emit_table(render_explanation(explanation))
-
-
-@app.command("report")
-def report_command(
-    out: Annotated[Path | None, typer.Option("--out", help="HTML file to write.")] = None,
-    questions: Annotated[int, typer.Option("--questions", min=0, help="Questions that it shows.")] = 12,
-    run: RunOption = "",
-    workspace: WorkspaceOption = WORKSPACE,
-    as_json: JsonOption = False,
-) -> None:
-    """Write one HTML page about the last run: funnel, distributions, questions with pictures and evidence."""
-    from pipelines.cli.naming import looking_at
-    from pipelines.cli.report import write_report
-
-    with looking_at(workspace, run):
-        path = write_report(workspace, out or workspace / "report.html", questions)
-    emit_json({"report": str(path)}) if as_json else emit(str(path))
+        card = explain_record(workspace, record_id)
+    emit_json(to_json(card)) if as_json else emit_table(render_card(card))
 
 
 @app.command("view")
 def view_command(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Of the loopback; 0 takes a free one.")] = 0,
-    release: Annotated[str, typer.Option("--release", help="Begin with the rows of this one: DATASET/VERSION.")] = "",
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write one page to send instead: funnel, reasons, a few questions.")
+    ] = None,
     no_open: Annotated[bool, typer.Option("--no-open", help="Print the address and open no browser.")] = False,
     run: RunOption = "",
     workspace: WorkspaceOption = WORKSPACE,
@@ -413,10 +368,15 @@ def view_command(
 ) -> None:
     """Look through a workspace in a browser, refused rows included: a local page, until Ctrl-C."""
     from pipelines.cli.naming import looking_at
+    from pipelines.cli.view.pages import write_page
     from pipelines.cli.view.server import serve_view
 
     def say(address: str) -> None:
         emit_json({"address": address}) if as_json else emit(f"{address}  (Ctrl-C ends it)")
 
     with looking_at(workspace, run):
-        serve_view(workspace, port, release, not no_open, say)
+        if html is None:
+            serve_view(workspace, port, not no_open, say)
+        else:
+            write_page(workspace, html)
+            emit_json({"page": str(html)}) if as_json else emit(str(html))

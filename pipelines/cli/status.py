@@ -7,7 +7,7 @@ backend, how often they were reused, and their removal.
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,7 +22,6 @@ from rich.text import Text
 from pipelines.cli.console import to_json
 from pipelines.errors import ConfigError
 from pipelines.release.manifest import read_release_manifest
-from pipelines.run.integrity import Finding
 from pipelines.run.metrics import render_metrics
 from pipelines.run.panel import tell_span
 from pipelines.run.plugins import list_absent
@@ -541,13 +540,3 @@ def _explain_silence(run: RunProgress) -> list[str]:
 
 def _name_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
-
-
-def render_damage(root: Path, findings: Sequence[Finding]) -> Table | Text:
-    """Return the findings in a workspace as a table."""
-    if not findings:
-        return Text("every file is as it was written")
-    table = Table(Column("file", overflow="fold", ratio=2), "what", "what to do", title="Damage", box=SIMPLE_HEAD)
-    for finding in findings:
-        table.add_row(Text(str(finding.path.relative_to(root))), Text(finding.what), Text(finding.remedy))
-    return table

@@ -28,7 +28,6 @@ from xml.sax.saxutils import escape
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.checksums import write_checksums
 from pipelines.corpus.images import is_file, place_inside
 from pipelines.errors import ConfigError, CorruptInput
 from pipelines.files import drafting_folder
@@ -426,7 +425,6 @@ def write_news(
             dump.write("</mediawiki>\n")
         lines = ["\t".join(_PICTURE_COLUMNS), *("\t".join(pictures[name]) for name in sorted(pictures))]
         (images / "images.tsv").write_text("\n".join(lines) + "\n", encoding=_FORMAT)
-        write_checksums(folder)
     return out / DUMP
 
 

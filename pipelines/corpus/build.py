@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.checksums import write_checksums
 from pipelines.corpus.articles import write_origins
 from pipelines.corpus.boxes import needs_survey
 from pipelines.corpus.commons import write_images
@@ -40,6 +39,7 @@ from pipelines.corpus.manifest import (
     clear_unfinished,
     digest_corpus,
     find_side_files,
+    list_files,
     place_unfinished,
     read_snapshot,
     write_manifest,
@@ -399,14 +399,13 @@ class _Build:
             ends = counts.kept + sum(counts.rejected.values()) + counts.failed
             if counts.rows_in != ends:
                 raise ConservationError(f"{counts.rows_in} pages in, {ends} kept, rejected or failed")
-            write_checksums(folder)
             sync_files(folder)
             newest = max((part.counts.newest for part in parts), default="")
-            write_manifest(folder / "manifest.json", self._make_manifest(newest, pictures, counts))
+            write_manifest(folder / "manifest.json", self._make_manifest(folder, newest, pictures, counts))
         return counts
 
     def _make_manifest(
-        self, newest: str, pictures: list[tuple[str, str]], counts: CorpusManifestCounts
+        self, folder: Path, newest: str, pictures: list[tuple[str, str]], counts: CorpusManifestCounts
     ) -> CorpusManifest:
         files = [*(("dump", dump) for dump in self.dumps), *self.side.list_files()]
         inputs = [InputFile(role, path.name, digest_file(path), path.stat().st_size) for role, path in files]
@@ -431,4 +430,5 @@ class _Build:
             options=OPTIONS,
             counts=counts,
             digest=digest_corpus(tuple(inputs)),
+            files=list_files(folder),
         )

@@ -13,9 +13,8 @@ import shutil
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from pipelines.checksums import read_note, seal_note
 from pipelines.errors import ConfigError, Damaged
-from pipelines.ids import digest_value
+from pipelines.ids import digest_file, digest_value
 
 SCHEMA_VERSION = 6
 BUILDER_VERSION = 16
@@ -92,6 +91,28 @@ class CorpusManifest:
     counts: CorpusManifestCounts
     digest: str
     """sha256 (64 hex digits) of what decides the content: see :func:`digest_corpus`."""
+    files: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Bytes and sha256 of each file that was written, by its path in the folder."""
+
+    def check_sizes(self, folder: Path) -> None:
+        """Raise Damaged unless each file of the corpus is there and has its size."""
+        for name, (size, _) in self.files.items():
+            path = folder / name
+            found = path.stat().st_size if path.is_file() else -1
+            if found != size:
+                what = "is missing" if found < 0 else f"has {found:,} bytes; {size:,} were written"
+                raise Damaged(path, what, explain_rebuild(folder))
+
+
+def explain_rebuild(folder: Path) -> str:
+    """Return how a corpus is built again."""
+    return f"remove {folder}: `synth run` then builds the corpus again from its dump"
+
+
+def list_files(folder: Path) -> dict[str, tuple[int, str]]:
+    """Return bytes and sha256 of each file of a folder, by its path in it."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): (path.stat().st_size, digest_file(path)) for path in paths}
 
 
 def digest_corpus(inputs: tuple[InputFile, ...]) -> str:
@@ -110,7 +131,7 @@ def write_manifest(path: Path, manifest: CorpusManifest) -> None:
     counts.pop("seconds")
     rows = {key: counts.pop(key) for key in ("rows_in", "kept", "rejected", "failed")}
     text = json.dumps(body | rows | {"counts": counts}, indent=1, ensure_ascii=False)
-    path.write_text(seal_note(text), encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
 
 
 def read_manifest(path: Path) -> CorpusManifest:
@@ -120,9 +141,9 @@ def read_manifest(path: Path) -> CorpusManifest:
             f"no corpus at {path.parent}: {path.name} is missing; build one with `synth run --stage corpus`"
         )
     try:
-        body = json.loads(read_note(path))
+        body = json.loads(path.read_bytes())
     except ValueError as error:
-        raise Damaged(path, f"is no JSON ({error})") from error
+        raise Damaged(path, f"is no JSON ({error})", explain_rebuild(path.parent)) from error
     if body.get("schema_version") != SCHEMA_VERSION:
         found = body.get("schema_version")
         raise ConfigError(f"{path} has schema version {found}; expected {SCHEMA_VERSION}: rebuild the corpus")

@@ -35,7 +35,6 @@ from tantivy import (
     Tokenizer,
 )
 
-from pipelines.checksums import BLOCK, open_checked
 from pipelines.errors import ConfigError
 from pipelines.names import UNSPACED
 
@@ -52,10 +51,6 @@ QUOTED_WORDS = 6
 """From so many words on, a query may be a quotation."""
 COMMON_WORD = 1 << 20
 """Passages with its rarest word from which on a phrase is not looked for: a name has a rarer one."""
-CHECKED_BYTES = 4 << 30
-"""Bytes of an index that are checked when it is opened: a second from memory, and two or three from a fast disk."""
-SPREAD_BLOCKS = 1024
-"""Blocks checked of a larger file."""
 _META = "meta.json"
 _TRIES = 100
 _ANALYZER = "words"
@@ -188,22 +183,6 @@ def fill_index(passages: Iterable[PassageRow], folder: Path | None = None) -> In
     return index
 
 
-def check_index(folder: Path) -> None:
-    """Check the files of an index before tantivy maps them: the smaller first, whole, as far as ``CHECKED_BYTES`` go.
-
-    Of larger ones, ends and blocks spread over them are checked; ``synth status --check`` reads all.
-    """
-    left = CHECKED_BYTES
-    for file in sorted(map(open_checked, folder.iterdir()), key=lambda file: file.size):
-        left -= file.size
-        step = BLOCK if left >= 0 else max(BLOCK, file.size // SPREAD_BLOCKS)
-        if step == BLOCK:
-            file.check()
-        for place in range(0, file.size, step) if step > BLOCK else ():
-            file.check(place, place + 1)
-        file.check(max(0, file.size - 1))
-
-
 def _remove_links(place: Path) -> None:
     for _ in range(_TRIES):
         shutil.rmtree(place, ignore_errors=True)
@@ -222,7 +201,6 @@ class PassageIndex:
     @classmethod
     def open(cls, folder: Path) -> Self:
         """Open what :func:`write_passages` wrote; nothing is written into the folder, which may be read-only."""
-        check_index(folder)
         # Tantivy makes lock files beside the index. Links give it a folder for them; once open it holds the files.
         place = Path(mkdtemp(prefix="synth-search-"))
         try:

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pipelines.checksums import check_folder, forget_checks, open_checked
 from pipelines.corpus.addresses import make_page_url, parse_page_url
 from pipelines.corpus.articles import PageOrigin, read_origins
 from pipelines.corpus.dump import hash_title, normalise_spaces, strip_qualifier
@@ -58,16 +57,13 @@ class Corpus:
     @classmethod
     def open(cls, folder: Path) -> "Corpus":
         """Open a corpus."""
-        forget_checks()
         manifest = read_manifest(folder / "manifest.json")
-        check_folder(folder)
+        manifest.check_sizes(folder)
         return cls(folder, manifest)
 
     def table(self, name: str) -> Path:
-        """Return the path of ``<name>.parquet``, checked whole."""
-        path = self.folder / f"{name}.parquet"
-        open_checked(path).check()
-        return path
+        """Return the path of ``<name>.parquet``."""
+        return self.folder / f"{name}.parquet"
 
     @property
     def snapshot(self) -> str:

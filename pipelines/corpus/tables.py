@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pipelines.checksums import open_checked
 from pipelines.errors import ConfigError, CorruptInput, Unavailable
 
 if TYPE_CHECKING:
@@ -28,8 +27,7 @@ _HEADER_BYTES = 128
 
 
 def map_array(path: Path) -> NDArray[Any]:
-    """Map an array into memory, shared by all processes; it is checked whole: views of it are read in any order."""
-    open_checked(path).check()
+    """Map an array into memory, shared by all processes."""
     try:
         # An empty array cannot be mapped.
         array: NDArray[Any] = np.load(path, mmap_mode="r" if path.stat().st_size > _HEADER_BYTES else None)
@@ -177,17 +175,13 @@ class _MappedFile:
     def __init__(self, folder: Path, name: str, schema: pa.Schema) -> None:
         self._sink = pa.OSFile(str(folder / f"{name}.arrow"), "wb")
         self._writer = pa.ipc.new_file(self._sink, schema)
-        self._place = folder / f"{name}-ends.npy"
-        self._ends = [self._sink.tell()]
 
     def write(self, batch: pa.Table) -> None:
         self._writer.write_table(batch, max_chunksize=BATCH_ROWS)
-        self._ends.append(self._sink.tell())
 
     def close(self) -> None:
         self._writer.close()
         self._sink.close()
-        np.save(self._place, np.asarray(self._ends, dtype=np.int64))
 
 
 class MappedTable:
@@ -200,10 +194,6 @@ class MappedTable:
         path = folder / f"{name}.arrow"
         if not path.is_file():
             raise ConfigError(f"no {path.name} in {folder}; the corpus is incomplete: rebuild it")
-        self._file = open_checked(path)
-        self._ends = map_array(folder / f"{name}-ends.npy").tolist()
-        self._file.check(0, self._ends[0])
-        self._file.check(self._ends[-1])
         self._reader = pa.ipc.open_file(pa.memory_map(str(path)))
         self._batches: dict[int, list[pa.Array]] = {}
         count = self._reader.num_record_batches
@@ -245,7 +235,6 @@ class MappedTable:
     def _batch(self, number: int) -> list[pa.Array]:
         columns = self._batches.get(number)
         if columns is None:
-            self._file.check(self._ends[number], self._ends[number + 1])
             columns = self._batches[number] = self._reader.get_batch(number).columns
         return columns
 

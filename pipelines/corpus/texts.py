@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.checksums import CheckedFile, open_checked
 from pipelines.corpus.manifest import PASSAGE_WORDS
 from pipelines.corpus.tables import map_array
 from pipelines.errors import ConfigError
@@ -113,15 +112,14 @@ class PageStore:
         start, end = (int(edge) for edge in self._spans[node])
         number = int(np.searchsorted(self._starts, start, side="right")) - 1
         base = int(self._starts[number])
-        file, blob = self._open_blob(number)
-        file.check(start - base, end - base)
+        blob = self._open_blob(number)
         source: bytes = self._codec.decompress(blob[start - base : end - base], int(self._lengths[node]), asbytes=True)
         return source.decode("utf-8", "surrogatepass")
 
-    def _map_blob(self, number: int) -> tuple[CheckedFile, memoryview]:
+    def _map_blob(self, number: int) -> memoryview:
         path = self._folder / _name_blob(number)
         with path.open("rb") as stream:
-            return open_checked(path), memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+            return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]* +(?=[^\W\d_a-z]|[\"'“‘(\d])")

@@ -30,7 +30,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines import names
-from pipelines.checksums import is_sealed, seal_file
 from pipelines.config.settings import PathsConfig, SplitRule
 from pipelines.corpus.dump import strip_qualifier
 from pipelines.corpus.kinds import list_hubs, list_kinds
@@ -596,12 +595,10 @@ class WalkGraph:
             *map(inspect.getsource, DECIDING), read_lists() if rules.settings.salience else "",
         ]  # fmt: skip
         path = self._kept / f"reach-{digest_value([REACH_VERSION, self.corpus.digest, decides])[:16]}.npy"
-        if path.exists() and is_sealed(path):
+        if path.exists():
             return map_array(path)
-        with replacing(path) as temp:
-            with temp.open("wb") as stream:
-                np.save(stream, self._find_marks())
-            seal_file(temp)
+        with replacing(path) as temp, temp.open("wb") as stream:
+            np.save(stream, self._find_marks())
         return map_array(path)
 
     @cached_property

@@ -209,18 +209,14 @@ def render_manifest(manifest: ReleaseManifest) -> str:
     return f"{manifest.model_dump_json(indent=1)}\n"
 
 
-def find_changes(folder: Path, manifest: ReleaseManifest, most: int = 0) -> list[str]:
-    """Return which files of a release are missing or have changed; files that are not its own do not matter.
-
-    Files of more than ``most`` bytes together are not hashed, and only their sizes are checked; 0 is no limit.
-    """
-    hashed = not most or sum(entry.bytes for entry in manifest.files) <= most
+def find_changes(folder: Path, manifest: ReleaseManifest) -> list[str]:
+    """Return which files of a release are missing or have changed; files that are not its own do not matter."""
     problems = []
     for entry in sorted(manifest.files, key=lambda entry: entry.name):
         path = folder / entry.name
         if not path.is_file():
             problems.append(f"{entry.name} is missing")
-        elif path.stat().st_size != entry.bytes or (hashed and digest_file(path) != entry.sha256):
+        elif path.stat().st_size != entry.bytes or digest_file(path) != entry.sha256:
             problems.append(f"{entry.name} has changed")
     return problems
 

@@ -9,8 +9,8 @@ from importlib import resources
 from pathlib import Path
 
 from pipelines.checks.sets import Signature
-from pipelines.errors import ConfigError, GateNotMet
-from pipelines.files import clear_temps, explain_os_error, make_temp_path, replacing_damaged, sync_folder
+from pipelines.errors import Damaged, GateNotMet
+from pipelines.files import clear_temps, explain_os_error, make_temp_path, sync_folder
 from pipelines.pictures import PictureStore
 from pipelines.release.card import (
     Credit,
@@ -93,8 +93,8 @@ def publish_releases(
 ) -> list[PublishedRelease]:
     """Publish each dataset that has rows, under a version named by its content; none if one breaks a gate.
 
-    Rows are read once and wait on disk. Publishing the same content again gives the same version and writes nothing,
-    unless that was damaged. A crash leaves only a temporary folder, which readers ignore and the next publish removes.
+    Rows are read once and wait on disk. Publishing the same content again gives the same version and writes nothing.
+    A crash leaves only a temporary folder, which readers ignore and the next publish removes.
 
     Raises:
         ConservationError: if an entry names a question or trajectory that is not there.
@@ -153,24 +153,21 @@ def _fill_folder(draft: ReleaseDraft, survey: Survey, staging: Path, home: Path)
         files.append(describe_file(path, staging, 0))
     content = digest_content(files, draft.prose.text)
     version = name_version(content)
-    if (home / version).exists() and _is_published(home / version, content):
+    if (home / version).exists():
+        _check_published(home / version, content)
         return version
     manifest = make_release_manifest(draft.dataset, content, splits, tuple(files), draft.context)
     _write_documents(draft, staging, survey.quality, manifest)
-    with replacing_damaged(home / version):
-        _seal(staging, home / version)
+    _seal(staging, home / version)
     return version
 
 
-def _is_published(folder: Path, content: str) -> bool:
-    """Say whether a folder holds a whole release; a damaged one is published again."""
-    try:
-        existing = read_release_manifest(folder)
-    except ConfigError:
-        return False
+def _check_published(folder: Path, content: str) -> None:
+    existing = read_release_manifest(folder)
     if existing.content != content:
         raise GateNotMet(f"release {folder}: its version is that of another content; move the folder away")
-    return not find_changes(folder, existing)
+    if changes := find_changes(folder, existing):
+        raise Damaged(folder, "; ".join(changes), f"remove {folder}: `synth run` then publishes it again")
 
 
 def _survey_rows(draft: ReleaseDraft) -> Survey:

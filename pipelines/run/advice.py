@@ -118,7 +118,6 @@ class Warner:
 
     reporter: Reporter
     said: list[str] = field(default_factory=list)
-    damaged: list[str] = field(default_factory=list)
 
     def warn_of_start(self, config: RunConfig, dump: Path, last: str) -> None:
         """Warn of what a run up to a stage, or of all if ``last`` is empty, lacks for its dump.
@@ -182,13 +181,6 @@ class Warner:
         self.say(
             f"of {kept:,} questions {wanted:,} were to have a degraded picture, {got:,} have: {each}; see {settings}"
         )
-
-    def tell_damage(self, text: str) -> None:
-        """Say which file was damaged or missing, once."""
-        if text not in self.damaged:
-            self.damaged.append(text)
-            self.reporter.begin("damage", 0, "files")
-            self.reporter.finish(text)
 
     def say(self, text: str) -> None:
         """Say a warning."""

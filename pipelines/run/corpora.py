@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from pipelines.checksums import check_folder, forget_checks
 from pipelines.config.settings import CorpusConfig, GeneratedWorld, RunConfig
 from pipelines.corpus.articles import DUMP, name_source, read_articles, write_news
 from pipelines.corpus.dump import list_parts
 from pipelines.corpus.manifest import InputFile, clear_unfinished, digest_corpus, find_side_files, read_manifest
 from pipelines.corpus.store import Corpus
-from pipelines.errors import ConfigError, Damaged
-from pipelines.files import clear_temps, replacing_damaged
+from pipelines.errors import ConfigError
+from pipelines.files import clear_temps
 from pipelines.ids import digest_file, digest_value
 from pipelines.memory import count_cores
 from pipelines.run.progress import Reporter
@@ -26,13 +25,8 @@ from schemas.manifest import InputEntry
 DUMP_PATTERN = "*-pages-articles*.xml*"
 
 
-Say = Callable[[str], None]
-
-
-def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter, say: Say | None = None) -> Path:
+def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter) -> Path:
     """Return the dump of a run, generating a world first when the configuration asks for one.
-
-    A generated world of which a file is damaged or missing is generated again, and ``say`` gets a line about it.
 
     Raises:
         ConfigError: if there is no such dump or world.
@@ -42,11 +36,7 @@ def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter, sa
         if not dump.is_file():
             raise ConfigError(f"corpus.dump {dump}: no such file; name a pages-articles .xml.bz2, .xml.gz or .xml")
         return dump
-    folder = (
-        Path(config.world)
-        if config.world
-        else _ensure_world(config.generate, workspace, reporter, say or reporter.note)
-    )
+    folder = Path(config.world) if config.world else _ensure_world(config.generate, workspace, reporter)
     if not folder.is_dir():
         raise ConfigError(f"corpus.world {folder}: no such folder; make one with `synth world {folder}`")
     dumps = sorted(path for path in folder.glob(DUMP_PATTERN) if "-index" not in path.name)
@@ -55,7 +45,7 @@ def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter, sa
     return dumps[0]
 
 
-def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter: Reporter, say: Say) -> Path:
+def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter: Reporter) -> Path:
     if config is None:
         raise ConfigError("corpus: none of dump, world and generate is set")
     # Imported here because production works without the toy.
@@ -63,12 +53,11 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
     from pipelines.toy.world import WorldConfig
 
     folder = place_world(config, workspace)
-    if _is_whole(folder, say, "the world is generated again"):
+    if folder.is_dir():
         return folder
     clear_temps(workspace.worlds)
     reporter.begin("world", 0, "entities")
-    with replacing_damaged(folder):
-        summary = write_world(folder, WorldConfig(**config.model_dump()))
+    summary = write_world(folder, WorldConfig(**config.model_dump()))
     reporter.finish(f"{summary['articles']:,} articles, {summary['pictures']:,} pictures in {folder}")
     return folder
 
@@ -80,55 +69,37 @@ def place_world(config: GeneratedWorld, workspace: Workspace) -> Path:
     return workspace.worlds / digest_value([WORLD_FORMAT, config])[:16]
 
 
-def _is_whole(folder: Path, say: Say, remedy: str) -> bool:
-    """Return whether an input that was made here is there; one that is damaged is told of."""
-    try:
-        forget_checks()
-        check_folder(folder)
-    except Damaged as error:
-        if folder.exists():
-            say(f"{error.path}: {error.what}; {remedy}")
-        return False
-    return True
-
-
-def settle_source(config: RunConfig, workspace: Workspace, reporter: Reporter, say: Say | None = None) -> CorpusConfig:
+def settle_source(config: RunConfig, workspace: Workspace, reporter: Reporter) -> CorpusConfig:
     """Return where the dump of a run is; articles of the news are first written as an export, once for each source.
 
     Raises:
         ConfigError: if there is no such dump, world or source.
         CorruptInput: if a file of the source cannot be read.
-        Unavailable: if no picture can be fetched, or one that is damaged cannot be fetched again.
+        Unavailable: if no picture can be fetched.
     """
     if config.method != "news":
         return config.corpus
-    source, news = _find_source(config, workspace, reporter, say), config.news
+    source, news = _find_source(config, workspace, reporter), config.news
     if news.fetch:
         reporter.begin("news", 0, "pictures")
-        fetcher = _make_fetcher(config, workspace)
-        lost = fetcher.find_lost(_list_addresses(source))
-        found = asyncio.run(fetcher.fetch_all(_list_addresses(source)))
+        found = asyncio.run(_make_fetcher(config, workspace).fetch_all(_list_addresses(source)))
         reporter.finish(f"{len(found):,} pictures at hand of those that articles name by address")
-        for url, picture in lost.items():
-            got = "it was fetched again" if url in found else "its host gives it no more: articles go on without it"
-            (say or reporter.note)(f"{picture}: was damaged or missing; {got} ({url})")
-    export = find_export(config, workspace, reporter, say)
-    if not _is_whole(export.parent, say or reporter.note, "the articles are written again"):
+    export = find_export(config, workspace, reporter)
+    if not export.parent.is_dir():
         workspace.news.mkdir(parents=True, exist_ok=True)
         clear_temps(workspace.news)
         fetched = _find_fetched(config, workspace, source)
-        with replacing_damaged(export.parent):
-            write_news(source, export.parent, news.licence, news.licence_url, fetched)
+        write_news(source, export.parent, news.licence, news.licence_url, fetched)
     return CorpusConfig(dump=str(export))
 
 
-def find_export(config: RunConfig, workspace: Workspace, reporter: Reporter, say: Say | None = None) -> Path:
+def find_export(config: RunConfig, workspace: Workspace, reporter: Reporter) -> Path:
     """Return where the export of a run's articles is or would be.
 
     Raises:
         ConfigError: if there is no such source or world.
     """
-    source, news = _find_source(config, workspace, reporter, say), config.news
+    source, news = _find_source(config, workspace, reporter), config.news
     name = name_source(source, news.licence, news.licence_url, _find_fetched(config, workspace, source))
     return workspace.news / name / DUMP
 
@@ -151,16 +122,16 @@ def _find_fetched(config: RunConfig, workspace: Workspace, source: Path) -> dict
     return _make_fetcher(config, workspace).find_at_hand(_list_addresses(source))
 
 
-def _find_source(config: RunConfig, workspace: Workspace, reporter: Reporter, say: Say | None) -> Path:
+def _find_source(config: RunConfig, workspace: Workspace, reporter: Reporter) -> Path:
     named = config.news.source
-    source = Path(named) if named else find_dump(config.corpus, workspace, reporter, say).parent / "news"
+    source = Path(named) if named else find_dump(config.corpus, workspace, reporter).parent / "news"
     if not source.exists():
         raise ConfigError(f"news.source {source}: no such file or folder; name a .jsonl file, a feed or a folder")
     return source
 
 
 def ensure_corpus(
-    config: CorpusConfig, workspace: Workspace, reporter: Reporter, workers: int = 0, say: Say | None = None
+    config: CorpusConfig, workspace: Workspace, reporter: Reporter, workers: int = 0
 ) -> tuple[Corpus, bool]:
     """Open the corpus of a run, building it when the workspace has none for this very dump.
 
@@ -169,45 +140,27 @@ def ensure_corpus(
         workspace: where corpora are.
         reporter: told how far a build is.
         workers: processes that read the dump; 0 is one for each core.
-        say: told of a corpus that is damaged, and built again; None for the reporter.
 
     Returns:
         The corpus, and whether it was built now.
 
     Raises:
         ConfigError: if the dump is missing.
-        CorruptInput: if it is not a dump, or ends too early.
+        CorruptInput: if it is not a dump, or ends too early, or the corpus that is there is damaged.
     """
-    say = say or reporter.note
-    dump = find_dump(config, workspace, reporter, say)
+    dump = find_dump(config, workspace, reporter)
     folder = workspace.corpora / name_corpus(dump, workspace)
     if folder.exists():
-        try:
-            corpus = open_whole(folder)
-        except Damaged as error:
-            say(f"{error.path}: {error.what}; the corpus is built again from its dump")
-        else:
-            clear_unfinished(workspace.corpora)
-            return corpus, False
+        corpus = Corpus.open(folder)
+        clear_unfinished(workspace.corpora)
+        return corpus, False
     # Imported here, as below, because a run whose corpus is there starts sooner without.
     from pipelines.corpus.build import build_corpus
 
     workspace.corpora.mkdir(parents=True, exist_ok=True)
     clear_temps(workspace.corpora)
-    with replacing_damaged(folder):
-        build_corpus(dump, folder, follow_phases(reporter), workers or count_cores())
+    build_corpus(dump, folder, follow_phases(reporter), workers or count_cores())
     return Corpus.open(folder), True
-
-
-def open_whole(folder: Path) -> Corpus:
-    """Open a corpus that was complete.
-
-    Raises:
-        Damaged: as :meth:`Corpus.open`, and if its manifest is gone.
-    """
-    if not (folder / "manifest.json").is_file():
-        raise Damaged(folder / "manifest.json", "is missing")
-    return Corpus.open(folder)
 
 
 def follow_phases(reporter: Reporter) -> Callable[[str, int, int], None]:
@@ -266,15 +219,6 @@ def _digest_pictures(folder: Path, known: dict[str, str]) -> str:
     return known[mark]
 
 
-def explain_copy(error: Damaged, folder: Path, original: Path) -> ConfigError:
-    """Return what to do about a damaged file of this host's copy of a corpus."""
-    host = socket.gethostname()
-    return ConfigError(
-        f"host {host}: {error.path}: {error.what}; copy the corpus again: "
-        f"rsync -a --checksum --delete {original}/ {host}:{folder}/"
-    )
-
-
 def open_copy(wanted: InputEntry, workspace: Workspace, copies: str) -> Corpus:
     """Open the corpus of a run on a host that may have a copy of its own.
 
@@ -297,10 +241,7 @@ def open_copy(wanted: InputEntry, workspace: Workspace, copies: str) -> Corpus:
             f"host {host}: corpus {folder} {state}, and the run needs {wanted.digest[:12]}; copy it there: "
             f"rsync -a --delete {original}/ {host}:{folder}/"
         )
-    try:
-        corpus = Corpus.open(folder)
-    except Damaged as error:
-        raise explain_copy(error, folder, original) from error
+    corpus = Corpus.open(folder)
     pictures = corpus.manifest.images_dir
     corpus.manifest = replace(corpus.manifest, images_dir=pictures and str((original / pictures).resolve()))
     return corpus

@@ -29,7 +29,6 @@ from pipelines.run.heartbeat import open_progress, telling_waits
 from pipelines.run.judges import check_judges
 from pipelines.run.languages import check_language, find_lacks
 from pipelines.run.memory import check_address_space, list_tight_groups
-from pipelines.run.mending import check_pictures, mend_stages, run_mending
 from pipelines.run.models import check_renewable
 from pipelines.run.naming import NamedRun, end_run, keep_run
 from pipelines.run.plugins import check_plugins, find_prompt_folder
@@ -105,8 +104,6 @@ class RunDocument:
     nothing: str
     """What each stage took, when all ran and nothing is released; empty otherwise."""
     warnings: tuple[str, ...]
-    mended: tuple[str, ...] = ()
-    """Files that were damaged or missing, each with what was wrong and what was done."""
     targets: tuple[TargetRow, ...] = ()
     """The strata of the target sizes; none where none is set, or the run ended before selections."""
     name: str = ""
@@ -140,7 +137,7 @@ class RunDocument:
                 for r in self.releases
             ],
             **({"targets": [asdict(row) for row in self.targets]} if self.targets else {}),
-            "warnings": [*self.mended, *self.warnings],
+            "warnings": list(self.warnings),
         }
 
     def summarise(self) -> str:
@@ -149,11 +146,7 @@ class RunDocument:
         lines += [f'{r.stage} failed: {r.failed:,}; see `synth sql "from failures"`' for r in self.stages if r.failed]
         lines += [f"{r.dataset} {r.version}: {r.rows:,} rows in {r.path}, root {r.root}" for r in self.releases]
         ran = [report.stage for report in self.stages if report.ran] + ["publishing"] * self.published
-        if self.mended:
-            lines.append(
-                f"Damaged or missing, and dealt with: {len(self.mended)}; `synth status --check` sees the rest."
-            )
-        if not ran and not self.mended:
+        if not ran:
             lines.append(f"Nothing to do: all {len(self.stages)} stages were complete ({self.seconds:.1f} s).")
         else:
             lines.append(f"Done in {self.seconds:.1f} s; ran {', '.join(ran) or 'no stage'}.")
@@ -219,12 +212,7 @@ def run_request(
         warner, executor = Warner(told), executor or LocalExecutor()
         for tight in list_tight_groups():
             warner.say(tight)
-        # Once: a run that begins again after damage must not ask a second time.
-        retry = list(request.retry)
-        attempt = partial(_run_claimed, request, workspace, warner, executor, run, retry)
-        reports, (releases, published, nothing), targets = run_mending(
-            workspace, attempt, warner.tell_damage, config.replies.address
-        )
+        reports, (releases, published, nothing), targets = _run_claimed(request, workspace, warner, executor, run)
         if request.named:
             for line in end_run(workspace, request.named):
                 told.note(line)
@@ -237,7 +225,6 @@ def run_request(
         spent[0],
         nothing,
         tuple(warner.said),
-        tuple(warner.damaged),
         targets,
         request.name,
     )
@@ -264,7 +251,7 @@ def _check_request(request: RunRequest) -> None:
 
 
 def _run_claimed(
-    request: RunRequest, workspace: Workspace, warner: Warner, executor: Executor, run: str, retry: list[str]
+    request: RunRequest, workspace: Workspace, warner: Warner, executor: Executor, run: str
 ) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool, str], tuple[TargetRow, ...]]:
     config, reporter, last = request.config, warner.reporter, request.last
     corpus, reports = _open_corpus(request, workspace, warner)
@@ -274,9 +261,7 @@ def _run_claimed(
         filling = Filling.of(assembly) if config.targets.wanted and last != "corpus" else None
         planned = [] if last == "corpus" else assembly.plan_stages(last)
         reporter.watch(assembly.seeing.describe_fetching)
-        lost = mend_stages(workspace, planned, corpus, warner.tell_damage)
-        chosen = select_stages(planned, request.until, request.only) if planned else []
-        _retry_once(() if filling else chosen, retry, reporter)
+        chosen = _choose_stages(request, planned, reporter, filling is None)
         _warn_of_lacks(assembly, planned, warner, last)
 
         def end(report: StageReport) -> None:
@@ -308,14 +293,11 @@ def _run_claimed(
                     run_round = _is_sealed if request.only else partial(_run_round, filling, warner, make, rounds)
                     filling.settle(run_round, reaches(last, "releases"))
                     planned = assembly.plan_stages(last)
-                    lost = mend_stages(workspace, planned, corpus, warner.tell_damage)
-                    chosen = select_stages(planned, request.until, request.only)
-                    _retry_once(chosen, retry, reporter)
+                    chosen = _choose_stages(request, planned, reporter)
                 make(chosen, end)
             except _NothingLeftError as stopped:
                 finish_run(assembly, planned, [], request.name)
                 return join_reports(reports, rounds), ([], False, str(stopped)), _sum_targets(filling)
-        check_pictures(lost)
         if config.method == "news":
             _say_decisions(config, workspace, planned, warner)
         ended = finish_run(assembly, planned, chosen, request.name)
@@ -326,12 +308,12 @@ def _open_corpus(request: RunRequest, workspace: Workspace, warner: Warner) -> t
     """Return the corpus, built if it is missing, and its report."""
     config, reporter = request.config, warner.reporter
     # A world that is generated here is no part of the corpus's time.
-    source = settle_source(config, workspace, reporter, warner.tell_damage)
-    dump = find_dump(source, workspace, reporter, warner.tell_damage)
+    source = settle_source(config, workspace, reporter)
+    dump = find_dump(source, workspace, reporter)
     check_language(config, dump, request.last)
     warner.warn_of_start(config, dump, request.last)
     with timing() as spent:
-        corpus, built = ensure_corpus(source, workspace, reporter, config.runtime.workers, warner.tell_damage)
+        corpus, built = ensure_corpus(source, workspace, reporter, config.runtime.workers)
     if request.named and (wanted := request.named.corpus) not in ("", corpus.digest):
         corpus.close()
         raise ConfigError(
@@ -345,11 +327,13 @@ def _open_corpus(request: RunRequest, workspace: Workspace, warner: Warner) -> t
     return corpus, [report]
 
 
-def _retry_once(chosen: Sequence[PlannedStage], retry: list[str], reporter: Reporter) -> None:
-    """Open the shards to retry; a run that begins again after damage does not retry a second time."""
-    if chosen:
-        begin_retry(chosen, retry, reporter.note)
-        retry.clear()
+def _choose_stages(
+    request: RunRequest, planned: Sequence[PlannedStage], reporter: Reporter, retries: bool = True
+) -> list[PlannedStage]:
+    chosen = select_stages(planned, request.until, request.only) if planned else []
+    if retries and chosen:
+        begin_retry(chosen, request.retry, reporter.note)
+    return chosen
 
 
 def _is_sealed(planned: Sequence[PlannedStage], _: Sequence[PlannedStage]) -> bool:

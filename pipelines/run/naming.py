@@ -3,7 +3,7 @@
 ::
 
     workspace/runs/<name>/
-      config.toml    recipe, files and options in one; the last line seals it
+      config.toml    recipe, files and options in one
       config-1.toml  what that was before it was first changed; config-2.toml before the second time
       run.json       recipe, the last stage that was wanted, when and where it began last, when it ended, and which
                      release it makes again
@@ -25,7 +25,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from pipelines.checksums import hash_bytes
 from pipelines.config.writing import write_toml
 from pipelines.errors import ConfigError, Damaged
 from pipelines.files import remove_whole, write_text
@@ -37,7 +36,6 @@ from schemas.manifest import InputEntry, Manifest, Usage
 CONFIG = "config.toml"
 NOTE = "run.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-SEAL = re.compile(r"# xxh3 = ([0-9a-f]+)\n\Z")
 UNSET = "unset"
 State = Literal["finished", "ended early", "under way", "stopped"]
 """``ended early``: with the stage that it was to end with, which is not the last one."""
@@ -127,13 +125,9 @@ class KeptRun:
         """
         remedy = f"keep it anew with `synth run {self.name} --config FILE`, or `synth runs --forget {self.name}`"
         try:
-            text = self.config.read_bytes().decode()
-            seal = SEAL.search(text)
-            if seal is not None and hash_bytes(text[: seal.start()].encode()) == seal[1]:
-                return tomllib.loads(text)
+            return tomllib.loads(self.config.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise Damaged(self.config, f"cannot be read ({error})", remedy) from error
-        raise Damaged(self.config, "has other bytes than were kept", remedy)
 
     def read_used(self) -> dict[str, str]:
         """Return which corpus, keys and releases it used last; nothing before anything was made."""
@@ -211,7 +205,7 @@ def keep_run(workspace: Workspace, named: NamedRun, recipe: str, last: str = "")
     write_model(kept.config.with_name(NOTE), note)
     aside = _put_aside(kept.config) if changes else ""
     if before is None or changes:
-        write_text(kept.config, f"{text}# xxh3 = {hash_bytes(text.encode())}\n")
+        write_text(kept.config, text)
     if before is None:
         yield f"run {named.name} begins: recipe {recipe}, kept in {kept.config}"
     else:

@@ -4,13 +4,11 @@
 ``decisions.json``, which a run puts into its releases: the version is another one, and card and report say the result.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipelines.checksums import read_note, seal_note
 from pipelines.errors import ConfigError, CorruptInput, Damaged
 from pipelines.files import write_bytes, write_text
 from pipelines.ids import digest_value
@@ -75,11 +73,8 @@ def read_decided(workspace: Workspace) -> tuple[Review, ...]:
     if not path.is_file():
         return ()
     try:
-        data = path.read_bytes()
-        # An array is what was written before decisions had a seal, which is the last key of an object.
-        kept = json.loads(data if data.startswith(b"[") else read_note(path))
-        return parse_reviews(json.dumps(kept["decisions"] if isinstance(kept, dict) else kept))
-    except (Damaged, ValueError, KeyError) as error:
+        return parse_reviews(path.read_text(encoding="utf-8"))
+    except ValueError as error:
         raise CorruptInput(f"{path}: is not what was imported; {IMPORTED}") from error
 
 
@@ -212,7 +207,7 @@ def import_decisions(workspace: Workspace, files: Iterable[Path]) -> ImportRepor
         if not where:
             decided[key] = review, said.where
     reviews = [review for review, _ in decided.values()]
-    write_text(file, seal_note(f'{{\n "decisions": {render_reviews(reviews).rstrip()}\n}}'))
+    write_text(file, render_reviews(reviews))
     added = len(reviews) - len(before)
     return ImportReport(file, added, len(told) - added, measure_reviews(strata, reviews))
 

@@ -25,7 +25,6 @@ from schemas.reasons import STAGE_REASONS
 ROW_GROUP = 1000
 ROWS_AT_ONCE = 64
 """Rows of a part that are read together: a transcript may take megabytes."""
-REMEDY = "run `synth run`: it makes this part again from recorded replies, and nothing is asked twice"
 
 
 @dataclass(slots=True)
@@ -90,7 +89,12 @@ def read_rows(path: Path, model: type[RecordT]) -> Iterator[RecordT]:
                         row.pop("key")
                         yield read_row(model, row)
     except (pa.ArrowException, KeyError, OSError, UnicodeDecodeError) as error:
-        raise Damaged(path, f"cannot be read ({error})", REMEDY) from error
+        raise Damaged(path, f"cannot be read ({error})", explain_remake(path.parent)) from error
+
+
+def explain_remake(folder: Path) -> str:
+    """Return how a stage is made again, given its folder."""
+    return f"remove {folder}: `synth run` then makes {folder.parent.name} again from recorded replies"
 
 
 def read_parts(folder: StageFolder, model: type[RecordT]) -> Iterator[RecordT]:
@@ -117,7 +121,7 @@ def read_rejections(folder: StageFolder, reasons: Collection[str]) -> Iterator[R
             try:
                 rows = pq.read_table(path).to_pylist()
             except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-                raise Damaged(path, f"cannot be read ({error})", REMEDY) from error
+                raise Damaged(path, f"cannot be read ({error})", explain_remake(path.parent)) from error
             model = find_refusal(folder.path.parent.name)
             yield from (model.model_validate(row, strict=False) for row in rows if row["reason"] in reasons)
 
@@ -146,7 +150,7 @@ def check_part(path: Path, sealed: str = "") -> str:
     """
     digest = digest_file(path) if path.is_file() else ""
     if not digest or sealed not in ("", digest):
-        raise Damaged(path, "is not the file that was sealed" if digest else "is missing", REMEDY)
+        raise Damaged(path, "is not the file that was sealed" if digest else "is missing", explain_remake(path.parent))
     return digest
 
 

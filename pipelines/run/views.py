@@ -23,7 +23,6 @@ import pyarrow.parquet as pq
 from rich.table import Column, Table
 from rich.text import Text
 
-from pipelines.checksums import read_note
 from pipelines.errors import ConfigError, CorruptInput, SynthError, Unavailable
 from pipelines.files import explain_os_error, replacing, write_text
 from pipelines.memory import limit_duckdb
@@ -83,7 +82,7 @@ def select_table(corpus: Path, name: str) -> str:
     """Return a table of the corpus; pictures with the path of each file, wherever they lie."""
     if name != "images":
         return f"SELECT * FROM {scan(corpus / f'{name}.parquet')}"
-    folder = (corpus / json.loads(read_note(corpus / "manifest.json")).get("images_dir", "")).resolve()
+    folder = (corpus / json.loads((corpus / "manifest.json").read_bytes()).get("images_dir", "")).resolve()
     path = f"CASE WHEN path <> '' THEN {quote_text(f'{folder.as_posix()}/')} || path END"
     return f"SELECT *, {path} AS picture_path FROM {scan(corpus / f'{name}.parquet')}"
 
@@ -352,7 +351,7 @@ def _list_plugins(stages: Sequence[LatestStage]) -> list[View]:
 
 def _read_inputs(folder: StageFolder) -> tuple[str, ...]:
     """Return the stages that a sealed stage was made from; any version of synth wrote the manifest."""
-    manifest = json.loads(read_note(folder.manifest))
+    manifest = json.loads(folder.manifest.read_bytes())
     return tuple(entry["name"] for entry in manifest.get("inputs", ()) if entry["name"] != "corpus")
 
 
@@ -452,9 +451,7 @@ def _create_views(connection: duckdb.DuckDBPyConnection, views: list[View]) -> N
             connection.execute(f'CREATE VIEW "{name}" AS {view.sql}')
         except duckdb.Error as error:
             said = " ".join(str(error).split())[:LONGEST_ERROR]
-            raise CorruptInput(
-                f"view {view.name}: {said}; `synth status --check` names what is damaged, `synth run` makes it again"
-            ) from error
+            raise CorruptInput(f"view {view.name}: {said}; `synth doctor --deep` names what is damaged") from error
 
 
 def write_catalogue(workspace_root: Path) -> Path:

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 
-from pipelines.errors import ConfigError, Damaged, SynthError, UnusableReplies
+from pipelines.errors import ConfigError, SynthError, UnusableReplies
 from pipelines.run.assembly import Assembly
 from pipelines.run.chains import Link, link_up, make_shards, run_together
-from pipelines.run.corpora import explain_copy, open_copy
+from pipelines.run.corpora import open_copy
 from pipelines.run.heartbeat import Pulse, start_pulse
 from pipelines.run.jsonlog import start_json_log
 from pipelines.run.progress import Reporter, SilentReporter
@@ -115,7 +115,7 @@ def run_span(spec: WorkerSpec, span: Span) -> SpanReport:
             links = link_up(chain, reporter)
             told = asyncio.run(_make_span(spec, links, span, report))
     except Exception as error:  # noqa: BLE001 - whatever it is, the driver raises it
-        report.error = _carry(name_host(error, spec))
+        report.error = _carry(error)
         return report
     if told:
         _PLACE.close()
@@ -138,14 +138,6 @@ def find_chain(planned: Mapping[str, PlannedStage], span: Span) -> list[PlannedS
                 "extras or weights are others; install what the run was started with"
             )
     return [planned[name] for name, _ in span.stages]
-
-
-def name_host(error: Exception, spec: WorkerSpec) -> Exception:
-    """Return an error, that of a file of this host's copy of the corpus as one that only this host can mend."""
-    folder = Path(spec.config.runtime.corpora) / spec.corpus.key
-    if spec.config.runtime.corpora and isinstance(error, Damaged) and folder in error.path.parents:
-        return explain_copy(error, folder, Workspace(spec.root).corpora / spec.corpus.key)
-    return error
 
 
 def _carry(error: Exception) -> Exception:

@@ -31,7 +31,6 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
 
-from pipelines.checksums import read_note, seal_note
 from pipelines.errors import ConfigError, Damaged, WorkspaceBusy
 from pipelines.files import FULL, clear_temps, explain_os_error, make_temp_path, replacing, write_text
 from pipelines.ids import digest_bytes
@@ -56,49 +55,37 @@ def read_model(path: Path, model: type[ModelT]) -> ModelT:
     """Read a JSON file as its model.
 
     Raises:
-        Damaged: if it has other bytes than were written.
-        ConfigError: if it is whole, and another version of synth wrote it.
+        Damaged: if it is not one.
     """
-    text = read_note(path)
     try:
-        return model.model_validate_json(text, strict=False)
+        return model.model_validate_json(path.read_bytes(), strict=False)
     except ValidationError as error:
-        if _is_object(text):
-            raise ConfigError(
-                f"{path}: another version of synth wrote it; use that version, or another --workspace"
-            ) from error
-        raise Damaged(path, "is damaged") from error
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
-        return False
+        what = "is damaged, or another version of synth wrote it"
+        raise Damaged(path, what, "use that version, or another --workspace") from error
 
 
 def write_model(path: Path, model: BaseModel) -> None:
-    """Write a model as a sealed JSON file, whole or not at all."""
-    write_text(path, seal_note(model.model_dump_json(indent=1)))
+    """Write a model as a JSON file, whole or not at all."""
+    write_text(path, model.model_dump_json(indent=1) + "\n")
 
 
 def read_names(path: Path) -> dict[str, str]:
     """Read a JSON object of strings; empty when there is no file.
 
     Raises:
-        Damaged: if it has other bytes than were written.
+        Damaged: if it is no such object.
     """
     if not path.is_file():
         return {}
     try:
-        return {str(key): str(value) for key, value in json.loads(read_note(path)).items()}
+        return {str(key): str(value) for key, value in json.loads(path.read_bytes()).items()}
     except (ValueError, AttributeError) as error:
-        raise Damaged(path, "is damaged") from error
+        raise Damaged(path, "is damaged", "remove it: the next run writes it again") from error
 
 
 def write_names(path: Path, names: Mapping[str, str]) -> None:
-    """Write a JSON object of strings, sealed, whole or not at all."""
-    write_text(path, seal_note(json.dumps(dict(names), indent=1, sort_keys=True)))
+    """Write a JSON object of strings, whole or not at all."""
+    write_text(path, json.dumps(dict(names), indent=1, sort_keys=True) + "\n")
 
 
 def pick_releases(used: Mapping[str, str]) -> dict[str, str]:
@@ -264,7 +251,7 @@ class Workspace:
 
     @property
     def news(self) -> Path:
-        """Folder of exports of the news' articles, each with checksums, and of fetched pictures."""
+        """Folder of exports of the news' articles, and of fetched pictures."""
         return self.root / "news"
 
     @property

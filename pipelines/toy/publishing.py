@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
-from pipelines.checksums import write_checksums
 from pipelines.errors import ConfigError
 from pipelines.files import drafting_folder
 from pipelines.pools import open_pool
@@ -46,9 +45,7 @@ def write_world(out: Path, config: WorldConfig) -> dict[str, int]:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"world output {out}: exists and is not an empty folder; name a new folder")
     with drafting_folder(out) as draft:
-        summary = _publish(draft, config)
-        write_checksums(draft)
-        return summary
+        return _publish(draft, config)
 
 
 def _publish(folder: Path, config: WorldConfig) -> dict[str, int]:

@@ -3,10 +3,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from pipelines.cli.report import write_report
-from pipelines.run.workspace import Workspace
-from schemas.datasets import Difficulty
-from tests.pipelines.cli.conftest import FakeStage, write_stage
+from pipelines.cli.view.pages import write_page
 from tests.pipelines.cli.viewing import serving
 
 PATIENCE = 300_000
@@ -28,21 +25,11 @@ def chromium():
 
 @pytest.fixture(scope="session")
 def site(demo, tmp_path_factory):
-    """A view of the demo with a second output of difficulty to compare, and its report: both addresses."""
-    root = tmp_path_factory.mktemp("site") / "workspace"
-    shutil.copytree(demo.root, root)
-    rows = demo.rows("difficulty", Difficulty)
-    changed = rows[0].model_copy(update={"text": "Was it changed?"})
-    write_stage(root, FakeStage("difficulty", Difficulty), "f" * 16, [changed, *rows[2:]])
-    report = write_report(root, root.parent / "report.html")
-    with serving(root) as server:
-        yield Site(server.address.rstrip("/"), report.as_uri(), Workspace(root).read_latest()["difficulty"])
-
-
-class Site:
-    def __init__(self, address, report, key):
-        self.address, self.report = address, report
-        self.comparison = f"{address}/compare?of=stage:difficulty&a={key}&b={'f' * 16}"
+    """The addresses of a view of the demo and of its page to send."""
+    page = tmp_path_factory.mktemp("site") / "page.html"
+    write_page(demo.root, page)
+    with serving(demo.root) as server:
+        yield server.address.rstrip("/"), page.as_uri()
 
 
 @pytest.fixture

@@ -186,7 +186,6 @@ def lay_world(stand: Stand) -> None:
     """Copy the generated world to ``folder/world``, as a user's own input."""
     shutil.rmtree(stand.folder / "world", ignore_errors=True)
     shutil.copytree(find_world(stand), stand.folder / "world")
-    (stand.folder / "world" / "checksums.bin").unlink()
 
 
 def lay_world_with(harm: Harm) -> Harm:
@@ -297,11 +296,6 @@ LISTED = (
         before="a sealed part is overwritten; `synth run`: nothing to do"),
     Row("an undecodable byte in the replies' database", MADE, 2, "synth replies repair", end_alike, spoil_reply,
         run(("replies", "repair")), "AttributeError in the writer's thread, run again, for ever"),
-    Row("a changed picture", MADE, 0, "other bytes", have_nothing_to_do,
-        change_file("work*/images/*/*.jpg", flip), before="advice in a loop: delete it, then: no such file"),
-    Row("a damaged part in a workspace called work [1]", ("status", "--check", "--json"), 1,
-        "`synth run` makes it again", have_nothing_to_do, change_file("work*/stages/paths/*/part-00000.parquet", flip),
-        run(MADE), "advice that destroys: remove the folder of the damaged file"),
     Row("a key where a variable's name belongs", ("run", "--set", f"models.solver.api_key_env={KEY}"), 2,
         "looks like a key itself", have_nothing_to_do, before="the key is echoed"),
     Row("an author that begins with =", run_world(), 0, "", have_safe_cells, credit_all(author="=HYPERLINK(1)"),
@@ -394,10 +388,6 @@ HELD_SURVIVED = (
     Held("a fifth of all replies spoilt, in 22 ways", "the row fails by name", "kept rows are those of a clean run",
          f"{CHAOS}/test_hostile_replies.py::"
          "test_every_row_that_is_kept_is_the_row_of_a_run_without_a_bad_reply"),
-    Held("any file of a workspace flipped or removed", "`status --check` exits 1 and names it",
-         "the run makes it again, byte by byte",
-         f"{CHAOS}/test_integrity.py::"
-         "test_damage_is_named_by_a_check_and_by_the_next_run_which_makes_it_again"),
     Held(f"{len(ANSWERS)} faults of a SPARQL endpoint amid a draw", "no candidate is lost or doubled", "the same seeds",
          f"{PIPELINES}/stages/test_seeds_wikidata.py::test_a_fault_of_the_endpoint_changes_no_seed"),
     Held("SSRF: ways to write a private address", "refused as forbidden-address", "nothing was asked",

@@ -27,7 +27,7 @@ from tests.chaos.driving import (
     share_small_run,
 )
 
-COMMANDS = ("run", "runs", "ablate", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report",
+COMMANDS = ("run", "runs", "ablate", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify",
             "view", "diff", "sign", "audit", "push", "export", "validate", "deploy", "world", "prune", "replies",
             "replies prune", "config keys", "config show", "config init", "config schema", "review export",
             "review import", "bench judge")  # fmt: skip
@@ -259,7 +259,7 @@ def list_readers(small: Path, document: Any, scratch: Path) -> list[tuple[object
         ("sql", "select 1 as one"),
         ("explain", record_id),
         ("verify",),
-        ("report", "--out", scratch / "report.html"),
+        ("view", "--html", scratch / "page.html"),
         ("diff", release, release),
         ("audit", next(release.glob("data/*.parquet"))),
         ("world", scratch / "world", "--entities", 60),

@@ -1,16 +1,8 @@
-import json
-import shutil
-from pathlib import Path
-
 import pytest
 
-from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import CorpusConfig, GeneratedWorld
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.files import write_bytes
-from pipelines.ids import digest_value
-from pipelines.run.corpora import ensure_corpus, find_dump, name_corpus, settle_source
-from pipelines.run.integrity import find_damage
+from pipelines.run.corpora import ensure_corpus, find_dump, name_corpus
 from pipelines.run.workspace import Workspace
 from tests.toy import build_toy_corpus
 
@@ -120,59 +112,3 @@ def test_a_dump_that_ends_too_early_leaves_no_corpus(dump, workspace):
     with pytest.raises(CorruptInput):
         ensure_corpus(CorpusConfig(dump=str(dump)), workspace, Quiet())
     assert [path for path in workspace.corpora.glob("*/manifest.json")] == []
-
-
-@pytest.fixture
-def articles(tmp_path):
-    """A source of one article, whose picture lies at an address that no run connects to."""
-    source = tmp_path / "news.jsonl"
-    article = {
-        "url": "https://a.example/1",
-        "title": "A bridge opens",
-        "text": "A bridge was opened.",
-        "licence": "CC0",
-        "picture": PICTURE,
-    }
-    source.write_text(json.dumps(article) + "\n")
-    return source
-
-
-def test_articles_of_an_older_version_are_not_named_and_one_that_a_run_uses_is_written_again(articles, workspace):
-    config = make_config(read_recipe("bridgevqa"), [f"news.source={articles}"])
-    export = Path(settle_source(config, workspace, Quiet()).dump)
-    (export.parent / "checksums.bin").unlink()
-    assert list(find_damage(workspace.root)) == []
-    reporter = Quiet()
-    settle_source(config, workspace, reporter)
-    assert "checksums.bin: is missing; the articles are written again" in reporter.begun.pop()
-    export.write_text("damaged")
-    (finding,) = find_damage(workspace.root)
-    assert finding.remedy.endswith("where no run uses that, remove the folder")
-    shutil.rmtree(export.parent)
-    assert list(find_damage(workspace.root)) == []
-
-
-def test_a_damaged_picture_that_is_not_to_be_had_any_more_is_told_of(articles, workspace):
-    picture = workspace.news / "pictures" / digest_value(PICTURE)
-    write_bytes(picture, b"flipped")
-    write_bytes(picture.with_name(f"{picture.name}.xxh3"), b"0" * 16)
-    settings = [f"news.source={articles}", "news.fetch=true", "news.contact=ana@example.org"]
-    reporter = Quiet()
-    settle_source(make_config(read_recipe("bridgevqa"), settings), workspace, reporter)
-    (told,) = [line for line in reporter.begun if str(picture) in line]
-    assert told.endswith(f"its host gives it no more: articles go on without it ({PICTURE})")
-    assert list(find_damage(workspace.root)) == []
-
-
-def test_articles_with_a_flipped_byte_are_named_and_written_again_from_their_source(articles, workspace):
-    config, reporter = make_config(read_recipe("bridgevqa"), [f"news.source={articles}"]), Quiet()
-    export = Path(settle_source(config, workspace, reporter).dump).parent
-    files = {path: path.read_bytes() for path in export.rglob("*") if path.is_file()}
-    assert (len(files) > 3, reporter.begun) == (True, [])
-    for path, whole in files.items():
-        path.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
-        assert path in [finding.path for finding in find_damage(workspace.root)]
-        settle_source(config, workspace, reporter)
-        assert reporter.begun.pop().startswith(f"{path}: has other bytes")
-        assert {each: each.read_bytes() for each in files} == files
-    assert [each.name for each in export.parent.iterdir()] == [export.name]

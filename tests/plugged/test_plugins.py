@@ -16,8 +16,8 @@ import prompts
 from pipelines.checks.examination import Claim, PluggedCheck
 from pipelines.checks.verdicts import CheckResult
 from pipelines.cli.commands import describe_stages
-from pipelines.cli.explain import explain_record
 from pipelines.cli.main import main
+from pipelines.cli.view.cards import explain_record
 from pipelines.config.disclosure import disclose_plugin
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import PluginsConfig, PromptsConfig
@@ -109,7 +109,7 @@ def look_at_rows(elsewhere, first):
     assert {row["name"] for row in elsewhere.ask("select unnest(cells).solver as name from difficulty")} == {"shrug"}
     assert [row["stage"] for row in elsewhere.ask("from funnel")][4:6] == ["brief", "rewrites"]
     (refused,) = elsewhere.ask("select min(record_id) as id from rejections where stage = 'brief'")
-    assert [each.reason for each in explain_record(elsewhere.root, refused["id"]).refusals] == ["brief:too-many-words"]
+    assert explain_record(elsewhere.root, refused["id"]).outcome == "brief:too-many-words"
 
 
 def look_at_release(elsewhere, release, out):

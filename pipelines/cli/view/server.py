@@ -5,44 +5,38 @@ import sys
 import webbrowser
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
-from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib import resources
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, unquote, urlencode
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, unquote
 
 import duckdb
 
-from pipelines.cli.drawing import draw_thumbnail
-from pipelines.cli.view.pages import render, show_comparison, show_funnel, show_list, show_row
+from pipelines.cli.view.pages import TEMPLATES, render, show_funnel, show_list, show_row, shrink
 from pipelines.cli.view.queries import Explorer
-from pipelines.errors import ConfigError, Damaged, RecordFailed, SynthError
+from pipelines.errors import ConfigError, Damaged, SynthError
 from pipelines.pictures import PictureStore
 
 LOOPBACK = "127.0.0.1"
 SMALL = 160
 """Longest side in pixels of a small copy."""
 LONGEST_ADDRESS = 8000
-ASSETS = {"drawing.css": "text/css", "view.css": "text/css", "view.js": "text/javascript"}
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'none'; img-src 'self' data:; style-src 'self'; script-src 'self'; form-action 'self'; "
-        "base-uri 'none'; frame-ancestors 'none'"
+        "default-src 'none'; img-src 'self' data:; style-src 'self'; form-action 'self'; base-uri 'none'; "
+        "frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
-    """What is sent: status, media type, bytes, and whether a browser may keep it."""
+class Response(NamedTuple):
+    """What is sent, and whether a browser may keep it."""
 
     status: HTTPStatus
     media: str
@@ -59,7 +53,8 @@ class ViewServer(ThreadingHTTPServer):
         self._context = copy_context()
         self.explorer = Explorer(workspace)
         self.explorer.list_stages()
-        self.shrink = lru_cache(maxsize=512)(self._shrink)
+        self.store = PictureStore(self.explorer.root / "images")
+        self.shrink = lru_cache(maxsize=512)(lambda sha256: shrink(self.store.load(sha256)[0], SMALL))
         try:
             super().__init__((LOOPBACK, port), _Handler)
         except OSError as error:
@@ -68,7 +63,7 @@ class ViewServer(ThreadingHTTPServer):
             ) from error
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - the base class says so
-        """Answer a request in what the command was called within: the run that it looks at."""
+        """Answer within the context of the command: it says which run is looked at."""
         self._context.copy().run(super().process_request_thread, request, client_address)
 
     @property
@@ -100,39 +95,24 @@ class ViewServer(ThreadingHTTPServer):
                 return _page(show_row(self.explorer, stage, record_id))
             case ["funnel"]:
                 return _page(show_funnel(self.explorer))
-            case ["compare"]:
-                return _page(show_comparison(self.explorer, query))
+            case ["view.css"]:
+                return Response(HTTPStatus.OK, "text/css; charset=utf-8", (TEMPLATES / "view.css").read_bytes())
             case ["picture", sha256] if _SHA256.fullmatch(sha256):
-                return self._show_picture(sha256, "small" in query)
-            case ["assets", name] if name in ASSETS:
-                content = (resources.files("pipelines.cli.view") / "templates" / name).read_bytes()
-                return Response(HTTPStatus.OK, f"{ASSETS[name]}; charset=utf-8", content)
+                if "small" in query:
+                    return Response(HTTPStatus.OK, "image/webp", self.shrink(sha256), keep=True)
+                content, media = self.store.load(sha256)
+                if media in ("image/jpeg", "image/png", "image/gif", "image/webp"):
+                    return Response(HTTPStatus.OK, media, content, keep=True)
         return _refuse(HTTPStatus.NOT_FOUND, "There is no such page.")
 
-    def _show_picture(self, sha256: str, small: bool) -> Response:
-        if small:
-            return Response(HTTPStatus.OK, "image/webp", self.shrink(sha256), keep=True)
-        content, media = PictureStore(self.explorer.root / "images").load(sha256)
-        if media not in ("image/jpeg", "image/png", "image/gif", "image/webp"):
-            return _refuse(HTTPStatus.NOT_FOUND, "That is no picture that a page shows.")
-        return Response(HTTPStatus.OK, media, content, keep=True)
 
-    def _shrink(self, sha256: str) -> bytes:
-        content, _ = PictureStore(self.explorer.root / "images").load(sha256)
-        try:
-            return draw_thumbnail(content, SMALL, 70)
-        except RecordFailed as error:
-            raise Damaged(Path(sha256), f"cannot be shown ({error})") from error
-
-
-def _page(html: str) -> Response:
+def _page(html: str, status: HTTPStatus = HTTPStatus.OK) -> Response:
     # Rows of the web may hold lone surrogates, which no encoding has.
-    return Response(HTTPStatus.OK, "text/html; charset=utf-8", html.encode("utf-8", "replace"))
+    return Response(status, "text/html; charset=utf-8", html.encode("utf-8", "replace"))
 
 
 def _refuse(status: HTTPStatus, message: str) -> Response:
-    html = render("error", status=f"{status.value} {status.phrase}", message=message)
-    return Response(status, "text/html; charset=utf-8", html.encode("utf-8", "replace"))
+    return _page(render("base", f"{status.value} {status.phrase}", message=message), status)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -143,7 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        """Answer, unless another site's name leads here (DNS rebinding)."""
+        # Another site's name may lead here (DNS rebinding).
         own = {f"{host}:{self.server.server_port}" for host in (LOOPBACK, "localhost")}
         if self.headers.get("Host") not in own:
             self._send(Response(HTTPStatus.MISDIRECTED_REQUEST, "text/plain; charset=utf-8", b"Not this host.\n"))
@@ -152,52 +132,36 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(self.server.answer(self.path))
 
-    def __getattr__(self, name: str) -> Callable[[], None]:
-        """Refuse every method but GET: the base class looks for ``do_<METHOD>``."""
-        if not name.startswith("do_"):
-            raise AttributeError(name)
-        return self._refuse_method
-
-    def _refuse_method(self) -> None:
-        self.close_connection = True
-        self._send(Response(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", b"Only GET.\n"))
-
     def _send(self, response: Response) -> None:
         self.send_response(response.status)
         kept = "private, max-age=86400, immutable" if response.keep else "no-store"
         named = {"Content-Type": response.media, "Content-Length": str(len(response.body)), "Cache-Control": kept}
-        allowed = {"Allow": "GET"} if response.status == HTTPStatus.METHOD_NOT_ALLOWED else {}
-        for name, value in (named | allowed | _HEADERS).items():
+        for name, value in (named | _HEADERS).items():
             self.send_header(name, value)
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(response.body)
+        self.wfile.write(response.body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: ANN401 - the base class says so
         """Say nothing of requests."""
 
 
-def serve_view(workspace: Path, port: int, release: str, opened: bool, say: Callable[[str], None]) -> None:
+def serve_view(workspace: Path, port: int, opened: bool, say: Callable[[str], None]) -> None:
     """Serve a workspace until the process is interrupted.
 
     Args:
         workspace: its folder.
         port: of the loopback; 0 for a free one.
-        release: ``dataset/version`` that the first page is limited to; may be empty.
         opened: open a browser.
         say: gets the address.
 
     Raises:
-        ConfigError: if there is no workspace or no such release, or the port is taken.
+        ConfigError: if there is no workspace, or the port is taken.
     """
     with ViewServer(workspace, port) as server:
-        if release:
-            server.explorer.find_release(release)
-        address = server.address + (f"?{urlencode({'release': release})}" if release else "")
-        say(address)
+        say(server.address)
         sys.stdout.flush()
         if opened:
-            webbrowser.open(address)
+            webbrowser.open(server.address)
         try:
             server.serve_forever()
         except KeyboardInterrupt:

@@ -26,9 +26,8 @@ from uuid import uuid4
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pipelines.checksums import read_note, seal_note
 from pipelines.config.settings import ModelConfig
-from pipelines.errors import ConfigError, CorruptInput, Damaged, RateLimited, RecordFailed, SynthError, Unavailable
+from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, SynthError, Unavailable
 from pipelines.files import write_bytes, write_text
 from pipelines.services.clients.chat import (
     LONGEST_PAUSE,
@@ -307,8 +306,8 @@ def read_batch_note(path: Path) -> BatchNote:
         CorruptInput: if it is damaged.
     """
     try:
-        return BatchNote.model_validate_json(read_note(path))
-    except (ValidationError, Damaged) as error:
+        return BatchNote.model_validate_json(path.read_bytes())
+    except ValidationError as error:
         raise CorruptInput(f"{path}: damaged; without it its requests are paid again: remove it") from error
 
 
@@ -350,7 +349,7 @@ class BatchNotes:
 
     def write(self, note: BatchNote) -> BatchNote:
         """Write a note, durably, and return it."""
-        write_text(self.place(note), seal_note(note.model_dump_json()))
+        write_text(self.place(note), note.model_dump_json())
         return note
 
     def tidy(self, note: BatchNote) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pipelines.checksums import hash_bytes
 from pipelines.errors import RateLimited, Unavailable
 from pipelines.files import write_bytes
 from pipelines.ids import digest_value
@@ -14,22 +13,10 @@ from pipelines.services.clients.http import HttpClient, HttpReply, HttpRequest, 
 
 REDIRECTS = 5
 SERVER_ERROR = 500
-HASH = ".xxh3"
-"""End of the name of the file that holds a picture's hash."""
 NAMED = 3
 """Of addresses that did not reply, so many are named."""
 REFUSED = ".none"
 """Ending of a note in place of a picture that a host does not give; it is not asked again."""
-
-
-def is_fetched(picture: Path) -> bool:
-    """Return whether a picture is there, with the bytes that came; of one without a hash nobody knows better."""
-    seal = _place_seal(picture)
-    return picture.is_file() and (not seal.is_file() or seal.read_bytes() == hash_bytes(picture.read_bytes()).encode())
-
-
-def _place_seal(picture: Path) -> Path:
-    return picture.with_name(f"{picture.name}{HASH}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +39,7 @@ class NewsPictures:
         """Return the files of the pictures at some addresses; one that its host does not give is left out.
 
         Raises:
-            Unavailable: naming addresses, if no host replied and no picture is at hand: the network is down; or if a
-                picture came once, is damaged or missing now, and its host does not reply.
+            Unavailable: naming addresses, if no host replied and no picture is at hand: the network is down.
         """
         wanted = sorted(set(urls))
         found = self.find_at_hand(wanted)
@@ -62,28 +48,16 @@ class NewsPictures:
         unanswered = await asyncio.gather(*(self._fetch(fetcher, url) for url in new))
         silent = [url for url, is_silent in zip(new, unanswered, strict=True) if is_silent]
         found |= self.find_at_hand(new)
-        # Without a picture that it had, a run would make, and pay for, everything under other keys.
-        lost = self.find_lost(silent)
-        named = [f"{url} (or remove {picture}* and go on without it)" for url, picture in lost.items()]
-        if named := named or (silent if silent == new and not found else []):
+        if silent and silent == new and not found:
             raise Unavailable(
-                f"pictures of the news: none of {len(named):,} addresses replied; run again when they do: "
-                + ", ".join(named[:NAMED])
+                f"pictures of the news: none of {len(silent):,} addresses replied; run again when they do: "
+                + ", ".join(silent[:NAMED])
             )
         return found
 
-    def find_lost(self, urls: Iterable[str]) -> dict[str, Path]:
-        """Return where the pictures at some addresses were that came once, and are damaged or missing now."""
-        places = {url: self._places(url) for url in sorted(set(urls))}
-        return {
-            url: picture
-            for url, (picture, note) in places.items()
-            if _place_seal(picture).is_file() and not note.exists() and not is_fetched(picture)
-        }
-
     def find_at_hand(self, urls: Iterable[str]) -> dict[str, Path]:
-        """Return the files of the pictures at some addresses that were fetched before, and are as they were then."""
-        return {url: place for url in sorted(set(urls)) if is_fetched(place := self._places(url)[0])}
+        """Return the files of the pictures at some addresses that were fetched before."""
+        return {url: place for url in sorted(set(urls)) if (place := self._places(url)[0]).is_file()}
 
     def _places(self, url: str) -> tuple[Path, Path]:
         name = digest_value(url)
@@ -101,7 +75,6 @@ class NewsPictures:
             return True
         if reply.status == 200:
             write_bytes(picture, reply.body)
-            write_bytes(_place_seal(picture), hash_bytes(reply.body).encode())
         elif reply.is_busy or reply.status >= SERVER_ERROR:
             return True
         else:
@@ -112,8 +85,7 @@ class NewsPictures:
         """Note that a picture is not to be had; what is left of one that came once goes."""
         picture, note = self._places(url)
         write_bytes(note, why.encode())
-        for path in (picture, _place_seal(picture)):
-            path.unlink(missing_ok=True)
+        picture.unlink(missing_ok=True)
 
     async def _follow(self, fetcher: HttpClient, address: Address) -> HttpReply:
         headers = {"Accept": "image/*", "User-Agent": f"synth ({self.contact})"}

@@ -35,8 +35,7 @@ from uuid import uuid4
 
 import xxhash
 
-from pipelines.checksums import read_note, seal_note
-from pipelines.errors import ConfigError, CorruptInput, Damaged, ServiceError, SynthError, Unavailable
+from pipelines.errors import ConfigError, CorruptInput, ServiceError, SynthError, Unavailable
 from pipelines.files import explain_os_error, write_text
 from pipelines.services.clients.turns import RunTables, Turns
 from pipelines.services.metering import Budget
@@ -618,8 +617,8 @@ def read_epochs(folder: Path) -> dict[str, int]:
     if not path.is_file():
         return {}
     try:
-        epochs = json.loads(read_note(path))
-    except (ValueError, Damaged) as error:
+        epochs = json.loads(path.read_bytes())
+    except ValueError as error:
         raise CorruptInput(f"{path}: damaged; remove it and run again") from error
     if not isinstance(epochs, dict) or not all(_is_epoch(value) for value in epochs.values()):
         raise CorruptInput(f"{path}: damaged; it must map roles to numbers from 1; remove it and run again")
@@ -646,7 +645,7 @@ def renew(folder: Path, roles: Iterable[str], address: str = "") -> dict[str, in
     for role in renewed:
         epochs[role] = 1 + (secrets.randbits(48) if address else epochs.get(role, 0))
     try:
-        write_text(folder / EPOCHS, seal_note(json.dumps(epochs, indent=1, sort_keys=True)))
+        write_text(folder / EPOCHS, json.dumps(epochs, indent=1, sort_keys=True))
     except OSError as error:
         raise explain_os_error(error, f"cache epochs in {folder}") from error
     return epochs

@@ -16,7 +16,6 @@ from weakref import WeakKeyDictionary
 
 from pydantic import ValidationError
 
-from pipelines.checksums import read_note, seal_note
 from pipelines.config.profiles import NO_RULES, KeyRules
 from pipelines.config.settings import Section
 from pipelines.errors import Damaged
@@ -213,7 +212,7 @@ class KnownServer:
         kept = _Kept(rules=self.rules, takes=tuple(sorted(self.takes)), said=self.said)
         everything = read_vendors(self.path) | {self.name: kept}
         text = json.dumps({name: each.model_dump() for name, each in sorted(everything.items())}, indent=1)
-        write_text(self.path, seal_note(text))
+        write_text(self.path, text)
 
 
 def _name_keys(keys: frozenset[str]) -> frozenset[str]:
@@ -248,7 +247,7 @@ def read_vendors(path: Path) -> dict[str, _Kept]:
         Damaged: if it has other bytes than were written.
     """
     try:
-        tables: dict[str, Any] = json.loads(read_note(path))
+        tables: dict[str, Any] = json.loads(path.read_bytes())
         return {name: _Kept.model_validate(table, strict=False) for name, table in tables.items()}
     except FileNotFoundError:
         return {}

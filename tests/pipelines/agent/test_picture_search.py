@@ -15,7 +15,6 @@ from PIL import Image
 
 from pipelines.agent.observations import Thumbnails
 from pipelines.agent.picture_search import (
-    EMBEDDINGS,
     ClipImageSearch,
     FetchedPictures,
     LocalImageSearch,
@@ -327,16 +326,6 @@ def test_an_index_that_two_hosts_make_at_once_is_that_of_the_first_and_no_draft_
     draft.mkdir(parents=True)
     assert find(ClipImageSearch(corpus, Slow(), folder), query) == hits
     assert sorted(path.name for path in folder.iterdir()) == [draft.name, index.name, f"{index.name}.lock"]
-
-
-@pytest.mark.parametrize("damage", [bytes(4 * 50), b"", None])
-def test_a_damaged_index_is_made_again(search, damage):
-    whole = asyncio.run(search.prepare()).embeddings.copy()
-    (place,) = [path for path in search.folder.iterdir() if path.is_dir()]
-    (place / EMBEDDINGS).unlink()
-    if damage is not None:
-        (place / EMBEDDINGS).write_bytes(damage)
-    np.testing.assert_array_equal(asyncio.run(search.prepare()).embeddings, whole)
 
 
 def test_a_folder_that_cannot_be_made_is_a_setting_to_change(corpus, tmp_path):

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.checksums import read_note
-from pipelines.cli.preview import make_preview_config, preview_run, read_preview, render_preview
+from pipelines.cli.preview import make_preview_config, preview_run, read_preview
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
 from pipelines.run.workspace import Workspace
@@ -14,38 +13,23 @@ from schemas.datasets import Enhancement
 from schemas.manifest import Manifest
 from tests.chaos.driving import call_here, list_settings
 from tests.conftest import SETTINGS
-from tests.pipelines.cli.conftest import show
 
 
-def test_cards_say_what_the_rows_of_the_stages_say(demo):
+def test_cards_are_those_of_selected_questions_and_of_rows_of_several_stages(demo):
     preview = read_preview(demo.config, demo.root, 4)
     rows = {row.record_id: row for row in demo.rows("selections", Enhancement)}
     assert len(preview.cards) == 4
     assert preview.missing == ()
     for card in preview.cards:
         row = rows[card.record_id]
-        assert (card.question, card.answer, card.split) == (row.text, row.answer.surface, row.split)
-        assert Path(card.picture).read_bytes()
-        assert Path(card.picture).stem == row.picture.sha256
-        assert len(card.chain) == len(row.proof.hops) + 1
-        assert [link.sentence for link in card.chain[:-1]] == [hop.evidence.text for hop in row.proof.hops]
-        assert len(card.difficulty) == len(row.cells)
-    shown = show(render_preview(preview))
-    for text in (preview.cards[0].question[:60], preview.cards[0].picture, preview.cards[0].chain[0].step):
-        assert text in shown
-
-
-def test_refused_rows_are_of_several_stages_each_with_what_the_check_saw(demo):
-    preview = read_preview(demo.config, demo.root, 4)
-    assert len({row.stage for row in preview.refused}) == 4
-    for row in preview.refused:
-        (told,) = {r["detail"] for r in demo.rejections(row.stage) if r["record_id"] == row.record_id}
-        assert (row.kind, row.detail) == ("rejected", told)
-        assert row.row
-    counts = {stage.stage: stage for stage in preview.stages}
-    for stage in demo.document["stages"][1:]:
-        if stage["stage"] in counts:
-            assert counts[stage["stage"]].rejected == stage["rejected"]
+        assert (card.question, card.answer, card.outcome) == (row.text, row.answer.surface, "kept")
+        assert Path(card.pictures[-1].file).stem == row.picture.sha256
+    assert len({card.stage for card in preview.refused}) == 4
+    for card in preview.refused:
+        (told,) = {r["detail"] for r in demo.rejections(card.stage) if r["record_id"] == card.record_id}
+        assert card.detail == told
+    counts = {stage["stage"]: stage["kept"] for stage in demo.document["stages"]}
+    assert all(int(row[2].replace(",", "")) == counts[row[0]] for row in preview.funnel.rows[1:])
 
 
 def test_pools_draw_no_seeds_so_there_is_nothing_to_preview(demo, tmp_path):
@@ -73,10 +57,10 @@ def test_a_preview_disturbs_no_run_and_pays_for_nothing_again(demo, tmp_path, ca
     assert outcome.code == 0
     document = outcome.document
     assert len(document["cards"]) == 2
-    assert all(Path(card["picture"]).is_file() for card in document["cards"])
+    assert all(Path(picture["file"]).is_file() for card in document["cards"] for picture in card["pictures"])
     assert Workspace(root).read_latest() == latest
     assert {path: path.read_bytes() for path in before} == before
     made = [path for path in root.glob("stages/*/*/manifest.json") if path not in before]
-    used = [Manifest.model_validate_json(read_note(path)).usage for path in made]
+    used = [Manifest.model_validate_json(path.read_bytes()).usage for path in made]
     assert {usage.calls for usage in used} == {0}
     assert sum(usage.cached_calls for usage in used) > 0

@@ -263,33 +263,6 @@ def test_a_run_that_ends_early_is_stopped_and_goes_on(work, demo, capsys, monkey
     assert list_run_names(capsys, work)["whole"]["state"] == "finished"
 
 
-def test_a_kept_configuration_with_other_bytes_is_refused_and_can_be_kept_anew(work, options, capsys):
-    config = KeptRun(Workspace(work), "whole").config
-    config.write_text(config.read_text().replace("seed", "sead", 1))
-    refused = call_here(capsys, "run", "whole", "--workspace", work)
-    assert refused.code == 2
-    assert "has other bytes than were kept" in refused.err
-    checked = call_here(capsys, "status", "--check", "--workspace", work)
-    assert checked.code == 1
-    assert "runs/whole/config.toml" in checked.out.replace("\n", "")
-    again = call_here(capsys, "run", "whole", "--recipe", "demo", *options, "--workspace", work)
-    assert "its configuration is kept anew" in again.err
-    assert "Nothing to do" in again.out
-
-
-@pytest.mark.parametrize("note", ["run.json", "latest.json"])
-def test_a_damaged_note_of_a_run_is_told_and_written_again(work, capsys, note):
-    path = work / "runs" / "whole" / note
-    before = read_names(path)
-    path.write_bytes(path.read_bytes().replace(b'"', b"'", 1))
-    checked = call_here(capsys, "status", "--check", "--workspace", work)
-    assert checked.code == 1
-    assert f"whole/{note}" in checked.out.replace("\n", "")
-    assert call_here(capsys, "run", "whole", "--workspace", work).code == 0
-    assert read_names(path).keys() == before.keys()
-    assert call_here(capsys, "status", "--check", "--workspace", work).code == 0
-
-
 def test_prune_keeps_what_any_kept_run_needs_until_it_is_forgotten(work, capsys):
     call_here(capsys, "run", "whole", "--workspace", work)
     part = Workspace(work).read_latest("part")

@@ -108,21 +108,6 @@ def test_marks_are_kept_and_another_rule_makes_others(toy, toy_relations, tmp_pa
     assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.parametrize("spoil", ["cut", "longer", "of another type", "no array", "empty"])
-def test_marks_that_are_damaged_or_of_another_length_are_found_anew(toy, toy_relations, tmp_path, spoil):
-    wanted = WalkGraph(toy, make_rules(), toy_relations, kept=tmp_path).marks.tolist()
-    (path,) = tmp_path.iterdir()
-    whole = path.read_bytes()
-    if spoil in ("cut", "no array", "empty"):
-        path.write_bytes({"cut": whole[:-3], "no array": b"marks", "empty": b""}[spoil])
-    else:
-        np.save(
-            path, np.array([*wanted, 0] if spoil == "longer" else wanted, dtype="u2" if spoil == "longer" else "i8")
-        )
-    assert WalkGraph(toy, make_rules(), toy_relations, kept=tmp_path).marks.tolist() == wanted
-    assert [found.read_bytes() for found in tmp_path.iterdir()] == [whole]
-
-
 def test_paths_of_the_demo_stay_in_the_split_of_their_seed(demo, graph):
     seeds = {seed.record_id: seed for seed in demo.rows("seeds", Seed)}
     for path in demo.rows("paths", Path):

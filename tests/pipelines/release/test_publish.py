@@ -140,16 +140,6 @@ def test_what_an_interrupted_publish_left_is_cleaned(tmp_path, material, context
     assert not left.exists()
 
 
-@pytest.mark.parametrize("damaged", ["quality.md", "manifest.json"])
-def test_a_damaged_version_is_published_again(tmp_path, material, context, published, damaged):
-    folder = published["sft"].path
-    before = read_tree(folder)
-    (folder / damaged).unlink()
-    publish_releases(tmp_path, *material, context)
-    assert read_tree(folder) == before
-    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
-
-
 def test_a_folder_with_another_content_stops_publishing_until_it_is_moved_away(tmp_path, material, context, published):
     folder = published["sft"].path
     before, manifest = read_tree(folder), json.loads((folder / "manifest.json").read_text())
@@ -159,18 +149,6 @@ def test_a_folder_with_another_content_stops_publishing_until_it_is_moved_away(t
     folder.rename(tmp_path / "away")
     publish_releases(tmp_path, *material, context)
     assert read_tree(folder) == before
-
-
-def test_a_file_of_somebody_else_is_no_damage_and_outlives_a_damaged_version(tmp_path, material, context, published):
-    folder = published["sft"].path
-    (folder / ".DS_Store").write_bytes(b"x")
-    inode = folder.stat().st_ino
-    publish_releases(tmp_path, *material, context)
-    assert folder.stat().st_ino == inode
-    (folder / "quality.md").unlink()
-    publish_releases(tmp_path, *material, context)
-    assert (folder / "quality.md").is_file()
-    assert [path.read_bytes() for path in folder.parent.glob(".damaged-*/.DS_Store")] == [b"x"]
 
 
 def test_the_manifest_names_every_file_and_no_path_of_this_machine(tmp_path, published):

@@ -3,8 +3,7 @@ import asyncio
 import pytest
 
 from pipelines.errors import Unavailable
-from pipelines.run.integrity import find_damage
-from pipelines.services.clients.news import REFUSED, NewsPictures
+from pipelines.services.clients.news import NewsPictures
 from tests.pipelines.services.clients.live_servers import OTHER, QUICK, Answer, make_guard, run_live_server, send_to
 
 
@@ -66,70 +65,6 @@ def test_private_addresses_are_never_connected_to(tmp_path):
         guard = make_guard(localhost=("10.0.0.1",))
         assert asyncio.run(NewsPictures(tmp_path, "", QUICK, guard).fetch_all(urls)) == {}
         assert server.asked == []
-
-
-def test_a_picture_with_other_bytes_than_came_is_named_and_fetched_again(server, tmp_path):
-    url, folder = server.page("/a.jpg"), tmp_path / "news" / "pictures"
-    (picture,) = fetch(folder, url).values()
-    for path in folder.iterdir():
-        whole = path.read_bytes()
-        path.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
-        assert [finding.path for finding in find_damage(tmp_path)] == [picture]
-        assert fetch(folder, url) == {url: picture}
-        assert picture.read_bytes() == b"picture"
-        assert list(find_damage(tmp_path)) == []
-
-
-@pytest.fixture
-def damaged(server, tmp_path):
-    """Two addresses and the file of the first one's picture, which is damaged."""
-    urls = (server.page("/a.jpg"), server.page("/moved", OTHER))
-    picture = fetch(tmp_path / "news" / "pictures", *urls)[urls[0]]
-    picture.write_bytes(b"flipped")
-    return urls, picture
-
-
-def test_a_damaged_picture_whose_host_is_away_stops_the_run_until_it_replies(server, tmp_path, damaged):
-    (url, other), picture = damaged
-    server.respond = lambda asked: Answer(503)
-    with pytest.raises(Unavailable, match=f"none of 1 addresses replied; .*: {url} "):
-        fetch(picture.parent, url, other)
-    server.respond = answer
-    assert set(fetch(picture.parent, url, other)) == {url, other}
-    assert list(find_damage(tmp_path)) == []
-
-
-def test_a_damaged_picture_of_which_all_files_are_removed_is_gone_on_without(server, tmp_path, damaged):
-    urls, picture = damaged
-    server.respond = lambda asked: Answer(503)
-    with pytest.raises(Unavailable, match=f"or remove {picture}\\* and go on"):
-        fetch(picture.parent, *urls)
-    (finding,) = find_damage(tmp_path)
-    assert finding.remedy.endswith(f"remove {picture}*")
-    for path in picture.parent.glob(f"{picture.name}*"):
-        path.unlink()
-    assert list(find_damage(tmp_path)) == []
-    assert list(fetch(picture.parent, *urls)) == [urls[1]]
-
-
-def test_a_damaged_picture_that_its_host_gives_no_more_goes_with_its_hash(server, tmp_path, damaged):
-    urls, picture = damaged
-    server.respond = lambda asked: Answer(404)
-    assert list(fetch(picture.parent, *urls)) == [urls[1]]
-    assert [path.name for path in picture.parent.glob(f"{picture.name}*")] == [f"{picture.name}{REFUSED}"]
-    assert list(find_damage(tmp_path)) == []
-
-
-def test_a_damaged_picture_that_a_host_refused_before_is_not_named_for_ever(tmp_path, damaged):
-    _, picture = damaged
-    picture.with_name(f"{picture.name}{REFUSED}").write_bytes(b"HTTP 404")
-    assert list(find_damage(tmp_path)) == []
-
-
-def test_a_picture_that_was_removed_is_named_as_missing(tmp_path, damaged):
-    _, picture = damaged
-    picture.unlink()
-    assert [(finding.path, finding.what) for finding in find_damage(tmp_path)] == [(picture, "is missing")]
 
 
 def test_a_network_that_is_down_stops_the_run_and_the_next_one_fetches(server, tmp_path):
