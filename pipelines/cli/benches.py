@@ -72,7 +72,7 @@ def deploy_command(  # noqa: PLR0913 - a command line has the options it has
 
 
 @app.command("world")
-def world_command(  # noqa: PLR0913 - as above
+def world_command(
     out: Annotated[Path, typer.Argument(help="Folder to write; it must not exist or be empty.")],
     entities: Annotated[int, typer.Option(min=60, max=200_000, help="Articles about entities.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generator.")] = 7,
