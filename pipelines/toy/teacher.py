@@ -40,13 +40,23 @@ WIDE_QUERIES = 0.3
 """Share of name searches that add the next relation."""
 
 EXPECTED: Mapping[str, TrajectoryReason] = {
+    "break_format": "format",
+    "two_calls": "format",
+    "unknown_tool": "format",
+    "bad_calls": "tool-errors",
+    "give_up": "no-answer",
     "wrong": "wrong-answer",
     "from_memory": "from-memory",
+    "early": "from-memory",
     "unread": "unsupported",
     "skip": "memory-jump",
+    "lucky": "path-not-covered",
     "repeat": "repetition",
+    "paraphrase": "repetition",
     "peek": "contaminated",
+    "lost_image": "unknown-image",
     "hallucinate": "unseen-claim",
+    "overlong": "too-long",
 }
 """By vice, the reason for which the cascade refuses the rollout; of several drawn at once the first here acts alone."""
 VERIFIED: Mapping[str, TrajectoryReason] = {"shuffled": "incoherent", "aimless": "implausible"}
@@ -58,25 +68,45 @@ class Vices:
     """Probabilities from 0 to 1, drawn once for each attempt at each question; see :data:`EXPECTED`.
 
     Attributes:
+        break_format: leaves a tag unclosed.
+        two_calls: says two turns at once.
+        unknown_tool: calls a tool that does not exist.
+        bad_calls: visits three missing pages in a row.
+        give_up: stops without an answer although the trail goes on.
         wrong: ends with the oracle's wrong answer.
         from_memory: answers at once, without a tool.
+        early: says the answer before it saw anything, and only then looks it up.
         unread: answers after one look at the picture.
         skip: searches for the first bridge before anything has named it.
+        lucky: never looks at the picture and finds the first bridge by half of its name.
         repeat: makes one call twice.
+        paraphrase: makes one query twice, the second time with its words turned round.
         peek: visits a host that publishes datasets.
+        lost_image: calls a tool on a picture that does not exist.
         hallucinate: adds a claim to its last thought that no observation supports.
+        overlong: thinks so long before the answer that a student would be cut off there.
         shuffled: thinks in one step what belongs to another.
         aimless: calls a tool for nothing that the question needs.
         crop_first: crops the picture and searches the crop before the whole; a habit, not a fault.
     """
 
+    break_format: float = 0.0
+    two_calls: float = 0.0
+    unknown_tool: float = 0.0
+    bad_calls: float = 0.0
+    give_up: float = 0.0
     wrong: float = 0.0
     from_memory: float = 0.0
+    early: float = 0.0
     unread: float = 0.0
     skip: float = 0.0
+    lucky: float = 0.0
     repeat: float = 0.0
+    paraphrase: float = 0.0
     peek: float = 0.0
+    lost_image: float = 0.0
     hallucinate: float = 0.0
+    overlong: float = 0.0
     shuffled: float = 0.0
     aimless: float = 0.0
     crop_first: float = 0.0
@@ -159,6 +189,25 @@ def say_turn(turn: Turn, dialect: str) -> ChatReply:
     if turn.tool:
         return ChatReply(turn.thought, 0, 0, calls=(ToolCall("call", turn.tool, turn.arguments),))
     return ChatReply(f"{turn.thought}\n<{spoken.answer}>{turn.answer}</{spoken.answer}>", 0, 0)
+
+
+def _say_twice(said: ChatReply) -> ChatReply:
+    if said.calls:
+        return replace(said, calls=(*said.calls, replace(said.calls[0], id=f"{said.calls[0].id}-again")))
+    return replace(said, text=f"{said.text}\n{said.text}")
+
+
+def _leave_open(said: ChatReply, choice: int) -> ChatReply:
+    if said.calls:
+        half = said.calls[0].arguments[: len(said.calls[0].arguments) // 2]
+        return replace(said, calls=(replace(said.calls[0], arguments=half),))
+    closing = list(re.finditer("</[^>]*>?", said.text))
+    first = closing[0].group()
+    if choice == 0:
+        return replace(said, text=said.text.replace(first, "", 1))
+    if choice == 1 or len(closing) == 1:
+        return replace(said, text=said.text[: closing[-1].start()])
+    return replace(said, text=said.text[: closing[0].end() + 8])
 
 
 # The next move along the proof: how far the observations go, and what would go one further.
@@ -257,9 +306,9 @@ def _say_relation(relation: str) -> str:
     return " ".join(spaced.replace("_", " ").lower().split())
 
 
-def _list_links(oracle: TeacherOracle) -> Iterator[ChainStep]:
+def _list_links(oracle: TeacherOracle, first: int) -> Iterator[ChainStep]:
     titles = [oracle.anchor_title, *(hop.page or hop.object_title for hop in oracle.hops)]
-    for title, hop in zip(titles, oracle.hops, strict=False):
+    for title, hop in list(zip(titles, oracle.hops, strict=False))[first:]:
         yield ChainStep(title, list_forms(hop.object_title), _say_relation(hop.relation))
     answer = oracle.answer
     forms = (answer.surface, answer.value, *answer.aliases)
@@ -281,7 +330,7 @@ def plan_move(inputs: ActInputs, history: Sequence[HeardTurn], *, skims: bool) -
         name = inputs.oracle.answer.surface
         slots = {"name": name, "asked": "its name", "asked_capital": "Its name", "next": name, "clue": "the result"}
         return Move("answer", answer=name, slots=slots)
-    return _follow_links(inputs.oracle, seen)
+    return _follow_links(inputs.oracle, seen, 0)
 
 
 def plan_search(inputs: ActInputs, history: Sequence[HeardTurn], *, recognises: bool, knows: bool) -> Move:
@@ -295,17 +344,17 @@ def plan_search(inputs: ActInputs, history: Sequence[HeardTurn], *, recognises: 
         return Move("I know this one.", answer=oracle.answer.surface)
     if not named:
         return Move("I cannot tell what the picture shows.", answer=UNKNOWN)
-    move = _follow_links(oracle, seen)
+    move = _follow_links(oracle, seen, 0)
     if move.tool == "visit" or (move.tool and inputs.turns_left <= 1):
         return LOST
     return replace(move, kind=f"What the picture shows is {oracle.anchor_title}.", slots={}, after="")
 
 
-def _follow_links(oracle: TeacherOracle, seen: Seen) -> Move:
-    name = oracle.anchor_title
+def _follow_links(oracle: TeacherOracle, seen: Seen, first: int) -> Move:
+    name = oracle.hops[first - 1].object_title if first else oracle.anchor_title
     before: dict[str, str] = {}
     slots: dict[str, str] = {}
-    for link in _list_links(oracle):
+    for link in _list_links(oracle, first):
         found = seen.read_link(link, name)
         if found is None:
             return _reach_link(oracle, link, name, seen, before)
@@ -351,7 +400,13 @@ def _repair_first(inputs: ActInputs, history: Sequence[HeardTurn]) -> Move | Non
 # What a vice makes of the next move.
 
 BOXES = ([100, 80, 900, 920], [150, 100, 850, 900], [200, 150, 800, 850], [120, 60, 880, 860])
+WHOLE_BOX = [40, 40, 960, 960]
+FAILING_CALLS = 3
+"""K of OpenSearch-VL: so many errors in a row are fatal."""
+MISSING_PAGES = ("Index_of_further_details", "Reading_room_of_the_archive", "Unsorted_particulars")
+UNKNOWN_TOOLS = ("knowledge_graph", "translate", "python")
 DATASET = "https://huggingface.co/datasets/open-questions/collected"
+NOWHERE = "https://nowhere.invalid/wiki/"
 CLAIMS = (
     "It was renewed by {name} some time later.",
     "By the way, {name} is said to have visited it.",
@@ -365,6 +420,25 @@ NAMES = ("Quorvane Thissleby", "Osmund Vreckhardt", "Zelphine Adraquist", "Ixmar
 NUMBERS = ("48,617", "91,358", "37,469", "62,783")
 ASIDES = ("weather tomorrow", "recipe pancakes", "cheap umbrellas", "chess openings beginners")
 """What an aimless teacher searches for."""
+MUSINGS = (
+    "Let me weigh that once more before I commit to it. ",
+    "On the one hand the trail looks complete, on the other hand nothing forbids a second look at every link of it. ",
+    "If one of the steps were wrong, the rest would fall with it, so each of them deserves to be turned over again. ",
+    "The wording leaves some room, and I would rather go round in a circle than miss what was meant. ",
+    "Suppose the opposite for a moment; then the pages would have to read otherwise, and they do not. ",
+    "Still, a doubt remains, and a doubt that is not followed up tends to come back later. ",
+)
+"""What an overlong thought is made of."""
+MUSING_LETTERS = 172_000
+"""Letters of an overlong thought: more than 32,000 tokens for words so short, and still within a context of 200,000."""
+_SAYS: Mapping[str, tuple[tuple[str, Mapping[str, object]], ...]] = {
+    "unknown_tool": ((UNKNOWN_TOOLS[0], {"input": "img_1"}),),
+    "bad_calls": (("visit", {"url": NOWHERE}),),
+    "lucky": (("text_search", {"query": "word", "top_k": 1}),),
+    "peek": (("visit", {"url": DATASET}),),
+    "lost_image": (("image_search", {"image": "img_9"}), ("crop", {"image": "img_9", "box": BOXES[0]})),
+}
+"""By vice, calls of which a dialect must have words for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,9 +461,9 @@ class Moment:
         """Whether the planned move gives the answer."""
         return self.planned.kind == "answer"
 
-    def is_due(self, what: str) -> bool:
+    def is_due(self, what: str, first: int = 1) -> bool:
         """Say whether it is time: from a drawn turn on, and at the latest when the answer comes."""
-        return self.answers or len(self.history) > self.pick(what, 3)
+        return self.answers or len(self.history) >= first + self.pick(what, 3)
 
 
 def list_vices(oracle: TeacherOracle, name: str, vices: Vices, dialect: str = "synth") -> frozenset[str]:
@@ -404,24 +478,32 @@ def list_vices(oracle: TeacherOracle, name: str, vices: Vices, dialect: str = "s
 
 
 def _admits(vice: str, oracle: TeacherOracle, dialect: str) -> bool:
-    if vice == "peek":
-        return can_say("visit", {"url": DATASET}, dialect)
+    if vice in _SAYS and not any(can_say(tool, arguments, dialect) for tool, arguments in _SAYS[vice]):
+        return False
     if vice == "wrong":
         return compare_answers(oracle.wrong_answer, oracle.answer) == "incorrect"
-    if vice == "unread":
+    if vice in ("early", "unread"):
         return _is_telling(oracle.answer)
-    return vice != "skip" or any(_tells(hop.object_title) for hop in oracle.hops[:-1])
+    if vice == "skip":
+        return any(_list_telling(hop.object_title) for hop in oracle.hops[:-1])
+    if vice == "lucky":
+        return len(oracle.hops) > 1 and len(_list_telling(oracle.hops[0].object_title)) > 1
+    return True
 
 
 def _is_telling(answer: Answer) -> bool:
-    # Small numbers may count anything, and names of ordinary words are said by chance.
     if answer.type == "number":
         return bool(answer.unit) or not re.fullmatch(r"-?\d{1,2}(?:\.\d*)?", answer.value)
-    return answer.type == "date" or _tells(answer.surface)
+    return answer.type == "date" or bool(_list_telling(answer.surface))
 
 
-def _tells(title: str) -> bool:
-    return any(len(word) >= 3 and not is_common_word(word) for word in fold_name(list_forms(title)[-1]).split())
+def _list_telling(title: str) -> list[str]:
+    words = dict.fromkeys(list_forms(title)[-1].split())
+    return [word for word in words if any(map(_tells, fold_name(word).split()))]
+
+
+def _tells(word: str) -> bool:
+    return len(word) >= 3 and not is_common_word(word)
 
 
 def make_crop(image: str, box: Sequence[int], dialect: str) -> Move | None:
@@ -433,12 +515,38 @@ def make_crop(image: str, box: Sequence[int], dialect: str) -> Move | None:
     return None
 
 
+def _unknown_tool(moment: Moment) -> Move | None:
+    if any(exchange.turn.tool in UNKNOWN_TOOLS for exchange in moment.history):
+        return None
+    tool = UNKNOWN_TOOLS[moment.pick("tool", len(UNKNOWN_TOOLS))]
+    return Move("unknown_tool", tool, {"input": "img_1"}) if moment.is_due("unknown_tool", first=0) else None
+
+
+def _bad_calls(moment: Moment) -> Move | None:
+    tried = sum(str(exchange.arguments.get("url", "")).endswith(MISSING_PAGES) for exchange in moment.history)
+    if tried == FAILING_CALLS or not (tried or (moment.history and moment.is_due("bad_calls"))):
+        return None
+    known = Seen(moment.history, moment.inputs.dialect).find_url(moment.oracle.anchor_title)
+    base = known[: known.rindex("/") + 1] if known else NOWHERE
+    return Move("bad_calls", "visit", {"url": base + MISSING_PAGES[tried]})
+
+
+def _give_up(moment: Moment) -> Move | None:
+    return Move("give_up", answer=UNKNOWN) if moment.is_due("give_up") else None
+
+
 def _wrong(moment: Moment) -> Move | None:
     return Move("doubt", answer=moment.oracle.wrong_answer) if moment.answers else None
 
 
 def _from_memory(moment: Moment) -> Move | None:
     return Move("memory", answer=moment.oracle.answer.surface)
+
+
+def _early(moment: Moment) -> Move | None:
+    if moment.history:
+        return None
+    return replace(moment.planned, kind="early", slots={"answer": moment.oracle.answer.surface})
 
 
 def _unread(moment: Moment) -> Move | None:
@@ -450,8 +558,26 @@ def _unread(moment: Moment) -> Move | None:
 def _skip(moment: Moment) -> Move | None:
     if moment.history:
         return None
-    title = next(hop.object_title for hop in moment.oracle.hops if _tells(hop.object_title))
+    title = next(hop.object_title for hop in moment.oracle.hops if _list_telling(hop.object_title))
     return Move("skip", "text_search", {"query": f"{list_forms(title)[-1]} overview"})
+
+
+def _lucky(moment: Moment) -> Move | None:
+    anchor, bridge = moment.oracle.anchor_title, moment.oracle.hops[0].object_title
+    seen = Seen(moment.history, moment.inputs.dialect)
+    if seen.find_url(bridge) is None:
+        left = [word for word in _list_telling(bridge) if word not in seen.queries]
+        return Move("lucky", "text_search", {"query": left[0], "top_k": 1}) if left else LOST
+    move = _follow_links(moment.oracle, seen, 1)
+    texts = [fold_name(exchange.text) for exchange in moment.history]
+    if move.kind == "answer" and any(_is_named(text, anchor) and _is_named(text, bridge) for text in texts):
+        return LOST
+    return replace(move, kind="lucky_page", slots={}) if move.kind == "open_anchor" else move
+
+
+def _is_named(text: str, title: str) -> bool:
+    shown, words = text.split(), fold_name(list_forms(title)[-1]).split()
+    return all(word in shown for word in [word for word in words if _tells(word)] or words)
 
 
 def _repeat(moment: Moment) -> Move | None:
@@ -461,10 +587,36 @@ def _repeat(moment: Moment) -> Move | None:
     return Move("repeat", moment.history[-1].turn.tool, moment.history[-1].arguments)
 
 
+def _paraphrase(moment: Moment) -> Move | None:
+    queries = [str(exchange.arguments["query"]) for exchange in moment.history if exchange.turn.tool == "text_search"]
+    queries = [query for query in queries if 1 < len(query.split()) < 12]
+    if len({tuple(sorted(query.split())) for query in queries}) < len(queries):
+        return None
+    if queries:
+        return Move("paraphrase", "text_search", {"query": " ".join(reversed(queries[-1].split()))})
+    if not moment.answers:
+        return None
+    return Move("background", "text_search", {"query": f"{list_forms(moment.oracle.anchor_title)[-1]} general survey"})
+
+
 def _peek(moment: Moment) -> Move | None:
     if any(exchange.arguments.get("url") == DATASET for exchange in moment.history):
         return None
     return Move("peek", "visit", {"url": DATASET}) if moment.is_due("peek") else None
+
+
+def _lost_image(moment: Moment) -> Move | None:
+    history = moment.history
+    images = [(str(exchange.arguments.get("image", "img_1")), exchange.first) for exchange in history]
+    lost = any(image not in {f"img_{number}" for number in range(1, first)} for image, first in images)
+    searched = any(exchange.turn.tool == "image_search" for exchange in history)
+    if lost or not searched or not moment.is_due("lost_image"):
+        return None
+    image = f"img_{history[-1].first + history[-1].pictures + 5 + moment.pick('lost', 5)}"
+    if can_say("image_search", {"image": image}, moment.inputs.dialect):
+        return Move("lost_image", "image_search", {"image": image})
+    crop = make_crop(image, BOXES[0], moment.inputs.dialect)
+    return crop and replace(crop, kind="lost_image")
 
 
 def _hallucinate(moment: Moment) -> Move | None:
@@ -472,6 +624,16 @@ def _hallucinate(moment: Moment) -> Move | None:
         return None
     name, number = NAMES[moment.pick("name", len(NAMES))], NUMBERS[moment.pick("number", len(NUMBERS))]
     return replace(moment.planned, after=CLAIMS[moment.pick("claim", len(CLAIMS))].format(name=name, number=number))
+
+
+def _overlong(moment: Moment) -> Move | None:
+    looked = any(each.turn.tool == "crop" and len(each.turn.thought) > MUSING_LETTERS for each in moment.history)
+    if looked or not moment.answers:
+        return None
+    start = moment.pick("musing", len(MUSINGS))
+    turn = "".join((*MUSINGS[start:], *MUSINGS[:start]))
+    after = (turn * (MUSING_LETTERS // len(turn) + 1)).rstrip()
+    return replace(make_crop("img_1", WHOLE_BOX, moment.inputs.dialect) or moment.planned, after=after)
 
 
 def _shuffled(moment: Moment) -> Move | None:
@@ -486,17 +648,25 @@ def _aimless(moment: Moment) -> Move | None:
 
 
 _CHANGES: Mapping[str, Callable[[Moment], Move | None]] = {
+    "unknown_tool": _unknown_tool,
+    "bad_calls": _bad_calls,
+    "give_up": _give_up,
     "wrong": _wrong,
     "from_memory": _from_memory,
+    "early": _early,
     "unread": _unread,
     "skip": _skip,
+    "lucky": _lucky,
     "repeat": _repeat,
+    "paraphrase": _paraphrase,
     "peek": _peek,
+    "lost_image": _lost_image,
     "hallucinate": _hallucinate,
+    "overlong": _overlong,
     "shuffled": _shuffled,
     "aimless": _aimless,
 }
-"""By vice, its change of the planned move, None where it does nothing."""
+"""By vice, its change of the planned move, None where it does nothing; the other vices spoil the reply instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -523,7 +693,8 @@ class ScriptedTeacher:
         move = self._choose_move(inputs, history, vice, crops="crop_first" in drawn)
         thought = f"{self._think(inputs.oracle, move, len(history))} {move.after}".strip()
         arguments = canonical_json(move.arguments) if move.tool else ""
-        return say_turn(Turn(thought, move.tool, arguments, move.answer), inputs.dialect)
+        said = say_turn(Turn(thought, move.tool, arguments, move.answer), inputs.dialect)
+        return self._spoil(inputs.oracle, vice, said, history, is_last=not move.tool)
 
     def _choose_move(self, inputs: ActInputs, history: Sequence[HeardTurn], vice: str, *, crops: bool) -> Move:
         oracle = inputs.oracle
@@ -533,7 +704,7 @@ class ScriptedTeacher:
             or (self._crop_first(inputs, history) if crops else None)
             or plan_move(inputs, history, skims=skims)
         )
-        if vice:
+        if vice in _CHANGES:
             move = _CHANGES[vice](Moment(inputs, history, move, partial(self._pick, oracle))) or move
         return LOST if move.tool and inputs.turns_left <= 1 else move
 
@@ -557,6 +728,15 @@ class ScriptedTeacher:
         wordings = read_thoughts()[move.kind]
         thought = f"{choose('first', wordings['firsts'])} {choose('second', wordings['seconds'])}"
         return thought.format_map(move.slots)
+
+    def _spoil(
+        self, oracle: TeacherOracle, vice: str, said: ChatReply, history: Sequence[HeardTurn], *, is_last: bool
+    ) -> ChatReply:
+        if vice not in ("break_format", "two_calls") or any(each.turn == Turn("") for each in history):
+            return said
+        if not is_last and len(history) != self._pick(oracle, vice, 3):
+            return said
+        return _leave_open(said, self._pick(oracle, "open_tag", 3)) if vice == "break_format" else _say_twice(said)
 
     def _pick(self, oracle: TeacherOracle, what: str, count: int) -> int:
         return int(draw_unit(oracle.question_id, oracle.attempt, self.name, "pick", what) * count)

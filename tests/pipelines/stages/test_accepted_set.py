@@ -20,6 +20,7 @@ from schemas.reasons import TrajectoryReason
 pytestmark = pytest.mark.slow
 
 VICES = Vices(**dict.fromkeys(EXPECTED, 0.05), crop_first=0.25)
+ORDER = list(EXPECTED)
 ATTEMPTS = 4
 
 
@@ -67,7 +68,8 @@ def expect_reason(each: Played) -> TrajectoryReason | None:
     lost = each.rollout.answer == UNKNOWN
     if not each.vice:
         return "no-answer" if lost else None
-    return "no-answer" if lost else EXPECTED[each.vice]
+    late = ORDER.index(each.vice) > ORDER.index("give_up")
+    return "no-answer" if lost and late else EXPECTED[each.vice]
 
 
 @pytest.fixture(scope="module")
@@ -100,4 +102,4 @@ def test_every_rollout_ends_as_one_row(played, judged):
 
 
 def test_most_vices_come_about(played):
-    assert Counter(each.vice for each in played if each.vice).keys() == EXPECTED.keys()
+    assert len(Counter(each.vice for each in played if each.vice)) >= len(EXPECTED) - 3

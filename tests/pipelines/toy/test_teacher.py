@@ -115,6 +115,7 @@ def test_vices_are_known_without_running_the_teacher(play, tmp_path):
 
 
 BROKEN = TEXTS | {"Kelm Bridge": "Opened: 1931\n\nKelm Bridge is a bridge."}
+LINKED = TEXTS | {"Ana Kovač": TEXTS["Ana Kovač"] + " She drew Kelm Bridge."}
 FAKES = {"image_search": FakeImageSearch, "text_search": FakeTextSearch, "pages": FakePages}
 
 
@@ -137,6 +138,8 @@ FAKES = {"image_search": FakeImageSearch, "text_search": FakeTextSearch, "pages"
             "unknown",
             id="no page opens",
         ),
+        pytest.param({"lucky": 1.0}, {"pages": LINKED, "text_search": LINKED}, "text_search", "unknown", id="anchor"),
+        pytest.param({"lucky": 1.0}, {"text_search": {}}, "text_search text_search -", "unknown", id="half a name"),
         pytest.param({"from_memory": 1.0}, {}, "-", "5 April 1204", id="from memory"),
         pytest.param({"crop_first": 1.0}, {}, "crop image_search image_search visit", "5 April 1204", id="crop"),
     ],
@@ -154,15 +157,27 @@ def test_at_most_one_vice_is_drawn(tmp_path):
     assert {len(each) for each in drawn} == {1}
     assert {field.name for field in fields(Vices)} == {*EXPECTED, *VERIFIED, "crop_first"}
     always = Vices(**dict.fromkeys(EXPECTED, 1.0))
-    assert list_vices(make_oracle(question, 0), "teacher", always) == {"wrong"}
+    assert list_vices(make_oracle(question, 0), "teacher", always) == {"break_format"}
 
 
-def test_what_a_question_or_a_dialect_leaves_no_room_for_is_not_drawn(tmp_path):
+def test_a_question_without_a_bridge_has_none_to_skip_or_to_find_by_luck(tmp_path):
     oracle = make_oracle(make_question(make_picture(tmp_path)), 0)
     short = oracle.model_copy(update={"hops": oracle.hops[:1]})
-    for vice, other, dialect in (("skip", short, "synth"), ("peek", oracle, "mars")):
+    for vice in ("skip", "lucky"):
         assert list_vices(oracle, "teacher", Vices(**{vice: 1.0})) == {vice}
-        assert list_vices(other, "teacher", Vices(**{vice: 1.0}), dialect) == frozenset()
+        assert list_vices(short, "teacher", Vices(**{vice: 1.0})) == frozenset()
+
+
+def test_what_a_dialect_has_no_words_for_is_not_drawn(tmp_path):
+    oracle = make_oracle(make_question(make_picture(tmp_path)), 0)
+    for vice, dialect in (
+        ("lost_image", "vsearcher"),
+        ("lucky", "vsearcher"),
+        ("peek", "mars"),
+        ("unknown_tool", "mmsearch-r1"),
+    ):
+        assert list_vices(oracle, "teacher", Vices(**{vice: 1.0})) == {vice}
+        assert list_vices(oracle, "teacher", Vices(**{vice: 1.0}), dialect) == frozenset()
 
 
 @pytest.fixture
@@ -187,6 +202,22 @@ def test_a_virtuous_teacher_finds_the_answer_in_every_dialect(speak, dialect):
         rollout = speak(dialect, {"crop_first": 0.5}, attempt)
         assert (rollout.dialect, rollout.stop_reason, rollout.answer) == (dialect, "answered", "5 April 1204")
         assert [step.observation.error for step in rollout.steps[:-1]] == [""] * (len(rollout.steps) - 1)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("vice", ["break_format", "two_calls"])
+def test_a_spoiled_reply_is_none_in_every_dialect(speak, dialect, vice):
+    assert {speak(dialect, {vice: 1.0}, attempt).stop_reason for attempt in range(6)} == {"format"}
+
+
+@pytest.mark.parametrize("vice", ["break_format", "two_calls"])
+def test_a_teacher_that_is_told_of_a_bad_turn_goes_on_without_another(tmp_path, vice):
+    agent = make_agent(ScriptedTeacher("teacher", Vices(**{vice: 1.0})), make_tools(tmp_path))
+    agent = replace(agent, settings=agent.settings.model_copy(update={"bad_turns": "tell"}))
+    question = make_question(make_picture(tmp_path))
+    rollout = asyncio.run(run_rollout(agent, question, make_oracle(question, 0)))
+    assert [step.observation.error for step in rollout.steps[:-1]].count("bad-turn") == 1
+    assert rollout.answer == "5 April 1204"
 
 
 def list_calls(rollout, count):
