@@ -38,7 +38,7 @@ from schemas.tasks import (
     StatedValue,
 )
 
-VERSION: Final = 3
+VERSION: Final = 2
 _TABLES = Path(__file__).with_name("reading.toml")
 _WORD = r"(?!(?:the|who|that|where|which|of|in|on|at|to|by|from|or|and)\b)[a-z][a-z'-]*"
 _SLOTS = {
