@@ -20,7 +20,6 @@ from pipelines import errors
 from pipelines.cli.main import app
 from pipelines.cli.settings import list_keys
 from pipelines.cli.view.queries import STAGE_MODELS
-from pipelines.config.loading import make_config, read_recipe
 from pipelines.release.rows import ROW_TYPES
 from pipelines.run.advice import GOVERNING
 from schemas import manifest, proofs
@@ -187,18 +186,15 @@ def write_reasons() -> str:
 
 def write_configuration() -> str:
     """Return the page of every key of a configuration."""
-    config = make_config(read_recipe("demo"), ())
     text = (
         "# Configuration\n\nEvery key, as a TOML table's name and the key in it. `NAME` is a name of your own. "
         "`synth config` prints the same list with a recipe's values.\n"
     )
     sections: dict[str, list[tuple[str, str, str]]] = {}
-    for key in list_keys(config):
-        section, _, _ = key.name.partition(".")
-        default = "required" if key.required else f"`{key.default!r}`"
-        sections.setdefault(section if "." in key.name else "top level", []).append(
-            (f"`{key.name}`", default, key.meaning)
-        )
+    for key in (key for key in list_keys() if not key.key.startswith("models.") or ".NAME." in key.key):
+        section, _, _ = key.key.partition(".")
+        line = (f"`{key.key}`", f"`{key.default!r}`", key.meaning)
+        sections.setdefault(section if "." in key.key else "top level", []).append(line)
     for section, lines in sections.items():
         text += f"\n## {section}\n\n" + _table(("key", "default", "meaning"), lines)
     return text

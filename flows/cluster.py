@@ -132,8 +132,8 @@ def _check_reach(config: RunConfig) -> None:
             "runtime.engine ray: replies.address is empty, and the hosts of a cluster cannot share an SQLite file; "
             "name a PostgreSQL database that every host reaches"
         )
-    for role in config.models.list_roles():
-        if config.models.get(role).serve.own:
+    for role in config.roles:
+        if config.models[role].serve.own:
             raise ConfigError(
                 f"runtime.engine ray: models.{role}.serve.own starts a server that only this host reaches; start it "
                 f"with `synth serve-model {role}` behind an address of your network, and name that as base_url"

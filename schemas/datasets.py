@@ -620,7 +620,7 @@ class Trajectory(Rollout):
     process: Process | None = None
     """None where no process judge is configured."""
     verified: tuple[Verification, ...] = ()
-    """What models.process_judge verified; empty where nothing was to be verified."""
+    """What the judge verified; empty where nothing was to be verified."""
     loss: tuple[bool, ...] = ()
     """Whether a student is trained on each step; false for failed calls and malformed turns."""
     tokens: int = 0

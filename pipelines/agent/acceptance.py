@@ -88,7 +88,8 @@ class Cascade:
         return {label: digest for each in (self.jury, *self._judges) for label, digest in each.prompts().items()}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        return tuple(model for each in (self.jury, *self._judges) for model in each.models())
+        found = (each.models() for each in (self.jury, *self._judges))
+        return next(filter(None, found), ())
 
     async def assess(self, rollout: Rollout) -> Assessment:
         """Return every reason against a rollout; whoever judges the way is asked only where there is no other."""

@@ -266,8 +266,7 @@ class Filter:
     """A step: attempts under one condition by one solver, and what they decide."""
 
     condition: Condition
-    role: str = ""
-    """The solver, as the configuration names it."""
+    role: str = "solver"
     max_correct: int | None = None
     """Most correct attempts of a question that is kept; None refuses none."""
     reason: DifficultyReason | None = None
@@ -345,20 +344,17 @@ _ENDING = Filter("clause", max_correct=0, reason="clause-answers")
 
 def make_plan(
     preset: Preset,
-    solvers: Sequence[str],
-    text_solver: str = "",
     max_correct: int = 0,
     probes: bool = False,
     off: Collection[Condition] = (),
 ) -> Plan:
-    """Return a preset for its solvers: each filter by every solver, before the next and costlier filter."""
+    """Return a preset's filters, the cheapest first."""
     plan = _PRESETS[preset]
     steps: list[Filter] = []
     wanted = ((_ENDING,) if probes else ()) + plan.filters
     for step in (step for step in wanted if step.condition not in off):
         bound = max_correct if step.max_correct == CONFIGURED else step.max_correct
-        alone = (text_solver,) if text_solver and not _shows_picture(step.condition) else tuple(solvers)
-        steps += [replace(step, role=role, max_correct=bound) for role in alone]
+        steps.append(replace(step, max_correct=bound))
     return replace(plan, filters=tuple(steps))
 
 
@@ -366,10 +362,9 @@ MEASURED: tuple[Condition, ...] = ("clause", "text", "image", "image+image-searc
 """Conditions under which released questions are measured."""
 
 
-def make_measuring_plan(solvers: Sequence[str]) -> Plan:
-    """Return a plan that refuses nothing: every condition by every solver."""
-    steps = tuple(Filter(condition, role=role) for condition in MEASURED for role in solvers)
-    return Plan(steps, refuses_unproved=False)
+def make_measuring_plan() -> Plan:
+    """Return a plan that refuses nothing: every condition."""
+    return Plan(tuple(map(Filter, MEASURED)), refuses_unproved=False)
 
 
 def _shows_picture(condition: Condition) -> bool:

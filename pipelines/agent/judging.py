@@ -108,7 +108,6 @@ By = Literal["comparer", "judge", "judges", "disagreement", "nobody"]
 """Who decided. ``judges``: several that agree. ``disagreement``: they differ. ``nobody``: no judge is configured, or
 no reply could be parsed."""
 Truth = Literal["correct", "incorrect", "unknown"]
-ROLES = ("judge", "second_judge")
 VERSION = 1
 """Version of the order of judging; part of a verdict's identity."""
 MAX_ALIASES = 50
@@ -145,7 +144,7 @@ class Jury:
         return {judge.prompt.label: judge.prompt.digest for judge in self.judges}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        return tuple(judge.describe(role) for judge, role in zip(self.judges, _name_roles(self.judges), strict=True))
+        return tuple(judge.describe("judge") for judge in self.judges)
 
     async def judge(self, question: str, given: str, answer: Answer, trial: str, truth: Truth = "unknown") -> Judgement:
         """Return whether a short answer is the reference.
@@ -227,10 +226,6 @@ def read_verdict(said: ChatReply) -> tuple[Verdict, str]:
     return verdict, f"not one verdict: {said.text.strip()[-80:]!r}" if verdict == "unscored" else ""
 
 
-def _name_roles(judges: tuple[RoleClient, ...]) -> tuple[str, ...]:
-    return (*ROLES, *(f"judge_{number}" for number in range(3, len(judges) + 1)))[: len(judges)]
-
-
 class UnscoredWatch:
     """Counts unscored answers and stops the run if there are too many.
 
@@ -267,7 +262,7 @@ class UnscoredWatch:
 
 
 TASK: Final = "judge_process"
-ROLE: Final = "process_judge"
+ROLE: Final = "judge"
 PROCESS_JUDGING_VERSION = 1
 """Version of how a transcript is shown and a reply is read."""
 LONGEST_OBSERVATION = 1500

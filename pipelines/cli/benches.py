@@ -210,9 +210,8 @@ def _list_notes(found: "list[Ablated]") -> list[str]:
 
 def render_card(config: Any, found: "list[Ablated]") -> str:  # noqa: ANN401 - RunConfig
     """Return the page of a recipe's ablations: its world, seed and players, and the tables."""
-    settings = config.models.get("solver").settings
-    players = ", ".join(f"{role} {config.models.get(role).name}" for role in config.models.list_roles())
-    measuring = ", ".join(config.ablations.solvers or config.difficulty.solvers)
+    settings = config.models["solver"].extra_body
+    players = ", ".join(f"{role} {config.models[role].name}" for role in config.roles)
     return "\n".join([
         f"# Ablations of {config.recipe}",
         "",
@@ -223,7 +222,7 @@ def render_card(config: Any, found: "list[Ablated]") -> str:  # noqa: ANN401 - R
         *_list_notes(found),
         "",
         f"Corpus: {_describe_world(config.corpus)}. Seed of the run: {config.seed}. Players: {players}; abilities of",
-        f"the solver: {settings}. Released rows are measured by {measuring}.",
+        f"the solver: {settings}.",
         "",
         *list_lines(found),
         "",

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from pipelines.config.loading import (
-    apply_setting,
     apply_settings,
-    choose_players,
     explain_missing,
     list_recipes,
     make_config,
@@ -31,7 +29,7 @@ from pipelines.run.assembly import SOURCES, list_sources, make_evaluator, make_p
 from pipelines.run.executors import make_executor
 from pipelines.run.heartbeat import telling_waits
 from pipelines.run.loop import RunDocument, RunRequest, run_request
-from pipelines.run.models import JUDGES, Roles
+from pipelines.run.models import Roles
 from pipelines.run.progress import Reporter, make_reporter
 from pipelines.run.workspace import LATEST, Workspace, pick_releases, read_names
 from pipelines.services.clients.serving import owned_servers
@@ -74,11 +72,7 @@ def lay_options(tables: dict[str, Any], limits: Sequence[str], settings: Sequenc
     """Return tables with the options of a command line over them; see :func:`load_config`."""
     if models not in ("", "scripted"):
         raise ConfigError(f"--models {models!r}: the only choice is scripted")
-    if models:
-        choose_players(tables)
-    for limit in limits:
-        apply_setting(tables, limit)
-    apply_settings(tables, settings)
+    apply_settings(tables, [*([f"models={models}"] if models else []), *limits, *settings])
     return tables
 
 
@@ -174,13 +168,12 @@ def measure_judges(
     if not (recipe or paths or settings):
         return run_judge_bench(pairs, seed)
     config, workspace = load_config(recipe, paths, settings), Workspace(root.resolve())
-    if config.models.judge is None:
-        raise ConfigError("bench judge: models.judge is not set; name one: --set models.judge.adapter=openai ...")
-    judges = [role for role in JUDGES if role in config.models.list_roles()]
-    servers = owned_servers(config.models, judges, workspace.logs)
+    if "judge" not in config.roles:
+        raise ConfigError("bench judge: models.judge is not set; name one: --set models.judge.name=MODEL ...")
+    servers = owned_servers(config.models, ["judge"], workspace.logs)
     claimed = workspace.claim(config.replies.address, "bench")
     with telling_waits(make_reporter()), claimed as run, servers, closing(Roles(config, workspace, run=run)) as roles:
-        return run_judge_bench(pairs, seed, roles.list_judges())
+        return run_judge_bench(pairs, seed, roles.make_jury().judges)
 
 
 def describe_stages() -> tuple[dict[str, Any], Table]:
@@ -339,7 +332,7 @@ def read_root(given: str, release: Path | None) -> str:
 @contextmanager
 def _open_reader(workspace: Workspace, reading: ReadingChoice) -> Iterator[Roles]:
     config, role = reading.config, reading.role
-    if role not in config.models.list_roles():
+    if role not in config.roles:
         raise ConfigError(explain_missing([role]))
     servers = owned_servers(config.models, [role], workspace.logs)
     claimed = workspace.claim(config.replies.address, "verify")

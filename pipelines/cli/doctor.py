@@ -14,7 +14,6 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -31,7 +30,7 @@ from rich.text import Text
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.pictures import has_opencv, make_repairs
 from pipelines.config.profiles import NO_RULES, find_replies
-from pipelines.config.settings import CommonsConfig, LiveConfig, ModelConfig, ModelsConfig, RunConfig
+from pipelines.config.settings import CommonsConfig, LiveConfig, ModelConfig, RunConfig
 from pipelines.corpus.articles import list_source_files
 from pipelines.corpus.dump import list_parts, read_site
 from pipelines.corpus.manifest import find_side_files
@@ -49,8 +48,8 @@ from pipelines.run.assembly import (
 )
 from pipelines.run.corpora import DUMP_PATTERN
 from pipelines.run.integrity import find_damage
-from pipelines.run.judges import Finding, list_roles_in_use, look_at_judges
-from pipelines.run.languages import SCRIPTED, list_problems
+from pipelines.run.judges import Finding, look_at_judges
+from pipelines.run.languages import list_problems
 from pipelines.run.models import make_commons_api
 from pipelines.run.plugins import check_plugins, find_prompt_folder, list_named
 from pipelines.run.workspace import Workspace
@@ -69,14 +68,15 @@ from pipelines.services.clients.ledger import check_ledger
 from pipelines.services.clients.pages import name_converter
 from pipelines.services.clients.replies import REPAIR, open_ledger
 from pipelines.services.clients.search import Service
+from pipelines.services.clients.serving import find_port
 from pipelines.services.clients.sqlite import FILE
 from pipelines.services.clients.vendors import KnownServer, Vendors, read_refusal
-from pipelines.services.prompting import check_prompts
-from pipelines.services.protocols import ChatRequest, Message, Sampling
+from pipelines.services.prompting import check_prompts, make_sampling
+from pipelines.services.protocols import ChatRequest, Message
 from pipelines.services.traffic import Waiting
 
-SEEING = frozenset(["solver", "teacher", "image_judge", "process_judge", "namer"])
-"""Roles that are shown pictures, further solvers besides."""
+SEEING = frozenset(["solver", "teacher", "judge"])
+"""Roles that are shown pictures; the writer is where questions are about news."""
 PATIENCE: Final = 10.0
 """Seconds for one reply; a model that is slower than that at a few tokens is no use for thousands of requests."""
 TYPICAL_PROMPT: Final = 3000
@@ -102,8 +102,7 @@ _SCHEMA = {
     "additionalProperties": False,
 }
 _SENT = {
-    *("name", "api_key_env", "replies", "profile", "temperature", "top_p", "presence_penalty", "reasoning_effort"),
-    *("chat_template_kwargs", "extra_body", "headers", "image", "mode"),
+    *("name", "api_key_env", "replies", "profile", "temperature", "extra_body", "headers", "mode"),
 }
 """Settings of which a server sees something in a request."""
 _TOOLS = '[{"type":"function","function":{"name":"look","parameters":{"type":"object","properties":{}}}}]'
@@ -277,40 +276,35 @@ def _look_at_disk(config: RunConfig, workspace: Workspace) -> Finding:
 
 
 def _look_at_models(config: RunConfig) -> Iterator[Finding]:
-    models = config.models
-    roles = {role: models.get(role) for role in list_roles_in_use(config)}
+    roles = {role: config.models[role] for role in config.roles}
     for role in list_missing_roles(config):
         yield Finding(f"{role} model", "problem", f"models.{role} names no model; set models.default or models.{role}")
     for role, model in roles.items():
-        how = "no service needed" if model.adapter in SCRIPTED else "started by the run" if model.serve.own else ""
+        how = "no service needed" if model.adapter == "scripted" else "started by the run" if model.serve.own else ""
         yield Finding(f"{role} model", "ok", f"{model.name} ({', '.join(filter(None, (model.adapter, how)))})")
-    solvers = {role: model for role, model in roles.items() if role == "solver" or role in models.solvers}
-    alike = [role for role, model in solvers.items() if model.name == models.teacher.name]
-    if alike:
-        yield Finding("roles", "warning", f"{alike[0]} and teacher are the same model: difficulty will flatter it")
-    real = {role: model for role, model in solvers.items() if model.adapter not in SCRIPTED}
-    if real and models.judge is None:
-        detail = "is a model and no judge is set: names and phrases in other words stay unscored; set models.judge"
-        yield Finding("judge", "warning", f"{next(iter(real))} {detail}")
-    tries, greedy = config.difficulty.attempts, [role for role, model in real.items() if model.temperature == 0.0]
-    if greedy and tries > 1:
-        detail = f"{greedy[0]} has temperature 0: {tries} attempts are one answer, paid {tries} times; raise it"
+    solver, teacher = roles.get("solver"), roles.get("teacher")
+    if solver and teacher and solver.name == teacher.name:
+        yield Finding("roles", "warning", "solver and teacher are the same model: difficulty will flatter it")
+    if solver is None or solver.adapter == "scripted":
+        return
+    if "judge" not in roles:
+        detail = "the solver is a model and no judge is set: names and phrases in other words stay unscored"
+        yield Finding("judge", "warning", f"{detail}; set models.judge")
+    if solver.temperature == 0.0 and (tries := config.difficulty.attempts) > 1:
+        detail = f"the solver has temperature 0: {tries} attempts are one answer, paid {tries} times; raise it"
         yield Finding("attempts", "warning", detail)
-    played = Counter((model.name, model.revision or model.base_url) for model in solvers.values())
-    if same := [name for (name, _), count in played.items() if count > 1]:
-        yield Finding("solvers", "warning", f"{same[0]} plays two of them; its attempts are counted twice")
 
 
 def look_at_own_servers(config: RunConfig) -> list[Finding]:
     """Say whether vLLM, its weights and its ports are ready for the servers that the run starts itself."""
-    models = {role: config.models.get(role) for role in list_roles_in_use(config)}
+    models = {role: config.models[role] for role in config.roles}
     own = {role: model for role, model in models.items() if model.adapter == "openai" and model.serve.own}
     found, ports = list[Finding](), dict[int, tuple[str, ModelConfig]]()
     for role, model in own.items():
         found += [_look_at_python(role, model), _look_at_weights(role, model), _look_at_port(role, model)]
-        other, before = ports.setdefault(model.serve.port, (role, model))
+        other, before = ports.setdefault(find_port(model), (role, model))
         if (before.name, before.serve) != (model.name, model.serve):
-            detail = f"{model.serve.port} is that of {other}, which is another model; give each one its own"
+            detail = f"{find_port(model)} is that of {other}, which is another model; give each one its own"
             found.append(Finding(f"{role}: port", "problem", detail))
     return found
 
@@ -340,16 +334,14 @@ def _look_at_weights(role: str, model: ModelConfig) -> Finding:
 
 
 def _look_at_port(role: str, model: ModelConfig) -> Finding:
-    what, port = f"{role}: port", model.serve.port
-    if f":{port}/" not in f"{model.base_url}/":
-        return Finding(what, "problem", f"base_url is {model.base_url}, but the server will be at port {port}")
+    what, port = f"{role}: port", find_port(model)
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         # As servers do: a port that was closed a moment ago is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            advice = f"end what listens there, or choose another models.{role}.serve.port"
+            advice = f"end what listens there, or choose another in models.{role}.base_url"
             return Finding(what, "problem", f"{port} cannot be used ({error.strerror}); {advice}")
     return Finding(what, "ok", f"{port} is free")
 
@@ -486,6 +478,8 @@ class Server:
     session: HttpSession
     patience: float
     known: KnownServer
+    sees: bool = False
+    """Whether a role is shown pictures."""
     stop: tuple[str, ...] = ()
     tools: str = ""
 
@@ -520,11 +514,11 @@ class Server:
     async def chat(self, text: str, tokens: int, **more: Any) -> ServerAnswer:  # noqa: ANN401 - of a ChatRequest
         """Return the answer to one message, sent as its roles send theirs; what the server refuses is learned."""
         model, most = self.model, min(tokens, self.model.max_tokens or tokens)
-        sampling = Sampling(model.temperature, model.top_p, most, model.presence_penalty)
+        sampling = replace(make_sampling(model), max_tokens=most)
         message = Message("user", text, more.pop("images", ()))
         request = ChatRequest("sky", "sky", (message,), Nothing(), sampling, sample=1, **more)
         while True:
-            body = await make_body(model, request, PictureParts(_draw_square, shown=model.image), self.known.rules)
+            body = await make_body(model, request, PictureParts(_draw_square), self.known.rules)
             answer = await self.send("/chat/completions", body.data)
             if answer.status == 200:
                 self.known.accept(body.keys)
@@ -556,19 +550,20 @@ async def ask_models(config: RunConfig, patience: float = PATIENCE, vendors: Ven
 def list_servers(config: RunConfig, session: HttpSession, patience: float, vendors: Vendors) -> list[Server]:
     """Return every address to check, once for all roles that ask it for the same model in the same way."""
     found: dict[tuple[Any, ...], Server] = {}
-    for role in list_roles_in_use(config):
-        model = config.models.get(role)
+    for role in config.roles:
+        model = config.models[role]
         if model.adapter != "openai" or model.serve.own:
             continue
         longest_rollout = config.rollouts.max_context_tokens or config.rollouts.max_context // CHARACTERS_A_TOKEN
         prompt = longest_rollout if role == "teacher" else TYPICAL_PROMPT
-        known = vendors.find(model.base_url, model.name)
-        for url in (model.base_url, *model.more_urls):
+        known = vendors.find(model.base_url[0], model.name)
+        for url in model.base_url:
             key = (url, model.model_dump_json(include=_SENT))
             before = found.get(key)
             roles = (*before.roles, role) if before else (role,)
             longest = max((model.max_tokens or TYPICAL_REPLY) + prompt, before.longest if before else 0)
-            found[key] = Server(roles, url.rstrip("/"), model, longest, session, patience, known)
+            sees = bool(SEEING & {*roles}) or (config.method == "news" and "writer" in roles)
+            found[key] = Server(roles, url.rstrip("/"), model, longest, session, patience, known, sees)
             if "teacher" in roles:
                 dialect = find_dialect(config.rollouts.dialect)
                 found[key] = replace(found[key], stop=dialect.stop, tools=_TOOLS if dialect.native else "")
@@ -590,7 +585,7 @@ async def _ask(server: Server) -> tuple[list[Finding], int]:
         return found, length
     if refused := server.known.describe():
         found.append(Finding(f"{place}: parameters", "ok", f"refuses {refused}"))
-    if any(role in SEEING or role not in ModelsConfig.model_fields for role in server.roles):
+    if server.sees:
         found.append(await _look_at_sight(server))
     if find_replies(server.model) != "text":
         found.append(await _look_at_replies(server))
@@ -639,8 +634,7 @@ async def _look_at_list(server: Server) -> tuple[Finding, int]:
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return Finding(what, "warning", f"does not say which models it serves ({answer.quote()}); see base_url"), 0
     if server.model.name not in listed:
-        tables = [role if role in ModelsConfig.model_fields else f"solvers.{role}" for role in server.roles]
-        settings = " and ".join(f"models.{table}.name" for table in tables)
+        settings = " and ".join(f"models.{role}.name" for role in server.roles)
         serves = ", ".join(name[:QUOTED] for name in list(listed)[:8]) or "nothing"
         serves += f" and {len(listed) - 8} more" if len(listed) > 8 else ""
         return Finding(

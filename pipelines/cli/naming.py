@@ -20,7 +20,7 @@ from rich.text import Text
 from pipelines.cli.commands import lay_options
 from pipelines.config.disclosure import digest_settings, disclose_settings, read_sections
 from pipelines.config.loading import (
-    apply_setting,
+    apply_settings,
     lay_layer,
     list_recipes,
     make_config,
@@ -304,9 +304,7 @@ def choose_log(choice: RunChoice, root: Path) -> None:
     # :func:`make_request` says what is wrong, in the log that is chosen here.
     with suppress(ConfigError):
         tables = _find_base(choice, Workspace(root.resolve())).tables
-    for setting in choice.settings:
-        with suppress(ConfigError):
-            apply_setting(tables, setting)
+        apply_settings(tables, choice.settings)
     runtime = tables.get("runtime")
     if isinstance(runtime, dict) and runtime.get("log") == "json":
         start_json_log()

@@ -42,11 +42,11 @@ from pipelines.run.quotas import RowCost, TargetRow, count_asked, read_spent, sh
 from pipelines.run.runner import STAGE_ORDER, PlannedStage, list_pending_shards
 from pipelines.run.stage import RecordStage
 from pipelines.run.workspace import StageFolder, Workspace
+from pipelines.services.metering import BATCH_SHARE
 from pipelines.stages.pools import Pools
 from schemas.manifest import Manifest, Usage
 
 HOUR = 3600.0
-JUDGES = ("judge", "second_judge", "process_judge")
 SAMPLES = 4
 SAMPLE_BYTES = 1 << 20
 """How many pieces of a dump are read to judge it, and how long each is."""
@@ -171,10 +171,10 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
     stages = tuple(estimates.values())
     limits = {"money": config.budget.money, "tokens": config.budget.tokens, "gpu_hours": config.budget.gpu_hours}
     reach = tuple(_describe_reach(limit, amount, stages) for limit, amount in limits.items() if amount)
-    models = [config.models.get(role) for role in config.models.list_roles()]
-    if not any(m.price_in or m.price_out or (m.gpus and m.gpu_price) for m in models):
+    models = [config.models[role] for role in config.roles]
+    if not any(model.prices for model in models):
         stages = tuple(replace(stage, money=None) for stage in stages)
-    if not any(model.gpus for model in models):
+    if not any(model.serve.gpus for model in models):
         stages = tuple(replace(stage, gpu_hours=None) for stage in stages)
     return RunEstimate(
         folder.name, stages, None, _sum_stages(stages, at_once), reach, lacks, None, a_trajectory, targets
@@ -281,10 +281,8 @@ def _price_again(config: RunConfig, plan: PlannedStage, used: Usage) -> Interval
 
     Where some of the stage's roles are asked in batches and others live, their parts are not known.
     """
-    models = [
-        config.models.get(entry.role) for entry in plan.stage.models() if entry.role in config.models.list_roles()
-    ]
-    shares = {model.price_share for model in models if model.price_in or model.price_out}
+    models = [config.models[entry.role] for entry in plan.stage.models() if entry.role in config.roles]
+    shares = {BATCH_SHARE if model.mode == "batch" else 1.0 for model in models if model.prices}
     if shares in (set(), {1.0}) and not used.discount:
         return make_exact(used.cost)
     low, high = (bound(shares or {1.0}) * (used.cost + used.discount) for bound in (min, max))
@@ -384,16 +382,16 @@ def bound_attempts(config: RunConfig, hidden: int, judges: int, a_call: int) -> 
     difficulty = config.difficulty
     if difficulty.preset == "fvqa":
         return difficulty.attempts * (difficulty.max_searches * a_call + 1 + judges)
-    plan = make_plan(difficulty.preset, difficulty.solvers, difficulty.text_solver, difficulty.max_correct)
+    plan = make_plan(difficulty.preset, difficulty.max_correct)
     searches = sum({"": 0, "both": 2}.get(step.condition.partition("+")[2], 1) for step in plan.filters)
-    endings = difficulty.probe_attempts * hidden * len(difficulty.solvers)
+    endings = difficulty.probe_attempts * hidden
     attempts = (len(plan.filters) * difficulty.attempts + endings) * (1 + judges)
     return attempts + searches + plan.judges_picture
 
 
 def bound_requests(config: RunConfig, stage: str) -> int:
     """Return the most requests one row of a stage leads to, repairs of unparseable replies left out."""
-    groundings, commons, models = config.groundings, config.commons, config.models
+    groundings, commons = config.groundings, config.commons
     # Each text that is made is read back, and a page for the answer and for each hop.
     hidden, each = max(config.paths.hops) - 1, 1 + 2 * config.rewrites.candidates
     pages = 1 + max(config.paths.hops) if config.method == "paths" else 1
@@ -405,11 +403,11 @@ def bound_requests(config: RunConfig, stage: str) -> int:
         hidden, each, pages = 0, 0, 2
     engines = len(set(groundings.ocr) - {"layer"})
     fetched, others = 2 * commons.fetch, 2 * commons.fetch * REACH * commons.distractors
-    judges = sum(model is not None for model in (models.judge, models.second_judge))
+    judges = int("judge" in config.roles)
     # Of each degradation the strongest is tried first; a search by what it makes is kept.
     trials = len(config.enhancements.degradations) * (4 + 2 * (len(config.enhancements.strengths) + HALVINGS))
     # A scene is looked up by the original, by the whole and by the part; a model may say where the thing lies.
-    scenes = 5 + bool(models.image_judge) if config.high_resolution.share else 0
+    scenes = 5 + judges if config.high_resolution.share else 0
     summed = config.summarises
     read = config.tools.pages_read if find_dialect(config.rollouts.dialect).reads_pages(summed) else 0
     # A guided walk ranks the steps at each node and the answers at its end, and has its marks. Pages are read once: the
@@ -417,8 +415,8 @@ def bound_requests(config: RunConfig, stage: str) -> int:
     longest, walks = max(config.paths.hops), config.paths.per_seed * config.paths.walks
     guided = 1 + walks * (longest + 2 + longest) if config.paths.guide == "model" else 0
     a_call = 2 + max(read * (1 + summed), summed)
-    # The judges of the answer, once more when a reply gives no verdict, and the judge of the way.
-    judged = 2 * sum(getattr(models, role) is not None for role in JUDGES)
+    # Of the answer and of the way, each once more when a reply gives no verdict.
+    judged = 4 * judges
     return {
         "paths": guided,
         "questions": 2 + pages,

@@ -1,219 +1,186 @@
-"""``synth config``: every key with its type, default and meaning; a configuration, and where its values are from."""
+"""``synth config`` and ``synth init``: every key with its value, who set it and its meaning; a file to begin with."""
 
 import json
-import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from pipelines.config.loading import Layer, apply_setting, choose_players, list_layers, read_layers
-from pipelines.config.schema import describe_values
+from pipelines.config.loading import (
+    PLAYERS,
+    Layer,
+    find_section,
+    join_layers,
+    list_layers,
+    parse_config,
+    read_players,
+    read_recipe,
+    read_settings,
+)
 from pipelines.config.settings import RunConfig
-from pipelines.config.writing import write_toml
 from pipelines.errors import ConfigError
+from pipelines.files import explain_os_error, write_text
 from pipelines.secrets import mask_keys
+
+DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key: its place, its default, its meaning, and its value in a configuration."""
+    """One key: its value, who set it (a recipe, a file, ``--set``, ``models.default`` or ``default``), its meaning."""
 
-    name: str
-    """As ``section.key``; ``NAME`` stands for a name of your own."""
-    type: str
-    """In TOML's words."""
-    allowed: str
-    """What its values are held to; empty where all of the type are allowed."""
+    key: str
+    value: Any
+    origin: str
     default: Any
     meaning: str
-    value: Any
-    required: bool = False
-    """Whether it must be given: it has no default, and None stands for one."""
 
 
-def list_keys(config: RunConfig, wanted: Sequence[str] = ()) -> list[Key]:
-    """Return the keys in the order of the settings, or those under the names that are wanted.
+def list_keys(
+    recipe: str = "",
+    paths: Sequence[Path] = (),
+    settings: Sequence[str] = (),
+    prefixes: Sequence[str] = (),
+    changed: bool = False,
+) -> list[Key]:
+    """Return the keys under any of the prefixes, all if there is none; with ``changed`` only those that somebody set.
+
+    Nothing is run, so what a run needs besides, such as a dump, may be missing.
 
     Raises:
-        ConfigError: if there is no key under a name.
+        ConfigError: if there is no key under a prefix, or a key or a value is wrong.
     """
-    keys = list(_walk(RunConfig, config, ""))
-    if not wanted:
-        return keys
-    for name in wanted:
-        if not any(_is_under(key.name, name) for key in keys):
-            sections = ", ".join(RunConfig.model_fields)
-            raise ConfigError(f"config {name}: no key under this name; there are: {sections}")
-    return [key for key in keys if any(_is_under(key.name, name) for name in wanted)]
+    layers = list_layers(recipe or ("" if paths else "demo"), paths)
+    layers += [Layer("--set", each) for each in read_settings(settings)]
+    tables = join_layers(layers)
+    set_by: dict[str, str] = {}
+    for layer in layers:
+        said = layer.tables
+        if said.get("models") == PLAYERS:
+            said = said | read_players(tables.get("recipe"))
+        set_by |= dict.fromkeys(_flatten(said), layer.source)
+    kept = {name: set_by[name] for name in _flatten(tables) if name in set_by}
+    keys = [replace(key, origin=_find_origin(key.key, kept)) for key in _walk(RunConfig, parse_config(tables), "")]
+    for prefix in prefixes:
+        if not any(_is_under(key.key, prefix) for key in keys):
+            raise ConfigError(
+                f"config {prefix}: no key under this name; there are: {', '.join(RunConfig.model_fields)}"
+            )
+    wanted = (key for key in keys if not prefixes or any(_is_under(key.key, prefix) for prefix in prefixes))
+    return [key for key in wanted if not changed or key.origin != DEFAULT]
 
 
-def _is_under(key: str, name: str) -> bool:
-    return key == name or key.startswith(f"{name}.")
+def _is_under(key: str, prefix: str) -> bool:
+    return f"{key}.".startswith(f"{prefix}.")
 
 
-_describe = cache(describe_values)
+def _flatten(table: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """Yield the name of each value, and of each table, as ``section.key``."""
+    for key, value in table.items():
+        yield f"{above}{key}"
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{above}{key}.")
 
 
-def _walk(model: type[BaseModel], value: BaseModel | None, prefix: str) -> Iterator[Key]:
+def _find_origin(name: str, set_by: Mapping[str, str]) -> str:
+    section, _, rest = name.partition(".")
+    _, _, key = rest.partition(".")
+    if name in set_by or section != "models":
+        return set_by.get(name, DEFAULT)
+    above = ("models.default", *(["models.evaluator"] if rest.startswith("judge.") else []))
+    return next((role for role in reversed(above) if f"{role}.{key}" in set_by), DEFAULT)
+
+
+def _walk(model: type[BaseModel], values: BaseModel | None, prefix: str) -> Iterator[Key]:
+    """Yield the keys of a table; of tables by a name of their own (``NAME``) those that are no default follow."""
     for name, field in model.model_fields.items():
-        own = getattr(value, name, None)
-        section = _find_section(field)
+        section, own = find_section(field.annotation), getattr(values, name, None)
+        default = None if field.is_required() else field.get_default(call_default_factory=True)
         if section is None:
-            default = None if field.is_required() else field.get_default(call_default_factory=True)
-            described = _describe(model)[name]
-            yield Key(prefix + name, *described, default, field.description or "", own, field.is_required())
-        elif isinstance(own, dict):
+            yield Key(prefix + name, default if values is None else own, DEFAULT, default, field.description or "")
+        elif isinstance(own, dict | tuple):
             yield from _walk(section, None, f"{prefix}{name}.NAME.")
-        elif section is model:
-            continue
+            for each, table in own.items() if isinstance(own, dict) else enumerate(own):
+                found = _walk(section, table, f"{prefix}{name}.{each}.")
+                yield from (key for key in found if key.value != key.default)
         else:
             yield from _walk(section, own, f"{prefix}{name}.")
 
 
-def _find_section(field: FieldInfo) -> type[BaseModel] | None:
-    """Return the table that a key is, or holds by name; None for a plain value."""
-    types = [field.annotation, *get_args(field.annotation)]
-    return next((each for each in types if isinstance(each, type) and issubclass(each, BaseModel)), None)
-
-
-def render_keys(keys: Sequence[Key], recipe: str) -> Group:
-    """Return the keys as a list with two or three lines each; a value that is the default is left out."""
+def render_keys(keys: Sequence[Key]) -> Group:
+    """Return the keys as a list, each with its meaning below it."""
     lines: list[Text | Padding] = []
     for key in keys:
-        own = "" if key.value is None or key.value == key.default else f"; {recipe}: {_write_value(key.value)}"
-        default = "required" if key.required else f"default {_write_value(key.default)}"
-        lines.append(Text.assemble((key.name, "bold"), f"  {key.type}, {default}", (own, "cyan")))
-        told = [key.meaning, f"allowed: {key.allowed}" if key.allowed else ""]
-        lines += [Padding(Text(text), (0, 0, 0, 4), expand=False) for text in told if text]
+        said = mask_keys("" if key.value is None else json.dumps(key.value, ensure_ascii=False))
+        lines.append(Text.assemble((key.key, "bold"), f" = {said}  ", (f"({key.origin})", "cyan")))
+        lines.append(Padding(Text(key.meaning), (0, 0, 0, 4), expand=False))
     return Group(*lines)
 
 
-def _write_value(value: Any) -> str:  # noqa: ANN401 - any value that a configuration has
-    """Return a value as TOML has it; none is what is not set."""
-    if value is None:
-        return "not set"
-    if isinstance(value, dict):
-        return (
-            "{ " + ", ".join(f"{key} = {_write_value(entry)}" for key, entry in value.items()) + " }" if value else "{}"
-        )
-    return json.dumps(value, ensure_ascii=False)
-
-
-DEFAULT = "default"
-_KEY = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[A-Za-z0-9_-]+) = ')
-"""How the writer of TOML begins the line of a key; what stands in arrays is indented."""
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A value of a configuration, and where it comes from."""
-
-    path: tuple[str, ...]
-    value: Any
-    source: str
-    """A recipe or a file, ``--set``, ``--models scripted``, ``models.default``, or ``default``."""
-
-
-def list_sources(recipe: str, paths: Sequence[Path], settings: Sequence[str], models: str = "") -> list[Layer]:
-    """Return where values of a configuration may come from, the last one uppermost.
-
-    Raises:
-        ConfigError: as :func:`read_layers`.
-    """
-    layers = list_layers(recipe, paths)
-    if models:
-        tables = read_layers(recipe, paths)
-        players = {key: value for key, value in tables.items() if key in ("recipe", "corpus")}
-        known = tuple(players)
-        choose_players(players)
-        layers.append(Layer(f"--models {models}", {key: players[key] for key in players if key not in known}))
-    for setting in settings:
-        table: dict[str, Any] = {}
-        apply_setting(table, setting)
-        layers.append(Layer("--set", table))
-    return layers
-
-
-def trace_values(config: RunConfig, sources: Sequence[Layer]) -> list[Value]:
-    """Return every value of a configuration with the uppermost of its sources that says it."""
-    leaves = _list_leaves(config.model_dump(mode="json"))
-    defaults = dict(_list_leaves(RunConfig(recipe="").model_dump(mode="json")))
-    return [Value(path, value, _find_source(path, value, sources, defaults)) for path, value in leaves]
-
-
-def _list_leaves(tables: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for key, value in tables.items():
-        if isinstance(value, dict) and value:
-            yield from _list_leaves(value, (*above, key))
-        elif value is not None:
-            yield (*above, key), value
-
-
-def _find_source(path: tuple[str, ...], value: Any, sources: Sequence[Layer], defaults: Mapping[Any, Any]) -> str:  # noqa: ANN401
-    """Return who says a value, if need be in other words: a table of an array may leave out what is the default."""
-    said = [(layer.source, _get(layer.tables, path)) for layer in reversed(sources)]
-    if exact := [source for source, given in said if given == value]:
-        return exact[0]
-    if defaults.get(path) == value:
-        return DEFAULT
-    if loose := [source for source, given in said if given is not None]:
-        return loose[0]
-    filled = path[0] == "models" and any(
-        _get(layer.tables, ("models", "default", *path[2:])) == value for layer in sources
-    )
-    return "models.default" if filled else DEFAULT
-
-
-def _get(tables: Any, path: Sequence[str]) -> Any:  # noqa: ANN401 - any value of TOML
-    for key in path:
-        tables = tables.get(key) if isinstance(tables, dict) else None
-    return tables
-
-
-def render_values(values: Sequence[Value]) -> str:
-    """Return values as TOML that is a configuration by itself, each with its source as a comment; keys are masked."""
-    tables: dict[str, Any] = {"extends": ""}
-    for each in values:
-        table = tables
-        for part in each.path[:-1]:
-            table = table.setdefault(part, {})
-        table[each.path[-1]] = each.value
-    sources = {each.path: each.source for each in values} | {("extends",): "this is the whole configuration"}
-    lines = []
-    above: tuple[str, ...] = ()
-    for line in write_toml(tables).splitlines():
-        if line.startswith("["):
-            above = _read_path(line)
-        elif named := _KEY.match(line):
-            path = (*above, *_read_path(f"{named[0]}0"))
-            line += f"  # {next(sources[path[:end]] for end in range(len(path), 0, -1) if path[:end] in sources)}"
-        lines.append(line)
-    return mask_keys("\n".join(lines) + "\n")
-
-
-def describe_origins(values: Sequence[Value]) -> list[dict[str, Any]]:
-    """Return values with their sources as JSON values; keys of services are masked as in :func:`render_values`."""
-    told = [{"key": ".".join(each.path), "value": each.value, "from": each.source} for each in values]
+def describe_keys(keys: Sequence[Key]) -> list[dict[str, Any]]:
+    """Return the keys as JSON values; keys of services are masked."""
+    told = [{"key": each.key, "value": each.value, "from": each.origin, "meaning": each.meaning} for each in keys]
     return json.loads(mask_keys(json.dumps(told)))  # type: ignore[no-any-return]
 
 
-def _read_path(line: str) -> tuple[str, ...]:
-    """Return the path of the one key or table that a line of TOML names."""
-    found: Any = tomllib.loads(line)
-    path = []
-    while found:
-        found = found[0] if isinstance(found, list) else found
-        if not isinstance(found, dict) or not found:
-            break
-        path.append(next(iter(found)))
-        found = found[path[-1]]
-    return tuple(path)
+_STARTER = """\
+# Your runs of the recipe {recipe}. Fill this in, see whether all is there, ask what it costs, run:
+#   synth doctor --config {path}
+#   synth plan --config {path} --sample 20
+#   synth run --config {path}
+# `synth config --config {path}` lists every key with its value, who set it, and what it means.
+extends = "{recipe}"
+
+[corpus]
+{corpus}
+
+[commons]
+fetch = false  # true fetches the pictures that do not lie beside the dump
+# contact = "you@example.org"  # Commons wants one
+
+[encoder]
+pretrained = ""  # weights that rank pictures, as "openai"; needs `pip install 'synth[clip]'`
+
+[budget]
+money = 0.0  # ends a run in order when it is spent; 0 is no limit
+"""
+_MODELS = """
+# Any server that speaks OpenAI's /chat/completions will do. This model has every role that names no other.
+[models.default]
+name = "MODEL"
+base_url = "http://127.0.0.1:8000/v1"
+profile = "vllm"  # or openai, azure, anthropic, gemini, openrouter, deepseek, sglang
+# api_key_env = "VARIABLE"  # environment variable that holds the key
+# prices = { input = 1.0, output = 4.0 }  # of a million tokens
+
+[models.evaluator]  # reads every text back and judges answers, so it is another model
+name = "ANOTHER-MODEL"
+base_url = "http://127.0.0.1:8001/v1"
+profile = "vllm"
+"""
+_DUMP = 'dump = "wiki-pages-articles-multistream.xml.bz2"  # tables and images/ are found beside it'
+
+
+def write_starter(folder: Path, recipe: str) -> Path:
+    """Write a configuration for a recipe that loads as it is, and return its path.
+
+    Raises:
+        ConfigError: if there is no such recipe, or the folder has such a file already.
+    """
+    path, tables = folder / "synth.toml", read_recipe(recipe)
+    if path.exists():
+        raise ConfigError(f"init {path}: exists already; remove it, or choose another folder")
+    generated = tables.get("corpus", {}).get("generate", {})
+    corpus = f"generate = {{ entities = {generated['entities']} }}  # a toy Wikipedia" if generated else _DUMP
+    text = _STARTER.format(recipe=recipe, path=path, corpus=corpus)
+    text += "" if generated else _MODELS  # players of the toy world have their roles already
+    try:
+        write_text(path, text)
+    except OSError as error:
+        raise explain_os_error(error, f"init {folder}") from error
+    return path

@@ -7,42 +7,29 @@ those named before, and ``--set a.b=value`` changes one key. Rules that concern 
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from pipelines.config.profiles import find_profile
-from pipelines.config.settings import CommonsConfig, ModelConfig, RunConfig, TargetConfig
+from pipelines.config.settings import ROLES, CommonsConfig, ModelConfig, RunConfig, TargetConfig
 from pipelines.errors import ConfigError
 from pipelines.secrets import MASK, check_variable, is_key, mask_keys
 from schemas.reasons import STAGE_REASONS
 
 MAX_ROUNDS = 12
 """Rounds of injection at most: MM-SearchExam has ten."""
-ADAPTERS = {
-    "writer": ("templates", "openai"),
-    "rewriter": ("templates", "openai"),
-    "solver": ("knower", "openai"),
-    "teacher": ("teacher", "openai"),
-    "evaluator": ("grammar", "openai"),
-    "path_judge": ("templates", "openai"),
-    "namer": ("templates", "openai"),
-    "judge": ("judge", "openai"),
-    "second_judge": ("judge", "openai"),
-    "image_judge": ("judge", "openai"),
-    "process_judge": ("judge", "openai"),
-    "summariser": ("templates", "openai"),
-}
-"""Adapters that can play each role."""
-NEEDED_ROLES = ("writer", "rewriter", "solver", "teacher", "path_judge", "namer")
-"""Roles that ``models.default`` plays. The evaluator, which every run needs too, must be another model."""
-OTHER_ROLES = ("evaluator", "process_judge")
-"""Roles that ``models.default`` does not play: they look at what it made."""
+PLAYERS = "scripted"
+"""``models = "scripted"`` lays players.toml over what lies below."""
+OF_SERVER = frozenset({"base_url", "api_key_env", "revision", "profile", "headers", "prices", "mode", "serve"})
+"""Keys of a model that belong to its server: a role with an address of its own does not inherit them."""
+LOOKING = ("evaluator", "judge")
+"""Roles that look at what others made, so that they do not take the name of ``models.default``."""
 CONVERSING = ("teacher", "summariser")
 """Roles whose requests are turns of a rollout."""
 _FIRST_STAGES = {
@@ -50,12 +37,10 @@ _FIRST_STAGES = {
     "writer": "questions",
     "evaluator": "questions",
     "rewriter": "rewrites",
-    "namer": "anchors",
     "teacher": "rollouts",
     "summariser": "rollouts",
-    "process_judge": "trajectories",
 }
-"""The first stage that asks a role; difficulty for solvers and judges."""
+"""The first stage that asks a role; difficulty for solver and judge."""
 
 
 def check_whole(config: RunConfig, last: str = "") -> None:
@@ -74,7 +59,6 @@ def check_whole(config: RunConfig, last: str = "") -> None:
     _check_concepts(config)
     _check_models(config, last)
     _check_plugin_settings(config)
-    _check_batches(config)
     _check_pools(config)
     _check_targets(config)
     if reaches(last, "seeds"):
@@ -102,16 +86,13 @@ def _check_rounds(config: RunConfig) -> None:
 
 
 def _check_concepts(config: RunConfig) -> None:
-    """Refuse shares that leave nothing between them, and several solvers where one is to choose its searches."""
+    """Refuse shares that leave nothing between them."""
     low, high = config.releases.search_free
     if low > high:
         raise ConfigError(f"configuration: releases.search_free [{low:g}, {high:g}]: the least share is the larger")
     head, tail = config.concepts.head, config.concepts.tail
     if config.method == "concepts" and head + tail > 1.0:
         raise ConfigError(f"configuration: concepts.head {head:g} and concepts.tail {tail:g} overlap; give at most 1")
-    solvers = config.difficulty.solvers
-    if config.difficulty.preset == "fvqa" and len(solvers) != 1:
-        raise ConfigError(f"configuration: preset fvqa labels by one solver, difficulty.solvers names {len(solvers)}")
 
 
 COLUMNS = ("id", "question", "answer", "answer_aliases", "image", "entity", "language")
@@ -201,60 +182,35 @@ def is_asked(role: str, last: str) -> bool:
 
 
 def _check_models(config: RunConfig, last: str) -> None:
-    models = config.models
-    for role in models.list_roles():
-        model, allowed = models.get(role), (*ADAPTERS.get(role, ADAPTERS["solver"]), "plugin")
-        place = models.name_place(role)
-        if model.adapter not in allowed:
-            raise ConfigError(f"configuration: {place}.adapter {model.adapter!r}; allowed: {', '.join(allowed)}")
-        if (model.adapter == "plugin") != bool(model.plugin):
-            raise ConfigError(f'configuration: {place}.plugin {model.plugin!r}: it goes with adapter = "plugin"')
+    for role, model in config.models.items():
+        _check_sent(f"models.{role}", model)
+    for role in config.roles:
+        model, place = config.models[role], f"models.{role}"
         if model.adapter == "openai" and not model.base_url and is_asked(role, last):
             raise ConfigError(
                 f"configuration: {place}.base_url is empty; name the server: "
                 f"--set {place}.base_url=http://127.0.0.1:8000/v1"
             )
-        if model.settings and model.adapter in ("templates", "grammar", "openai"):
+        if len(model.base_url) > 1 and not model.revision:
             raise ConfigError(
-                f"configuration: {place}.settings: {model.adapter} takes none, given {sorted(model.settings)}"
-            )
-        _check_sent(place, model)
-        if model.more_urls and not model.revision:
-            raise ConfigError(
-                f"configuration: {place}.more_urls without a revision; say that all of them serve one model: "
+                f"configuration: {place}.base_url has several addresses; say that all of them serve one model: "
                 f"--set {place}.revision=NAME"
             )
-    clash = sorted(set(models.solvers) & set(type(models).model_fields))
-    if clash:
-        raise ConfigError(f"configuration: models.solvers.{clash[0]}: {clash[0]} is a role; choose another name")
-    known = {"solver", *models.solvers}
-    named = [*config.difficulty.solvers, *filter(None, [config.difficulty.text_solver])]
-    strange = [name for name in named if name not in known]
-    if strange or not config.difficulty.solvers:
-        raise ConfigError(
-            f"configuration: difficulty.solvers {list(config.difficulty.solvers)}, text_solver "
-            f"{config.difficulty.text_solver!r}; there are: {', '.join(sorted(known))}"
-        )
+        if model.mode == "batch":
+            _check_batch(role, model)
 
 
-def _check_batches(config: RunConfig) -> None:
+def _check_batch(role: str, model: ModelConfig) -> None:
     """Refuse batches where each request waits for the reply before it, or where no server takes them."""
-    for role in config.models.list_roles():
-        model, place = config.models.get(role), config.models.name_place(role)
-        if model.mode == "live":
-            continue
-        if role in CONVERSING:
-            raise ConfigError(
-                f"configuration: {place}.mode is batch, but each turn of a rollout waits for the turn before it, and a "
-                f"batch may take a day: --set {place}.mode=live"
-            )
-        why = {
-            f"the adapter {model.adapter} knows no batches": model.adapter != "openai",
-            "vLLM's server, which serve.own starts, has no Batch API": model.serve.own,
-            "batches go to one address, and more_urls names others": bool(model.more_urls),
-        }
-        for reason in (reason for reason, wrong in why.items() if wrong):
-            raise ConfigError(f"configuration: {place}.mode is batch: {reason}; --set {place}.mode=live")
+    why = {
+        "each turn of a rollout waits for the turn before it, and a batch may take a day": role in CONVERSING,
+        f"the adapter {model.adapter} knows no batches": model.adapter != "openai",
+        "vLLM's server, which serve.own starts, has no Batch API": model.serve.own,
+        "batches go to one address, and base_url has several": len(model.base_url) > 1,
+    }
+    for reason in (reason for reason, wrong in why.items() if wrong):
+        place = f"models.{role}.mode"
+        raise ConfigError(f"configuration: {place} is batch: {reason}; --set {place}=live")
 
 
 def _check_commons(commons: CommonsConfig) -> None:
@@ -338,8 +294,7 @@ def _check_acting(config: RunConfig) -> None:
     tools, live = config.tools, config.live
     if tools.summarise is True and not config.summarises:
         raise ConfigError(
-            "configuration: tools.summarise without models.summariser; name one: "
-            "--set models.summariser.adapter=templates --set models.summariser.name=templates"
+            "configuration: tools.summarise without a model to sum up; name models.summariser or models.default"
         )
     if tools.family == "live" and live.images == "serpapi" and not live.picture_base:
         raise ConfigError(
@@ -375,25 +330,21 @@ def read_recipe(name: str) -> dict[str, Any]:
     Raises:
         ConfigError: if there is no such recipe.
     """
-    return _join(_list_chain(name))
+    return join_layers(_list_chain(name))
 
 
-def choose_players(tables: dict[str, Any]) -> None:
-    """Lay players.toml over the tables: the scripted players of the toy world in the place of models.
+def read_players(recipe: object, dumped: bool = False) -> dict[str, Any]:
+    """Return the tables of players.toml for a recipe: the scripted players of the toy world in place of all models.
 
-    Sampling settings stay. The players of one recipe stand under ``[recipes.NAME]`` and lie over those of all. The
-    text layer reads pictures of generated worlds alone, so that a dump's keep their engine.
+    Those of one recipe stand under ``[recipes.NAME]`` and lie over those of all. With ``dumped`` the corpus is a dump,
+    whose pictures keep their engine: the text layer reads pictures of generated worlds alone.
     """
     players = tomllib.loads((resources.files("pipelines.config") / "players.toml").read_text())
-    own = players.pop("recipes").get(tables.get("recipe"), {})
+    own = players.pop("recipes").get(recipe, {})
     _lay_over(players, own)
-    if "dump" in _list_keys(tables.get("corpus")):
+    if dumped:
         del players["groundings"]["ocr"]
-    models = tables.setdefault("models", {})
-    models.pop("default", None)
-    for role, player in players.pop("models").items():
-        models[role] = {**models.get(role, {}), **player}
-    _lay_over(tables, players)
+    return players
 
 
 def read_config_file(path: Path) -> dict[str, Any]:
@@ -415,7 +366,7 @@ def read_config_file(path: Path) -> dict[str, Any]:
 def _check_alone(tables: Mapping[str, Any], place: str) -> None:
     """Refuse what is wrong whatever lies below; what is missing may come from there."""
     try:
-        RunConfig.model_validate(tables)
+        RunConfig.model_validate({key: value for key, value in tables.items() if (key, value) != ("models", PLAYERS)})
     except ValidationError as error:
         if wrong := [_explain(problem) for problem in error.errors() if problem["type"] != "missing"]:
             raise ConfigError(f"{place}: {'; '.join(wrong)}") from error
@@ -427,7 +378,7 @@ def read_layers(recipe: str, paths: Sequence[Path]) -> dict[str, Any]:
     Raises:
         ConfigError: as :func:`list_layers`.
     """
-    return _join(list_layers(recipe, paths))
+    return join_layers(list_layers(recipe, paths))
 
 
 def list_layers(recipe: str, paths: Sequence[Path]) -> list[Layer]:
@@ -498,7 +449,7 @@ def _explain_recipe(name: str) -> str:
     return f"recipe {name!r} does not exist; there are: {', '.join(list_recipes())}"
 
 
-def _join(layers: Sequence[Layer]) -> dict[str, Any]:
+def join_layers(layers: Sequence[Layer]) -> dict[str, Any]:
     """Return the tables of layers over one another: joined key by key, but a list takes the place of a list."""
     tables: dict[str, Any] = {}
     for layer in layers:
@@ -508,59 +459,59 @@ def _join(layers: Sequence[Layer]) -> dict[str, Any]:
 
 def lay_layer(tables: dict[str, Any], layer: Mapping[str, Any]) -> None:
     """Put the values of a layer, such as a file's, over tables."""
-    _keep_one_source(tables, {"corpus." + key for key in _list_keys(layer.get("corpus"))})
-    _lay_over(tables, deepcopy(dict(layer)))
+    if layer.get("models") == PLAYERS:
+        below = tables.get("models", {})
+        recipe, corpus = layer.get("recipe", tables.get("recipe")), tables.get("corpus", {}) | layer.get("corpus", {})
+        tables["models"] = {}
+        _lay_over(tables, read_players(recipe, "dump" in corpus))
+        for role, player in tables["models"].items():
+            player |= {key: value for key, value in below.get(role, {}).items() if key in ("temperature", "max_tokens")}
+        layer = {key: value for key, value in layer.items() if key != "models"}
+    _make_room(tables, layer)
+    _lay_over(tables, layer)
 
 
-def _list_keys(table: object) -> list[str]:
-    return list(table) if isinstance(table, dict) else []
-
-
-def _lay_over(tables: dict[str, Any], layer: dict[str, Any], place: str = "") -> None:
-    """Put the values of a layer into tables; a model takes the place of a scripted player with all its abilities."""
+def _lay_over(tables: dict[str, Any], layer: Mapping[str, Any]) -> None:
     for key, value in layer.items():
         below = tables.get(key)
-        if not isinstance(value, dict) or not isinstance(below, dict):
-            tables[key] = value
-            continue
-        if place in ("models.", "models.solvers.") and ("base_url" in value or "adapter" in value):
-            below.pop("settings", None)
-            below.pop("adapter", None)
-        _lay_over(below, value, f"{place}{key}.")
+        if isinstance(value, dict) and isinstance(below, dict):
+            _lay_over(below, value)
+        else:
+            tables[key] = deepcopy(value)
 
 
-def apply_setting(tables: dict[str, Any], setting: str) -> None:
-    """Apply one ``a.b=value``; the value is TOML, and text that is no TOML is a string.
+def read_settings(settings: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the layers that values as ``a.b=value`` make; a value is TOML, and text that is no TOML is a string.
 
     Raises:
-        ConfigError: if there is no ``=`` or a part of the name is no table.
+        ConfigError: if there is no ``=``.
     """
-    name, equals, raw = setting.partition("=")
-    if not equals or not name.strip():
-        raise ConfigError(f"--set {MASK if is_key(setting) else setting!r}: write it as section.key=value")
-    try:
-        value = tomllib.loads(f"value = {raw}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = raw
-    *parents, last = name.strip().split(".")
-    table = tables
-    for parent in parents:
-        table = table.setdefault(parent, {})
-        if not isinstance(table, dict):
-            raise ConfigError(f"--set {name.strip()}: {parent} is a value, not a section")
-    table[last] = value
+    players, named = list[dict[str, Any]](), dict[str, Any]()
+    for setting in settings:
+        name, equals, raw = setting.partition("=")
+        if not equals or not name.strip():
+            raise ConfigError(f"--set {MASK if is_key(setting) else setting!r}: write it as section.key=value")
+        try:
+            value = tomllib.loads(f"value = {raw}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = raw
+        for part in reversed(name.strip().split(".")):
+            value = {part: value}
+        if value == {"models": PLAYERS}:
+            players = [value]
+        else:
+            _lay_over(named, value)
+    return [*players, named]
 
 
 def apply_settings(tables: dict[str, Any], settings: Sequence[str]) -> None:
-    """Apply every ``a.b=value``; what is named takes the place of what cannot stand beside it.
+    """Lay values as ``a.b=value`` over tables.
 
     Raises:
-        ConfigError: as :func:`apply_setting`.
+        ConfigError: as :func:`read_settings`.
     """
-    for setting in settings:
-        apply_setting(tables, setting)
-    _keep_one_source(tables, {setting.split("=", 1)[0].strip() for setting in settings})
-    _drop_abilities(tables, settings)
+    for layer in read_settings(settings):
+        lay_layer(tables, layer)
 
 
 def make_config(tables: dict[str, Any], settings: Sequence[str] = (), last: str = "") -> RunConfig:
@@ -588,52 +539,58 @@ def parse_config(tables: dict[str, Any]) -> RunConfig:
         raise ConfigError("configuration: " + "; ".join(_explain(problem) for problem in error.errors())) from error
 
 
-def _keep_one_source(tables: dict[str, Any], named: Set[str]) -> None:
-    """Let ``corpus.dump`` or ``corpus.world``, where they are named, take the place of the recipe's own source."""
-    corpus = tables.get("corpus")
-    if isinstance(corpus, dict) and named & {"corpus.dump", "corpus.world"}:
-        for key in ("dump", "world", "generate"):
-            if not any(name == f"corpus.{key}" or name.startswith(f"corpus.{key}.") for name in named):
-                corpus.pop(key, None)
-        groundings = tables.get("groundings")
-        named_engine = "corpus.dump" not in named or "groundings.ocr" in named
-        if isinstance(groundings, dict) and groundings.get("ocr") == ["layer"] and not named_engine:
-            groundings.pop("ocr")  # photographs have no text layer: the engine that reads them is the default
-
-
-def _drop_abilities(tables: dict[str, Any], settings: Sequence[str]) -> None:
-    """Let ``--set models.solver.adapter=openai`` take the place of a scripted player with all its abilities."""
-    named = {setting.split("=", 1)[0].strip() for setting in settings}
-    models = tables.get("models")
-    for name in named:
-        place = name.split(".")
-        if place[0] != "models" or place[-1] != "adapter" or not isinstance(models, dict):
-            continue
-        prefix = name.removesuffix("adapter")
-        table: Any = models
-        for part in place[1:-1]:
-            table = table.get(part) if isinstance(table, dict) else None
-        if isinstance(table, dict) and not any(other.startswith(f"{prefix}settings") for other in named):
-            table.pop("settings", None)
+def _make_room(tables: dict[str, Any], layer: Mapping[str, Any]) -> None:
+    """Take out what cannot stand beside a layer: another corpus, the abilities of a player whom a model replaces."""
+    named, corpus = layer.get("corpus") or {}, tables.get("corpus")
+    if isinstance(corpus, dict) and {"dump", "world"} & {*named}:
+        for key in {"dump", "world", "generate"} - {*named}:
+            corpus.pop(key, None)
+    groundings = tables.get("groundings")
+    if "dump" in named and isinstance(groundings, dict) and groundings.get("ocr") == ["layer"]:
+        del groundings["ocr"]  # photographs have no text layer: the engine that reads them is the default
+    models: Any = tables.get("models")
+    others: Any = layer.get("models")
+    for role, own in others.items() if isinstance(models, dict) and isinstance(others, dict) else ():
+        below = models.get(role)
+        served = isinstance(own, dict) and ("base_url" in own or own.get("adapter", PLAYERS) != PLAYERS)
+        if served and isinstance(below, dict) and below.get("adapter") == PLAYERS:
+            for key in ("adapter", "name", "extra_body"):
+                below.pop(key, None)
 
 
 def _fill_roles(tables: dict[str, Any]) -> None:
-    """Let ``models.default`` play the roles that every run needs and that name no model; their own keys stay."""
+    """Let each role take from ``models.default`` what it does not set.
+
+    The judge is no model that it judges: without a name it is the evaluator's model, or else the default's, whichever
+    is neither solver nor teacher.
+    """
     models = tables.get("models")
-    if not isinstance(models, dict) or not isinstance(default := models.get("default"), dict):
+    if not isinstance(models, dict) or not all(isinstance(model, dict) for model in models.values()):
         return
-    tools = tables.get("tools")
-    summed = isinstance(tools, dict) and bool(tools.get("summarise"))
-    for role in (*NEEDED_ROLES, *(["summariser"] if summed else [])):
-        own = models.get(role, {})
-        if isinstance(own, dict) and not own.get("name"):
-            models[role] = {**default, **own}
+    given, default = {role: models.get(role, {}) for role in ROLES}, models.get("default", {})
+    adapter = default.get("adapter", "openai")
+    for role, own in given.items():
+        if own.get("adapter", adapter) == adapter:
+            own_server = OF_SERVER if "base_url" in own else frozenset()
+            left_out = own_server | ({"name"} if role in LOOKING else frozenset())
+            filled = {key: deepcopy(value) for key, value in default.items() if key not in left_out}
+            _lay_over(filled, own)
+            models |= {role: filled} if filled else {}
+    judged = [_name_model(models.get(role, {})) for role in ("solver", "teacher")]
+    for model in (models.get("evaluator", {}), default):
+        named = model.get("name") and model.get("adapter") != PLAYERS and _name_model(model) not in judged
+        if named and not models.get("judge", {}).get("name"):
+            models["judge"] = deepcopy(model) | given["judge"]
+
+
+def _name_model(model: Mapping[str, Any]) -> tuple[Any, Any]:
+    return model.get("name"), model.get("revision")
 
 
 def explain_missing(roles: Sequence[str]) -> str:
     """Return what to add to a configuration in which roles have no model."""
     named = ", ".join(f"models.{role}" for role in roles)
-    tables = {role if role in OTHER_ROLES else "default": None for role in roles}
+    tables = {role if role in LOOKING else "default": None for role in roles}
     lines = "".join(
         f'[models.{table}]\nname = "{"MODEL" if table == "default" else "ANOTHER MODEL"}"\n'
         'base_url = "http://127.0.0.1:8000/v1"\n'
@@ -641,23 +598,30 @@ def explain_missing(roles: Sequence[str]) -> str:
     )
     return (
         f"no model for {named}; add three lines to your configuration for each of these tables:\n{lines}"
-        "or choose the scripted players of the toy world on purpose: --models scripted"
+        "or choose the scripted players of the toy world on purpose: --set models=scripted"
     )
+
+
+def find_section(annotation: object) -> type[BaseModel] | None:
+    """Return the table that a key is, or holds by name or in a list; None for a plain value."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(find_section, get_args(annotation))), None)
 
 
 def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     where = ".".join(str(part) for part in problem["loc"])
+    if problem["loc"][0] == "models" and problem["loc"][2:] == ("[key]",):
+        return f"unknown role {problem['loc'][1]}; there are: default, {', '.join(ROLES)}"
     if problem["type"] != "extra_forbidden":
         told = problem["input"]
         is_secret = isinstance(told, str) and is_key(mask_keys(told))
-        secret = is_secret or where.endswith("_env") or where == "replies.address"
+        secret = is_secret or isinstance(told, dict) or where.endswith("_env") or where == "replies.address"
         given = "" if secret else f" (given {_SECRETS.sub('...', repr(told))})"
         return mask_keys(f"{where}: {problem['msg']}{given}")
     model: Any = RunConfig
     for part in (part for part in problem["loc"][:-1] if isinstance(part, str)):
-        annotation = model.model_fields[part].annotation
-        arguments = [a for a in getattr(annotation, "__args__", (annotation,)) if a is not type(None)]
-        model = arguments[0]
+        model = find_section(model.model_fields[part].annotation) if part in model.model_fields else model
     near = difflib.get_close_matches(str(problem["loc"][-1]), model.model_fields, n=1)
     hint = f"; did you mean {near[0]}?" if near else f"; there are: {', '.join(model.model_fields)}"
     return f"unknown key {where}{hint}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from pipelines.config.settings import ModelConfig, PromptCache, Replies, Section
+from pipelines.config.settings import ModelConfig, Replies, Section
 from pipelines.errors import ConfigError
 
 
@@ -36,8 +36,10 @@ class Profile(KeyRules):
 
     defaults: dict[str, Any] = Field(default_factory=dict)
     replies: Replies = "schema"
-    prompt_cache: PromptCache = "off"
+    prompt_cache: bool = False
     key_header: str = "Authorization"
+    picture_bytes: int = 0
+    """Largest file of a picture that it takes; larger ones are scaled down. 0: any."""
 
 
 NO_RULES = KeyRules()

@@ -6,7 +6,7 @@ Units are in a field's description. Published numbers are the defaults of the re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from pipelines.ids import draw_unit
 from pipelines.secrets import check_address, check_variable
@@ -426,200 +426,87 @@ class LiveConfig(Section):
 
 
 class ServeConfig(Section):
-    """A vLLM server of a model: `synth serve-model ROLE` starts it, and a run for itself where ``own`` says so."""
+    """A vLLM server of a model, on the port of its base_url: `synth serve-model ROLE` starts it."""
 
-    own: bool = Field(
-        False, description="a run starts the server when it first asks the model, and stops it at its end"
+    own: bool = Field(False, description="a run starts the server when it first asks the model, and stops it")
+    model: str = Field(
+        "", description="weights that vLLM loads, a folder or a name on the Hub; empty: the model's name"
     )
-    model: str = Field("", description="what vLLM loads, a folder or a name on the Hub; empty: the model's name")
     python: str = Field("", description="a Python that has vLLM; empty: the one that runs synth")
-    port: int = Field(8000, ge=1, le=65535, description="port on the loopback interface")
-    tensor_parallel: int = Field(1, ge=1, description="GPUs that one copy of the model is spread over")
-    max_context: int = Field(0, ge=0, description="longest prompt and reply together, tokens; 0: the model's own")
-    arguments: tuple[str, ...] = Field((), description="further arguments of vLLM's server, as they are")
-    start_seconds: float = Field(900.0, gt=0.0, description="seconds to be ready in")
+    arguments: tuple[str, ...] = Field((), description="further arguments of vLLM's server")
+    gpus: int = Field(0, ge=0, description="GPUs behind one address, whose hours are counted; vLLM is spread over them")
 
 
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 Replies = Literal["schema", "json", "text"]
-PromptCache = Literal["off", "cache_control", "prompt_cache_key"]
-
-
-class ShownPictures(Section):
-    """How pictures are sent to a model."""
-
-    detail: Literal["", "low", "high", "auto"] = Field(
-        "", description="resolution that the server is asked to look at them in; empty: not said"
-    )
-    max_pixels: int = Field(
-        0, ge=0, description="larger pictures are scaled down to so many pixels before they are sent; 0: as they are"
-    )
-    max_bytes: int = Field(
-        0, ge=0, description="larger files are scaled down to so many bytes before they are sent; 0: as they are"
-    )
-
-
-class BatchConfig(Section):
-    """How a role with mode = "batch" is asked; no key here decides a reply."""
-
-    rows: int = Field(
-        5000,
-        ge=1,
-        le=50_000,
-        description="most requests of one batch, and records in flight of a stage that asks this role; a budget may be "
-        "overshot by as many requests",
-    )
-    wait_s: float = Field(
-        30.0, gt=0.0, description="seconds without a new request after which a batch that is not full is sent"
-    )
-    poll_s: float = Field(60.0, gt=0.0, description="seconds between two looks at a batch that is under way")
-    price: float = Field(0.5, ge=0.0, le=1.0, description="share of price_in and price_out that a request costs")
+Addresses = Annotated[
+    tuple[Annotated[str, Field(pattern=ADDRESS)], ...],
+    BeforeValidator(lambda given: [given] if isinstance(given, str) and given else given or ()),
+]
+Price = Annotated[float, Field(ge=0.0)]
+ROLES = {
+    "writer": "writes canonical questions, and names what pictures of the news show",
+    "rewriter": "writes descriptors and fuzzy questions",
+    "evaluator": "reads every text back; never the model that wrote it",
+    "path_judge": "reads pages for guided walks, ranks their steps and marks their paths",
+    "solver": "attempts questions to measure difficulty",
+    "teacher": "solves questions with tools: the rollouts",
+    "judge": "judges answers, rollouts and pictures; never the model that it judges",
+    "summariser": "sums up pages for the teacher",
+}
+Role = Annotated[str, Field(pattern=f"^(default|{'|'.join(ROLES)})$")]
 
 
 class ModelConfig(Section):
     """A model in a role. A parameter that is not set is not sent, so that the server's own default holds."""
 
-    adapter: Literal["templates", "grammar", "knower", "teacher", "judge", "openai", "plugin"] = Field(
+    adapter: Literal["openai", "scripted", "plugin"] = Field(
         "openai",
-        description="who answers: an OpenAI-compatible server, a plugin, or a scripted player of the toy world",
-    )
-    plugin: str = Field(
-        "", description="plugin: name of an entry point of the group synth.backends; plugins.settings has its settings"
+        description="who answers: an OpenAI-compatible server, the role's player of the toy world, or a plugin",
     )
     name: str = Field(
-        "", description="the model's name at the server and in rows and manifests; empty: models.default plays the role"
+        "", description="the model's name at the server, in rows and in manifests; plugin: its entry point's name"
     )
-    base_url: str = Field(
-        "", pattern=r"^(https?://[^\s@?#]+)?$", description="openai: address of the API, as http://127.0.0.1:8000/v1"
+    base_url: Addresses = Field(
+        (), description="address of the API, as http://127.0.0.1:8000/v1; a list: the same model at each"
     )
-    more_urls: tuple[Annotated[str, Field(pattern=r"^https?://[^\s@?#]+$")], ...] = Field(
-        (), description="openai: further addresses of the very same model; revision must be named then"
-    )
-    api_key_env: Variable = Field(
-        "", description="openai: name of the environment variable that holds the key; empty: none"
-    )
-    timeout: float = Field(120.0, gt=0.0, description="openai: seconds for a whole reply")
-    tries: int = Field(4, ge=1, description="openai: how often a request is sent that gets no complete reply")
-    patience: float = Field(
-        300.0, ge=0.0, description="openai: seconds that every address may be away or busy before the run stops"
-    )
-    concurrency: int = Field(
-        256, ge=1, description="openai: most requests in flight at one address; fewer while it asks to slow down"
-    )
+    api_key_env: Variable = Field("", description="environment variable that holds the key; empty: none")
     revision: str = Field(
-        "",
-        description="openai: what tells two models of one name apart; part of a recording's key. Empty: the address is",
-    )
-    replies: Literal["", Replies] = Field(
-        "",
-        description="how a reply's shape is asked for. schema: forced by JSON schema; json: any JSON "
-        "object; text: nothing is forced, for models that reason worse when it is. All are parsed and repaired alike. "
-        "Empty: as the profile says, schema where there is none",
+        "", description="tells two models of one name apart; part of a recording's key. Empty: the address is"
     )
     profile: str = Field(
         "",
         description="vendor whose keys are sent: openai (GPT-5 and the o-series), azure, anthropic, gemini, "
         "openrouter, deepseek, vllm or sglang. What a server refuses beyond it is learned from its answers",
     )
+    replies: Literal["", Replies] = Field(
+        "",
+        description="how a reply's shape is asked for: forced by a JSON schema, any JSON object (json), or nothing is "
+        "forced (text); all are parsed and repaired alike. Empty: as the profile says, schema where there is none",
+    )
     temperature: float | None = Field(None, ge=0.0, le=2.0, description="sampling temperature; 0 is greedy")
-    top_p: float | None = Field(None, gt=0.0, le=1.0, description="nucleus sampling")
     max_tokens: int | None = Field(None, ge=1, description="longest reply")
-    presence_penalty: float | None = Field(None, ge=-2.0, le=2.0, description="against words that were used before")
-    reasoning_effort: str = Field(
-        "", pattern=r"^[a-z]*$", description="openai: how much the model thinks, in the vendor's word; empty: not said"
+    extra_body: dict[str, Any] = Field(
+        default_factory=dict,
+        description="further keys of every request, as { top_p = 0.9, reasoning_effort = 'low' }; scripted: abilities",
     )
-    chat_template_kwargs: dict[str, Any] = Field(
-        default_factory=dict, description="openai: arguments of the chat template, as { enable_thinking = false }"
-    )
-    extra_body: dict[str, Any] = Field(default_factory=dict, description="openai: further keys of every request")
     headers: dict[HeaderName, Annotated[str, Field(pattern=r"^[ -~]*$")]] = Field(
         default_factory=dict,
-        description='openai: further headers of every request; a secret is named as { x-key = "env:VARIABLE" }',
+        description='further headers of every request; a secret is named as { x-key = "env:VARIABLE" }',
     )
-    prompt_cache: Literal["", PromptCache] = Field(
-        "",
-        description="openai: hint to keep what prompts begin with. cache_control: marks in messages (Anthropic's "
-        "models at OpenRouter); prompt_cache_key: OpenAI's; empty: as the profile says",
+    timeout: float = Field(120.0, gt=0.0, description="seconds for a whole reply")
+    concurrency: int = Field(
+        256, ge=1, description="most requests in flight at one address; fewer while it asks to slow down"
     )
-    image: ShownPictures = ShownPictures()
-    price_in: float = Field(0.0, ge=0.0, description="price of a million tokens in")
-    price_out: float = Field(0.0, ge=0.0, description="price of a million tokens out")
-    gpus: float = Field(0.0, ge=0.0, description="GPUs behind one address; GPU-seconds are counted while it works")
-    gpu_price: float = Field(0.0, ge=0.0, description="price of a GPU-hour")
-    settings: dict[str, float] = Field(default_factory=dict, description="abilities of a scripted player, 0..1")
-    serve: ServeConfig = ServeConfig()
+    prices: dict[Literal["input", "output", "gpu_hour"], Price] = Field(
+        default_factory=dict, description="of a million tokens in and out, and of an hour of one of serve.gpus"
+    )
     mode: Literal["live", "batch"] = Field(
         "live",
-        description="openai: batch asks by the server's Batch API: cheaper, a reply may take a day; for roles whose "
-        "requests are single turns, so not for teacher and summariser",
+        description="batch: by the server's Batch API, at half the price; a reply may take a day. Not for teacher and "
+        "summariser, whose requests wait for one another",
     )
-    batch: BatchConfig = BatchConfig()
-
-    @property
-    def price_share(self) -> float:
-        """What is paid of the prices of tokens."""
-        return self.batch.price if self.mode == "batch" else 1.0
-
-
-class ModelsConfig(Section):
-    """Roles of a run. A judge is never the model it judges."""
-
-    default: ModelConfig | None = Field(
-        None,
-        description="plays writer, rewriter, solver and teacher where they name no model, and with tools.summarise the "
-        "summariser",
-    )
-    writer: ModelConfig = Field(ModelConfig(), description="writes canonical questions")
-    rewriter: ModelConfig = Field(ModelConfig(), description="writes descriptors and fuzzy questions")
-    solver: ModelConfig = Field(
-        ModelConfig(temperature=0.7, max_tokens=4096), description="attempts questions to measure difficulty"
-    )
-    solvers: dict[str, ModelConfig] = Field(
-        default_factory=dict, description="further solvers by a name of your own, for difficulty.solvers"
-    )
-    teacher: ModelConfig = Field(ModelConfig(temperature=0.7), description="solves questions with tools: the rollouts")
-    evaluator: ModelConfig = Field(
-        ModelConfig(), description="reads every question back from its words alone; never the model that wrote them"
-    )
-    path_judge: ModelConfig = Field(
-        ModelConfig(), description="reads pages for guided walks, ranks their steps and marks their paths (paths.guide)"
-    )
-    namer: ModelConfig = Field(
-        ModelConfig(), description='sees the pictures of news articles and names what they show (method = "news")'
-    )
-    judge: ModelConfig | None = Field(
-        None, description="judges answers that the typed comparer leaves open; without one they stay unscored"
-    )
-    second_judge: ModelConfig | None = Field(
-        None, description="a judge of another family; where the two disagree an answer is unscored"
-    )
-    image_judge: ModelConfig | None = Field(
-        None,
-        description="says whether a picture is too simple (vsearcher), and where in one of 4K a thing lies (mars)",
-    )
-    process_judge: ModelConfig | None = Field(None, description="marks the way to an answer, not the answer")
-    summariser: ModelConfig | None = Field(None, description="sums up pages for the agent, see tools.summarise")
-
-    def get(self, role: str) -> ModelConfig:
-        """Return the model of a role, or of a further solver.
-
-        Raises:
-            KeyError: if no such role is configured.
-        """
-        found = self.solvers[role] if role in self.solvers else getattr(self, role, None)
-        if not isinstance(found, ModelConfig):
-            raise KeyError(role)
-        return found
-
-    def name_place(self, role: str) -> str:
-        """Return the section of a role, or of a further solver."""
-        return f"models.solvers.{role}" if role in self.solvers else f"models.{role}"
-
-    def list_roles(self) -> tuple[str, ...]:
-        """Return every role that has a model, further solvers after the others."""
-        roles = [name for name in type(self).model_fields if name != "default"]
-        fixed = [name for name in roles if isinstance(model := getattr(self, name), ModelConfig) and model.name]
-        return (*fixed, *self.solvers)
+    serve: ServeConfig = ServeConfig()
 
 
 class BudgetConfig(Section):
@@ -674,6 +561,9 @@ class RuntimeConfig(Section):
         "",
         description="ray: folder of each host's own copies of corpora, under the same path on all; empty: workers read "
         "the workspace's corpus",
+    )
+    patience: float = Field(
+        300.0, ge=0.0, description="seconds that every address of a model may be away or busy before the run stops"
     )
     log: Literal["text", "json"] = Field(
         "text",
@@ -902,10 +792,6 @@ class DifficultyConfig(Section):
         description="how solvers are asked. reasoned: to think it through, then a best guess; direct: for a short "
         "phrase at once, as VSearcher and MMSearch-R1 ask",
     )
-    solvers: tuple[str, ...] = Field(
-        ("solver",), description="who attempts, the cheapest first: solver, or names under models.solvers"
-    )
-    text_solver: str = Field("", description="who attempts without the picture, where that is another model")
     early_stop: bool = Field(
         True,
         description="no further attempt once no further one can change the decision; false makes all attempts of a "
@@ -924,7 +810,7 @@ class DifficultyConfig(Section):
 
 
 class JudgingConfig(Section):
-    """Judges of what the typed comparer leaves open: models.judge, and models.second_judge to agree with it."""
+    """The judge of what the typed comparer leaves open."""
 
     max_unscored: float = Field(
         0.2, ge=0.0, le=1.0, description="largest share of attempts that nobody could score; with more the run stops"
@@ -997,11 +883,11 @@ class TrajectoriesConfig(Section):
     )
     max_repeats: int = Field(0, ge=0, description="repetitions that a rollout may have")
     min_process: float = Field(
-        3.0, ge=1.0, le=5.0, description="lowest mean mark of models.process_judge; none is asked where there is none"
+        0.0, ge=0.0, le=5.0, description="lowest mean mark that models.judge gives the way to the answer; 0: not asked"
     )
     verifications: tuple[Verification, ...] = Field(
         (),
-        description="what models.process_judge must confirm, in place of its marks (mars): coherence (thoughts follow "
+        description="what models.judge must confirm, in place of its marks (mars): coherence (thoughts follow "
         "from what was seen and lead to the calls), plausibility (calls have a purpose, claims a source)",
     )
 
@@ -1129,11 +1015,6 @@ class AblationsConfig(Section):
     filters_off: tuple[Literal["clause", "text", "image", "image+image-search"], ...] = Field(
         (), description="conditions of difficulty.preset that are not tried and refuse no question"
     )
-    solvers: tuple[str, ...] = Field(
-        (),
-        description="who attempts the released questions of `synth ablate`: solver, or names under models.solvers; "
-        "empty: difficulty.solvers",
-    )
 
 
 class PromptsConfig(Section):
@@ -1249,7 +1130,9 @@ class RunConfig(Section):
     rollouts: RolloutsConfig = RolloutsConfig()
     trajectories: TrajectoriesConfig = TrajectoriesConfig()
     releases: ReleasesConfig = ReleasesConfig()
-    models: ModelsConfig = ModelsConfig()
+    models: dict[Role, ModelConfig] = Field(
+        default_factory=dict, description="the model in each role; a role takes from default what it does not set"
+    )
     ablations: AblationsConfig = AblationsConfig()
     prompts: PromptsConfig = PromptsConfig()
     plugins: PluginsConfig = PluginsConfig()
@@ -1280,4 +1163,9 @@ class RunConfig(Section):
     @property
     def summarises(self) -> bool:
         """Whether a model sums pages up for the agent."""
-        return bool(self.tools.summarise) and "summariser" in self.models.list_roles()
+        return bool(self.tools.summarise) and "summariser" in self.roles
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The roles that have a model."""
+        return tuple(role for role in ROLES if role in self.models and self.models[role].name)

@@ -21,7 +21,7 @@ from pipelines.config.settings import RunConfig
 from pipelines.errors import ConfigError
 from pipelines.graph.proofs import list_names
 from pipelines.graph.query import locate_nodes
-from pipelines.run.assembly import PHRASINGS, Assembly
+from pipelines.run.assembly import Assembly
 from pipelines.run.corpora import ensure_corpus
 from pipelines.run.loop import RunDocument
 from pipelines.run.progress import SilentReporter
@@ -164,13 +164,9 @@ def _measure_solved(
     Half of the attempts must be right: of many guesses one is right by luck. A question of which the solver gave no
     usable reply is in none of the shares, and counted as not measured.
     """
-    roles = whole.ablations.solvers or whole.difficulty.solvers
-    stage = assembly.build_measuring("grid")
-    asking = {role: assembly.roles.ask(role, "answer_question", PHRASINGS[whole.difficulty.phrasing]) for role in roles}
     stage = replace(
-        stage,
-        solvers=asking,
-        plan=make_measuring_plan(roles),
+        assembly.build_measuring("grid"),
+        plan=make_measuring_plan(),
         settings=whole.difficulty.model_copy(update={"early_stop": False}),
         watch=UnscoredWatch(1.0, len(questions) + 1),
         contest=None,

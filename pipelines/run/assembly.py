@@ -72,6 +72,7 @@ from pipelines.services.clients.images import LiveImageSearch
 from pipelines.services.clients.pages import DirectReader, JinaReader
 from pipelines.services.clients.recorded import RecordedImageSearch, RecordedOcr, RecordedPages, RecordedTextSearch
 from pipelines.services.clients.search import LiveSearch
+from pipelines.services.prompting import make_sampling
 from pipelines.services.protocols import ImageSearch, Ocr, PageReader, TextSearch
 from pipelines.stages.anchors import Anchors
 from pipelines.stages.articles import Articles
@@ -280,7 +281,7 @@ class Seeing:
             return None
         splits, training = SplitRule(config.splits, config.seed), config.groundings.training_pixels
         parts = (self.corpus, self.roles.pictures, self.later_search, splits)
-        locator = self.roles.ask("image_judge", "locate_object") if config.models.image_judge else None
+        locator = self.roles.ask("judge", "locate_object") if "judge" in config.roles else None
         return SceneMaker(*parts, config.high_resolution, training, config.seed, locator)
 
     def close(self) -> None:
@@ -436,7 +437,7 @@ class Acting:
             dialect.load_prompt(find_prompt_folder(self.config.prompts), self.config.prompts.versions),
             self._make_tools(),
             rollouts,
-            roles.make_sampling(role),
+            make_sampling(self.config.models[role]),
             dialect=dialect,
         )
 
@@ -447,18 +448,18 @@ class Acting:
             ConfigError: if the tokenizer cannot be read, or nobody is there to verify.
         """
         config, roles = self.config, self.roles
-        judged, verified = config.models.process_judge is not None, bool(config.trajectories.verifications)
+        judged, verified = "judge" in config.roles, bool(config.trajectories.verifications)
         if verified and not judged:
-            raise ConfigError("trajectories.verifications needs models.process_judge, a model that is not the teacher")
-        tokenizer = config.trajectories.tokenizer
+            raise ConfigError("trajectories.verifications needs models.judge, a model that is not the teacher")
+        marked, tokenizer = judged and not verified and config.trajectories.min_process, config.trajectories.tokenizer
         return Cascade(
             config.trajectories,
             roles.make_jury(),
-            ProcessJury(roles.ask("process_judge", "judge_process")) if judged and not verified else None,
+            ProcessJury(roles.ask("judge", "judge_process")) if marked else None,
             UnscoredWatch(config.judging.max_unscored, config.judging.min_attempts),
             open_tokenizer(Path(tokenizer)) if tokenizer else EstimatedTokens(),
             config.rollouts.fatal_errors,
-            Verifier(roles.ask("process_judge", "verify_trajectory")) if verified else None,
+            Verifier(roles.ask("judge", "verify_trajectory")) if verified else None,
         )
 
     def _make_tools(self) -> ToolBox:
@@ -531,24 +532,22 @@ ASKED_ROLES: Mapping[str, tuple[str, ...]] = {
     "questions": ("writer", "evaluator"),
     "rewrites": ("rewriter", "evaluator"),
     "groundings": ("rewriter", "evaluator"),
+    "difficulty": ("solver",),
     "rollouts": ("teacher",),
-    "anchors": ("namer",),
+    "anchors": ("writer",),
     "bridges": ("writer", "evaluator"),
 }
-"""Roles whose models a stage uses, beside the solvers of difficulty."""
+"""Roles whose models a stage uses."""
 
 
 def list_missing_roles(config: RunConfig, last: str = "") -> list[str]:
     """Return the roles without a model that stages up to ``last``, or all stages, use."""
     missing: dict[str, None] = {}
     for stage in () if last == "corpus" else list_sources(config.method, bool(config.pools)):
-        solvers = (*config.difficulty.solvers, config.difficulty.text_solver)
-        asked = tuple(filter(None, solvers)) if stage == "difficulty" else ASKED_ROLES.get(stage, ())
-        asked = () if (config.method, stage) == ("news", "groundings") else asked
+        asked = () if (config.method, stage) == ("news", "groundings") else ASKED_ROLES.get(stage, ())
         asked += ("path_judge",) if stage == "paths" and config.paths.guide == "model" else ()
-        missing |= dict.fromkeys(role for role in asked if not config.models.get(role).name)
-        if stage == "rollouts" and config.trajectories.verifications and config.models.process_judge is None:
-            missing["process_judge"] = None
+        asked += ("judge",) if stage == "rollouts" and config.trajectories.verifications else ()
+        missing |= dict.fromkeys(role for role in asked if role not in config.roles)
         if stage == last:
             break
     return list(missing)
@@ -841,7 +840,7 @@ class Assembly:
         return Injections(self.ground, askings, self.reader, anchors, rules, self.apart)
 
     def _build_anchors(self) -> Anchors:
-        news, asking = self.config.news, self.roles.ask("namer", "name_anchors")
+        news, asking = self.config.news, self.roles.ask("writer", "name_anchors")
         numbers = (news.anchors, news.page_words)
         return Anchors(self.corpus, asking, self.roles.pictures, self.splits, *numbers, self.seeing.reader)
 
@@ -877,7 +876,7 @@ class Assembly:
         difficulty, judging = self.config.difficulty, self.config.judging
         if difficulty.preset != "fvqa":
             return self.build_measuring(difficulty.preset)
-        agent, rater = self.acting.make_agent(difficulty.solvers[0]), self.seeing.make_late_rater()
+        agent, rater = self.acting.make_agent("solver"), self.seeing.make_late_rater()
         watch = UnscoredWatch(judging.max_unscored, judging.min_attempts)
         contest = partial(check_alternative, self.ground) if difficulty.alternatives else None
         return ChosenSearches(agent, self.roles.make_jury(), difficulty, make_oracle, watch, contest, rater)
@@ -885,9 +884,8 @@ class Assembly:
     def build_measuring(self, preset: Preset) -> MeasuredDifficulty:
         """Build the stage difficulty with the conditions of a preset."""
         difficulty, judging, roles = self.config.difficulty, self.config.judging, self.roles
-        asked = difficulty.solvers, difficulty.text_solver, difficulty.max_correct
         off = self.config.ablations.filters_off
-        plan = make_plan(preset, *asked, probes=difficulty.probe_attempts > 0, off=off)
+        plan = make_plan(preset, difficulty.max_correct, difficulty.probe_attempts > 0, off)
         version = PHRASINGS[difficulty.phrasing]
         return MeasuredDifficulty(
             solvers={role: roles.ask(role, "answer_question", version) for role in plan.list_roles()},
@@ -899,7 +897,7 @@ class Assembly:
             swaps=PictureSwaps(self.ground, self.roles.pictures),
             contest=partial(check_alternative, self.ground) if difficulty.alternatives else None,
             list_endings=partial(list_endings, self.ground.corpus),
-            picture_judge=roles.ask("image_judge", "judge_picture") if self.config.models.image_judge else None,
+            picture_judge=roles.ask("judge", "judge_picture") if "judge" in self.config.roles else None,
             rater=self.seeing.make_late_rater(),
             covered=covers_words(self.corpus.manifest.language),
         )

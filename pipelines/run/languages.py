@@ -18,10 +18,7 @@ from pipelines.config.settings import RunConfig, SeedsConfig
 from pipelines.corpus.dump import list_parts, read_site
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
-from pipelines.run.judges import list_roles_in_use
 
-SCRIPTED = frozenset(["templates", "grammar", "knower", "teacher", "judge"])
-"""Adapters of players that know the toy world alone."""
 FEW = 0.05
 """Share of articles below which a run warns how many have what a stage needs."""
 UNCOVERED = (
@@ -41,8 +38,8 @@ def covers_words(language: str) -> bool:
 
 def name_played(config: RunConfig, last: str) -> str:
     """Return the settings of the roles that scripted players have in a run up to a stage; empty without any."""
-    played = [role for role in list_roles_in_use(config) if config.models.get(role).adapter in SCRIPTED]
-    return ", ".join(config.models.name_place(role) for role in played if is_asked(role, last))
+    played = [role for role in config.roles if config.models[role].adapter == "scripted"]
+    return ", ".join(f"models.{role}" for role in played if is_asked(role, last))
 
 
 def check_language(config: RunConfig, dump: Path, last: str) -> None:

@@ -437,7 +437,7 @@ def list_asked_roles(config: RunConfig, chosen: Sequence[PlannedStage], again: b
     """Return the roles whose models the stages that are still to run may ask; ``again``: all stages run in rounds."""
     pending = [plan for plan in chosen if again or plan.folder.read_manifest() is None]
     asked = {entry.role for plan in pending for entry in plan.stage.models()}
-    return tuple(role for role in config.models.list_roles() if role in asked)
+    return tuple(role for role in config.roles if role in asked)
 
 
 def finish_run(

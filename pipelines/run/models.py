@@ -1,7 +1,7 @@
 """The models of a run's roles, recorded, priced and within the budget; the services outside; and the other dump."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache, cached_property
 from math import inf
@@ -18,22 +18,23 @@ from pipelines.pictures import MAX_BYTES, PictureStore
 from pipelines.run.plugins import PluggedChat, Plugins, find_prompt_folder
 from pipelines.run.stage import AnyStage
 from pipelines.run.workspace import Workspace
+from pipelines.services.clients.batch import BATCH_ROWS, PACE, BatchChat, Pace
+from pipelines.services.clients.chat import OpenAIChat, list_own_keys
 from pipelines.services.clients.commons import CountedFetch, JoinedMetadata, RecordedImageMetadata
 from pipelines.services.clients.recorded import RecordedChat, RecordedSparql
 from pipelines.services.clients.replies import ReplyStore, open_replies, read_epochs
 from pipelines.services.clients.sparql import SparqlEndpoint
+from pipelines.services.clients.vendors import Vendors
 from pipelines.services.image_metadata import FileSearch, ImageMetadata
-from pipelines.services.metering import Budget, Price
-from pipelines.services.prompting import WORDED, RoleClient, load_prompt, speak
-from pipelines.services.protocols import ChatModel, Sampling
+from pipelines.services.metering import Budget, make_price
+from pipelines.services.prompting import WORDED, RoleClient, load_prompt, make_sampling, speak
+from pipelines.services.protocols import ChatModel
 from pipelines.stages.seeds import WikidataSource
 
 if TYPE_CHECKING:
-    from pipelines.services.clients.batch import BatchChat
     from pipelines.services.clients.commons import CommonsApi
     from pipelines.services.clients.http import RateLimiter
     from pipelines.services.clients.turns import Turns
-    from pipelines.services.clients.vendors import Vendors
 
 YEAR = 365
 """Fewest days between two dumps, so that yearly changes show."""
@@ -115,54 +116,34 @@ def open_later(folder: Path, corpus: Corpus) -> Corpus:
     return later
 
 
-def build_model(role: str, config: ModelConfig, pictures: PictureStore, vendors: "Vendors") -> ChatModel:
-    """Build the adapter of a role; ``vendors`` is what was learned of servers.
+def build_player(role: str, config: ModelConfig) -> ChatModel:
+    """Build a role's scripted player; imported here because production works without the toy.
 
     Raises:
-        ConfigError: if the adapter has no such setting.
+        ConfigError: if it has no such ability.
     """
-    if config.adapter == "openai":
-        return _build_openai(role, config, pictures, vendors)
-    return _build_player(role, config)
-
-
-def _build_player(role: str, config: ModelConfig) -> ChatModel:
-    """Build a scripted player; imported here because production works without the toy."""
     from pipelines.toy.players import ScriptedJudge, ScriptedSolver
     from pipelines.toy.reader import GrammarReader
     from pipelines.toy.teacher import ScriptedTeacher, make_vices
     from pipelines.toy.writer import TemplatesModel
 
+    abilities = list_own_keys(config)
     try:
-        if config.adapter == "knower":
-            return ScriptedSolver(**config.settings, name=config.name)
-        if config.adapter == "judge":
-            return ScriptedJudge(**config.settings, name=config.name)
-        if config.adapter == "teacher":
-            return ScriptedTeacher(name=config.name, vices=make_vices(config.settings))
+        if role == "solver":
+            return ScriptedSolver(**abilities, name=config.name)
+        if role == "judge":
+            return ScriptedJudge(**abilities, name=config.name)
+        if role == "teacher":
+            return ScriptedTeacher(name=config.name, vices=make_vices(abilities))
     except TypeError as error:
-        raise ConfigError(f"models.{role}.settings: {error}") from error
-    _refuse_settings(role, config)
-    return GrammarReader() if config.adapter == "grammar" else TemplatesModel()
-
-
-def _refuse_settings(role: str, config: ModelConfig) -> None:
-    if config.settings:
-        place = f"models.{role}.settings"
-        given = f"given {sorted(config.settings)}, perhaps by the recipe's own player"
-        raise ConfigError(f"{place}: {config.adapter} takes none, {given}; empty them: --set '{place}={{}}'")
-
-
-def _build_openai(role: str, config: ModelConfig, pictures: PictureStore, vendors: "Vendors") -> ChatModel:
-    from pipelines.services.clients.chat import OpenAIChat
-
-    _refuse_settings(role, config)
-    return OpenAIChat(config, pictures.load, vendors=vendors)
+        raise ConfigError(f"models.{role}.extra_body: {error}") from error
+    if abilities:
+        raise ConfigError(f"models.{role}.extra_body: the scripted {role} has no abilities; leave it out")
+    return GrammarReader() if role == "evaluator" else TemplatesModel()
 
 
 TOOLS = ("text_search", "image_search", "pages", "wikidata", "commons", "ocr")
 """What is recorded beside the models of roles."""
-JUDGES = ("judge", "second_judge")
 
 
 @dataclass
@@ -177,8 +158,10 @@ class Roles:
     """Name of the run whose processes share turns and budget; empty for this process alone."""
     language: str = "en"
     """Of the corpus, in which questions are asked."""
+    pace: Pace = PACE
+    """How batches are cut and waited for."""
     _models: dict[str, RecordedChat] = field(default_factory=dict)
-    _batched: list["BatchChat"] = field(default_factory=list)
+    _batched: list[BatchChat] = field(default_factory=list)
 
     @cached_property
     def replies(self) -> ReplyStore:
@@ -196,10 +179,8 @@ class Roles:
         return Plugins(self.config)
 
     @cached_property
-    def vendors(self) -> "Vendors":
+    def vendors(self) -> Vendors:
         """What was learned of the servers of all roles."""
-        from pipelines.services.clients.vendors import Vendors
-
         return Vendors(self.workspace.vendors)
 
     @cached_property
@@ -234,25 +215,32 @@ class Roles:
         return self._models[role]
 
     def _build_model(self, role: str) -> RecordedChat:
-        config = self.config.models.get(role)
-        if not config.name:
+        if role not in self.config.roles:
             raise ConfigError(explain_missing([role]))
-        price = Price(config.price_in, config.price_out, config.gpu_price, config.price_share)
+        config = self.config.models[role]
+        price = make_price(config)
         if config.mode == "batch":
             # The model itself knows its epoch: it waits for no batch of an older one.
             return RecordedChat(self._build_batched(role, config), self.replies, price, self.budget, role=role)
-        plugged = PluggedChat(self.plugins.load("backends", config.plugin)) if config.plugin else None
-        model = plugged or build_model(role, config, self.pictures, self.vendors)
-        return RecordedChat(model, self.replies, price, self.budget, epoch=self.find_epoch(role), role=role)
+        return RecordedChat(
+            self._build_live(role, config), self.replies, price, self.budget, epoch=self.find_epoch(role), role=role
+        )
+
+    def _build_live(self, role: str, config: ModelConfig) -> ChatModel:
+        if config.adapter == "plugin":
+            return PluggedChat(self.plugins.load("backends", config.name))
+        if config.adapter == "scripted":
+            return build_player(role, config)
+        patience = self.config.runtime.patience
+        return OpenAIChat(config, self.pictures.load, vendors=self.vendors, patience=patience)
 
     def _build_batched(self, role: str, config: ModelConfig) -> ChatModel:
-        from pipelines.services.clients.batch import BatchChat
-
         def is_recorded(key: str) -> bool:
             return self.replies.read(key) is not None
 
         epoch, folder = self.find_epoch(role), self.workspace.batches
-        model = BatchChat(config, folder, is_recorded, epoch, self.pictures.load, self.vendors, self.say)
+        pace = replace(self.pace, patience=self.config.runtime.patience)
+        model = BatchChat(config, folder, is_recorded, epoch, self.pictures.load, self.vendors, self.say, pace)
         self._batched.append(model)
         return model
 
@@ -262,20 +250,11 @@ class Roles:
         loaded = load_prompt(prompt, version, *own)
         if self.language != "en" and prompt in WORDED:
             loaded = speak(loaded, load_prompt("in_language", 1, *own), self.language)
-        return RoleClient(self.find_model(role), loaded, self.make_sampling(role))
-
-    def make_sampling(self, role: str) -> Sampling:
-        """Return a role's sampling settings."""
-        model = self.config.models.get(role)
-        return Sampling(model.temperature, model.top_p, model.max_tokens, model.presence_penalty)
-
-    def list_judges(self) -> tuple[RoleClient, ...]:
-        """Return the judges of answers that are configured: none, one or two."""
-        return tuple(self.ask(role, "judge_answer") for role in JUDGES if getattr(self.config.models, role) is not None)
+        return RoleClient(self.find_model(role), loaded, make_sampling(self.config.models[role]))
 
     def make_jury(self) -> Jury:
-        """Return the jury: the typed comparer, and the judges for answers that it leaves open."""
-        return Jury(self.list_judges())
+        """Return the jury: the typed comparer, and the judge, if there is one, of answers that it leaves open."""
+        return Jury((self.ask("judge", "judge_answer"),) if "judge" in self.config.roles else ())
 
 
 def count_in_flight(config: RunConfig, stage: AnyStage) -> int:
@@ -284,12 +263,11 @@ def count_in_flight(config: RunConfig, stage: AnyStage) -> int:
     They fill a batch of any of its roles. Otherwise they are as many as keep its models busy: with more all its shards
     end late, and the stage that follows begins late.
     """
-    roles = {entry.role for entry in stage.models()} & set(config.models.list_roles())
-    asked = [config.models.get(role) for role in roles]
-    batches = [model.batch.rows for model in asked if model.mode == "batch"]
-    places = sum(model.concurrency * (1 + len(model.more_urls)) for model in asked)
+    asked = [config.models[role] for role in {entry.role for entry in stage.models()} & set(config.roles)]
     most = config.runtime.concurrency
-    return max(most, *batches) if batches else min(most, places or most)
+    if any(model.mode == "batch" for model in asked):
+        return max(most, BATCH_ROWS)
+    return min(most, sum(model.concurrency * max(1, len(model.base_url)) for model in asked) or most)
 
 
 def check_renewable(config: RunConfig, names: Sequence[str]) -> None:
@@ -298,7 +276,7 @@ def check_renewable(config: RunConfig, names: Sequence[str]) -> None:
     Raises:
         ConfigError: naming the roles and tools there are.
     """
-    known = (*config.models.list_roles(), *TOOLS)
+    known = (*config.roles, *TOOLS)
     for name in names:
         if name not in known:
             raise ConfigError(f"--fresh-replies {name}: no such role or tool; there are: {', '.join(known)}")

@@ -204,8 +204,8 @@ class Plugins:
         if stage.name == "groundings":
             yield from (check.plugin for check in self.checks)
         for role in dict.fromkeys(entry.role for entry in stage.models()):
-            if role in self.config.models.list_roles() and self.config.models.get(role).adapter == "plugin":
-                yield self.load("backends", self.config.models.get(role).plugin)
+            if role in self.config.roles and self.config.models[role].adapter == "plugin":
+                yield self.load("backends", self.config.models[role].name)
         for tool, name in self._named.tools.items():
             if stage.name in TOOL_STAGES[tool]:
                 yield self.load("backends", name)
@@ -217,10 +217,10 @@ class Plugins:
 
 def list_named(config: RunConfig) -> list[tuple[PluginKind, str]]:
     """Return every plugin that a configuration names, with its kind."""
-    models = [config.models.get(role) for role in config.models.list_roles()]
+    models = [config.models[role] for role in config.roles]
     named: list[tuple[PluginKind, str]] = [("checks", name) for name in config.plugins.checks]
     named += [("stages", name) for name in config.plugins.stages]
-    named += [("backends", model.plugin) for model in models if model.adapter == "plugin"]
+    named += [("backends", model.name) for model in models if model.adapter == "plugin"]
     named += [("backends", name) for name in config.plugins.tools.values()]
     named += [("sources", pool.plugin) for pool in config.pools if pool.plugin]
     named += [("prompts", config.prompts.plugin)] if config.prompts.plugin else []

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from pipelines.config.settings import BudgetConfig
+from pipelines.config.settings import BudgetConfig, ModelConfig
 from pipelines.errors import BudgetSpent
 from pipelines.services.traffic import follow_usage, holding
 from schemas.manifest import Usage
@@ -97,6 +97,16 @@ class Price:
         """Return the price of what a request took, and the discount that is taken off already."""
         tokens = (self.tokens_in * tokens_in + self.tokens_out * tokens_out) / MILLION
         return tokens * self.share + self.gpu_hour * gpu_seconds / HOUR, tokens * (1.0 - self.share)
+
+
+BATCH_SHARE = 0.5
+"""What a request in a batch costs of the prices of tokens, at every vendor."""
+
+
+def make_price(model: ModelConfig) -> Price:
+    """Return the prices of a model."""
+    parts = (model.prices.get("input", 0.0), model.prices.get("output", 0.0), model.prices.get("gpu_hour", 0.0))
+    return Price(*parts, share=BATCH_SHARE if model.mode == "batch" else 1.0)
 
 
 @dataclass(slots=True)

@@ -27,6 +27,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
+from pipelines.config.settings import ModelConfig
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.ids import digest_value
 from pipelines.services.health import note_request
@@ -397,6 +398,14 @@ def render_messages(prompt: Prompt, inputs: BaseModel, images: Sequence[str] = (
 
 
 GREEDY = Sampling()
+SAMPLED = ("top_p", "presence_penalty")
+"""Keys of extra_body that are sampling: a recipe sets them, and a vendor's profile may leave them out."""
+
+
+def make_sampling(model: ModelConfig) -> Sampling:
+    """Return the sampling settings of a role."""
+    top_p, penalty = (model.extra_body.get(key) for key in SAMPLED)
+    return Sampling(model.temperature, top_p, model.max_tokens, penalty)
 
 
 @lru_cache(maxsize=64)

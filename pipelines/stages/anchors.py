@@ -55,7 +55,7 @@ class Anchors:
         return {self.asking.prompt.label: self.asking.prompt.digest}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        return (self.asking.describe("namer"),)
+        return (self.asking.describe("writer"),)
 
     async def __call__(self, record: Article) -> Sequence[Anchor] | Rejection:
         node = self.corpus.find(record.title)

@@ -114,7 +114,7 @@ class MeasuredDifficulty:
     def models(self) -> tuple[ModelEntry, ...]:
         judge = self._find_picture_judge()
         solvers = tuple(asking.describe(role) for role, asking in self._list_solvers())
-        return (*solvers, *self.jury.models(), *([judge.describe("image_judge")] if judge else []))
+        return (*solvers, *(self.jury.models() or ([judge.describe("judge")] if judge else ())))
 
     async def __call__(self, record: Grounding) -> Sequence[Difficulty] | Rejection:
         refused = await self._look(record)

@@ -89,7 +89,7 @@ class Enhancements:
 
     def models(self) -> tuple[ModelEntry, ...]:
         locator = self._locator
-        return () if locator is None else (locator.describe("image_judge"),)
+        return () if locator is None else (locator.describe("judge"),)
 
     @property
     def _locator(self) -> RoleClient | None:

@@ -23,6 +23,7 @@ from pipelines.ids import digest_value
 from pipelines.run.models import Roles, count_in_flight
 from pipelines.run.progress import LogReporter
 from pipelines.run.workspace import StageFolder, Workspace
+from pipelines.services.clients.batch import Pace
 from pipelines.services.clients.sqlite import connect_replies
 from pipelines.services.prompting import Prompt, RoleClient
 from schemas.manifest import Usage
@@ -114,13 +115,11 @@ def work(job: Job) -> None:
     if not (job.scratch / "wanted").is_dir():
         write_wanted(job.scratch / "wanted", job.rows)
     writer = {"adapter": "openai", "name": "mock", "revision": "r1", "base_url": job.url, "mode": "batch"}
-    writer |= {"price_in": PRICE, "price_out": PRICE, "settings": "{}"}
-    batch = {"rows": job.batch_rows, "wait_s": 0.3, "poll_s": 0.2}
+    writer |= {"prices.input": PRICE, "prices.output": PRICE}
     settings = [f"models.writer.{key}={value}" for key, value in writer.items()]
-    settings += [f"models.writer.batch.{key}={value}" for key, value in batch.items()]
     config = make_config(read_recipe("demo"), [*settings, "runtime.concurrency=64"])
-    reporter = LogReporter()
-    with closing(Roles(config, Workspace(job.scratch / "workspace"), reporter.note)) as roles:
+    reporter, pace = LogReporter(), Pace(rows=job.batch_rows, wait=0.3, poll=0.2)
+    with closing(Roles(config, Workspace(job.scratch / "workspace"), reporter.note, pace=pace)) as roles:
         stage = Answers(RoleClient(roles.find_model("writer"), PROMPT))
         missing = [n for n in range(-(-job.rows // SHARD_ROWS)) if job.answers.read_sidecar(n) is None]
         sources = [(n, StageFolder(job.scratch / "wanted").part(n)) for n in missing]

@@ -138,7 +138,7 @@ def _play(
         solvers={"solver": RoleClient(counted, load_prompt("answer_question", 4))},
         jury=Jury(),
         searches=Searches(nothing, nothing, PictureStore(scratch / "images")),
-        plan=make_plan(preset, ("solver",)),
+        plan=make_plan(preset),
         settings=DifficultyConfig(attempts=ATTEMPTS, early_stop=early_stop),
         watch=UnscoredWatch(0.0, 1),
         contest=lambda proof, answer, given: PASSED,

@@ -50,7 +50,7 @@ MIXED = {"429": 0.05, "503": 0.04, "500": 0.06, "disconnect": 0.05, "malformed":
 
 def make_chat(urls: Sequence[str], timeout: float) -> OpenAIChat:
     """Return a model behind several addresses."""
-    settings = ModelConfig(name="mock", base_url=urls[0], more_urls=tuple(urls[1:]), revision="r1", timeout=timeout)
+    settings = ModelConfig(name="mock", base_url=urls, revision="r1", timeout=timeout)
     return OpenAIChat(settings, pause=0.05)
 
 

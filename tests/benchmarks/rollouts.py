@@ -102,7 +102,7 @@ def make_run_config(address: str) -> RunConfig:
     """Return the demo's configuration with a teacher behind an address."""
     teacher = {"adapter": "openai", "name": "mock", "base_url": address, "concurrency": 2 * IN_FLIGHT}
     settings = [f"models.teacher.{key}={value}" for key, value in teacher.items()]
-    return load_config("demo", None, [*settings, "models.teacher.settings={}"])
+    return load_config("demo", None, settings)
 
 
 def write_questions(base: Path, folder: Path, count: int) -> list[Path]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from pipelines.config.settings import ModelConfig, ServeConfig
 from pipelines.services.clients.chat import OpenAIChat
 from pipelines.services.clients.serving import ModelServer, running
+from pipelines.services.clients.serving import find_port as find_served_port
 from pipelines.services.protocols import ChatRequest, Message, Sampling
 from schemas.tasks import AnswerReply
 from tests.benchmarks.measured import Measured
@@ -79,7 +80,7 @@ def measure_theirs(server: ModelServer, prompts: Sequence[str], folder: Path) ->
     (folder / "prompts.jsonl").write_text("\n".join(lines) + "\n")
     command = [
         *(str(PYTHON), "-c", BENCH, "--backend", "openai-chat"),
-        *("--endpoint", "/v1/chat/completions", "--host", "127.0.0.1", "--port", str(server.model.serve.port)),
+        *("--endpoint", "/v1/chat/completions", "--host", "127.0.0.1", "--port", str(find_served_port(server.model))),
         *("--model", NAME, "--tokenizer", server.model.serve.model),
         *("--dataset-name", "custom", "--dataset-path", str(folder / "prompts.jsonl")),
         *("--skip-chat-template", "--disable-shuffle", "--num-prompts", str(len(prompts))),
@@ -108,9 +109,8 @@ def measure(folder: Path) -> list[Measured]:
     os.environ.update(ENVIRONMENT)
     subprocess.run([PYTHON, Path(__file__).parents[1] / "vllm" / "models.py", folder], check=True, capture_output=True)
     port = find_port()
-    serve = ServeConfig(
-        model=str(folder / NAME), python=str(PYTHON), port=port, max_context=CONTEXT, arguments=(*ENGINE,)
-    )
+    arguments = ("--max-model-len", str(CONTEXT), *ENGINE)
+    serve = ServeConfig(model=str(folder / NAME), python=str(PYTHON), arguments=arguments)
     model = ModelConfig(adapter="openai", name=NAME, base_url=f"http://127.0.0.1:{port}/v1", serve=serve)
     prompts = make_prompts()
     server = ModelServer("bench", model, folder / "serve.log")

@@ -105,7 +105,7 @@ def test_a_wrong_argument_is_refused_in_one_line(
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(["--stage", "questions"], "paths is not complete"), (["--set", "models.solver.settings.charm=1"], "charm")],
+    [(["--stage", "questions"], "paths is not complete"), (["--set", "models.solver.extra_body.charm=1"], "charm")],
 )
 def test_what_only_the_plan_can_refuse_leaves_no_stage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], dump: Path, arguments: list[str], words: str

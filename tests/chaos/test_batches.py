@@ -30,7 +30,7 @@ def make_solved(workspace: Path, url: str, *solver: str) -> list[str]:
 
 
 def list_solver(url: str, *solver: str) -> tuple[str, ...]:
-    own = ("adapter=openai", "name=mock", "revision=r1", "settings={}", "price_out=1000", f"base_url={url}", *solver)
+    own = ("adapter=openai", "name=mock", "revision=r1", "prices={ output = 1000 }", f"base_url={url}", *solver)
     return (*TINY, *(f"models.solver.{setting}" for setting in own))
 
 
@@ -86,7 +86,7 @@ def test_a_stage_in_batches_makes_the_bytes_of_live_requests_at_half_the_price(g
     workspace, other = (copy_workspace(grounded, tmp_path / name) for name in ("live", "batched"))
     with start_batches(0.2) as url:
         live = call(make_solved(workspace, url))
-        batched = call(make_solved(other, url, "mode=batch", "batch.wait_s=0.5", "batch.poll_s=0.1"))
+        batched = call(make_solved(other, url, "mode=batch"))
         again = call(make_solved(workspace, url, "mode=batch"))
     assert (live.code, batched.code, again.code) == (0, 0, 0), batched.err[-2000:]
     stages = [outcome.document["stages"][-1] for outcome in (live, batched, again)]
@@ -112,6 +112,6 @@ def test_a_stage_in_batches_makes_the_bytes_of_live_requests_at_half_the_price(g
 def test_a_refused_batch_ends_a_run_in_the_servers_words(grounded: Path, tmp_path: Path) -> None:
     workspace = copy_workspace(grounded, tmp_path / "workspace")
     with start_batches(0.2) as url:
-        outcome = call(make_solved(workspace, url, "mode=batch", "batch.wait_s=0.5", "name=another"))
+        outcome = call(make_solved(workspace, url, "mode=batch", "name=another"))
     line = check_one_line(outcome, 2)
     assert "The model ['another'] does not exist (model_not_found, line 1)" in line

@@ -49,7 +49,7 @@ def make_request(number: int) -> ChatRequest:
 
 def make_model(*urls: str, **settings) -> OpenAIChat:
     settings = {"name": "mock", "revision": "r1", "timeout": 60.0} | settings
-    return OpenAIChat(ModelConfig(base_url=urls[0], more_urls=tuple(urls[1:]), **settings), pause=0.01)
+    return OpenAIChat(ModelConfig(base_url=urls, **settings), pause=0.01)
 
 
 @dataclass

@@ -193,9 +193,9 @@ def begin(demo, demo_corpus, tmp_path_factory) -> Begin:
     return begin
 
 
-def serve(server: ChatServer, **settings: Any) -> ServedTemplates:
+def serve(server: ChatServer, patience: float = 1.0, **settings: Any) -> ServedTemplates:
     return ServedTemplates(
-        OpenAIChat(ModelConfig(name="tiny", base_url=server.url, **({"patience": 1.0} | settings)), pause=0.01)
+        OpenAIChat(ModelConfig(name="tiny", base_url=server.url, **settings), pause=0.01, patience=patience)
     )
 
 

@@ -37,7 +37,7 @@ TINY = (
     "paths.answer_types={date=0.7, number=0.3}",
 )
 """No name is an answer: of those a scripted judge would be asked, which the counts here do not mean."""
-ROLE = ("adapter=openai", "name=mock", "revision=r1", "settings={}", "price_out=1000")
+ROLE = ("adapter=openai", "name=mock", "revision=r1", "prices={ output = 1000 }")
 """The mock's replies have 7 tokens each: at this price a request costs 0.007."""
 IN_FLIGHT = 8
 """Questions that are asked at a time: each has one request in flight."""
@@ -98,7 +98,7 @@ def count_replies(workspace: Path) -> int:
 def test_a_served_solver_takes_the_place_of_a_scripted_one_with_its_abilities(
     workspace: Path, server: str, tmp_path: Path
 ) -> None:
-    solver = [f"models.solver.{setting}" for setting in (*ROLE, f"base_url={server}") if "settings" not in setting]
+    solver = [f"models.solver.{setting}" for setting in (*ROLE, f"base_url={server}")]
     # Its requests are its own: the server counts bodies that come twice.
     settings = (*TINY, *solver, "judging.max_unscored=1.0", "models.solver.max_tokens=77")
     folder = copy_workspace(workspace, tmp_path / "own")

@@ -39,7 +39,7 @@ MOST_SECONDS = 600.0
 
 def make_taught(workspace: Path, url: str) -> list[str]:
     """Return the command line of a run until rollouts whose teacher is served at an address."""
-    role = ("adapter=openai", "name=mock", "revision=r1", "settings={}", f"base_url={url}")
+    role = ("adapter=openai", "name=mock", "revision=r1", f"base_url={url}")
     waves = (f"rollouts.attempts={ATTEMPTS}", "rollouts.wanted=2", 'rollouts.splits=["sft", "rl", "eval"]')
     settings = (*SMALL, *(f"models.teacher.{setting}" for setting in role), *waves)
     return make_run(workspace, "--limit", "60", "--until", "rollouts", settings=settings)

@@ -35,7 +35,7 @@ from tests.mock_openai import start_mock
 
 pytestmark = pytest.mark.slow
 SETTINGS = (*TINY, "seeds.limit=40", "runtime.concurrency=2")
-SERVED = ("adapter=openai", "name=mock", "revision=r1", "settings={}", "timeout=600")
+SERVED = ("adapter=openai", "name=mock", "revision=r1", "timeout=600")
 PATIENCE = 1200.0
 PAIR = 12
 """Requests of two questions."""
@@ -239,7 +239,7 @@ def test_a_signal_amid_the_requests_of_other_roles_makes_nothing_be_paid_twice(
 
 def test_two_signals_while_a_batch_is_under_way_leave_it_to_the_same_command(calm: Calm, workspace: Path) -> None:
     with start_batches(1.0) as url:
-        server, batched = Server(url), ("mode=batch", "batch.wait_s=0.3", "batch.poll_s=0.1")
+        server, batched = Server(url), ("mode=batch",)
         command = serve(workspace, url, "solver", settings=tuple(f"models.solver.{setting}" for setting in batched))
         interrupt(command, server, signal.SIGTERM, lambda: server.count("batches") > 0, dropping=True)
         again = call(command)

@@ -39,7 +39,7 @@ def server() -> Iterator[str]:
 
 def list_arguments(workspace: Path, role: str, url: str) -> list[str]:
     """Return the arguments of a run until the stage that asks the role, which is served at an address."""
-    served = ("adapter=openai", "name=mock", "revision=r1", "settings={}", f"base_url={url}")
+    served = ("adapter=openai", "name=mock", "revision=r1", f"base_url={url}")
     settings = (*TINY, *(f"models.{role}.{setting}" for setting in served))
     return make_run(workspace, "--until", STAGES[role], settings=settings)[len(make_command()) :]
 

@@ -114,6 +114,6 @@ def test_the_real_run(downloaded, demo):
         # A sample, targets and a review of a size that a small world has.
         downloaded.replaced["100"] = "10"
         few = [f"targets.{split}.rows={rows}" for split, rows in (("sft", 2), ("rl", 1), ("eval", 0))]
-        small = [*api, "--models", "scripted", *(word for setting in few for word in ("--set", setting))]
+        small = [*api, "--set", "models=scripted", *(word for setting in few for word in ("--set", setting))]
         downloaded.more = {"doctor": api, "plan": small, "run": small}
         assert run_page(DOCS / "real-run.md", downloaded)

@@ -242,8 +242,9 @@ def make_run(*settings: str, until: str = "releases") -> Command:
 def serve(role: str, *more: str) -> tuple[str, ...]:
     """Return the settings of a role that is served by the stand's model server."""
     # No row lets a request hang: a busy machine may take its time.
-    settings = ("adapter=openai", "name=mock", "revision=r1", "settings={}", "timeout=60", "patience=10")
-    return tuple(f"models.{role}.{setting}" for setting in (*settings, *more, "base_url={model}"))
+    settings = ("adapter=openai", "name=mock", "revision=r1", "timeout=60")
+    own = (f"models.{role}.{setting}" for setting in (*settings, *more, "base_url={model}"))
+    return ("runtime.patience=10", *own)
 
 
 def run_served(role: str, *settings: str) -> Command:

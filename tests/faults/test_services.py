@@ -20,7 +20,7 @@ from tests.chaos.driving import (
 from tests.faults.server import FAULTS, Handle
 from tests.sampled import draw_every
 
-SERVED = ("adapter=openai", "name=mock", "revision=r1", "settings={}", "timeout=3", "tries=1", "patience=3")
+SERVED = ("adapter=openai", "name=mock", "revision=r1", "timeout=3")
 
 
 REFUSED = (2, "rejects the request")
@@ -41,7 +41,7 @@ EXPECTED = {
 
 def serve_role(role: str, url: str) -> tuple[str, ...]:
     """Return the settings of a run in which a role is served at an address."""
-    return (*TINY, *(f"models.{role}.{setting}" for setting in (*SERVED, f"base_url={url}")))
+    return (*TINY, "runtime.patience=3", *(f"models.{role}.{setting}" for setting in (*SERVED, f"base_url={url}")))
 
 
 def run_role(capture: pytest.CaptureFixture[str], url: str, workspace: Path, role: str) -> Outcome:

@@ -72,7 +72,7 @@ class Ending:
 
 def serve(role: str, url: str, *more: str) -> tuple[str, ...]:
     """Return settings of a role that a server plays."""
-    parts = ("adapter=openai", "name=mock", "revision=r1", "settings={}", f"base_url={url}", *more)
+    parts = ("adapter=openai", "name=mock", "revision=r1", f"base_url={url}", *more)
     return tuple(f"models.{role}.{part}" for part in parts)
 
 
@@ -125,14 +125,14 @@ ENDINGS = [
         "the budget is spent",
         3,
         "FAILED Unavailable",
-        serve("writer", "{well}", "price_in=1000000", "price_out=1000000"),
+        serve("writer", "{well}", "prices={ input = 1000000, output = 1000000 }"),
         {"until": "questions", "budget": 1.0},
     ),
     Ending(
         "a service is away",
         3,
         "FAILED Unavailable",
-        serve("writer", "http://127.0.0.1:9/v1", "tries=1", "patience=1"),
+        (*serve("writer", "http://127.0.0.1:9/v1"), "runtime.patience=1"),
         {"until": "questions"},
     ),
     Ending("unusable replies", 3, "FAILED Unavailable", serve("writer", "{broken}"), {"until": "questions"}),

@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.slow,
 
 def run_slice(workspace: Path, *more: object, settings: tuple[str, ...] = (), code: int = 0) -> dict[str, Any]:
     """Run the recipe on the slice, which must end with a code, and return the funnel by stage."""
-    arguments = ("--recipe", "opensearch-vl", "--models", "scripted", "--limit", 150, *more)
+    arguments = ("--recipe", "opensearch-vl", "--set", "models=scripted", "--limit", 150, *more)
     outcome = call(make_run(workspace, *arguments, settings=(*SETTINGS, *settings)))
     assert outcome.code == code, outcome.err[-2000:]
     return {stage["stage"]: stage for stage in outcome.document["stages"]}

@@ -86,7 +86,7 @@ def test_a_key_in_another_wrong_place_is_refused_and_never_echoed(key, setting):
 @pytest.mark.parametrize("body", ["stop_token = '<|end|>'", "max_tokens = 3", "api_key = ''", "user = 'me'"])
 def test_what_a_request_may_say_is_no_secret(body):
     settings = ["models.solver.adapter=openai", SERVED, f"models.solver.extra_body={{ {body} }}"]
-    assert make_config(read_recipe("demo"), settings).models.solver.extra_body
+    assert make_config(read_recipe("demo"), settings).models["solver"].extra_body
 
 
 @pytest.mark.parametrize(

@@ -53,5 +53,5 @@ def test_without_models_a_recipe_stops_before_any_work_and_says_what_to_add(tree
     )
     assert ran.returncode == 2
     assert "[models.default]" in ran.stderr
-    assert "--models scripted" in ran.stderr
+    assert "--set models=scripted" in ran.stderr
     assert not (tmp_path / "work").exists()

@@ -409,7 +409,7 @@ def _filter(case: Case, popularity: int) -> CheckResult:
 def _build_filter(pool: Pool, popularity: int) -> MeasuredDifficulty:
     """Return the stage with a solver of this popularity threshold that neither guesses nor slips."""
     settings = f"fact_popularity={popularity}, sight_popularity={popularity}, guess_rate=0.0, slip_rate=0.0"
-    assembly = pool.assemble("difficulty.attempts=1", f"models.solver.settings={{{settings}}}")
+    assembly = pool.assemble("difficulty.attempts=1", f"models.solver.extra_body={{{settings}}}")
     stage = assembly.build_stage("difficulty")
     assert isinstance(stage, MeasuredDifficulty)
     return stage

@@ -393,9 +393,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--most", type=int, default=0, help="lines of each kind and author")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     given = parser.parse_args(arguments)
-    settings = ModelConfig(name=given.model, base_url=given.url, timeout=3000.0, patience=3000.0, replies="json")
+    settings = ModelConfig(name=given.model, base_url=given.url, timeout=3000.0, replies="json")
     recorded = json.loads(REPLIES.read_text("utf-8")) if REPLIES.exists() else {}
-    model = Recorded(recorded, OpenAIChat(settings) if given.url else None)
+    model = Recorded(recorded, OpenAIChat(settings, patience=3000.0) if given.url else None)
     authors = [author for author in load_authors() if given.author in ("", author.name)]
     if not authors:
         raise SystemExit(f"no wordings in {FOLDER}")

@@ -43,7 +43,7 @@ NAMED = (
     'plugins.checks=["plain"]',
     'plugins.stages={brief="questions"}',
     'plugins.settings={brief={words=40}, plain={word="elevation"}}',
-    'models.solver={adapter="plugin", plugin="shrug", name="shrug"}',
+    'models.solver={adapter="plugin", name="shrug"}',
 )
 
 
@@ -213,7 +213,7 @@ def test_keys_without_plugins_hold_nothing_of_them(demo, installed):
     [
         ('plugins.checks=["plain"]', "groundings", "checks"),
         ('plugins.stages={brief="enhancements"}', "selections", "stages"),
-        ('models.solver={adapter="plugin", plugin="shrug", name="shrug"}', "difficulty", "backends"),
+        ('models.solver={adapter="plugin", name="shrug"}', "difficulty", "backends"),
         ('plugins.tools={text_search="silence"}', "difficulty", "backends"),
         ('prompts.plugin="wording"', "questions", "prompts"),
     ],
@@ -342,7 +342,7 @@ def test_a_version_of_a_prompt_is_chosen_by_the_configuration(installed):
     [
         (('plugins.checks=["absent"]',), r"plugin 'absent' of synth.checks is not installed"),
         (('plugins.checks=["plain"]', "method=news"), r"plugins.checks: questions of the method news are not walked"),
-        (('models.solver={adapter="plugin", name="x"}',), r"models.solver.plugin '': it goes with adapter"),
+        (('models.solver={adapter="plugin", name="x"}',), r"plugin 'x' of synth.backends is not installed"),
     ],
 )
 def test_what_cannot_be_run_is_refused_before_anything_is_written(demo, installed, tmp_path, settings, message):

@@ -45,7 +45,7 @@ SERVICE = ("ray::DashboardAgent", "ray::RuntimeEnvAgent", "ray::IDLE")
 
 def make_parameters(cluster: Cluster, workspace: Path, *more: str) -> dict[str, Any]:
     """Return the parameters of the flow: a small world, a teacher that is asked, corpora of each host's own."""
-    teacher = ("adapter=openai", "name=mock", "revision=r1", "settings={}", f"base_url={cluster.model}")
+    teacher = ("adapter=openai", "name=mock", "revision=r1", f"base_url={cluster.model}")
     waves = (f"rollouts.attempts={ATTEMPTS}", "rollouts.wanted=2", 'rollouts.splits=["sft", "rl", "eval"]')
     engine = ("runtime.engine=ray", f"runtime.address={cluster.ray_address}", f"runtime.corpora={COPIES}")
     roles = tuple(f"models.teacher.{setting}" for setting in teacher)

@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.checks.traces import write_steps
 from pipelines.cli.commands import run_recipe
-from pipelines.config.loading import choose_players, make_config, read_recipe
+from pipelines.config.loading import make_config, read_recipe
 from pipelines.corpus.store import Corpus
 from pipelines.errors import GateNotMet
 from pipelines.graph.proofs import NO_PROOF, make_question_id
@@ -26,9 +26,8 @@ pytestmark = pytest.mark.slow
 
 
 def configure(world, *settings):
-    tables = read_recipe("bridgevqa")
-    choose_players(tables)
-    return make_config(tables, [f"corpus.world={world}", 'groundings.ocr=["layer"]', "rollouts.attempts=2", *settings])
+    own = ("models=scripted", f"corpus.world={world}", 'groundings.ocr=["layer"]', "rollouts.attempts=2")
+    return make_config(read_recipe("bridgevqa"), [*own, *settings])
 
 
 @pytest.fixture(scope="module")

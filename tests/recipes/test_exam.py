@@ -24,7 +24,7 @@ SMALL = (
 def run_exam(capsys: Capture, workspace: Path, *settings: str) -> Outcome:
     chosen = list_settings((*SMALL, *settings))
     return call_here(
-        capsys, "run", "--recipe", "exam", "--models", "scripted", "--workspace", workspace, *chosen, "--json"
+        capsys, "run", "--recipe", "exam", "--set", "models=scripted", "--workspace", workspace, *chosen, "--json"
     )
 
 

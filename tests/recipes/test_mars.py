@@ -266,6 +266,6 @@ def test_a_spoiled_manifest_of_trajectories_is_found_out(mars, tmp_path):
 
 def test_without_a_judge_a_run_says_at_once_what_is_missing():
     config = load_config("mars", None, ["corpus.dump=dump.xml"])
-    assert "process_judge" in list_missing_roles(config)
+    assert "judge" in list_missing_roles(config)
     unverified = load_config("mars", None, ["corpus.dump=dump.xml", "trajectories.verifications=[]"])
-    assert "process_judge" not in list_missing_roles(unverified)
+    assert "judge" not in list_missing_roles(unverified)

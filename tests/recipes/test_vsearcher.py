@@ -45,7 +45,7 @@ def test_questions_are_released_at_the_shares_of_their_rounds(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     workspace = tmp_path / "workspace"
-    arguments = ("--recipe", "vsearcher", "--models", "scripted", "--workspace", workspace, *list_settings(SMALL))
+    arguments = ("--recipe", "vsearcher", "--set", "models=scripted", "--workspace", workspace, *list_settings(SMALL))
     ended = call_here(capsys, "run", *arguments, "--json")
     assert ended.code == 0, ended.err
     folder = next(Path(made["path"]) for made in ended.document["releases"] if made["dataset"] == "vqa")

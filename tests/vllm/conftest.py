@@ -69,10 +69,10 @@ def write_tables(models: Path, role: str, name: str, more: tuple[str, ...] = ())
     """Return the settings of a role that a server plays."""
     port = find_port()
     arguments = ", ".join(f"'{argument}'" for argument in (*ENGINE, *more))
-    served = f"model='{models / name}', python='{PYTHON}', port={port}, max_context={CONTEXT}, arguments=[{arguments}]"
+    served = f"model='{models / name}', python='{PYTHON}', arguments=['--max-model-len', '{CONTEXT}', {arguments}]"
     return [
         f"models.{role}={{adapter='openai', name='{name}', base_url='http://127.0.0.1:{port}/v1', revision='random', "
-        f"temperature=0.7, max_tokens=160, concurrency=32, patience=300.0, serve={{own=true, {served}}}}}"
+        f"temperature=0.7, max_tokens=160, concurrency=32, serve={{own=true, {served}}}}}"
     ]
 
 
@@ -115,7 +115,7 @@ def config(settings) -> RunConfig:
 @pytest.fixture(scope="session")
 def servers(config, tmp_path_factory) -> Iterator[dict[str, ModelServer]]:
     """Both servers, ready."""
-    with owned_servers(config.models, config.models.list_roles(), tmp_path_factory.mktemp("logs")) as started:
+    with owned_servers(config.models, config.roles, tmp_path_factory.mktemp("logs")) as started:
         yield started
 
 

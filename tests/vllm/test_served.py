@@ -56,8 +56,7 @@ def shown(pictures) -> list[str]:
 @pytest.fixture(scope="module")
 def make_chat(config, servers, pictures):
     def make(role: str, **changed) -> OpenAIChat:
-        model = config.models.get(role)
-        known = {"name": model.name, "base_url": servers[role].address, "patience": 300.0}
+        known = {"name": config.models[role].name, "base_url": servers[role].address}
         return OpenAIChat(ModelConfig(**(known | changed)), pictures.load)
 
     return make

@@ -14,7 +14,7 @@ from pipelines.agent.attempts import Preset, make_plan
 from pipelines.agent.dialects import find_dialect
 from pipelines.checks.sets import list_edges, name_anchor, name_answer_node
 from pipelines.config.disclosure import Told, digest_settings, disclose_settings, read_sections
-from pipelines.config.loading import list_recipes, read_recipe
+from pipelines.config.loading import list_recipes, parse_config, read_recipe
 from pipelines.config.settings import (
     ReleasesConfig,
     RunConfig,
@@ -202,7 +202,7 @@ def _find_filter_problems(told: Mapping[str, Told], proofs: Sequence[ProofRow]) 
     if preset is None or not isinstance(most, int):
         return
     off = off if isinstance(off, list) else []
-    plan = make_plan(preset, ("solver",), "", most, probes=bool(told.get("difficulty.probe_attempts")), off=off)
+    plan = make_plan(preset, most, probes=bool(told.get("difficulty.probe_attempts")), off=off)
     bounds = {step.condition: step.max_correct for step in plan.filters if step.max_correct is not None}
     asked = {step.condition for step in plan.filters} & {"text", "image"}
     for row in proofs:
@@ -223,7 +223,7 @@ def describe_settings(manifest: ReleaseManifest) -> Iterator[str]:
     if manifest.recipe not in list_recipes():
         yield f"no recipe {manifest.recipe!r} is shipped: its settings were compared with none"
         return
-    shipped, hidden = disclose_settings(RunConfig.model_validate(read_recipe(manifest.recipe)))
+    shipped, hidden = disclose_settings(parse_config(read_recipe(manifest.recipe)))
     apart = [
         f"{name} = {shorten(value)} (recipe: {shorten(shipped.get(name))})"
         for name, value in manifest.told.items()

@@ -26,12 +26,15 @@ from uuid import uuid4
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pipelines.config.profiles import find_profile
 from pipelines.config.settings import ModelConfig
 from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, SynthError, Unavailable
 from pipelines.files import write_bytes, write_text
 from pipelines.services.clients.chat import (
     LONGEST_PAUSE,
     LONGEST_WAIT,
+    PATIENCE,
+    TRIES,
     OpenAIChat,
     PictureParts,
     ReadPicture,
@@ -63,6 +66,12 @@ MOST_BYTES = 190_000_000
 TAG = "synth"
 """Key of a batch's metadata; the value is its tag."""
 DAY = 86_400
+BATCH_ROWS = 5000
+"""Requests of a batch at most, so that one is not too large a loss and a budget is overshot by no more."""
+FIRST_POLL = 1.0
+"""Seconds before the first look at a batch; doubled for each further one."""
+SETTLED = 10.0
+"""Seconds after which a server lists a batch whose creation it was asked for."""
 SAY_EVERY = 300.0
 """Seconds between two messages about a batch that is under way."""
 ENDED = ("completed", "failed", "expired", "cancelled")
@@ -133,6 +142,28 @@ class _Result(BaseModel):
     error: _ResultError | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How batches are cut and waited for.
+
+    Attributes:
+        rows: requests of a batch at most.
+        wait: seconds without a new request after which a batch that is not full is sent.
+        poll: seconds between two looks at a batch, at most.
+        patience: seconds that the server may give no reply before the run stops.
+        tries: batches that bring no reply before this record fails.
+    """
+
+    rows: int = BATCH_ROWS
+    wait: float = 5.0
+    poll: float = 60.0
+    patience: float = PATIENCE
+    tries: int = TRIES
+
+
+PACE = Pace()
+
+
 @dataclass(slots=True)
 class BatchServer:
     """The files and batches of a server, by the ``openai`` package. Its methods block: call them in a thread.
@@ -141,13 +172,14 @@ class BatchServer:
     """
 
     settings: ModelConfig
+    pace: Pace = PACE
     _client: "OpenAI | None" = None
     _opening: Lock = field(default_factory=Lock, repr=False)
 
     @property
     def place(self) -> str:
         """Address and model, for messages."""
-        return f"{self.settings.base_url}, model {self.settings.name}"
+        return f"{self.settings.base_url[0]}, model {self.settings.name}"
 
     def upload(self, path: Path) -> str:
         """Send a file of requests and return its id."""
@@ -219,7 +251,7 @@ class BatchServer:
             if self._client is None:
                 # Its own tries would create a batch a second time.
                 self._client = OpenAI(
-                    base_url=self.settings.base_url,
+                    base_url=self.settings.base_url[0],
                     api_key=self._read_key() or "none",
                     default_headers=name_key(self.settings, self._read_key()) | read_headers(self.settings),
                     timeout=self.settings.timeout,
@@ -251,7 +283,7 @@ class BatchServer:
             )
         error = explain_refusal(self.settings, self.place, HttpReply(status, headers, body), said)
         # Here no single record is at fault.
-        return ConfigError(f"{error.detail}; see batch.rows") if isinstance(error, RecordFailed) else error
+        return ConfigError(f"{error.detail}") if isinstance(error, RecordFailed) else error
 
 
 def _read_id(found: "FileObject | Batch") -> str:
@@ -292,7 +324,7 @@ def _read_result(result: _Result, settings: ModelConfig, secret: Sequence[str]) 
             return read_completion(body, secret)
         except NoReply as problem:
             return Unanswered(str(problem), blamed=True)
-    place = f"{settings.base_url}, model {settings.name}, in a batch"
+    place = f"{settings.base_url[0]}, model {settings.name}, in a batch"
     refusal = explain_refusal(settings, place, HttpReply(response.status_code, {}, body), redact(body, secret))
     if isinstance(refusal, NoReply | RateLimited):
         return Unanswered(str(refusal), blamed=True)
@@ -436,17 +468,17 @@ class BatchDesk:
         self._ended = [note for note in self._ended if not self.notes.tidy(note)]
 
     def _add(self, key: str, line: bytes) -> None:
-        batch = self.server.settings.batch
+        pace = self.server.pace
         if self._size + len(line) > MOST_BYTES:
             self._send()
         self._pending[key] = line
         self._size += len(line)
         if self._timer is not None:
             self._timer.cancel()
-        if len(self._pending) >= batch.rows:
+        if len(self._pending) >= pace.rows:
             self._send()
         else:
-            self._timer = asyncio.get_running_loop().call_later(batch.wait_s, self._send)
+            self._timer = asyncio.get_running_loop().call_later(pace.wait, self._send)
 
     def _send(self) -> None:
         """Send all pending requests as a batch."""
@@ -494,7 +526,7 @@ class BatchDesk:
         batch_id = note.batch_id
         for again in (False, True) if note.file_id and not batch_id else ():
             # A request to create it may have been on its way when its sender was killed.
-            await asyncio.sleep(self.server.settings.batch.poll_s if again else 0.0)
+            await asyncio.sleep(min(SETTLED, self.server.pace.poll) if again else 0.0)
             batch_id = batch_id or await self._call(partial(self.server.find, note))
         if batch_id:
             await self._follow(note.model_copy(update={"batch_id": batch_id}), resumed=True)
@@ -525,6 +557,7 @@ class BatchDesk:
 
     async def _wait(self, note: BatchNote, name: str) -> "Batch":
         began = said = time.monotonic()
+        pause = min(FIRST_POLL, self.server.pace.poll)
         with Waiting() as waiting:
             while (batch := await self._call(partial(self.server.retrieve, note))).status not in ENDED:
                 done = batch.request_counts.completed if batch.request_counts else 0
@@ -532,7 +565,8 @@ class BatchDesk:
                 if (now := time.monotonic()) - said >= SAY_EVERY:
                     said = now
                     self.say(f"{name}: {done:,} answered, waited for {(now - began) / 60:,.0f} min")
-                await asyncio.sleep(self.server.settings.batch.poll_s)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, self.server.pace.poll)
         return batch
 
     async def _face_refusal(self, note: BatchNote, batch: "Batch") -> None:
@@ -553,7 +587,7 @@ class BatchDesk:
         if others:
             await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
         self._crowded.discard(note.tag)
-        self._release(note, dict.fromkeys(note.keys, Unanswered(f"{text}; lower batch.rows", counts=not others)))
+        self._release(note, dict.fromkeys(note.keys, Unanswered(text, counts=not others)))
 
     def _release(self, note: BatchNote, answers: Mapping[str, Answer]) -> None:
         """Narrow a note to the keys with a reply, so that the others are free again; then pass on the answers."""
@@ -583,7 +617,7 @@ class BatchDesk:
                 try:
                     return await asyncio.to_thread(ask)
                 except (RateLimited, NoReply) as error:
-                    patience, tries, ask = self.server.settings.patience, tries + 1, again or ask
+                    patience, tries, ask = self.server.pace.patience, tries + 1, again or ask
                     if time.monotonic() - since >= patience:
                         raise Unavailable(f"{self.server.place}: no reply for {patience:g} s ({error})") from error
                     wait = error.retry_after if isinstance(error, RateLimited) else 0.0
@@ -597,13 +631,14 @@ class BatchChat:
     """A model behind the Batch API; it shares recorded replies with :class:`OpenAIChat`, which asks the model live.
 
     Attributes:
-        settings: name, address, key, limits and batch.
+        settings: name, address, key and limits.
         folder: folder of notes, shared by all models of a workspace.
         is_recorded: returns whether the reply of a key is recorded.
         epoch: cache epoch, part of the identity; batches of older epochs are ignored.
         read_picture: reads the picture store, called in a thread.
         vendors: rules learned from servers.
         say: receives messages about batches.
+        pace: how batches are cut and waited for.
 
     Raises:
         ConfigError: if the address is invalid, or the key's variable is not set or holds an invalid key.
@@ -616,6 +651,7 @@ class BatchChat:
     read_picture: ReadPicture = field(default=refuse_picture, repr=False)
     vendors: Vendors = field(default_factory=Vendors, repr=False, compare=False)
     say: Callable[[str], None] = field(default=lambda text: None, repr=False)
+    pace: Pace = PACE
     _live: OpenAIChat = field(init=False, repr=False, compare=False)
     _server: BatchServer = field(init=False, repr=False, compare=False)
     _pictures: PictureParts = field(init=False, repr=False, compare=False)
@@ -626,8 +662,9 @@ class BatchChat:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_live", OpenAIChat(self.settings))
-        object.__setattr__(self, "_server", BatchServer(self.settings))
-        object.__setattr__(self, "_pictures", PictureParts(self.read_picture))
+        object.__setattr__(self, "_server", BatchServer(self.settings, self.pace))
+        pictures = PictureParts(self.read_picture, most_shown=find_profile(self.settings).picture_bytes)
+        object.__setattr__(self, "_pictures", pictures)
 
     @property
     def name(self) -> str:
@@ -640,7 +677,7 @@ class BatchChat:
         return name_epoch(self._live.identity, self.epoch)
 
     async def _make_body(self, request: ChatRequest) -> bytes:
-        learned = self.vendors.find(self.settings.base_url, self.name).rules
+        learned = self.vendors.find(self.settings.base_url[0], self.name).rules
         return (await make_body(self.settings, request, self._pictures, learned)).data
 
     async def chat(self, request: ChatRequest) -> ChatReply:
@@ -664,8 +701,8 @@ class BatchChat:
                     desk.fail(answer.error)
                 raise answer.error
             tries += answer.counts
-            if tries >= self.settings.tries:
-                said = f"{self.settings.base_url}, model {self.name}, in batches: {answer.said}, {tries} times"
+            if tries >= self.pace.tries:
+                said = f"{self.settings.base_url[0]}, model {self.name}, in batches: {answer.said}, {tries} times"
                 if answer.blamed and desk.answered > before:
                     raise RecordFailed("no-reply", f"{said}; other requests succeeded")
                 error = Unavailable(f"{said}; run again later")
@@ -685,6 +722,6 @@ class BatchChat:
         if loop not in self._desks:
             for other in [other for other in self._desks if other.is_closed()]:
                 self._desks.pop(other).tidy()
-            notes = BatchNotes(self.folder, self.identity, self.settings.base_url, self.is_recorded)
+            notes = BatchNotes(self.folder, self.identity, self.settings.base_url[0], self.is_recorded)
             self._desks[loop] = BatchDesk(self._server, notes, self.say)
         return self._desks[loop]

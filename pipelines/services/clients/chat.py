@@ -26,7 +26,7 @@ import orjson
 from pydantic import BaseModel, Field, ValidationError
 
 from pipelines.config.profiles import NO_RULES, KeyRules, find_profile, find_replies
-from pipelines.config.settings import ModelConfig, ShownPictures
+from pipelines.config.settings import ModelConfig
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, SynthError, Unavailable
 from pipelines.ids import digest_value
 from pipelines.pictures import find_extension, shrink_picture
@@ -42,6 +42,7 @@ from pipelines.services.clients.http import (
     redact,
 )
 from pipelines.services.clients.vendors import Vendors, read_refusal
+from pipelines.services.prompting import SAMPLED
 from pipelines.services.protocols import ChatReply, ChatRequest, Ending, Message, Sampling, ToolCall
 from pipelines.services.traffic import Waiting
 
@@ -58,7 +59,8 @@ class PictureParts:
 
     read: ReadPicture
     most: int = KEPT_BYTES
-    shown: ShownPictures = field(default_factory=ShownPictures)
+    most_shown: int = 0
+    """Largest file that is sent; larger ones are scaled down. 0: any."""
     _kept: OrderedDict[str, bytes] = field(default_factory=OrderedDict)
 
     async def get(self, sha256: str) -> bytes:
@@ -74,11 +76,9 @@ class PictureParts:
 
     def _encode(self, sha256: str) -> bytes:
         data, media_type = self.read(sha256)
-        if (small := shrink_picture(data, self.shown.max_pixels, self.shown.max_bytes)) is not data:
+        if (small := shrink_picture(data, 0, self.most_shown)) is not data:
             data, media_type = small, f"image/{'jpeg' if find_extension(small) == 'jpg' else 'png'}"
         shown = {"url": f"data:{media_type};base64,{base64.b64encode(data).decode()}"}
-        if self.shown.detail:
-            shown["detail"] = self.shown.detail
         return orjson.dumps({"type": "image_url", "image_url": shown})
 
 
@@ -106,12 +106,9 @@ async def make_body(
 
 def _make_body(settings: ModelConfig, request: ChatRequest, shown: Mapping[str, bytes], learned: KeyRules) -> ChatBody:
     profile = find_profile(settings)
-    cache = settings.prompt_cache or profile.prompt_cache
     messages = [_render(message, shown) for message in request.messages]
     asked = {"model": settings.name, "messages": messages, **profile.defaults, **_list_asked(request)}
-    if cache == "cache_control":
-        _mark_messages(messages)
-    elif cache == "prompt_cache_key":
+    if profile.prompt_cache:
         asked["prompt_cache_key"] = _name_prefix(request)
     if request.schema_json and find_replies(settings) == "schema":
         asked["response_format"] = orjson.Fragment(_make_format(request.task, request.schema_json))
@@ -136,16 +133,7 @@ def _list_asked(request: ChatRequest) -> dict[str, Any]:
 
 def list_own_keys(settings: ModelConfig) -> dict[str, Any]:
     """Return the keys that the user words; they are sent as they are, or the request is refused with them."""
-    named = {"reasoning_effort": settings.reasoning_effort, "chat_template_kwargs": settings.chat_template_kwargs}
-    return {key: value for key, value in named.items() if value} | settings.extra_body
-
-
-def _mark_messages(messages: Sequence[dict[str, Any]]) -> None:
-    """Mark where a server may keep the prompt up to: behind the first message, and the last one of a conversation."""
-    for message in (messages[0], *(messages[-1:] if len(messages) > 2 else ())):
-        if isinstance(message["content"], str):
-            message["content"] = [{"type": "text", "text": message["content"]}]
-        message["content"][-1] |= {"cache_control": {"type": "ephemeral"}}
+    return {key: value for key, value in settings.extra_body.items() if key not in SAMPLED}
 
 
 def _name_prefix(request: ChatRequest) -> str:
@@ -572,13 +560,19 @@ class EndpointPool:
             return
 
 
-def make_pool(settings: ModelConfig, pause: float = 1.0) -> EndpointPool:
+TRIES = 4
+"""Requests that get no complete reply before a record fails, or the server is asked whether it answers at all."""
+PATIENCE = 300.0
+"""Seconds that every address may be away, where a run says no other."""
+
+
+def make_pool(settings: ModelConfig, pause: float = 1.0, patience: float = PATIENCE) -> EndpointPool:
     """Return a pool of a model's endpoints; ``pause`` is the seconds of their first probe or wait."""
-    urls, most = (settings.base_url, *settings.more_urls), settings.concurrency
+    urls, most = settings.base_url, settings.concurrency
     # A single endpoint starts with its full limit, since there is no other that its hanging would slow down.
     first = most if len(urls) == 1 else min(most, FIRST_LIMIT)
-    endpoints = (Endpoint(url, most, float(first), settings.gpus, pause) for url in urls)
-    return EndpointPool(settings.name, tuple(endpoints), settings.patience)
+    endpoints = (Endpoint(url, most, float(first), settings.serve.gpus, pause) for url in urls)
+    return EndpointPool(settings.name, tuple(endpoints), patience)
 
 
 LEAST_REPLY_BYTES = 1 << 20
@@ -741,6 +735,8 @@ class OpenAIChat:
         read_picture: picture store, called in a thread.
         pause: first upper bound in seconds of the pause after a failure, doubled each time.
         vendors: what was learned of servers.
+        patience: seconds that every address may be away or busy before the run stops.
+        tries: requests that get no complete reply before this record fails.
 
     Raises:
         ConfigError: if an address is invalid, or the key's variable is not set or holds an invalid key.
@@ -750,6 +746,8 @@ class OpenAIChat:
     read_picture: ReadPicture = field(default=refuse_picture, repr=False)
     pause: float = 1.0
     vendors: Vendors = field(default_factory=Vendors, repr=False, compare=False)
+    patience: float = PATIENCE
+    tries: int = TRIES
     pool: EndpointPool = field(init=False, repr=False, compare=False)
     session: HttpSession = field(init=False, default_factory=HttpSession, repr=False, compare=False)
     _pictures: PictureParts = field(init=False, repr=False, compare=False)
@@ -759,8 +757,9 @@ class OpenAIChat:
     def __post_init__(self) -> None:
         _check_addresses(self.settings)
         read_key(f"model {self.name}", self.settings.api_key_env)
-        object.__setattr__(self, "pool", make_pool(self.settings, self.pause))
-        object.__setattr__(self, "_pictures", PictureParts(self.read_picture, shown=self.settings.image))
+        object.__setattr__(self, "pool", make_pool(self.settings, self.pause, self.patience))
+        pictures = PictureParts(self.read_picture, most_shown=find_profile(self.settings).picture_bytes)
+        object.__setattr__(self, "_pictures", pictures)
         object.__setattr__(self, "_identity", _identify(self.settings))
         read_headers(self.settings)
 
@@ -786,7 +785,7 @@ class OpenAIChat:
             RecordFailed: if the server refuses this prompt (too long, content filter), or gives no complete reply to it
                 in all tries, or one too large for the tokens asked for in one try, while others get theirs.
         """
-        server = self.vendors.find(self.settings.base_url, self.name)
+        server = self.vendors.find(self.settings.base_url[0], self.name)
         # Who stood behind a request that found everything away has waited as long as that one.
         since = self.pool.clock()
         while True:
@@ -815,12 +814,12 @@ class OpenAIChat:
             if trial.avoided is not None:
                 left = self.pool.find_limit(trial.since) - self.pool.clock()
                 waiting.note(trial.avoided.url, trial.avoided.last_error, 0.0 if math.isinf(left) else left)
-            if trial.failed >= self.settings.tries or trial.error == _TOO_LARGE:
+            if trial.failed >= self.tries or trial.error == _TOO_LARGE:
                 if self.pool.answered > trial.answered or await self._answers_at_all(trial.since, request):
                     raise RecordFailed(trial.error, f"{trial.said}, {trial.failed} times; other requests succeeded")
                 trial.failed = 0
             # A pause spares a failing endpoint, so a first retry at another one needs none.
-            spared = trial.failed - bool(self.settings.more_urls)
+            spared = trial.failed - (len(self.settings.base_url) > 1)
             if spared > 0:
                 longest = min(LONGEST_PAUSE, self.pause * 2.0 ** min(spared - 1, 32))
                 await asyncio.sleep(random.uniform(0.0, longest))
@@ -829,7 +828,7 @@ class OpenAIChat:
         """Request one token to tell a failing server from a failing prompt, when no other request was sent since."""
         one = Sampling(max_tokens=1)
         probe = replace(request, messages=(_PROBE,), sampling=one, schema_json="", sample=0, tools="", stop=())
-        rules = self.vendors.find(self.settings.base_url, self.name).rules
+        rules = self.vendors.find(self.settings.base_url[0], self.name).rules
         body = await make_body(self.settings, probe, self._pictures, rules)
         return await self._send(_Trial(body, since)) is not None
 
@@ -886,12 +885,11 @@ def _identify(settings: ModelConfig) -> str:
     deciding = {
         "body": list_own_keys(settings),
         "headers": settings.headers,
-        "image": settings.image.model_dump(exclude_defaults=True),
         "profile": profile.model_dump(include={*KeyRules.model_fields, "defaults"}, exclude_defaults=True),
     }
     more = f":{digest_value(deciding)[:16]}" if any(deciding.values()) else ""
     shape = "" if forced == "schema" else f":{forced}"
-    return f"openai@{VERSION}:{settings.name}:{settings.revision or settings.base_url}{shape}{more}"
+    return f"openai@{VERSION}:{settings.name}:{settings.revision or settings.base_url[0]}{shape}{more}"
 
 
 def name_key(settings: ModelConfig, key: str) -> dict[str, str]:
@@ -920,7 +918,7 @@ def list_secret_headers(settings: ModelConfig) -> list[str]:
 
 
 def _check_addresses(settings: ModelConfig) -> None:
-    urls = (settings.base_url, *settings.more_urls)
+    urls = settings.base_url
     for url in urls:
         try:
             address = urlsplit(url)

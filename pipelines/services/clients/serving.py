@@ -12,17 +12,20 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from pipelines.config.settings import ModelConfig, ModelsConfig, RunConfig
+from pipelines.config.settings import ModelConfig, RunConfig
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.services.clients.supervisor import start_supervised
 from pipelines.services.traffic import Waiting
 
 HOST = "127.0.0.1"
+START_SECONDS = 1800.0
+"""Seconds to be ready in: large weights may come from a slow disk. A server that dies is noticed at once."""
 _PATIENCE = 5.0
 """Seconds for a reply."""
 _LONGEST = 1 << 20
@@ -101,21 +104,28 @@ def make_serve_command(role: str, model: ModelConfig) -> list[str]:
     Raises:
         ConfigError: if the model's folder holds no model, or ``serve.own`` does not fit the role's address.
     """
-    serve = model.serve
-    address = f"http://{HOST}:{serve.port}/v1"
-    if serve.own and model.base_url.rstrip("/").replace("//localhost:", f"//{HOST}:") != address:
-        raise ConfigError(f"models.{role}: serve.own starts a server at {address}, but base_url is {model.base_url!r}")
+    serve, port = model.serve, find_port(model)
+    address = f"http://{HOST}:{port}/v1"
+    given = [url.rstrip("/").replace("//localhost:", f"//{HOST}:") for url in model.base_url]
+    if serve.own and given != [address]:
+        raise ConfigError(
+            f"models.{role}: serve.own starts a server at {address}, but base_url is {', '.join(model.base_url)}"
+        )
     return [
         str(Path(serve.python).expanduser()) if serve.python else sys.executable,
         *("-m", "vllm.entrypoints.openai.api_server"),
-        *("--host", HOST, "--port", str(serve.port), "--served-model-name", model.name),
+        *("--host", HOST, "--port", str(port), "--served-model-name", model.name),
         # No log line for each request.
         *("--uvicorn-log-level", "warning"),
         *("--model", _find_model(role, serve.model or model.name)),
-        *("--tensor-parallel-size", str(serve.tensor_parallel)),
-        *(("--max-model-len", str(serve.max_context)) if serve.max_context else ()),
+        *("--tensor-parallel-size", str(max(1, serve.gpus))),
         *serve.arguments,
     ]
+
+
+def find_port(model: ModelConfig) -> int:
+    """Return the port of a model's address, 8000 where it has none."""
+    return urlsplit(next(iter(model.base_url), "")).port or 8000
 
 
 def _find_model(role: str, named: str) -> str:
@@ -134,6 +144,7 @@ class ModelServer:
 
     Attributes:
         log: file of its output, written anew at each start.
+        start_seconds: in which it is to be ready.
         command: program and arguments.
 
     Raises:
@@ -143,6 +154,7 @@ class ModelServer:
     role: str
     model: ModelConfig
     log: Path
+    start_seconds: float = START_SECONDS
     command: tuple[str, ...] = field(init=False)
     _process: "subprocess.Popen[bytes] | None" = field(default=None, init=False, repr=False)
 
@@ -152,7 +164,7 @@ class ModelServer:
     @property
     def address(self) -> str:
         """The API's address, as ``base_url``."""
-        return f"http://{HOST}:{self.model.serve.port}/v1"
+        return f"http://{HOST}:{find_port(self.model)}/v1"
 
     @property
     def is_running(self) -> bool:
@@ -166,7 +178,7 @@ class ModelServer:
             ConfigError: if its port is taken, or its Python has no vLLM.
         """
         check_python(f"models.{self.role}.serve.python", self.command[0])
-        check_port(f"models.{self.role}.serve.port", self.model.serve.port)
+        check_port(f"models.{self.role}.base_url: port", find_port(self.model))
         environment = {**os.environ, "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
         if key := self._read_key():
             # Arguments can be read by every user of the machine.
@@ -180,13 +192,13 @@ class ModelServer:
             Unavailable: if it ends, or is not ready in time.
             ConfigError: if it serves another model.
         """
-        end = time.monotonic() + self.model.serve.start_seconds
+        end = time.monotonic() + self.start_seconds
         with Waiting() as waiting:
             while (served := self._list_models()) is None or not self.is_running:
                 if not self.is_running:
                     raise self.explain("ended while starting; see serve.python, serve.model and serve.arguments")
                 if time.monotonic() > end:
-                    raise self.explain(f"is not ready after {self.model.serve.start_seconds:g} s")
+                    raise self.explain(f"is not ready after {self.start_seconds:g} s")
                 waiting.note(self.address, f"it starts; its log is {self.log}", end - time.monotonic())
                 time.sleep(_BEAT)
         if self.model.name not in served:
@@ -252,7 +264,9 @@ def running(servers: Sequence[ModelServer]) -> Iterator[None]:
 
 
 @contextmanager
-def owned_servers(models: ModelsConfig, roles: Sequence[str], logs: Path) -> Iterator[dict[str, ModelServer]]:
+def owned_servers(
+    models: Mapping[str, ModelConfig], roles: Sequence[str], logs: Path
+) -> Iterator[dict[str, ModelServer]]:
     """Run the servers of those roles that have ``serve.own``, and yield them by role.
 
     Roles with the same server share it. Raises as :func:`running`.
@@ -260,14 +274,14 @@ def owned_servers(models: ModelsConfig, roles: Sequence[str], logs: Path) -> Ite
     servers: dict[str, ModelServer] = {}
     by_port: dict[int, ModelServer] = {}
     for role in roles:
-        model = models.get(role)
+        model = models[role]
         if model.adapter != "openai" or not model.serve.own:
             continue
         server = ModelServer(role, model, place_log(logs, role))
-        servers[role] = by_port.setdefault(model.serve.port, server)
+        servers[role] = by_port.setdefault(find_port(model), server)
         if servers[role].command != server.command:
             raise ConfigError(
-                f"models.{role}.serve.port {model.serve.port}: models.{servers[role].role} has another server there; "
+                f"models.{role}.base_url: models.{servers[role].role} has another server at port {find_port(model)}; "
                 "choose another port"
             )
     with running(tuple(by_port.values())):
@@ -280,10 +294,9 @@ def serve_model(config: RunConfig, role: str, logs: Path, say: Callable[[str], N
     Raises:
         ConfigError, Unavailable: as :class:`ModelServer`, or if the role has no model behind a server.
     """
-    roles = config.models.list_roles()
-    if role not in roles:
-        raise ConfigError(f"role {role!r} has no model; there are: {', '.join(roles)}")
-    model = config.models.get(role)
+    if role not in config.roles:
+        raise ConfigError(f"role {role!r} has no model; there are: {', '.join(config.roles)}")
+    model = config.models[role]
     if model.adapter != "openai":
         raise ConfigError(f"models.{role}.adapter is {model.adapter!r}; only openai needs a server")
     server = ModelServer(role, model, place_log(logs, role))

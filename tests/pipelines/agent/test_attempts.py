@@ -37,7 +37,7 @@ def bound(max_correct) -> Filter:
 
 
 def list_steps(preset, **changes):
-    steps = make_plan(preset, **({"solvers": ("solver",)} | changes)).filters
+    steps = make_plan(preset, **changes).filters
     return [(step.condition, step.role, step.max_correct, step.reason) for step in steps]
 
 
@@ -52,26 +52,18 @@ def test_opensearch_vl_filters_without_tools_and_then_with_one_image_search():
     ]
 
 
-@pytest.mark.parametrize("preset", get_args(Preset))
-def test_every_solver_takes_a_filter_before_a_dearer_one_is_taken(preset):
-    steps = make_plan(preset, ("small", "large")).filters
-    conditions = [step.condition for step in steps]
-    assert conditions == [condition for condition in dict.fromkeys(conditions) for _ in range(2)]
-    assert [step.role for step in steps] == ["small", "large"] * (len(steps) // 2)
-
-
 # questions that lack a picture
 
 
 def test_a_question_without_a_picture_is_measured_by_its_words_and_once():
-    steps, left_out = fit_filters(make_plan("opensearch-vl", ("solver",)).filters, pictured=False, swappable=False)
+    steps, left_out = fit_filters(make_plan("opensearch-vl").filters, pictured=False, swappable=False)
     assert [step.condition for step in steps] == ["text"]
     assert left_out == ["image", "image+image-search"]
 
 
 @pytest.mark.parametrize("preset", get_args(Preset))
 def test_no_preset_leaves_a_question_unmeasured(preset):
-    steps, _ = fit_filters(make_plan(preset, ("solver",)).filters, pictured=False, swappable=False)
+    steps, _ = fit_filters(make_plan(preset).filters, pictured=False, swappable=False)
     assert steps
     assert {step.condition.partition("+")[0] for step in steps} == {"text"}
 

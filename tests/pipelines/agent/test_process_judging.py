@@ -130,4 +130,4 @@ def test_everything_that_decides_marks_is_part_of_the_identity():
     juries = [ProcessJury(RoleClient(FakeModel(str, identity=name), PROMPT)) for name in ("a", "b")]
     assert len({jury.identity for jury in juries}) == 2
     assert juries[0].prompts() == {"judge_process/v1": PROMPT.digest}
-    assert all(isinstance(entry, ModelEntry) and entry.role == "process_judge" for entry in juries[0].models())
+    assert all(isinstance(entry, ModelEntry) and entry.role == "judge" for entry in juries[0].models())

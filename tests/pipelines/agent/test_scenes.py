@@ -164,7 +164,7 @@ def test_a_picture_of_4k_stays_as_it_is_with_the_box_that_a_model_says(composed,
     assert (row.record_id, row.picture, row.original) == (record.record_id, record.picture, None)
     assert (row.scene.box, row.scene.share, row.scene.parts) == (made.scene.box, made.scene.share, ())
     assert list(stage.prompts()) == ["locate_object/v1"]
-    assert [model.role for model in stage.models()] == ["image_judge"]
+    assert [model.role for model in stage.models()] == ["judge"]
 
 
 @pytest.mark.parametrize(

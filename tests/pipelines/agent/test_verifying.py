@@ -1,4 +1,4 @@
-"""What models.process_judge verifies of a way: two statements and a step, never half of them."""
+"""What the judge verifies of a way: two statements and a step, never half of them."""
 
 import asyncio
 import json
@@ -159,7 +159,7 @@ def test_the_verifier_is_part_of_the_stage():
     ]
     assert len({cascade.identity for cascade in cascades}) == 4
     assert cascades[1].prompts() == {"verify_trajectory/v1": PROMPT.digest}
-    assert [entry.role for entry in cascades[1].models()] == ["process_judge"]
+    assert [entry.role for entry in cascades[1].models()] == ["judge"]
 
 
 # The scripted judge, and what is planted for it.

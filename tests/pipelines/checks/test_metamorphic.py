@@ -251,7 +251,7 @@ def keep(folder, attempts, **settings):
     """Return the ids of the questions that a solver does not solve without tools."""
     asking = RoleClient(ScriptedSolver(**settings), load_prompt("answer_question", 4))
     searches = Searches(FakeTextSearch(), FakeImageSearch(), PictureStore(folder))
-    plan, settings = make_plan("opensearch-vl", ("solver",)), DifficultyConfig(attempts=attempts)
+    plan, settings = make_plan("opensearch-vl"), DifficultyConfig(attempts=attempts)
     stage = MeasuredDifficulty({"solver": asking}, Jury(), searches, plan, settings, UnscoredWatch(1.0, 1))
     return {row.record_id for row in list_measured() if not isinstance(asyncio.run(stage(row)), Rejection)}
 

@@ -93,29 +93,23 @@ def test_an_evaluator_that_reads_its_own_words_is_no_run(tmp_path, role):
 
 
 def test_a_run_without_an_evaluator_stops_before_any_work_and_says_what_to_add(tmp_path):
-    config = make_config(read_recipe("demo"), ["models.evaluator={}"])
+    config = make_config(read_recipe("demo"), ["models.evaluator.name="])
     with pytest.raises(ConfigError, match=r"no model for models.evaluator(.|\n)*\[models.evaluator\]"):
         run_recipe(config, tmp_path / "work", "", [])
     assert not (tmp_path / "work").exists()
 
 
 def test_a_solver_that_teaches_is_warned_of_by_its_name(tmp_path):
-    settings = [
-        'models.solvers.big={ adapter = "knower", name = "scripted-teacher" }',
-        'difficulty.solvers=["solver", "big"]',
-    ]
-    examination = examine_run(make_config(read_recipe("demo"), settings), tmp_path)
+    examination = examine_run(make_config(read_recipe("demo"), ["models.solver.name=scripted-teacher"]), tmp_path)
     (roles,) = [finding for finding in examination.findings if finding.what == "roles"]
-    assert (roles.state, roles.detail.startswith("big and teacher")) == ("warning", True)
+    assert (roles.state, roles.detail.startswith("solver and teacher")) == ("warning", True)
 
 
 def test_attempts_that_are_one_answer_are_warned_of(tmp_path):
     solver = f'{{ adapter = "openai", name = "m", base_url = "{NOBODY}", temperature = 0.0 }}'
-    settings = [f"models.solver={solver}", f"models.solvers.big={solver}", 'difficulty.solvers=["solver", "big"]']
-    examination = examine_run(make_config(read_recipe("demo"), settings), tmp_path)
-    found = {finding.what: finding for finding in examination.findings if finding.what in ("attempts", "solvers")}
-    assert "temperature 0" in found["attempts"].detail
-    assert "m plays two" in found["solvers"].detail
+    examination = examine_run(make_config(read_recipe("demo"), [f"models.solver={solver}"]), tmp_path)
+    (found,) = [finding for finding in examination.findings if finding.what == "attempts"]
+    assert "temperature 0" in found.detail
     assert not any(finding.what == "attempts" for finding in examine_run(CONFIG, tmp_path).findings)
 
 

@@ -109,8 +109,14 @@ def serve(**abilities):
 
 def make_settings(role, url, **more):
     settings = {"adapter": "openai", "name": "tiny", "base_url": url, "max_tokens": 512, **more}
-    table = ", ".join(f"{key} = {json.dumps(value)}" for key, value in settings.items())
-    return f"models.{role}={{ {table} }}"
+    return f"models.{role}={write_value(settings)}"
+
+
+def write_value(value):
+    """Return a value as TOML has it on one line."""
+    if not isinstance(value, dict):
+        return json.dumps(value)
+    return "{ " + ", ".join(f"{key} = {write_value(each)}" for key, each in value.items()) + " }"
 
 
 def look(*settings, patience=FAST):
@@ -141,16 +147,8 @@ def test_a_role_without_pictures_is_shown_none():
     assert all(body is None or isinstance(body["messages"][0]["content"], str) for _, body in server.asked)
 
 
-def test_a_further_solver_is_looked_at_where_difficulty_names_it():
-    with serve(sees=False) as server:
-        setting = make_settings("solvers.big", server.url)
-        assert look(setting) == []
-        found = look(setting, 'difficulty.solvers=["solver", "big"]')
-    assert find(found, "pictures").state == "problem"
-
-
 @pytest.mark.parametrize(
-    ("role", "method"), [("solver", "paths"), ("teacher", "paths"), ("image_judge", "paths"), ("namer", "news")]
+    ("role", "method"), [("solver", "paths"), ("teacher", "paths"), ("judge", "paths"), ("writer", "news")]
 )
 def test_a_role_that_is_shown_pictures_needs_a_server_that_takes_them(role, method):
     with serve(sees=False) as server:
@@ -182,16 +180,6 @@ def test_no_server_is_a_problem():
     assert f"cannot connect to {url[7:-3]} (" in found[0].detail
 
 
-def test_a_further_solver_under_another_name_is_pointed_to_its_table():
-    with serve(models=(("mock", 4096),)) as server:
-        shared = (
-            make_settings("solver", server.url, name="knower"),
-            make_settings("solvers.big", server.url, name="knower"),
-        )
-        found = look(*shared, 'difficulty.solvers=["solver", "big"]')
-    assert "models.solver.name and models.solvers.big.name" in found[0].detail
-
-
 def test_a_server_too_busy_to_list_its_models_is_asked_on():
     with serve(raw=b"slow down", status=429) as server:
         found = look(make_settings("rewriter", server.url))
@@ -214,7 +202,7 @@ def test_servers_that_hang_are_waited_for_together_and_not_for_long():
     started = time.monotonic()
     with serve(hangs=True) as one, serve(hangs=True) as other:
         found = look(
-            make_settings("solver", one.url, revision="r1", more_urls=[other.url]),
+            make_settings("solver", [one.url, other.url], revision="r1"),
             make_settings("teacher", other.url),
             patience=0.2,
         )
@@ -295,13 +283,13 @@ def test_a_key_that_can_be_no_header_is_not_shown_either(monkeypatch):
 
 def test_every_address_must_serve_the_name():
     with serve() as one, serve(models=(("other", 9),)) as other:
-        found = look(make_settings("rewriter", one.url, revision="r1", more_urls=[other.url]))
+        found = look(make_settings("rewriter", [one.url, other.url], revision="r1"))
     assert [finding.state for finding in found if finding.what.endswith("/v1")] == ["ok", "problem"]
 
 
 def test_addresses_with_different_contexts_do_not_serve_one_model():
     with serve() as one, serve(models=(("tiny", 90_000),)) as other:
-        found = look(make_settings("rewriter", one.url, revision="r1", more_urls=[other.url]))
+        found = look(make_settings("rewriter", [one.url, other.url], revision="r1"))
     assert find(found, "addresses").state == "warning"
     assert "90,000, 100,000" in find(found, "addresses").detail
 

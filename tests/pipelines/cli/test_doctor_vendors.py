@@ -29,7 +29,7 @@ def refuse_effort(body):
 
 
 def examine(server, folder, **more):
-    asked = {"temperature": 0.7, "top_p": 0.9} | more
+    asked = {"temperature": 0.7, "extra_body": {"top_p": 0.9}} | more
     settings = [make_settings(role, server.url, **asked) for role in ("writer", "teacher")]
     examination = examine_run(make_config(read_recipe("demo"), settings), folder)
     return {finding.what: finding for finding in examination.findings if "127.0.0.1" in finding.what}
@@ -56,7 +56,7 @@ def test_the_doctor_learns_what_a_server_refuses_and_says_so_in_a_line(tmp_path,
 
 def test_what_cannot_be_left_out_is_a_problem_in_the_vendors_words(tmp_path):
     with run_vendor(refuse_effort, say) as server:
-        found = examine(server, tmp_path, reasoning_effort="minimal", profile="openai")
+        found = examine(server, tmp_path, extra_body={"reasoning_effort": "minimal"}, profile="openai")
     chat = found[f"writer, teacher at {server.url}: chat"]
     assert chat.state == "problem"
     assert "'reasoning_effort' does not support 'minimal'" in chat.detail

@@ -66,7 +66,7 @@ def test_a_dump_whose_corpus_is_built_is_not_read_again(demo):
 
 
 ASKING = ("questions", "rewrites", "groundings", "difficulty", "enhancements", "rollouts")
-PRICED = "models.rewriter.price_in=1.0"
+PRICED = "models.rewriter.prices.input=1.0"
 
 
 def configure(world, *settings):
@@ -199,7 +199,7 @@ def test_what_a_trajectory_takes_is_not_told_where_a_stage_was_not_measured(demo
 def test_gpu_hours_are_counted_where_a_model_has_gpus(demo, copied):
     charge(copied)
     assert estimate_run(configure(demo.world), copied).total.gpu_hours is None
-    estimate = estimate_run(configure(demo.world, "models.teacher.gpus=1.0"), copied)
+    estimate = estimate_run(configure(demo.world, "models.teacher.serve.gpus=1"), copied)
     rewrites = by_stage(estimate)["rewrites"]
     assert rewrites.gpu_hours.middle == pytest.approx(0.01 * (rewrites.requests.middle - rewrites.recorded))
 

@@ -220,7 +220,16 @@ def test_an_empty_workspace_begins_the_demo_and_a_recipe_is_a_name(tmp_path, dem
     first = call_here(capsys, "run", *world, "--until", "corpus", "--workspace", tmp_path / "a")
     assert "run demo begins: recipe demo" in first.err
     second = call_here(
-        capsys, "run", "vsearcher", "--models", "scripted", *world, "--until", "corpus", "--workspace", tmp_path / "a"
+        capsys,
+        "run",
+        "vsearcher",
+        "--set",
+        "models=scripted",
+        *world,
+        "--until",
+        "corpus",
+        "--workspace",
+        tmp_path / "a",
     )
     assert "run vsearcher begins: recipe vsearcher" in second.err
     assert list(list_run_names(capsys, tmp_path / "a")) == ["demo", "vsearcher"]
@@ -422,7 +431,11 @@ def test_changes_are_told_key_by_key_and_by_type():
 def test_a_deployment_has_the_name_of_its_run(two, capsys, monkeypatch):
     asked = {}
     monkeypatch.setattr("pipelines.cli.deploying.deploy_run", lambda parameters, *_: asked.update(parameters) or {})
-    for arguments, name in ((("whole",), "whole"), ((), "part"), (("vsearcher", "--models", "scripted"), "vsearcher")):
+    for arguments, name in (
+        (("whole",), "whole"),
+        ((), "part"),
+        (("vsearcher", "--set", "models=scripted"), "vsearcher"),
+    ):
         world = list_settings(["corpus.world=w"]) if name == "vsearcher" else []
         assert call_here(capsys, "deploy", *arguments, *world, "--workspace", two, "--json").code == 0
         assert asked["name"] == name

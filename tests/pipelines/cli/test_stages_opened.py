@@ -11,15 +11,17 @@ IMPOSSIBLE = {
     "weights that are not there": (["groundings.ranker=clip", "encoder.pretrained=/nowhere/w"], "clip|/nowhere/w"),
     "a search by likeness": (["image_search.method=clip"], "encoder.pretrained is empty"),
     "no teacher": (["models.teacher.name="], "no model for models.teacher"),
-    "a teacher at no address": (["models.teacher.adapter=openai"], "models.teacher.base_url is empty"),
+    "a teacher at no address": (
+        ["models.teacher.adapter=openai", "models.teacher.name=t"], "models.teacher.base_url is empty"
+    ),
     "a teacher without its key": (
-        ["models.teacher.adapter=openai", "models.teacher.base_url=http://127.0.0.1:1/v1",
+        ["models.teacher.name=t", "models.teacher.base_url=http://127.0.0.1:1/v1",
          "models.teacher.api_key_env=SYNTH_NO_SUCH_KEY"],
         "SYNTH_NO_SUCH_KEY is not set",
     ),
     "a judge at no address": (["models.judge.adapter=openai", "models.judge.name=j"], "models.judge.base_url is empty"),
-    "abilities that no player has": (["models.solver.settings={flies=1}"], "models.solver.settings"),
-    "nobody who sums up": (["tools.summarise=true"], "tools.summarise without models.summariser"),
+    "abilities that no player has": (["models.solver.extra_body={flies=1}"], "models.solver.extra_body"),
+    "nobody who sums up": (["tools.summarise=true"], "tools.summarise without a model"),
     "an upscaler that is not there": (["tools.edsr=/nowhere/edsr.pb"], "/nowhere/edsr.pb|OpenCV"),
     "a tokenizer that is not there": (["trajectories.tokenizer=/nowhere"], "/nowhere"),
 }  # fmt: skip

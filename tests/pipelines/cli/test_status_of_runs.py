@@ -51,7 +51,7 @@ def make_arguments(workspace, *settings):
 def start_waiting(workspace, address, *settings):
     """Start a run whose writer of questions is away."""
     model = ("adapter=openai", "name=m", f"base_url={address}")
-    model = (*(f"models.writer.{setting}" for setting in model), "models.writer.settings={}")
+    model = tuple(f"models.writer.{setting}" for setting in model)
     command = make_command(*make_arguments(workspace, *model, *settings), "--until", "questions")
     return subprocess.Popen(command, cwd=ROOT, env=make_environment(), stderr=subprocess.PIPE, text=True)
 

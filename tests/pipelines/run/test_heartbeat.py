@@ -299,7 +299,7 @@ def test_a_model_that_is_away_is_told_with_the_time_at_which_it_is_given_up():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
-    chat = OpenAIChat(ModelConfig(adapter="openai", name="m", base_url=url, patience=100.0), pause=0.01)
+    chat = OpenAIChat(ModelConfig(adapter="openai", name="m", base_url=url), pause=0.01, patience=100.0)
     request = ChatRequest("sky", "sky", (Message("user", "Hello"),), None, Sampling())
     traffic = Traffic()
 

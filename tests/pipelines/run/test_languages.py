@@ -59,7 +59,7 @@ def call(capsys: Capture, tmp_path: Path):
 
 
 def test_scripted_players_refuse_another_language_before_anything_is_built(call, tmp_path, dump):
-    outcome = call("run", dump, "--models", "scripted")
+    outcome = call("run", dump, "--set", "models=scripted")
     assert outcome.code == 2
     assert "itwiki is in the language 'it', and scripted players know English alone" in outcome.err
     assert "models.writer" in outcome.err

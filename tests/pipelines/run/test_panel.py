@@ -140,7 +140,7 @@ def run():
             time.sleep(1)
             raise GateNotMet("paths: all failed")
         if ending.startswith("http"):
-            settings = ModelConfig(adapter="openai", name="m", base_url=ending, patience=300.0)
+            settings = ModelConfig(adapter="openai", name="m", base_url=ending)
             request = ChatRequest("sky", "sky", (Message("user", "Hello"),), None, Sampling())
             asyncio.run(OpenAIChat(settings).chat(request))
         time.sleep(600 if ending == "wait" else 1)

@@ -21,7 +21,7 @@ from pipelines.services.clients.recorded import RecordedChat
 from tests.conftest import SETTINGS
 from tests.pipelines.services.clients.vendors import STRICT, Script, ServedPlayer, VendorServer, run_vendor
 
-ASKED = ("temperature=0.7", "top_p=0.9", "max_tokens=4096")
+ASKED = ("temperature=0.7", "extra_body.top_p=0.9", "max_tokens=4096")
 ROLES = ("writer", "rewriter", "evaluator", "solver", "teacher")
 REFUSED = {
     "openai": ["max_tokens", "stop", "temperature", "top_p"],
@@ -48,7 +48,7 @@ class ServedRoles(Roles):
         player = super().find_model(role)
         if role not in ROLES:
             return player
-        asked = self.config.models.get(role).model_dump(include={"temperature", "top_p", "max_tokens"})
+        asked = self.config.models[role].model_dump(include={"temperature", "max_tokens"})
         config = ModelConfig(name="tiny", base_url=self.server.url, **(asked | self.settings))
         chat = OpenAIChat(config, self.pictures.load, vendors=self.vendors)
         return RecordedChat(ServedPlayer(player.model, chat, self.script), self.replies)

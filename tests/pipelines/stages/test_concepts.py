@@ -125,7 +125,7 @@ def test_a_missing_list_is_told_before_its_digest_is_taken_and_before_anything_i
         make_stage(corpus, list=str(tmp_path / "gone.tsv")).fingerprint()
     given = list_settings([f"concepts.list={tmp_path / 'gone.tsv'}", f"corpus.world={tmp_path}"])
     outcome = call_here(
-        capsys, "run", "--recipe", "fvqa", "--models", "scripted", "--workspace", tmp_path / "w", *given
+        capsys, "run", "--recipe", "fvqa", "--set", "models=scripted", "--workspace", tmp_path / "w", *given
     )
     assert (outcome.code, "gone.tsv" in outcome.err) == (2, True)
     assert not (tmp_path / "w" / "corpus").exists()

@@ -56,7 +56,7 @@ def decide(cascade, rollouts):
 
 
 def select(rollouts, judges=(), process=None):
-    return decide(Cascade(TrajectoriesConfig(checks=()), Jury(tuple(judges)), process), rollouts)
+    return decide(Cascade(TrajectoriesConfig(checks=(), min_process=3.0), Jury(tuple(judges)), process), rollouts)
 
 
 def refuse(rollout, *checks, **changes):
@@ -66,7 +66,7 @@ def refuse(rollout, *checks, **changes):
 
 
 def list_reasons(rollout):
-    return [fault.reason for fault in find_faults(rollout, rules=TrajectoriesConfig(checks=()))]
+    return [fault.reason for fault in find_faults(rollout, rules=TrajectoriesConfig(checks=(), min_process=3.0))]
 
 
 def drop_text(steps, text):
@@ -287,7 +287,7 @@ def test_the_judges_are_part_of_the_stage():
     process = ProcessJury(make_asking("judge_process", lambda inputs: "", name="marker"))
     stage = Trajectories(Cascade(process=process))
     assert stage.fingerprint() != Trajectories().fingerprint()
-    assert [(entry.role, entry.name) for entry in stage.models()] == [("process_judge", "marker")]
+    assert [(entry.role, entry.name) for entry in stage.models()] == [("judge", "marker")]
     assert stage.prompts() == {process.judge.prompt.label: process.judge.prompt.digest}
 
 

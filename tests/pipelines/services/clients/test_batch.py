@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.config.settings import BatchConfig, ModelConfig
+from pipelines.config.settings import ModelConfig
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
-from pipelines.services.clients.batch import BatchChat, BatchNote, BatchNotes, read_batch_note
+from pipelines.services.clients.batch import BatchChat, BatchNote, BatchNotes, Pace, read_batch_note
 from pipelines.services.clients.chat import OpenAIChat
 from pipelines.services.clients.recorded import RecordedChat, make_chat_key
 from pipelines.services.clients.replies import open_replies
@@ -32,15 +32,14 @@ def make_request(number):
     return ChatRequest("t", "t/v1", (Message("user", f"number {number}"),), Asked())
 
 
-ALL = {"batch": {"rows": 8}}
+ALL = {"pace": {"rows": 8}}
 REQUESTS = [make_request(number) for number in range(8)]
 
 
 def make_chat(mock, folder, recorded=(), said=None, **more):
-    batch = BatchConfig(**{"rows": 4, "wait_s": 0.05, "poll_s": 0.02} | more.pop("batch", {}))
-    base = {"name": "mock", "base_url": mock.url, "mode": "batch", "batch": batch, "patience": 20.0}
-    config = ModelConfig(**base | more)
-    chat = BatchChat(config, folder / "batches", lambda key: key in recorded)
+    pace = Pace(**{"rows": 4, "wait": 0.05, "poll": 0.02, "patience": 20.0} | more.pop("pace", {}))
+    config = ModelConfig(**{"name": "mock", "base_url": mock.url, "mode": "batch"} | more)
+    chat = BatchChat(config, folder / "batches", lambda key: key in recorded, pace=pace)
     return chat if said is None else replace(chat, say=said)
 
 
@@ -95,7 +94,7 @@ def test_replies_in_a_batch_are_those_of_live_requests(tmp_path):
 
 def test_a_line_has_the_four_parts_that_openai_and_vllm_read(tmp_path):
     mock = BatchMock(0.02)
-    assert len(run(mock, tmp_path, batch={"rows": 100})) == 8
+    assert len(run(mock, tmp_path, pace={"rows": 100})) == 8
     lines = [json.loads(line) for line in mock.files["file-0"].splitlines()]
     chat = make_chat(mock, tmp_path)
     assert [set(line) for line in lines] == [{"custom_id", "method", "url", "body"}] * 8
@@ -107,14 +106,14 @@ def test_a_line_has_the_four_parts_that_openai_and_vllm_read(tmp_path):
 
 def test_what_does_not_fill_a_batch_is_sent_after_the_wait(tmp_path):
     mock = BatchMock(0.02)
-    replies = run(mock, tmp_path, batch={"rows": 5})
+    replies = run(mock, tmp_path, pace={"rows": 5})
     assert all(reply.text for reply in replies)
     assert sorted(data.count(b"custom_id") for name, data in mock.files.items() if b'"method"' in data) == [3, 5]
 
 
 def test_a_line_that_fails_is_asked_again_in_another_batch(tmp_path):
     mock = BatchMock(0.02, Plan(failed=0.4, seed=3))
-    replies = run(mock, tmp_path, tries=9)
+    replies = run(mock, tmp_path, pace={"tries": 9})
     assert all(reply.text for reply in replies)
     assert sum(reply.retries for reply in replies) == mock.tries.total() - 8 > 0
     assert mock.counts["paid"] == len(mock.bought) == 8
@@ -123,7 +122,7 @@ def test_a_line_that_fails_is_asked_again_in_another_batch(tmp_path):
 def test_a_line_that_always_fails_is_a_failed_row_where_others_are_answered(tmp_path):
     mock = BatchMock(0.02)
     mock._answer_line = fail_at(mock, "number 3", mock._answer_line)
-    replies = run(mock, tmp_path, tries=3)
+    replies = run(mock, tmp_path, pace={"tries": 3})
     assert isinstance(replies[3], RecordFailed)
     assert replies[3].error == "no-reply"
     assert "3 times; other requests succeeded" in replies[3].detail
@@ -140,7 +139,7 @@ def fail_at(mock, text, answer):
 
 
 def test_a_server_that_fails_at_every_line_stops_the_run(tmp_path):
-    replies = run(BatchMock(0.02, Plan(failed=1.0)), tmp_path, tries=2)
+    replies = run(BatchMock(0.02, Plan(failed=1.0)), tmp_path, pace={"tries": 2})
     assert all(isinstance(reply, Unavailable) for reply in replies)
     assert "run again later" in str(replies[0])
 
@@ -163,7 +162,7 @@ def test_a_parameter_that_is_refused_stops_the_run_and_says_so(tmp_path):
 @pytest.mark.parametrize("rows", [4, 8])
 def test_an_expired_batch_gives_what_it_has_and_the_rest_is_asked_again(tmp_path, rows):
     mock = BatchMock(0.02, Plan(expired=[0]))
-    replies = run(mock, tmp_path, batch={"rows": rows})
+    replies = run(mock, tmp_path, pace={"rows": rows})
     assert all(reply.text for reply in replies)
     assert sum(reply.retries for reply in replies) == rows // 2
     assert mock.counts["paid"] == len(mock.bought) == 8
@@ -171,7 +170,7 @@ def test_an_expired_batch_gives_what_it_has_and_the_rest_is_asked_again(tmp_path
 
 def test_batches_that_always_expire_stop_the_run(tmp_path):
     mock = BatchMock(0.01, Plan(expired=list(range(40))))
-    replies = run(mock, tmp_path, tries=2, batch={"rows": 8})
+    replies = run(mock, tmp_path, pace={"tries": 2, "rows": 8})
     assert isinstance(replies[0], Unavailable) or any(isinstance(reply, Unavailable) for reply in replies)
     # Eight, then the four without an answer, then the two.
     assert mock.counts["batches"] == 2
@@ -179,12 +178,12 @@ def test_batches_that_always_expire_stop_the_run(tmp_path):
 
 def test_a_cancelled_batch_gives_what_it_has_and_stops_the_run(tmp_path):
     mock = BatchMock(0.02, Plan(cancelled=[0]))
-    replies = run(mock, tmp_path, batch={"rows": 8})
+    replies = run(mock, tmp_path, pace={"rows": 8})
     stopped = [reply for reply in replies if isinstance(reply, Unavailable)]
     assert len(stopped) == 4
     assert "was cancelled; run again to ask the rest anew" in str(stopped[0])
     assert len(list_notes(tmp_path)[0].keys) == 4
-    assert not [reply for reply in run(mock, tmp_path, batch={"rows": 8}) if isinstance(reply, Exception)]
+    assert not [reply for reply in run(mock, tmp_path, pace={"rows": 8}) if isinstance(reply, Exception)]
 
 
 def test_a_batch_that_is_not_taken_is_a_config_error_in_the_servers_words_and_leaves_no_note(tmp_path):
@@ -203,16 +202,15 @@ def test_a_server_with_no_room_gets_the_requests_again_once_another_batch_has_en
 
 
 def test_a_server_that_never_has_room_stops_the_run(tmp_path):
-    replies = run(BatchMock(0.01, Plan(crowded=list(range(20)))), tmp_path, tries=2, batch={"rows": 8})
+    replies = run(BatchMock(0.01, Plan(crowded=list(range(20)))), tmp_path, pace={"tries": 2, "rows": 8})
     assert all(isinstance(reply, Unavailable) for reply in replies)
     assert "Enqueued token limit reached" in str(replies[0])
-    assert "lower batch.rows" in str(replies[0])
 
 
 @pytest.mark.parametrize("plan", [Plan(lost=[0]), Plan(refused={"0": 500})])
 def test_a_batch_whose_creation_got_no_reply_is_created_once(tmp_path, plan):
     mock = BatchMock(0.02, plan)
-    replies = run(mock, tmp_path, batch={"rows": 8})
+    replies = run(mock, tmp_path, pace={"rows": 8})
     assert all(reply.text for reply in replies)
     assert mock.counts["batches"] == 1
     assert mock.counts["listings"] >= 1
@@ -221,7 +219,7 @@ def test_a_batch_whose_creation_got_no_reply_is_created_once(tmp_path, plan):
 def test_a_server_that_is_away_stops_the_run_after_the_patience(tmp_path):
     mock = BatchMock()
     mock.url = "http://127.0.0.1:9/v1"
-    chat = make_chat(mock, tmp_path, patience=0.0)
+    chat = make_chat(mock, tmp_path, pace={"patience": 0.0})
     replies = asyncio.run(ask_all(chat))
     chat.close()
     assert all(isinstance(reply, Unavailable) for reply in replies)
@@ -260,7 +258,7 @@ def test_whatever_a_server_sends_a_run_that_cannot_go_on_stops_in_order(tmp_path
 
     with run_handler(LiveServer(respond=respond)) as server:
         url = f"http://127.0.0.1:{server.port}/v1"
-        with closing(make_chat(BatchMock(url=url), tmp_path, patience=0.0, tries=1)) as chat:
+        with closing(make_chat(BatchMock(url=url), tmp_path, pace={"patience": 0.0, "tries": 1})) as chat:
             replies = asyncio.run(ask_all(chat, REQUESTS[:4]))
     assert all(isinstance(reply, Unavailable | ConfigError) for reply in replies), replies
 
@@ -285,8 +283,8 @@ def test_whatever_becomes_of_its_batches_a_request_ends_once_and_is_paid_once(fa
     bad = {"number 5": "content_filter"} if refused else {}
     mock = BatchMock(0.01, Plan(failed=failed, expired=expired, crowded=crowded, bad=bad))
     with TemporaryDirectory() as folder:
-        batch = {"rows": rows, "wait_s": 0.02, "poll_s": 0.01}
-        replies = run(mock, Path(folder), tries=30, batch=batch)
+        pace = {"rows": rows, "wait": 0.02, "poll": 0.01, "tries": 30}
+        replies = run(mock, Path(folder), pace=pace)
         noted = [key for note in list_notes(Path(folder)) for key in note.keys]
     right = [reply.text for reply in replies if not isinstance(reply, Exception)]
     assert len(set(right)) == len(right) == 8 - refused
@@ -406,7 +404,7 @@ def test_notes_that_another_process_removes_meanwhile_are_passed_over(tmp_path):
 
 def test_messages_tell_of_each_batch(tmp_path):
     said = []
-    run(BatchMock(0.02), tmp_path, said=said.append, batch={"rows": 8})
+    run(BatchMock(0.02), tmp_path, said=said.append, pace={"rows": 8})
     assert said == [
         "mock: batch batch_0 of 8 requests is sent",
         "mock: batch batch_0 of 8 requests is completed: 8 answered",

@@ -69,10 +69,11 @@ VLLM_TOKENS = (
 
 
 def make_model(url: str, **settings) -> OpenAIChat:
-    pause, read = settings.pop("pause", 0.001), settings.pop("read_picture", refuse_picture)
-    settings = {"patience": 0.0, "timeout": 5.0} | settings
+    made = {"pause": 0.001, "read_picture": refuse_picture, "patience": 0.0}
+    made |= {key: settings.pop(key) for key in ("pause", "read_picture", "patience", "tries") if key in settings}
     # Not validated: a configuration refuses most addresses that are none before a model is made of them.
-    return OpenAIChat(ModelConfig.model_construct(name="tiny", base_url=url, **settings), read, pause)
+    config = ModelConfig.model_construct(**{"name": "tiny", "base_url": (url,), "timeout": 5.0} | settings)
+    return OpenAIChat(config, **made)
 
 
 def ask(model: OpenAIChat, request: ChatRequest = REQUEST) -> ChatReply:
@@ -524,7 +525,7 @@ def test_a_prompt_that_is_refused_for_itself_fails_its_record_alone(fault, error
 )
 def test_an_address_that_cannot_be_used_is_refused_and_its_secret_is_not_quoted(urls, revision, complaint):
     with pytest.raises(ConfigError, match=complaint) as caught:
-        make_model(urls[0], more_urls=urls[1:], revision=revision)
+        make_model(urls[0], base_url=urls, revision=revision)
     assert KEY not in str(caught.value)
 
 

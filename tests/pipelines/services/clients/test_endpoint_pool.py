@@ -34,7 +34,7 @@ BUSY, SILENT, UNKNOWN = (
 
 
 def make_settings(url, *more, **settings):
-    return ModelConfig.model_construct(name="tiny", base_url=url, more_urls=more, **settings)
+    return ModelConfig.model_construct(name="tiny", base_url=(url, *more), **settings)
 
 
 def make_endpoint(limit: float = 16.0, most: int = 64, **settings) -> Endpoint:

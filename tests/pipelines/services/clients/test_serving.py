@@ -6,12 +6,13 @@ import subprocess
 import sys
 import time
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import ModelConfig, ModelsConfig, RunConfig, ServeConfig
+from pipelines.config.settings import ModelConfig, RunConfig, ServeConfig
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.services.clients.serving import (
     ModelServer,
@@ -38,7 +39,7 @@ def python(tmp_path_factory) -> str:
 def make_model(python):
     def make(*arguments: str, name: str = "tiny", port: int = 0, **settings) -> ModelConfig:
         port = port or find_port()
-        serve = ServeConfig(**({"own": True, "python": python, "port": port, "arguments": arguments} | settings))
+        serve = ServeConfig(**({"own": True, "python": python, "arguments": arguments} | settings))
         return ModelConfig(adapter="openai", name=name, base_url=f"http://127.0.0.1:{port}/v1", serve=serve)
 
     return make
@@ -76,10 +77,8 @@ def wait_until(holds, seconds: float = PATIENCE) -> None:
 def test_the_command_is_vllms_server_on_the_loopback_interface_alone():
     serve = ServeConfig(
         python="/opt/vllm/bin/python",
-        port=8001,
         model="org/big",
-        tensor_parallel=4,
-        max_context=4096,
+        gpus=4,
         arguments=("--x",),
     )
     model = ModelConfig(adapter="openai", name="big", base_url="http://127.0.0.1:8001/v1", serve=serve)
@@ -87,11 +86,11 @@ def test_the_command_is_vllms_server_on_the_loopback_interface_alone():
     assert command[:5] == ["/opt/vllm/bin/python", "-m", "vllm.entrypoints.openai.api_server", "--host", "127.0.0.1"]
     text = " ".join(command)
     assert "--port 8001 --served-model-name big" in text
-    assert text.endswith("--model org/big --tensor-parallel-size 4 --max-model-len 4096 --x")
+    assert text.endswith("--model org/big --tensor-parallel-size 4 --x")
 
 
 def test_an_address_that_leads_elsewhere_is_refused(make_model):
-    model = make_model().model_copy(update={"base_url": "http://10.0.0.7:8000/v1"})
+    model = make_model().model_copy(update={"base_url": ("http://10.0.0.7:8000/v1",)})
     with pytest.raises(
         ConfigError, match=r"models\.judge: serve\.own starts a server at http://127\.0\.0\.1:\d+/v1, but"
     ):
@@ -139,7 +138,7 @@ def test_a_port_that_is_taken_is_refused(make_server):
         other.bind(("127.0.0.1", 0))
         other.listen()
         server = make_server(port=other.getsockname()[1])
-        with pytest.raises(ConfigError, match=r"models\.solver\.serve\.port \d+: Address already in use; stop what"):
+        with pytest.raises(ConfigError, match=r"models\.solver\.base_url: port \d+: Address already in use; stop what"):
             server.start()
     assert not server.is_running
 
@@ -154,7 +153,7 @@ def test_a_server_that_ends_at_its_start_or_serves_another_model_is_refused(make
 
 
 def test_a_server_that_is_not_ready_in_time_is_ended(make_server):
-    server = make_server("--fake", "hang", start_seconds=1.0)
+    server = replace(make_server("--fake", "hang"), start_seconds=1.0)
     with pytest.raises(Unavailable, match="is not ready after 1 s"), running([server]):
         pytest.fail("it is not ready")
     assert not server.is_running
@@ -165,8 +164,8 @@ def test_a_server_that_is_not_ready_in_time_is_ended(make_server):
 
 def test_a_run_starts_the_servers_it_owns_and_no_others(make_model, tmp_path):
     attached = make_model().model_copy(update={"serve": ServeConfig()})
-    models = ModelsConfig(solver=make_model(), judge=make_model(name="umpire"), second_judge=attached)
-    with owned_servers(models, ["writer", "solver", "judge", "second_judge"], tmp_path) as servers:
+    models = {"solver": make_model(), "judge": make_model(name="umpire"), "teacher": attached}
+    with owned_servers(models, ["solver", "judge", "teacher"], tmp_path) as servers:
         assert sorted(servers) == ["judge", "solver"]
         assert all(server.is_running for server in servers.values())
     assert not any(server.is_running for server in servers.values())
@@ -176,14 +175,14 @@ def test_two_servers_at_one_port_are_refused(make_model, tmp_path):
     model = make_model()
     other = model.model_copy(update={"name": "other"})
     with (
-        pytest.raises(ConfigError, match=r"models\.judge\.serve\.port \d+: models\.solver has another server there"),
-        owned_servers(ModelsConfig(solver=model, judge=other), ["solver", "judge"], tmp_path),
+        pytest.raises(ConfigError, match=r"models\.judge\.base_url: models\.solver has another server at port"),
+        owned_servers({"solver": model, "judge": other}, ["solver", "judge"], tmp_path),
     ):
         pytest.fail("it was started")
 
 
 def test_when_one_cannot_start_the_others_are_ended(make_model, tmp_path):
-    models = ModelsConfig(solver=make_model(), judge=make_model("--fake", "die"))
+    models = {"solver": make_model(), "judge": make_model("--fake", "die")}
     with pytest.raises(Unavailable, match=r"models\.judge"), owned_servers(models, ["solver", "judge"], tmp_path):
         pytest.fail("it was started")
     worker = find_worker(place_log(tmp_path, "solver"))
@@ -195,7 +194,7 @@ def test_when_one_cannot_start_the_others_are_ended(make_model, tmp_path):
 
 def make_run(model: ModelConfig) -> RunConfig:
     config = make_config(read_recipe("demo"))
-    return config.model_copy(update={"models": ModelsConfig(solver=model)})
+    return config.model_copy(update={"models": {"solver": model}})
 
 
 def test_serving_a_role_says_where_and_when_it_is_ready(make_model, tmp_path):
@@ -210,7 +209,7 @@ def test_serving_a_role_says_where_and_when_it_is_ready(make_model, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         serve_model(make_run(model), "solver", tmp_path, stop_when_ready)
     assert said[0] == f"starting tiny for solver; log {tmp_path / 'serve-solver.log'}"
-    assert said[1] == f"tiny is ready at {model.base_url}; Ctrl-C ends it"
+    assert said[1] == f"tiny is ready at {model.base_url[0]}; Ctrl-C ends it"
     worker = find_worker(place_log(tmp_path, "solver"))
     wait_until(lambda: not is_alive(worker))
 
@@ -301,6 +300,6 @@ def test_whoever_holds_the_leash_is_not_ended_by_a_signal_meant_for_it(tmp_path)
 
 def test_roles_that_name_one_server_share_it(make_model, tmp_path):
     model = make_model()
-    with owned_servers(ModelsConfig(solver=model, judge=model), ["solver", "judge"], tmp_path) as servers:
+    with owned_servers({"solver": model, "judge": model}, ["solver", "judge"], tmp_path) as servers:
         assert servers["solver"] is servers["judge"]
     assert [path.name for path in tmp_path.iterdir()] == ["serve-solver.log"]

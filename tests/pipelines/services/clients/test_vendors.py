@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.config.profiles import KeyRules, load_profiles
+from pipelines.config.profiles import KeyRules, Profile, load_profiles
 from pipelines.config.settings import ModelConfig
 from pipelines.errors import ConfigError
-from pipelines.pictures import read_header
 from pipelines.services.clients.chat import OpenAIChat
 from pipelines.services.clients.vendors import SPARED, Vendors, read_refusal
 from pipelines.services.protocols import ChatRequest, Message, Sampling
@@ -50,8 +49,8 @@ HEADERS = {"azure": ("api-key", "k-1")}
 
 
 def make_model(server, vendors, **settings):
-    config = ModelConfig(name="tiny", base_url=server.url, **({"patience": 0.0, "timeout": 5.0} | settings))
-    return OpenAIChat(config, vendors=vendors)
+    config = ModelConfig(**{"name": "tiny", "base_url": server.url, "timeout": 5.0} | settings)
+    return OpenAIChat(config, vendors=vendors, patience=0.0)
 
 
 def ask_all(model, count=8):
@@ -161,7 +160,10 @@ def ask_once(server, request=PLAIN, vendors=None, **settings):
         ({"replies": "schema"}, "type json_schema is not supported"),
         ({"extra_body": {"top_k": 5}}, "Unknown parameter: 'top_k'"),
         ({"extra_body": {"seed": 5}}, "Unknown parameter: 'seed'"),
-        ({"reasoning_effort": "minimal"}, "Unsupported value: 'reasoning_effort' does not support 'minimal'"),
+        (
+            {"extra_body": {"reasoning_effort": "minimal"}},
+            "Unsupported value: 'reasoning_effort' does not support 'minimal'",
+        ),
     ],
 )
 def test_what_the_user_words_and_what_changes_a_reply_stays_an_error_in_the_vendors_words(settings, words):
@@ -194,17 +196,14 @@ def test_only_what_is_set_is_sent():
 def test_what_the_user_adds_is_sent_as_it_is_and_secrets_come_from_variables(monkeypatch, tmp_path):
     monkeypatch.setenv("VENDOR_SECRET", "s3cret")
     added = {
-        "extra_body": {"top_k": 5, "thinking": {"type": "enabled"}},
-        "chat_template_kwargs": {"enable_thinking": False},
-        "reasoning_effort": "low",
+        "extra_body": {"top_k": 5, "chat_template_kwargs": {"enable_thinking": False}, "reasoning_effort": "low"},
         "headers": {"X-Title": "synth", "X-Gateway": "env:VENDOR_SECRET"},
     }
     with run_chat() as server:
         model = make_model(server, Vendors(), **added)
         asyncio.run(model.chat(PLAIN))
         (request,) = server.requests
-    sent = {key: request["body"][key] for key in ("top_k", "thinking", "chat_template_kwargs", "reasoning_effort")}
-    assert sent == added["extra_body"] | {"chat_template_kwargs": {"enable_thinking": False}, "reasoning_effort": "low"}
+    assert {key: request["body"][key] for key in added["extra_body"]} == added["extra_body"]
     assert (request["headers"]["x-title"], request["headers"]["x-gateway"]) == ("synth", "s3cret")
     assert "s3cret" not in repr(model) + model.identity
     with run_chat(lambda body: make_error(400, "seed: Extra inputs are not permitted, s3cret, s3cret")) as server:
@@ -226,30 +225,20 @@ def test_what_decides_a_reply_is_part_of_the_identity_and_what_does_not_is_none(
         {"profile": "openai"},
         {"profile": "vllm"},
         {"extra_body": {"top_k": 5}},
-        {"chat_template_kwargs": {"enable_thinking": False}},
-        {"reasoning_effort": "low"},
         {"headers": {"X-Model": "b"}},
-        {"image": {"detail": "low"}},
-        {"image": {"max_pixels": 9}},
     ]
     names = [name(**settings) for settings in deciding]
     assert len({plain, *names}) == len(deciding) + 1
-    assert plain == name(prompt_cache="prompt_cache_key") == name(replies="schema")
+    assert plain == name(extra_body={"top_p": 0.9}) == name(replies="schema")
     assert name(profile="deepseek") == name(profile="deepseek", replies="json")
 
 
-def test_hints_to_keep_prompts_are_sent_as_each_vendor_has_them():
+def test_what_a_request_begins_with_is_named_where_the_vendor_keeps_it():
     turns = (*PLAIN.messages, Message("assistant", "So."), Message("user", "Well?"))
     with run_chat() as server:
-        for request in (PLAIN, replace(PLAIN, messages=turns)):
-            ask_once(server, request, prompt_cache="cache_control")
         for request in (PLAIN, replace(PLAIN, stop=("x",), messages=turns), replace(PLAIN, stop=("x",))):
             ask_once(server, request, profile="openai")
-    marked = [[isinstance(message["content"], list) for message in body["messages"]] for body in server.bodies[:2]]
-    assert marked == [[True, False], [True, False, False, True]]
-    part = {"type": "text", "text": "Reply with JSON.", "cache_control": {"type": "ephemeral"}}
-    assert server.bodies[0]["messages"][0]["content"] == [part]
-    first, turn, begun = (body["prompt_cache_key"] for body in server.bodies[2:])
+    first, turn, begun = (body["prompt_cache_key"] for body in server.bodies)
     assert (first, turn) == ("answer/v1", begun)
     assert turn != first
 
@@ -274,25 +263,19 @@ def test_a_file_that_is_not_ours_is_an_error(tmp_path):
         Vendors(path).find("http://h/v1", "tiny")
 
 
-def test_pictures_are_sent_in_the_size_and_detail_that_the_role_is_shown_them():
+def test_a_picture_is_scaled_down_where_the_vendor_takes_no_larger_one(monkeypatch):
     noise = encode(Image.effect_noise((300, 200), 90).convert("RGB"), "PNG")
     request = replace(PLAIN, messages=(Message("user", "Who?", ("a" * 64,)),))
 
-    def show(**image):
+    def show(profile):
         with run_chat() as server:
-            config = ModelConfig(name="tiny", base_url=server.url, image=image)
+            config = ModelConfig(name="tiny", base_url=server.url, profile=profile)
             asyncio.run(OpenAIChat(config, lambda sha256: (noise, "image/png")).chat(request))
-        return server.bodies[0]["messages"][0]["content"][0]["image_url"]
+        return server.bodies[0]["messages"][0]["content"][0]["image_url"]["url"]
 
-    as_it_is = show()
-    assert as_it_is == {"url": f"data:image/png;base64,{base64.b64encode(noise).decode()}"}
-    small = show(detail="low", max_pixels=6000)
-    assert small["detail"] == "low"
-    kind, _, data = small["url"].partition(";base64,")
-    header = read_header(base64.b64decode(data))
-    assert (kind, header.extension) == ("data:image/png", "png")
-    assert header.width * header.height <= 6000
-    few = show(max_bytes=3000)["url"]
+    monkeypatch.setitem(load_profiles(), "anthropic", Profile(picture_bytes=3000))
+    assert show("") == f"data:image/png;base64,{base64.b64encode(noise).decode()}"
+    few = show("anthropic")
     assert few.startswith("data:image/jpeg;base64,")
     assert len(base64.b64decode(few.partition(",")[2])) <= 3000
 
