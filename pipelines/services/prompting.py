@@ -289,12 +289,11 @@ def speak(prompt: Prompt, language: Prompt, code: str) -> Prompt:
 
 @lru_cache(maxsize=64)
 def _load_shipped(name: str, version: int) -> Prompt:
-    folder = resources.files("prompts") / name
-    versions = {int(match["number"]): each for each in folder.iterdir() if (match := _VERSION.fullmatch(each.name))}
-    number = version or max(versions)
-    if number not in versions:
-        raise ConfigError(f"prompt {name}/v{number}: no file prompts/{name}/v{number}.md")
-    return _read_prompt(f"{name}/v{number}", f"prompt {name}/v{number}", versions[number].read_bytes())
+    versions = dict(_list_versions(Path(str(resources.files("prompts"))) / name))
+    label = f"{name}/v{version or max(versions)}"
+    if version and version not in versions:
+        raise ConfigError(f"prompt {label}: no file prompts/{label}.md")
+    return _read_prompt(label, f"prompt {label}", versions[version or max(versions)].read_bytes())
 
 
 def check_prompts(folder: str, chosen: Mapping[str, int] = MappingProxyType({})) -> int:
