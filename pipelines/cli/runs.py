@@ -383,12 +383,11 @@ def view_command(
 
 
 @app.command("world")
-def world_command(  # noqa: PLR0913 - a command line has the options it has
+def world_command(
     out: Annotated[Path, typer.Argument(help="Folder to write; it must not exist or be empty.")],
     entities: Annotated[int, typer.Option(min=60, max=200_000, help="Articles about entities.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generator.")] = 7,
     missing: Annotated[float, typer.Option(min=0.0, max=0.9, help="Share of infobox fields left to the prose.")] = 0.1,
-    later: Annotated[bool, typer.Option("--later", help="The same world a year on: some facts have changed.")] = False,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
@@ -396,7 +395,7 @@ def world_command(  # noqa: PLR0913 - a command line has the options it has
     from pipelines.toy.publishing import write_world
     from pipelines.toy.world import WorldConfig
 
-    summary = write_world(out, WorldConfig(entities=entities, seed=seed, missing=missing), later)
+    summary = write_world(out, WorldConfig(entities=entities, seed=seed, missing=missing))
     emit_json(to_json(summary)) if as_json else emit(
         f"{out}: {', '.join(f'{name} {count:,}' for name, count in summary.items())}"
     )
