@@ -124,7 +124,7 @@ class BudgetSpent(ServiceError):
 
 
 class GateNotMet(SynthError):
-    """A verification, audit or quality gate was not met."""
+    """A verification or quality gate was not met."""
 
 
 class ConservationError(SynthError):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import uvicorn
 
-from pipelines.cli.tool_server import ServingOptions, ToolService, make_app, open_environment, open_recorder
+from pipelines.cli.tool_server import ServingOptions, ToolService, make_app, open_service
 from pipelines.config.settings import RunConfig
 
 
@@ -36,8 +36,7 @@ def serving_tools(config: RunConfig, root: Path, options: ServingOptions | None 
     ready, told, failures = threading.Event(), list[tuple[uvicorn.Server, ToolService]](), list[BaseException]()
 
     async def serve() -> None:
-        with open_environment(config, root, options) as environment, open_recorder(options.record) as recorder:
-            service = ToolService(environment, recorder)
+        with open_service(config, root, options) as service:
             app = make_app(service, speaks_mcp=options.mcp == "http")
             server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, ws="none"))
             told.append((server, service))

@@ -358,15 +358,6 @@ def make_plan(
     return replace(plan, filters=tuple(steps))
 
 
-MEASURED: tuple[Condition, ...] = ("clause", "text", "image", "image+image-search", "image+text-search", "image+both")
-"""Conditions under which released questions are measured."""
-
-
-def make_measuring_plan() -> Plan:
-    """Return a plan that refuses nothing: every condition."""
-    return Plan(tuple(map(Filter, MEASURED)), refuses_unproved=False)
-
-
 def _shows_picture(condition: Condition) -> bool:
     return condition.startswith(("image", "swapped"))
 

@@ -13,17 +13,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from pipelines.checks.copies import PictureIndex, describe_picture
-from pipelines.checks.near import TextIndex
+from pipelines.checks.near import Sketches, find_alike, shingle_text
 from pipelines.checks.sets import Pictured, list_entities
 from pipelines.config.settings import BenchmarkConfig
 from pipelines.corpus.layouts import (
@@ -67,9 +65,7 @@ WELL_KNOWN: Final = (
     "MMSearch", "BrowseComp-VL", "SimpleVQA", "InfoSeek", "FVQA-test", "LiveVQA", "VDR-Bench", "MM-SearchExam",
 )  # fmt: skip
 """Benchmarks that systems of this kind report."""
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HIT = re.compile(r"(?:^|; )(\S+) [^;]*: (benchmark-[a-z]+)(?=;|$)")
-Digests = NDArray[np.uint64]
 ReadPicture = Callable[[Picture], bytes | None]
 _ENTRIES: Final = TypeAdapter(tuple[BenchmarkEntry, ...])
 
@@ -121,7 +117,6 @@ class BenchmarkQuestion:
 
 
 def _list_specific(text: str) -> Iterator[str]:
-    """Yield the folded words of a text that have digits, stand with a capital inside a sentence, or have no case."""
     begins = True
     for mark in text.split():
         letters = mark.lstrip(_OPENING)
@@ -134,22 +129,7 @@ _OPENING = "\"'“”‘’«(["
 _ENDING = (".", "?", "!", ":", '."', '?"', ".”", "?”")
 
 
-@lru_cache(maxsize=1 << 16)
-def _digest_word(word: str) -> int:
-    return int(digest_value(word)[:16], 16)
-
-
-def _digest_runs(words: Sequence[str]) -> Digests:
-    """Return a digest of each run of eight words, in order."""
-    digests = np.array([_digest_word(word) for word in words], dtype=np.uint64)
-    runs = np.zeros(max(0, len(words) - RUN + 1), dtype=np.uint64)
-    for place in range(RUN):
-        runs = runs * _MULTIPLIER + digests[place : place + len(runs)]
-    return runs
-
-
 def _list_answers(forms: Iterable[str]) -> Iterator[str]:
-    """Yield folded answers, and the phrases of an answer that is a sentence."""
     for form in forms:
         words = fold_name(form).split()
         yield " ".join(words)
@@ -171,39 +151,26 @@ def _join_words(text: str) -> str:
     return f" {' '.join(split_words(text))} "
 
 
-class Runs:
-    """Runs of words by the benchmark questions that hold them; about 24 bytes a word."""
+Runs = Mapping[str, Sequence[tuple[int, int]]]
 
-    def __init__(self, held: Mapping[int, BenchmarkQuestion]) -> None:
-        """Leave out runs that several questions of one benchmark share.
 
-        Args:
-            held: questions by the number that they are found by, each text of a benchmark once.
-        """
-        found = [_digest_runs(each.words) for each in held.values()]
-        named = {name: number for number, name in enumerate(dict.fromkeys(each.benchmark for each in held.values()))}
-        sizes = [len(each) for each in found]
-        digests = np.concatenate([*found, np.empty(0, np.uint64)])
-        owners = np.repeat(np.array(list(held), dtype=np.int64), sizes)
-        benchmarks = np.repeat(np.array([named[each.benchmark] for each in held.values()], dtype=np.int64), sizes)
-        places = np.concatenate([*map(np.arange, sizes), np.empty(0, np.int64)])
-        order = np.lexsort((places, owners, benchmarks, digests))
-        digests, owners, benchmarks, places = (each[order] for each in (digests, owners, benchmarks, places))
-        new = np.ones(len(digests), dtype=bool)
-        new[1:] = (digests[1:] != digests[:-1]) | (benchmarks[1:] != benchmarks[:-1])
-        group = np.cumsum(new) - 1
-        kept = np.bincount(group)[group] < TEMPLATED if len(group) else new
-        self._digests, self._owners, self._places = digests[kept], owners[kept], places[kept]
+def index_runs(held: Mapping[int, BenchmarkQuestion]) -> Runs:
+    """Return runs of words with the questions that hold them and their place there.
 
-    def find(self, words: Sequence[str]) -> Mapping[int, set[int]]:
-        """Return the questions that share runs with a text, each with the places of its words in them."""
-        runs = np.unique(_digest_runs(words))
-        first, last = (np.searchsorted(self._digests, runs, side) for side in ("left", "right"))
-        found: defaultdict[int, set[int]] = defaultdict(set)
-        for start, end in zip(first.tolist(), last.tolist(), strict=True):
-            for owner, place in zip(self._owners[start:end].tolist(), self._places[start:end].tolist(), strict=True):
-                found[owner].update(range(place, place + RUN))
-        return found
+    Runs that several questions of one benchmark share are left out. ``held`` has each text of a benchmark once.
+    """
+    found: defaultdict[str, defaultdict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
+    for number, each in held.items():
+        for place, run in enumerate(_list_runs(each.words)):
+            found[run][each.benchmark].append((number, place))
+    return {
+        run: [where for spots in named.values() if len(spots) < TEMPLATED for where in spots]
+        for run, named in found.items()
+    }
+
+
+def _list_runs(words: Sequence[str]) -> list[str]:
+    return [" ".join(words[place : place + RUN]) for place in range(len(words) - RUN + 1)]
 
 
 class BenchmarkIndex:
@@ -222,9 +189,8 @@ class BenchmarkIndex:
         # A text that a benchmark asks of many pictures is its template: with whom it is shared says nothing.
         told = {places[0]: held[places[0]] for each in self._alike.values() for places in each.values()
                 if len(places) < TEMPLATED}  # fmt: skip
-        self._runs = Runs(told)
-        self._near = TextIndex(NEAR)
-        self._near.add((str(place), each.text) for place, each in told.items())
+        self._runs, self._told = index_runs(told), list(told)
+        self._near = Sketches([shingle_text(each.text) for each in told.values()], NEAR)
 
     def find(self, rows: Sequence[OwnQuestion], read: ReadPicture | None) -> Iterator[Overlap]:
         """Yield what questions share with benchmarks, question by question.
@@ -233,11 +199,13 @@ class BenchmarkIndex:
             rows: of ours.
             read: returns the bytes of a picture, None for one that cannot be had; None compares none.
         """
-        texts = [_join_words(row.text) for row in rows]
-        for row, own, near in zip(rows, texts, self._near.find(texts), strict=True):
+        texts, near = [_join_words(row.text) for row in rows], defaultdict[int, list[int]](list)
+        for one, other, _ in find_alike(Sketches(list(map(shingle_text, texts)), NEAR), self._near):
+            near[one].append(self._told[other])
+        for number, (row, own) in enumerate(zip(rows, texts, strict=True)):
             answers = {row.answer.key, *map(fold_name, (row.answer.surface, *row.answer.aliases))}
             found = dict[tuple[int, BenchmarkReason], None]()
-            found |= dict.fromkeys(self._find_words(own, answers, [int(each.mark) for each in near]))
+            found |= dict.fromkeys(self._find_words(own, answers, near[number]))
             found |= dict.fromkeys(self._find_facts(row, answers))
             if read is not None:
                 found |= dict.fromkeys(self._find_pictures(row, read))
@@ -248,7 +216,11 @@ class BenchmarkIndex:
         own = text.split()
         same = [place for places in self._alike.get(text, {}).values() if len(places) < TEMPLATED for place in places]
         yield from ((place, "benchmark-question") for place in same if self._is_asked(place, set(own), answers))
-        for place, places in self._runs.find(own).items():
+        shares: defaultdict[int, set[int]] = defaultdict(set)
+        for run in dict.fromkeys(_list_runs(own)):
+            for place, start in self._runs.get(run, ()):
+                shares[place].update(range(start, start + RUN))
+        for place, places in shares.items():
             words = self._held[place].words
             enough = min(COVERED * max(len(words), len(own)), CONTAINED * len(words))
             shared = {words[each] for each in places}
@@ -257,21 +229,19 @@ class BenchmarkIndex:
         yield from ((place, "benchmark-near") for place in near if self._is_asked(place, set(own), answers))
 
     def _tells(self, place: int, shared: set[str], answers: set[str]) -> bool:
-        """Say whether shared words are more than a template: the answer may be the same, or names and numbers are."""
         held = self._held[place]
         if not held.answers or not answers.isdisjoint(held.answers):
             return True
         return bool(held.specific) and len(held.specific & shared) >= COVERED * len(held.specific)
 
     def _is_asked(self, place: int, shared: set[str], answers: set[str]) -> bool:
-        """Say whether nearly the same text is the same question: of one without names, uncommon words tell."""
+        # Of a text without names, uncommon words tell.
         held = self._held[place]
         rare = {word for word in held.words if not is_common_word(word)}
         unnamed = not held.specific and bool(rare) and len(rare & shared) >= COVERED * len(rare)
         return unnamed or self._tells(place, shared, answers)
 
     def _find_facts(self, row: OwnQuestion, answers: set[str]) -> Iterator[tuple[int, BenchmarkReason]]:
-        """Yield questions with the same answer about the answer's node, whose fact is the final one, or the anchor."""
         entities = list_entities(row)
         if not entities:
             return
@@ -281,7 +251,6 @@ class BenchmarkIndex:
         yield from ((place, "benchmark-entity") for place in sorted(first - last))
 
     def _list_about(self, places: Sequence[int], title: str) -> set[int]:
-        """Return those of some questions that give a title as their entity or hold it in their text."""
         names = {fold_name(name) for name in list_writings(title)} - {""}
         found = {place for place in places if self._held[place].entity in names}
         for name in names:
@@ -306,7 +275,6 @@ class BenchmarkIndex:
 
 
 def _is_long(places: set[int]) -> bool:
-    """Say whether some of the places make a long run."""
     ends = [place for place in places if place + 1 not in places]
     return any(all(end - back in places for back in range(LONG_RUN)) for end in ends)
 
@@ -342,11 +310,7 @@ class Benchmarks:
 
     @property
     def index(self) -> BenchmarkIndex:
-        """All their questions.
-
-        Raises:
-            ConfigError: if a file cannot be read.
-        """
+        """All their questions."""
         return self._opened[0]
 
     @property
@@ -384,9 +348,6 @@ def find_overlaps(rows: Iterable[OwnQuestion], benchmarks: Benchmarks, read: Rea
         rows: the questions.
         benchmarks: opened files; see :func:`open_benchmarks`.
         read: returns the bytes of a picture, None for one that cannot be had; None compares none.
-
-    Raises:
-        ConfigError: if a file cannot be read.
     """
     asked = iter(rows if benchmarks.settings else ())
     while batch := list(islice(asked, AT_ONCE)):
@@ -410,11 +371,7 @@ def count_hits(rejections: Iterable[Rejection]) -> Mapping[str, Mapping[str, int
 
 
 def probe_benchmarks(benchmarks: Sequence[BenchmarkConfig]) -> None:
-    """Look whether the files of benchmarks are there and hold questions, before anything is paid.
-
-    Raises:
-        ConfigError: naming the benchmark and what is wrong with which file.
-    """
+    """Look whether the files of benchmarks are there and hold questions, before anything is paid."""
     names = [own.name for own in benchmarks]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ConfigError(f"configuration: releases.benchmarks: {', '.join(twice)} twice; give each its own name")
@@ -437,7 +394,6 @@ def probe_benchmarks(benchmarks: Sequence[BenchmarkConfig]) -> None:
 def _read_benchmark(
     own: BenchmarkConfig, digest: str, held: list[BenchmarkQuestion], pictures: PictureIndex
 ) -> BenchmarkEntry:
-    """Add a benchmark's questions and pictures, and return what was read of it."""
     folder = PictureFolder(Path(own.images)) if own.images else None
     entities = read_entities(Path(own.entities)) if own.entities else {}
     counts: Counter[str] = Counter()
@@ -448,7 +404,7 @@ def _read_benchmark(
                 counts["unread"] += 1
                 continue
             counts["questions"] += 1
-            for picture in asked.asked_with:
+            for picture in asked.pictures:
                 data = picture.content or (folder.read(picture) if folder else None)
                 counts["pictures" if _add_picture(pictures, len(held), data) else "missing"] += 1
             held.append(_hold(own.name, asked, asked.entity or entities.get(asked.id, "")))
@@ -464,7 +420,6 @@ def _read_benchmark(
 
 
 def _add_picture(pictures: PictureIndex, place: int, data: bytes | None) -> bool:
-    """Add a picture of the question at a place, and say whether it could be read."""
     try:
         description = describe_picture(data) if data else None
     except RecordFailed:

@@ -76,11 +76,7 @@ class PictureDescription:
 
 
 def describe_picture(data: bytes) -> PictureDescription:
-    """Return what a picture is compared by.
-
-    Raises:
-        RecordFailed: if it cannot be decoded, see :func:`pipelines.pictures.open_pixels`.
-    """
+    """Return what a picture is compared by."""
     picture = open_pixels(data, max_side=DECODED)
     inner = picture.crop(_find_inner(np.asarray(picture))).convert("L")
     thumbnail = inner.resize((SIDE, SIDE), Image.Resampling.BILINEAR)
@@ -136,7 +132,6 @@ class PictureIndex:
 
 
 def _list_near(block: NDArray[np.float32], sought: NDArray[np.float32]) -> list[tuple[int, int]]:
-    """Return the places of pictures sought, and of those of a block whose low frequencies agree with theirs."""
     turned = np.swapaxes(sought, 0, 1).reshape(-1, sought.shape[-1])
     # Sums of products of small whole numbers are exact in 32 bits, in whatever order they are taken.
     cosines = block.reshape(-1, block.shape[-1]) @ turned.T
@@ -145,7 +140,6 @@ def _list_near(block: NDArray[np.float32], sought: NDArray[np.float32]) -> list[
 
 
 def _find_inner(colours: NDArray[np.uint8]) -> tuple[int, int, int, int]:
-    """Return the box inside a frame of one colour: left, top, right, bottom; the whole where there is none."""
     height, width, _ = colours.shape
     ground = np.median(np.concatenate([colours[0], colours[-1], colours[:, 0], colours[:, -1]]), axis=0)
     drawn = (np.abs(colours.astype(np.int16) - ground.astype(np.int16)) > CALM).any(axis=2)
@@ -158,7 +152,6 @@ def _find_inner(colours: NDArray[np.uint8]) -> tuple[int, int, int, int]:
 
 
 def _list_windows(ratio: float) -> list[_Floats]:
-    """Return the maps, of shape (3, 3), from places in each window to places in the thumbnail."""
     windows = []
     for zoom in ZOOMS:
         for turn in TURNS:
@@ -168,7 +161,6 @@ def _list_windows(ratio: float) -> list[_Floats]:
 
 
 def _measure_windows(description: PictureDescription) -> NDArray[np.int8]:
-    """Return the low frequencies of each window, of shape (windows, frequencies), as vectors of length 127."""
     grey, vectors = description.grey, []
     for window in _list_windows(description.ratio):
         waves = _WAVES @ _warp(grey, window)[0] @ _WAVES.T * _WEIGHTS
@@ -179,7 +171,6 @@ def _measure_windows(description: PictureDescription) -> NDArray[np.int8]:
 
 
 def _warp(grey: _Floats, window: _Floats) -> tuple[_Floats, NDArray[np.bool_]]:
-    """Return a thumbnail as seen through a map of places, and where the map does not lead outside."""
     x, y = (row[0] * _X + row[1] * _Y + row[2] for row in window[:2])
     across, down = (np.clip((each + 1) * (SIDE / 2) - 0.5, 0, SIDE - 1) for each in (x, y))
     left, top = (np.minimum(each.astype(np.intp), SIDE - 2) for each in (across, down))
@@ -191,7 +182,7 @@ def _warp(grey: _Floats, window: _Floats) -> tuple[_Floats, NDArray[np.bool_]]:
 
 
 def _match(first: PictureDescription, second: PictureDescription) -> bool:
-    """Return whether two candidates agree when they are registered."""
+    # They agree when they are registered.
     if first == second:
         return True
     if (first.thumbnail, first.ratio) > (second.thumbnail, second.ratio):
@@ -211,7 +202,6 @@ def _match(first: PictureDescription, second: PictureDescription) -> bool:
 
 
 def _find_start(first: PictureDescription, second: PictureDescription) -> _Floats:
-    """Return the map from places in the second thumbnail to the first that the most similar windows make."""
     one, other = (_measure_windows(each).astype(np.int64) for each in (first, second))
     straight, turned = one @ other.T, (one * _MIRRORED) @ other.T
     mirrored = bool(turned.max() > straight.max())
@@ -221,7 +211,6 @@ def _find_start(first: PictureDescription, second: PictureDescription) -> _Float
 
 
 def _find_step(seen: _Floats, fixed: _Floats, inside: NDArray[np.bool_]) -> _Floats:
-    """Return the next step of a registration: Gauss and Newton's, in which what differs much counts little."""
     missing = fixed - seen
     weights = inside / (1 + (missing * 2) ** 2) ** 2
     down, across = np.gradient(seen, 2 / SIDE)
@@ -240,14 +229,13 @@ def _normalise(grey: _Floats, inside: NDArray[np.bool_]) -> _Floats:
 
 
 def _correlate(first: _Floats, second: _Floats, inside: NDArray[np.bool_]) -> float:
-    """Return the correlation where both are; of an even one 0.0: nothing in it says what it shows."""
+    # In an even one nothing says what it shows: 0.
     one, other = (each[inside] - each[inside].mean() for each in (first, second))
     spread = (float((one * one).mean()) + FLOOR**2) * (float((other * other).mean()) + FLOOR**2)
     return float((one * other).mean()) / math.sqrt(spread)
 
 
 def _take_mean(grey: _Floats, inside: NDArray[np.bool_]) -> _Floats:
-    """Return what is left of a thumbnail without the mean around each pixel."""
     total, count = (_sum_around(each) for each in (grey * inside, inside.astype(np.float64)))
     details: _Floats = grey - total / np.maximum(count, 1)
     return details

@@ -19,6 +19,7 @@ from pipelines.checks.sets import (
     Signature,
     refuse_anchors,
     refuse_answers,
+    refuse_apart,
     refuse_duplicates,
     refuse_facts,
     refuse_guessed,
@@ -44,7 +45,7 @@ class Limits:
     """What a release may keep."""
 
     settings: ReleasesConfig = field(default_factory=ReleasesConfig)
-    apart: Apart = field(default_factory=Apart)
+    apart: Apart = frozenset()
     """What no question may share with other releases."""
     benchmarks: Benchmarks = field(default_factory=Benchmarks)
     """What no question may share anything with."""
@@ -60,7 +61,7 @@ class Limits:
         caps = [own.max_per_answer, own.max_per_anchor, bound_answers(own), own.max_skeleton_share, *own.search_free]
         caps += [own.max_gold_share, own.max_gold_share_trained]
         near = [own.near_text, own.near_text_across, own.near_path, own.near_path_across, own.max_per_fact]
-        others: list[object] = [self.apart.digest, self.benchmarks.digests]
+        others: list[object] = [sorted(self.apart), self.benchmarks.digests]
         others += [self.quotas.decides] if self.quotas else []
         return [caps, near, sorted(self.rounds.items()), own.rounds_tolerance, own.exam, *others]
 
@@ -82,7 +83,7 @@ def refuse_across_splits(
         limits: what other releases hold, and the largest gold shares.
         store: opened for copies of pictures; None compares the recorded hashes alone.
     """
-    refused = limits.apart.refuse(signatures) | refuse_gold(signatures, limits.settings)
+    refused = refuse_apart(signatures, limits.apart) | refuse_gold(signatures, limits.settings)
     refused |= refuse_shared([each for each in signatures if each.record_id not in refused])
     refused |= refuse_near_across([each for each in signatures if each.record_id not in refused], limits.settings)
     if store is None:
@@ -100,9 +101,6 @@ def refuse_over_limits(
         signatures: of the questions that may be kept, the first to be kept first.
         solved: ids of those that have, or may have, a trajectory.
         limits: the limits.
-
-    Raises:
-        GateNotMet: if the shares that are set cannot all be met.
     """
     settings = limits.settings
     kept, refused = refuse_duplicates(signatures)
@@ -118,11 +116,6 @@ def refuse_over_limits(
 
 
 def _refuse_shares(kept: Sequence[Signature], solved: Collection[str], limits: Limits) -> dict[str, Rejection]:
-    """Return the rejections of what is over a share.
-
-    Raises:
-        GateNotMet: if the shares that are set cannot all be met.
-    """
     refused: dict[str, Rejection] = {}
     # Shares are of what is kept: what one of them refuses may leave too much under the other.
     for number in range(PASSES + 1):
@@ -168,7 +161,6 @@ def refuse_over_targets(
 
 
 def _list_shares(limits: Limits, solved: Collection[str], number: int) -> dict[str, Limit]:
-    """Return the limits of shares of what is kept, by the setting that says each, as pass ``number`` holds them."""
     own = limits.settings
     low, high = own.search_free
     return {

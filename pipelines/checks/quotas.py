@@ -139,7 +139,6 @@ def refuse_surplus(
 
 
 def _rank_repeats(signatures: Sequence[Signature]) -> list[int]:
-    """Return, for each question, how many before it have its wording, its answer to what is asked, or its last fact."""
     seen = defaultdict[tuple[str, ...], int](int)
     ranks = []
     for each in signatures:

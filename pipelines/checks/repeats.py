@@ -69,7 +69,6 @@ def count_near(signatures: Sequence[Signature], settings: ReleasesConfig) -> dic
 
 
 def _divide(signatures: Iterable[Signature]) -> list[list[Signature]]:
-    """Return the questions of each split in the order given, evaluation first."""
     ordered = tuple(signatures)
     return [[each for each in ordered if each.split == split] for split in RANKS]
 
@@ -81,7 +80,6 @@ def _refuse(refused: dict[str, Rejection], signature: Signature, detail: str) ->
 def _find_words(
     asked: Sequence[Signature], known: Sequence[Signature], similarity: float, across: bool
 ) -> Iterator[Found]:
-    """Yield questions near in words that have more than words in common, in order."""
     links = [_list_links(each, across) for each in asked]
     ours = theirs = Sketches([each.shingles for each in asked], similarity, list(map(digest_set, links)))
     other_links = links
@@ -95,7 +93,6 @@ def _find_words(
 
 
 def _list_links(signature: Signature, across: bool) -> set[str]:
-    """Return what questions that are near in words may share to be duplicates."""
     pictures = filter(None, (signature.sha256, signature.phash, *signature.parts))
     links = {f"answer {signature.answer_key}", *(f"hop {hop}" for hop in signature.hops)}
     links |= {f"picture {picture}" for picture in pictures}
@@ -109,7 +106,6 @@ def _find_link(shared: AbstractSet[str], proved: bool) -> str:
 
 
 def _find_paths(asked: Sequence[Signature], known: Sequence[Signature], similarity: float) -> Iterator[Found]:
-    """Yield questions whose facts are mostly the same, the one asked for among them, in order."""
     ours = [place for place, each in enumerate(asked) if each.hops and each.final]
     theirs = [place for place, each in enumerate(known) if each.hops and each.final]
     sketches = Sketches([digest_set(_list_facts(asked[place])) for place in ours], similarity)

@@ -5,10 +5,9 @@ template have one skeleton (research/quality.md D1). All is exact and linear in 
 """
 
 import gzip
-import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
@@ -28,9 +27,6 @@ from schemas.reasons import ReleaseReason
 
 TYPE_SLOT: Final = "TYPE"
 VALUE_SLOT: Final = "VALUE"
-LONGEST_GRAM = 4
-SAMPLED = 1000
-"""Texts that self-BLEU is measured over: it grows with their number, so a larger set is drawn down to as many."""
 _WORD = re.compile(r"\w+")
 _PART = re.compile(r"[^\W_]+")
 _MARK = re.compile(r"\w+|[^\w\s]")
@@ -82,7 +78,7 @@ def delexicalise(question: Worded) -> str:
 
 
 def _list_slots(proof: Proof) -> dict[str, list[tuple[list[str], str]]]:
-    """Return phrases with their slots by first word, longest first; of a type and a value alike the type wins."""
+    # Of a type and a value alike the type wins.
     relations = [proof.answer_relation, *(hop.relation for hop in proof.hops), *(b.relation for b in proof.branches)]
     spoken = {word for relation in relations for word in _PART.findall(relation.casefold())}
     types = {node.type for node in proof.entities} | {
@@ -114,7 +110,6 @@ def _find_slot(words: Sequence[str], place: int, slots: dict[str, list[tuple[lis
 
 
 def _read_word(mark: str, begins: bool) -> str:
-    """Return a mark as it stands in a skeleton: a word, a slot, or nothing for punctuation."""
     if not _WORD.fullmatch(mark):
         return ""
     word = mark.casefold()
@@ -178,50 +173,6 @@ def measure_compression(texts: Sequence[str]) -> float:
     """Return how many times smaller gzip makes the texts, one a line: repetition raises it; 0.0 for no texts."""
     whole = "\n".join(texts).encode("utf-8", "surrogatepass")
     return len(whole) / len(gzip.compress(whole, 9, mtime=0)) if whole else 0.0
-
-
-def measure_self_bleu(texts: Sequence[str]) -> float:
-    """Return the mean BLEU-4 of each text against all others, unsmoothed: 0.0 of nothing alike, 1.0 of one text.
-
-    Over at most 1,000 texts, drawn by their digests, so that sets of different sizes compare.
-    """
-    drawn = sorted(texts, key=digest_value)[:SAMPLED] if len(texts) > SAMPLED else texts
-    worded = [split_words(text) for text in drawn]
-    if len(worded) < 2:
-        return 0.0
-    scores = [_match_grams(worded, size) for size in range(1, LONGEST_GRAM + 1)]
-    lengths = Counter(map(len, worded))
-    total = 0.0
-    for place, words in enumerate(worded):
-        precisions = [scores[size][place] for size in range(LONGEST_GRAM)]
-        if all(precisions):
-            mean = math.exp(sum(map(math.log, precisions)) / LONGEST_GRAM)
-            total += mean * _penalise_brevity(len(words), lengths)
-    return total / len(worded)
-
-
-def _match_grams(worded: Sequence[Sequence[str]], size: int) -> list[float]:
-    """Return each text's clipped precision against all others."""
-    counted = [Counter(list_grams(words, size)) for words in worded]
-    highest: defaultdict[Gram, list[int]] = defaultdict(lambda: [0, 0])
-    for counts in counted:
-        for gram, count in counts.items():
-            highest[gram] = sorted((*highest[gram], count))[1:]
-    precisions = []
-    for counts in counted:
-        matched = 0
-        for gram, count in counts.items():
-            second, first = highest[gram]
-            matched += min(count, second if count == first else first)
-        precisions.append(matched / counts.total() if counts else 0.0)
-    return precisions
-
-
-def _penalise_brevity(length: int, lengths: Counter[int]) -> float:
-    """Return BLEU's penalty of a text shorter than the other whose length is nearest."""
-    others = [other for other, texts in lengths.items() if other != length or texts > 1]
-    nearest = min(others, key=lambda other: (abs(other - length), other))
-    return 1.0 if length >= nearest else math.exp(1 - nearest / length)
 
 
 NO_NODE = -1
@@ -368,7 +319,6 @@ def read_relation(row: Sourced) -> str:
 
 
 def _number(name: str) -> int:
-    """Return a digest of a name as a number, and ``NO_NODE`` for none."""
     return int(digest_value(name)[:NAME_DIGITS], 16) if name else NO_NODE
 
 
@@ -384,9 +334,6 @@ def make_signature(row: Record, exam: bool = False) -> Signature:
     Args:
         row: the question.
         exam: whether questions for evaluation are a dataset of their own.
-
-    Raises:
-        ConfigError: if the row is no Enhancement.
     """
     if not isinstance(row, Enhancement):
         raise ConfigError(f"the first input holds {type(row).__name__} rows; the stage takes Enhancement rows")
@@ -469,7 +416,6 @@ def refuse_facts(signatures: Iterable[Signature], cap: int) -> dict[str, Rejecti
 def _refuse_beyond(
     signatures: Iterable[Signature], cap: int, reason: ReleaseReason, read: Callable[[Signature], dict[str, str]]
 ) -> dict[str, Rejection]:
-    """Refuse a question any of whose values ``cap`` kept questions of its split have before it."""
     refused: dict[str, Rejection] = {}
     used: Counter[tuple[Split, str, str]] = Counter()
     for signature in signatures:
@@ -544,7 +490,6 @@ def refuse_guessed(signatures: Sequence[Signature], solved: Collection[str], sha
 
 
 def _list_guessed(signatures: Sequence[Signature], solved: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Return, by record id, the groups that a question is guessed in: of each dataset, and of its part of one."""
     scopes: defaultdict[str, list[Signature]] = defaultdict(list)
     for each in signatures:
         part = "eval" if each.split == "eval" else "training"
@@ -583,7 +528,6 @@ def _list_identities(signature: Signature) -> tuple[Identity, ...]:
 
 
 def _name_node(signature: Signature) -> str:
-    """Return the answer node as text; empty for none."""
     return "" if signature.answer_node == NO_NODE else str(signature.answer_node)
 
 
@@ -716,73 +660,44 @@ def refuse_told(signatures: Iterable[Signature], told: Mapping[str, str]) -> dic
     return refused
 
 
-class Held(NamedTuple):
-    """What a row of another release holds."""
+Apart = frozenset[str]
+"""What questions of other releases hold, in words."""
 
+
+class _Held(NamedTuple):
     proof: Proof
-    answer: Answer
-    pictures: Sequence[Picture]
-    """As shown, before it was degraded, and the others of a scene."""
-    trace: Trace | None = None
-    origin: Origin | None = None
+    trace: Trace | None
+    origin: Origin | None
 
 
-@dataclass(frozen=True, slots=True)
-class Apart:
-    """The entities from picture to answer, final facts, answers and pictures of other releases."""
+def mark_question(
+    proof: Proof,
+    answer: Answer,
+    pictures: Iterable[Picture] = (),
+    trace: Trace | None = None,
+    origin: Origin | None = None,
+) -> Apart:
+    """Return what a question holds that no other release may share: pages, entities, final fact, answer, pictures.
 
-    entities: frozenset[int] = frozenset()
-    """Page ids of anchors, bridges and answer nodes: what lies between picture and answer, not what is beside it."""
-    names: frozenset[str] = frozenset()
-    """Of the same, and of those that are no pages: of news and of pools."""
-    facts: frozenset[str] = frozenset()
-    """Name of the answer node and the relation asked for."""
-    answers: frozenset[str] = frozenset()
-    pictures: frozenset[str] = frozenset()
-    """sha256, and what a picture looks like."""
+    Pages and entities are those from the picture to the answer, not those of branches.
+    """
+    row, shown = _Held(proof, trace, origin), [mark for each in pictures for mark in (each.sha256, each.phash)]
+    return _mark([node.page_id for node in proof.nodes], list_entities(row), name_final(row), answer.key, shown)
 
-    @classmethod
-    def of(cls, rows: Iterable[Held | tuple[Proof, Answer, Sequence[Picture]]]) -> "Apart":
-        """Return what rows hold; a question of a path may be given without what others have."""
-        entities, names, facts, answers, pictures = set[int](), set[str](), set[str](), set[str](), set[str]()
-        for row in rows:
-            held = Held(*row)
-            entities.update(node.page_id for node in held.proof.nodes)
-            names.update(list_entities(held))
-            facts.update(name_final(held))
-            answers.add(held.answer.key)
-            pictures.update(mark for picture in held.pictures for mark in (picture.sha256, picture.phash))
-        return cls(frozenset(entities), frozenset(names), frozenset(facts), frozenset(answers), frozenset(pictures))
 
-    @property
-    def digest(self) -> str:
-        """Digest of all of it."""
-        return digest_value(
-            [sorted(map(str, part)) for part in (self.entities, self.names, self.facts, self.answers, self.pictures)]
-        )
+def _mark(
+    pages: Iterable[int], entities: Iterable[str], facts: Iterable[str], answer: str, pictures: Iterable[str]
+) -> Apart:
+    parts = {"page": pages, "entity": entities, "final fact": facts, "answer": [answer], "picture": pictures}
+    return frozenset(f"{kind} {value}" for kind, values in parts.items() for value in values if value)
 
-    def find_shared(self, other: "Apart") -> Iterator[str]:
-        """Yield what others share with these, in words."""
-        kinds = {"page": (self.entities, other.entities), "entity": (self.names, other.names),
-                 "final fact": (self.facts, other.facts), "answer": (self.answers, other.answers),
-                 "picture": (self.pictures, other.pictures)}  # fmt: skip
-        for kind, (own, given) in kinds.items():
-            yield from (f"{kind} {value}" for value in sorted(map(str, own & given)))
 
-    def refuse(self, signatures: Iterable[Signature]) -> dict[str, Rejection]:
-        """Return the rejections of questions that share something with the other releases."""
-        refused = {}
-        for signature in signatures:
-            marks = frozenset(filter(None, (signature.sha256, signature.phash, *signature.parts)))
-            own = Apart(
-                frozenset(signature.pages),
-                frozenset(signature.entities),
-                frozenset(filter(None, [signature.final])),
-                frozenset([signature.answer_key]),
-                marks,
-            )
-            if shared := list(self.find_shared(own)):
-                refused[signature.record_id] = Rejection(
-                    record_id=signature.record_id, reason="in-other-release", detail="; ".join(shared)
-                )
-        return refused
+def refuse_apart(signatures: Iterable[Signature], apart: Apart) -> dict[str, Rejection]:
+    """Refuse questions that share something with other releases (``in-other-release``)."""
+    refused: dict[str, Rejection] = {}
+    for each in signatures:
+        shown = (each.sha256, each.phash, *each.parts)
+        own = _mark(each.pages, each.entities, [each.final], each.answer_key, shown)
+        if shared := sorted(own & apart):
+            _refuse(refused, each, "in-other-release", "; ".join(shared))
+    return refused

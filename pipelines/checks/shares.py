@@ -77,7 +77,6 @@ def fill_mix(
 def _spread(
     total: int, least: Mapping[Kind, int], most: Mapping[Kind, int], wanted: Mapping[Kind, float]
 ) -> dict[Kind, int]:
-    """Return numbers between bounds that sum to a total, each step to the kind that lacks most of its share."""
     kept = dict(least)
     while sum(kept.values()) < total:
         open_kinds = [kind for kind in kept if kept[kind] < most[kind]]
@@ -162,9 +161,6 @@ def refuse_rounds(
         signatures: of the rows kept so far; earlier ones come first.
         shares: by number of rounds; empty is no limit.
         tolerance: largest difference of a share.
-
-    Raises:
-        GateNotMet: if no selection is within the tolerance.
     """
     kinds: defaultdict[int, list[Signature]] = defaultdict(list)
     for signature in signatures if shares else ():

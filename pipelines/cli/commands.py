@@ -36,7 +36,6 @@ from pipelines.services.clients.serving import owned_servers
 from schemas.reasons import STAGE_REASONS
 
 if TYPE_CHECKING:
-    from pipelines.cli.judge_card import JudgeReport
     from pipelines.cli.plan import RunEstimate
     from pipelines.release.verify import VerifyReport
 
@@ -154,28 +153,6 @@ def run_sample(sample: RunConfig, root: Path, until: str) -> SynthError | None:
     return ended
 
 
-def measure_judges(
-    pairs: int, seed: int, recipe: str, paths: Sequence[Path] | None, settings: Sequence[str], root: Path
-) -> "JudgeReport":
-    """Measure the typed comparer, and with a recipe or a file its judges; their replies are recorded.
-
-    Raises:
-        ConfigError: if the recipe names no judge.
-        Unavailable: if a judge is away.
-    """
-    from pipelines.cli.judge_card import run_judge_bench
-
-    if not (recipe or paths or settings):
-        return run_judge_bench(pairs, seed)
-    config, workspace = load_config(recipe, paths, settings), Workspace(root.resolve())
-    if "judge" not in config.roles:
-        raise ConfigError("bench judge: models.judge is not set; name one: --set models.judge.name=MODEL ...")
-    servers = owned_servers(config.models, ["judge"], workspace.logs)
-    claimed = workspace.claim(config.replies.address, "bench")
-    with telling_waits(make_reporter()), claimed as run, servers, closing(Roles(config, workspace, run=run)) as roles:
-        return run_judge_bench(pairs, seed, roles.make_jury().judges)
-
-
 def describe_stages() -> tuple[dict[str, Any], Table]:
     """Return the stages with their sources and reasons, recipes and plugins, as a document and as a table."""
     stages: list[tuple[str, list[str]]] = [("corpus", ["dump"])]
@@ -232,34 +209,15 @@ def compare_releases(
     return compared
 
 
-def check_author(
-    reports: "Sequence[VerifyReport]", release: Path | None, root: Path, wanted: str, signers: Path | None
-) -> "list[VerifyReport]":
-    """Return reports that also hold releases to the root and the signers that a user knows from their author.
-
-    Args:
-        reports: of the releases.
-        release: the release, as for :func:`verify_releases`.
-        root: the workspace.
-        wanted: sha256 of the manifest, as :func:`read_root` gives it; empty for any.
-        signers: file of those who may have signed; None for anybody or nobody.
-    """
-    from pipelines.release.manifest import MANIFEST, SIGNATURE
-    from pipelines.release.signing import check_signature
+def check_root(report: "VerifyReport", wanted: str) -> "VerifyReport":
+    """Return a report that also holds the release to the sha256 of its manifest; empty for any."""
+    from pipelines.release.manifest import MANIFEST
     from pipelines.release.verify import Problem
 
-    checked = []
-    folders = [release] if release else list_last_releases(Workspace(root.resolve()))
-    for report, folder in zip(reports, folders, strict=True):
-        problems, claims = list(report.problems), list(report.claims)
-        if wanted and report.root != wanted:
-            problems.insert(0, Problem(MANIFEST, f"root: its sha256 is {report.root}, wanted is {wanted}"))
-        try:
-            claims += [f"signed by {check_signature(folder, signers)}, as {signers} allows"] if signers else []
-        except GateNotMet as error:
-            problems.insert(0, Problem(SIGNATURE, str(error)))
-        checked.append(replace(report, problems=tuple(problems), claims=tuple(claims)))
-    return checked
+    if not wanted or report.root == wanted:
+        return report
+    problem = Problem(MANIFEST, f"root: its sha256 is {report.root}, wanted is {wanted}")
+    return replace(report, problems=(problem, *report.problems))
 
 
 def verify_releases(  # noqa: PLR0913 - what is verified, by what, and which model reads again

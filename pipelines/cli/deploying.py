@@ -6,8 +6,25 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from pipelines.cli.console import (
+    WORKSPACE,
+    ConfigOption,
+    JsonOption,
+    LimitOption,
+    ModelsOption,
+    RecipeOption,
+    SetOption,
+    WorkspaceOption,
+    app,
+    emit,
+    emit_json,
+)
+
+NIGHTLY = "0 2 * * *"
 LAST_WORDS = """Start a worker for each pool, in the environment of synth and with the variables that name keys:
 {workers}
 A run now: {run}
@@ -21,9 +38,6 @@ def deploy_run(parameters: Mapping[str, Any], cron: str, timezone: str, name: st
 
     Returns:
         What was done to each pool and deployment.
-
-    Raises:
-        SystemExit: with the code of the failure, which the process names on stderr.
     """
     own = {"cron": cron, "timezone": timezone, "name": name, "split": split}
     request = {"parameters": dict(parameters), "directory": str(Path.cwd()), **own}
@@ -47,3 +61,42 @@ def describe_deployed(deployed: Mapping[str, Any]) -> str:
         directory=deployed["directory"],
     )
     return "\n".join([*lines, words])
+
+
+@app.command("deploy")
+def deploy_command(  # noqa: PLR0913 - a command line has the options it has
+    run: Annotated[
+        str, typer.Argument(help="Run that is deployed, or a recipe, as of `synth run`.", metavar="[RUN]")
+    ] = "",
+    recipe: RecipeOption = "",
+    config: ConfigOption = None,
+    limit: LimitOption = 0,
+    budget: Annotated[float, typer.Option("--budget", min=0.0, help="Money a run may spend; 0 is no limit.")] = 0.0,
+    models: ModelsOption = "",
+    set_: SetOption = None,
+    cron: Annotated[str, typer.Option("--cron", help="When the run starts: minute hour day month weekday.")] = NIGHTLY,
+    timezone: Annotated[str, typer.Option("--timezone", help="Of --cron, such as Europe/Berlin.")] = "UTC",
+    name: Annotated[str, typer.Option("--name", help="Of this workspace, where a server runs several.")] = "",
+    split: Annotated[bool, typer.Option("--split", help="Schedule the run in parts, each in its own pool.")] = False,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a Prefect server a run every night: pools, limits, schedules; a second time changes nothing."""
+    from pipelines.cli.commands import name_limits
+    from pipelines.cli.naming import RunChoice, make_request
+
+    # Refused now and not at two in the night; and by then another run may be the last one.
+    limits = tuple(name_limits(limit, budget))
+    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), limits, models)
+    parameters = {
+        "workspace": str(workspace.resolve()),
+        "name": make_request(choice, workspace).name,
+        "recipe": recipe,
+        "configs": [str(path.resolve()) for path in config or []],
+        "limit": limit,
+        "budget": budget,
+        "settings": set_ or [],
+        "models": models,
+    }
+    deployed = deploy_run(parameters, cron, timezone, name, split)
+    emit_json(deployed) if as_json else emit(describe_deployed(deployed))

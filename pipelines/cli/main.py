@@ -8,14 +8,14 @@ import atexit
 import sys
 from io import TextIOWrapper
 
-from pipelines.cli import benches as cli_benches
 from pipelines.cli import configs as cli_configs
+from pipelines.cli import deploying as cli_deploying
 from pipelines.cli import releases as cli_releases
 from pipelines.cli import runs as cli_runs
 from pipelines.cli.console import app, guarded
 from pipelines.stopping import end_by_signals, ignore_signals
 
-COMMANDS = (cli_runs, cli_configs, cli_releases, cli_benches)
+COMMANDS = (cli_runs, cli_configs, cli_releases, cli_deploying)
 """Where commands register themselves."""
 
 

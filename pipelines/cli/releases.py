@@ -1,10 +1,9 @@
 """Commands about releases, what is made of them, and what people decide on a sample of their questions."""
 
 import sys
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,30 +11,18 @@ from pipelines.cli.console import (
     WORKSPACE,
     ConfigOption,
     JsonOption,
-    ModelsOption,
-    RecipeOption,
     ReleaseArgument,
-    RunOption,
     SetOption,
     WorkspaceOption,
     app,
     emit,
     emit_json,
-    emit_table,
     interruptible,
+    review,
     to_json,
 )
 
-if TYPE_CHECKING:
-    from pipelines.cli.naming import RunChoice
-    from pipelines.config.settings import PluginsConfig
-
-
-from pipelines.cli.console import review
-
 TRAINERS = "llamafactory, ms-swift, trl, verl-sft, mars-sft (of sft); verl, rllm, mmsearch-r1, mars (of rl)"
-SHOWN_PROBLEMS = 50
-ToOption = Annotated[str, typer.Option("--to", help=f"Trainer that is to read it: {TRAINERS}.")]
 
 
 @app.command("verify")
@@ -55,43 +42,32 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
     root: Annotated[
         str, typer.Option("--root", help="sha256 that the manifest must have, as run and push print it.")
     ] = "",
-    signers: Annotated[
-        Path | None, typer.Option("--signers", help="File of allowed signers (ssh-keygen); one must have signed.")
-    ] = None,
-    plugin: Annotated[
-        list[str] | None,
-        typer.Option("--plugin", help="Ask this plugin's check again, as your own configuration's are; repeat."),
-    ] = None,
-    recipe: RecipeOption = "",
     config: ConfigOption = None,
     set_: SetOption = None,
-    run: RunOption = "",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
     """Re-derive every answer of a release from corpus and proof alone; with no model, unless one is to read."""
     from pipelines.cli.commands import (
         ReadingChoice,
-        check_author,
+        check_root,
         compare_releases,
         read_root,
         verify_releases,
     )
-    from pipelines.cli.naming import RunChoice, looking_at, make_request
+    from pipelines.cli.naming import RunChoice, make_request
     from pipelines.release.verify import describe_rows
     from pipelines.run.naming import find_release
     from pipelines.run.progress import make_reporter
 
-    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()))
-    reading = ReadingChoice(make_request(choice, workspace).config, read, sample) if read else None
-    plugins = _choose_plugins(choice, workspace, plugin or ())
+    own = make_request(RunChoice("", "", tuple(config or ()), tuple(set_ or ())), workspace).config
+    reading = ReadingChoice(own, read, sample) if read else None
     release = find_release(workspace, release) if release else None
     wanted = read_root(root, release)
-    with looking_at(workspace, run):
-        reports = verify_releases(release, corpus, dump, workspace, make_reporter(), reading, plugins)
-        reports = check_author(reports, release, workspace, wanted, signers)
-        if apart_from:
-            reports = compare_releases(reports, release, workspace, apart_from)
+    reports = verify_releases(release, corpus, dump, workspace, make_reporter(), reading, own.plugins)
+    reports = [check_root(report, wanted) for report in reports]
+    if apart_from:
+        reports = compare_releases(reports, release, workspace, apart_from)
     passed = all(report.passed for report in reports)
     if as_json:
         emit_json(to_json(reports))
@@ -108,86 +84,6 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
             emit(f"{report.dataset} root: {report.root}")
         emit(describe_rows(reports))
     if not passed:
-        raise typer.Exit(1)
-
-
-def _choose_plugins(choice: "RunChoice", workspace: Path, named: Sequence[str]) -> "PluginsConfig":
-    """Return the plugins of the user's own configuration, with the checks named beside."""
-    from pipelines.cli.naming import RunChoice, make_request
-    from pipelines.config.settings import PluginsConfig
-    from pipelines.errors import ConfigError
-
-    try:
-        own = make_request(choice, workspace).config.plugins
-    except ConfigError:
-        if choice != RunChoice():
-            raise
-        own = PluginsConfig()  # no configuration was asked for, and the workspace has none that can be read
-    return own.model_copy(update={"checks": (*own.checks, *named)})
-
-
-@app.command("sign")
-def sign_command(
-    release: ReleaseArgument,
-    key: Annotated[Path, typer.Option("--key", help="SSH key's file: private, or public if an agent has the other.")],
-    workspace: WorkspaceOption = WORKSPACE,
-    as_json: JsonOption = False,
-) -> None:
-    """Sign a release's manifest with ssh-keygen; `synth verify --signers` tells whether one who may has signed."""
-    from pipelines.ids import digest_file
-    from pipelines.release.manifest import MANIFEST
-    from pipelines.release.signing import sign_release
-    from pipelines.run.naming import find_release
-
-    release = find_release(workspace, release)
-    path, root = sign_release(release, key), digest_file(release / MANIFEST)
-    emit_json({"signature": str(path), "root": root}) if as_json else emit(f"{path}: signs root {root}")
-
-
-@app.command("diff")
-def diff_command(
-    a: Annotated[Path, typer.Argument(help="A release folder, or RUN/DATASET.")],
-    b: Annotated[Path, typer.Argument(help="Another release folder of the same dataset, or RUN/DATASET.")],
-    workspace: WorkspaceOption = WORKSPACE,
-    as_json: JsonOption = False,
-) -> None:
-    """Compare two releases: rows added, removed and changed, and how the funnel moved."""
-    from pipelines.cli.diff import diff_releases, render_diff
-    from pipelines.run.naming import find_release
-
-    difference = diff_releases(find_release(workspace, a), find_release(workspace, b))
-    emit_json(to_json(difference)) if as_json else emit_table(render_diff(difference))
-
-
-@app.command("audit")
-def audit_command(  # noqa: PLR0913 - one argument for each option
-    files: Annotated[list[Path], typer.Argument(help="VQA files of any layout: .parquet, .pq, .json or .jsonl.")],
-    images: Annotated[
-        Path | None, typer.Option("--images", help="Folder of their pictures, or WebQA's imgs.tsv.")
-    ] = None,
-    map_: Annotated[
-        list[str] | None, typer.Option("--map", help="Name a column: question=some.column; may be repeated.")
-    ] = None,
-    names: Annotated[
-        Path | None, typer.Option("--names", help="Entities, one a line, that no question may be about.")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", help="Write a page with the pictures of what is found.")
-    ] = None,
-    workspace: WorkspaceOption = WORKSPACE,
-    as_json: JsonOption = False,
-) -> None:
-    """Look for defects in anybody's VQA files and for what they share; exit 1 when there are some."""
-    from pipelines.cli.audit import audit_files, read_options, render_audit
-
-    options = read_options(images, map_ or [], names)
-    audit = audit_files(files, options)
-    if html is not None:
-        from pipelines.cli.audit import write_audit_page
-
-        write_audit_page(audit, options, html)
-    emit_json(to_json(audit) | {"rows": audit.rows}) if as_json else emit_table(render_audit(audit))
-    if audit.defects:
         raise typer.Exit(1)
 
 
@@ -224,7 +120,7 @@ def push_command(  # noqa: PLR0913 - a command line has the options it has
 def export_command(  # noqa: PLR0913 - a command line has the options it has
     release: ReleaseArgument,
     out: Annotated[Path, typer.Argument(help="Folder to write; it must not exist.")],
-    to: ToOption,
+    to: Annotated[str, typer.Option("--to", help=f"Trainer that is to read it: {TRAINERS}.")],
     dialect: Annotated[
         str, typer.Option("--dialect", help="Protocol to write the turns in, if not the one they were held in.")
     ] = "",
@@ -247,38 +143,15 @@ def export_command(  # noqa: PLR0913 - a command line has the options it has
     if as_json:
         emit_json(to_json(report))
         return
-    emit(f"{out}: {report.rows_out} of {report.rows_in} rows for {report.to}")
+    emit(f"{out}: {report.rows} rows for {report.to}")
     for note in report.notes:
         emit(note)
-
-
-@app.command("validate")
-def validate_command(
-    folder: Annotated[Path, typer.Argument(help="Folder that synth export wrote, edited or not.")],
-    to: ToOption,
-    workspace: WorkspaceOption = WORKSPACE,
-    as_json: JsonOption = False,
-) -> None:
-    """Hold files to the rules of a trainer's loader; exit 1 when it would lose, shift or refuse anything."""
-    from pipelines.release.exporters.registry import MOST_PROBLEMS, validate_export
-
-    problems = validate_export(folder, to)
-    if as_json:
-        emit_json(list(problems))
-    else:
-        for problem in problems[:SHOWN_PROBLEMS]:
-            emit(problem)
-        more = " or more" if len(problems) == MOST_PROBLEMS else ""
-        named = f", the first {SHOWN_PROBLEMS} above" if len(problems) > SHOWN_PROBLEMS else ""
-        emit(f"{folder}: {len(problems) or 'nothing'}{more} against it for {to}{named}")
-    if problems:
-        raise typer.Exit(1)
 
 
 @app.command("serve-tools")
 def serve_tools_command(  # noqa: PLR0913 - a command line has the options it has
     release: Annotated[
-        Path | None, typer.Option("--release", help="Release whose questions are served, else all of the last run.")
+        Path | None, typer.Argument(help="Release, or RUN/DATASET, whose questions are served; else the last run's.")
     ] = None,
     dialect: Annotated[
         str, typer.Option("--dialect", help="Protocol of the tools, if not that of the configuration.")
@@ -295,21 +168,19 @@ def serve_tools_command(  # noqa: PLR0913 - a command line has the options it ha
         Literal["", "stdio", "http"], typer.Option("--mcp", help="Speak MCP: beside HTTP, or on stdio alone.")
     ] = "",
     question: Annotated[str, typer.Option("--question", help="With --mcp stdio: id of the question.")] = "",
-    run: RunOption = "",
-    recipe: RecipeOption = "",
     config: ConfigOption = None,
-    models: ModelsOption = "",
     set_: SetOption = None,
     workspace: WorkspaceOption = WORKSPACE,
 ) -> None:
     """Serve the tools of the rollouts over HTTP or MCP, for trainers that roll exported questions out."""
-    from pipelines.cli.naming import RunChoice, looking_at, make_request
+    from pipelines.cli.naming import RunChoice, make_request
     from pipelines.cli.tool_server import ServingOptions, serve_tools
+    from pipelines.run.naming import find_release
 
+    release = find_release(workspace, release) if release else None
     options = ServingOptions(release, dialect, evaluating, host, port, record, mcp, question)
-    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), models=models)
-    settings = make_request(choice, workspace).config
-    with looking_at(workspace, run), interruptible("the server is ended"):
+    settings = make_request(RunChoice("", "", tuple(config or ()), tuple(set_ or ())), workspace).config
+    with interruptible("the server is ended"):
         serve_tools(settings, workspace, options, emit)
 
 
@@ -323,8 +194,8 @@ def export_sample_command(
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a stratified sample as CSV, Argilla records and Label Studio tasks, with pictures."""
-    from pipelines.run.sampling import export_sample
+    """Write a stratified sample as CSV and as Argilla records, with the paths of pictures."""
+    from pipelines.run.reviewing import export_sample
     from pipelines.run.workspace import Workspace
 
     report = export_sample(Workspace(workspace.resolve()), release, size, seed)
@@ -337,15 +208,15 @@ def export_sample_command(
 
 @review.command("import")
 def import_decisions_command(
-    files: Annotated[list[Path], typer.Argument(help="The filled in CSV, or JSON of Argilla or Label Studio.")],
+    file: Annotated[Path, typer.Argument(help="The filled in CSV, or JSON of Argilla.")],
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
     """Read decisions of one or several people; the next run publishes them, with names as given."""
-    from pipelines.run.sampling import import_decisions
+    from pipelines.run.reviewing import import_decisions
     from pipelines.run.workspace import Workspace
 
-    report = import_decisions(Workspace(workspace.resolve()), files)
+    report = import_decisions(Workspace(workspace.resolve()), [file])
     if as_json:
         emit_json(to_json(report))
         return

@@ -69,7 +69,6 @@ def _describe_tool(function: Mapping[str, Any]) -> types.Tool:
 
 @contextmanager
 def _explaining() -> Iterator[None]:
-    """Report to a client, in MCP's way, what no model has caused."""
     try:
         yield
     except Refusal as error:
@@ -87,7 +86,6 @@ async def _show(service: ToolService, images: Sequence[RolloutImage]) -> list[ty
 
 
 def _read_path(context: Context) -> str:
-    """Return the session that the address of a request names."""
     return str(context.request.path_params["session_id"]) if context.request else ""
 
 
@@ -107,11 +105,7 @@ def make_http_endpoint(service: ToolService, host: str) -> StreamableHTTPSession
 
 
 async def serve_stdio(service: ToolService, question_id: str) -> None:
-    """Speak MCP on standard input and output about one question, until the input ends.
-
-    Raises:
-        ConfigError: if the question cannot be opened.
-    """
+    """Speak MCP on standard input and output about one question, until the input ends."""
     try:
         session = service.open(question_id)
     except Refusal as error:

@@ -19,8 +19,8 @@ import asyncio
 import base64
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,9 +43,8 @@ from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, ServiceError
 from pipelines.release.making import read_proofs
-from pipelines.release.manifest import ReleaseManifest, read_release_manifest
+from pipelines.release.manifest import read_release_manifest
 from pipelines.run.assembly import Acting, Assembly
-from pipelines.run.runner import PlannedStage
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.serving import owned_servers
@@ -59,7 +58,6 @@ STATUS: Mapping[RefusalKind, int] = {
     "timeout": 504,
 }
 LOOPBACK = ("127.0.0.1", "localhost")
-Protocol = Literal["", "stdio", "http"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,60 +81,42 @@ class ServingOptions:
     host: str = "127.0.0.1"
     port: int = 8765
     record: Path | None = None
-    mcp: Protocol = ""
+    mcp: Literal["", "stdio", "http"] = ""
     question: str = ""
 
 
 @contextmanager
 def open_environment(config: RunConfig, root: Path, options: ServingOptions) -> Iterator[ToolEnvironment]:
-    """Open the tools of a run's rollouts over its questions; the workspace is held meanwhile.
-
-    Raises:
-        ConfigError: if the workspace has no such run, or the release was made with another configuration.
-        WorkspaceBusy: if a run holds the workspace.
-    """
+    """Open the tools of a run's rollouts over its questions; the workspace is held meanwhile."""
     workspace = Workspace(root.resolve())
     folder = find_built_corpus(config, workspace)
     if folder is None:
         raise ConfigError(f"serve-tools: workspace {workspace.root} has no corpus of recipe {config.recipe}; run it")
-    manifest = read_release_manifest(options.release) if options.release else None
-    roles = ["summariser"] if config.summarises else []
+    lineage = read_release_manifest(options.release).lineage if options.release else ()
     with (
         workspace.claim(config.replies.address, "serve-tools"),
-        owned_servers(config.models, roles, workspace.logs),
+        owned_servers(config.models, ["summariser"] if config.summarises else [], workspace.logs),
         closing(Corpus.open(folder)) as corpus,
         closing(Assembly(config, workspace, corpus)) as assembly,
     ):
         if config.targets.wanted:
             read_rounds(assembly)
         planned = {plan.name: plan for plan in assembly.plan_stages()}
-        if manifest is not None:
-            check_origin(manifest, planned)
-        chosen = options.dialect or config.rollouts.dialect
-        rollouts = config.rollouts.model_copy(update={"dialect": find_dialect(chosen).name})
-        spoken = config.model_copy(update={"rollouts": rollouts})
+        for entry in lineage:
+            # With other tools an observation would not be the one that the release's rows were made of.
+            if entry.name in planned and planned[entry.name].key != entry.key:
+                raise ConfigError(
+                    f"serve-tools: release {options.release} has {entry.name} {entry.key}, this configuration would "
+                    f"have {planned[entry.name].key}; give the --config and --set that it was made with"
+                )
+        chosen = find_dialect(options.dialect or config.rollouts.dialect).name
+        spoken = config.model_copy(update={"rollouts": config.rollouts.model_copy(update={"dialect": chosen})})
         agent = Acting(spoken, corpus, assembly.roles, assembly.seeing).make_agent()
         rows = list(read_parts(planned["selections"].folder, Enhancement))
-        wanted = {row.record_id for row in rows}
-        if options.release is not None:
-            wanted &= {proof.record_id for proof in read_proofs(options.release)}
-        questions = {row.record_id: row for row in rows if row.record_id in wanted}
+        wanted = {proof.record_id for proof in read_proofs(options.release)} if options.release else None
+        questions = {row.record_id: row for row in rows if wanted is None or row.record_id in wanted}
         held_out = HeldOut.of(map(make_signature, rows))
         yield ToolEnvironment(agent, questions, held_out, config.tool_server, options.evaluating)
-
-
-def check_origin(manifest: ReleaseManifest, planned: Mapping[str, PlannedStage]) -> None:
-    """Refuse a release whose rollouts had other tools: an observation would not be the one that its rows were made of.
-
-    Raises:
-        ConfigError: naming the first stage that differs.
-    """
-    for entry in manifest.lineage:
-        if entry.name in planned and planned[entry.name].key != entry.key:
-            raise ConfigError(
-                f"serve-tools: release {manifest.version} has {entry.name} {entry.key}, this configuration would have "
-                f"{planned[entry.name].key}; give the --recipe, --config and --set that it was made with"
-            )
 
 
 class Question(BaseModel, extra="forbid"):
@@ -158,29 +138,63 @@ class Said(BaseModel, extra="forbid"):
     text: str
 
 
-class Recorder:
-    """Appends what was asked and answered to a file, a JSON object a line; pictures are named by their sha256.
+@dataclass(frozen=True, slots=True)
+class ToolService:
+    """What both protocols ask: the environment, with a record of what was asked and answered.
 
-    The pictures themselves lie in the workspace's ``images/<ab>/<sha256>.<ext>``.
+    The record is a JSON object a line; pictures are named by their sha256 and lie in the workspace's ``images/``.
     """
 
-    def __init__(self, sink: TextIO | None) -> None:
-        self._sink = sink
+    environment: ToolEnvironment
+    sink: TextIO | None = None
 
-    def note(self, session: Session, asked: Mapping[str, object], reply: Reply | None = None) -> None:
-        """Append one exchange; None for the opening of a session."""
-        if self._sink is None:
-            return
-        shown = session.images if reply is None else reply.images
-        line: dict[str, object] = {"session": session.id, "question_id": session.question.record_id, **asked}
-        line["images"] = [{"id": each.id, "sha256": each.picture.sha256} for each in shown]
-        if reply is not None:
-            line |= {"call": session.calls, **_describe(reply)}
-        self._sink.write(json.dumps(line, ensure_ascii=True) + "\n")
-        self._sink.flush()
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """The tools as OpenAI's API takes them."""
+        offered: list[dict[str, Any]] = json.loads(self.environment.agent.offered)
+        return offered
+
+    def open(self, question_id: str) -> Session:
+        """Open a session; see :meth:`ToolEnvironment.open_session`."""
+        session = self.environment.open_session(question_id)
+        self._note(session, {"opened": True}, session.images)
+        return session
+
+    async def call(self, session_id: str, name: str, arguments: str) -> Reply:
+        """Make a call; see :meth:`ToolEnvironment.call`."""
+        session = self.environment.find_session(session_id)
+        reply = await self.environment.call(session, name, arguments)
+        told = {"name": name, "arguments": arguments, "call": session.calls, **describe_reply(reply)}
+        self._note(session, told, reply.images)
+        return reply
+
+    async def take_turn(self, session_id: str, text: str) -> Reply:
+        """Take a turn; see :meth:`ToolEnvironment.take_turn`."""
+        session = self.environment.find_session(session_id)
+        reply = await self.environment.take_turn(session, text)
+        self._note(session, {"turn": text, "call": session.calls, **describe_reply(reply)}, reply.images)
+        return reply
+
+    def _note(self, session: Session, told: Mapping[str, object], shown: Sequence[RolloutImage]) -> None:
+        if self.sink is not None:
+            images = [{"id": each.id, "sha256": each.picture.sha256} for each in shown]
+            line = {"session": session.id, "question_id": session.question.record_id, **told, "images": images}
+            self.sink.write(json.dumps(line) + "\n")
+            self.sink.flush()
+
+    async def load(self, images: Sequence[RolloutImage]) -> list[dict[str, str]]:
+        """Return pictures with their content."""
+        return [await asyncio.to_thread(self._load, image) for image in images]
+
+    def _load(self, image: RolloutImage) -> dict[str, str]:
+        picture = image.picture
+        data = base64.b64encode(self.environment.agent.tools.store.read(picture)).decode()
+        kind = "jpeg" if picture.extension == "jpg" else picture.extension
+        return {"id": image.id, "sha256": picture.sha256, "media_type": f"image/{kind}", "data": data}
 
 
-def _describe(reply: Reply) -> dict[str, object]:
+def describe_reply(reply: Reply) -> dict[str, object]:
+    """Return a reply without its pictures."""
     seen = reply.observation
     return {
         "ok": seen is not None and seen.ok,
@@ -195,50 +209,6 @@ def _describe(reply: Reply) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class ToolService:
-    """What both protocols ask: the environment, with a record of what was asked."""
-
-    environment: ToolEnvironment
-    recorder: Recorder
-
-    @property
-    def tools(self) -> list[dict[str, Any]]:
-        """The tools as OpenAI's API takes them."""
-        offered: list[dict[str, Any]] = json.loads(self.environment.agent.offered)
-        return offered
-
-    def open(self, question_id: str) -> Session:
-        """Open a session; see :meth:`ToolEnvironment.open_session`."""
-        session = self.environment.open_session(question_id)
-        self.recorder.note(session, {"opened": True})
-        return session
-
-    async def call(self, session_id: str, name: str, arguments: str) -> Reply:
-        """Make a call; see :meth:`ToolEnvironment.call`."""
-        session = self.environment.find_session(session_id)
-        reply = await self.environment.call(session, name, arguments)
-        self.recorder.note(session, {"name": name, "arguments": arguments}, reply)
-        return reply
-
-    async def take_turn(self, session_id: str, text: str) -> Reply:
-        """Take a turn; see :meth:`ToolEnvironment.take_turn`."""
-        session = self.environment.find_session(session_id)
-        reply = await self.environment.take_turn(session, text)
-        self.recorder.note(session, {"turn": text}, reply)
-        return reply
-
-    async def load(self, images: Sequence[RolloutImage]) -> list[dict[str, str]]:
-        """Return pictures with their content."""
-        return [await asyncio.to_thread(self._load, image) for image in images]
-
-    def _load(self, image: RolloutImage) -> dict[str, str]:
-        picture, store = image.picture, self.environment.agent.tools.store
-        data = base64.b64encode(store.read(picture)).decode()
-        kind = "jpeg" if picture.extension == "jpg" else picture.extension
-        return {"id": image.id, "sha256": picture.sha256, "media_type": f"image/{kind}", "data": data}
-
-
 def make_app(service: ToolService, host: str = "127.0.0.1", speaks_mcp: bool = False) -> FastAPI:
     """Return the server's application.
 
@@ -246,28 +216,18 @@ def make_app(service: ToolService, host: str = "127.0.0.1", speaks_mcp: bool = F
         service: what is served.
         host: that it listens at; on loopback requests under other names are refused, which a web page could send.
         speaks_mcp: whether sessions have an address for MCP.
-
-    Raises:
-        ConfigError: if MCP is wanted and not installed.
     """
     mcp: Any = None
     if speaks_mcp:
         from pipelines.cli.tool_mcp import make_http_endpoint
 
         mcp = make_http_endpoint(service, host)
-
-    @asynccontextmanager
-    async def living(_: FastAPI) -> AsyncIterator[None]:
-        if mcp is None:
-            yield
-            return
-        async with mcp.run():
-            yield
-
-    app = FastAPI(title="synth serve-tools", lifespan=living, openapi_url=None)
-    _add_limits(app, host, service.environment.limits.request_bytes)
-    _add_views(app, service)
-    _add_sessions(app, service)
+    app = FastAPI(title="synth serve-tools", openapi_url=None, lifespan=lambda _: mcp.run() if mcp else nullcontext())
+    if host in LOOPBACK:
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))
+    app.add_middleware(RequestLimit, most=service.environment.limits.request_bytes)
+    _explain_failures(app)
+    _add_paths(app, service)
     if mcp is not None:
         # A route and no mount: that would answer with a redirect.
         app.router.routes.append(Route("/sessions/{session_id}/mcp", mcp.asgi_app))
@@ -281,26 +241,21 @@ class RequestLimit:
         self.app, self.most = app, most
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer it."""
-        if scope["type"] != "http" or scope["method"] != "POST":
-            await self.app(scope, receive, send)
-            return
-        size = Headers(scope=scope).get("content-length", "")
-        if not size.isdecimal():
-            await _refuse(411, "length", "a request must say its content-length")(scope, receive, send)
-        elif int(size) > self.most:
-            await _refuse(413, "too-long", f"a request has at most {self.most} bytes")(scope, receive, send)
-        else:
-            await self.app(scope, receive, send)
+        answer: ASGIApp = self.app
+        if scope["type"] == "http" and scope["method"] == "POST":
+            size = Headers(scope=scope).get("content-length", "")
+            if not size.isdecimal():
+                answer = _refuse(411, "length", "a request must say its content-length")
+            elif int(size) > self.most:
+                answer = _refuse(413, "too-long", f"a request has at most {self.most} bytes")
+        await answer(scope, receive, send)
 
 
-def _add_limits(app: FastAPI, host: str, most: int) -> None:
-    """Refuse requests that are too long or name another host, and report failures in one form."""
-    if host in LOOPBACK:
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))
+def _refuse(status: int, error: str, text: str) -> JSONResponse:
+    return JSONResponse({"error": error, "detail": text.encode("utf-8", "replace").decode()}, status)
 
-    app.add_middleware(RequestLimit, most=most)
 
+def _explain_failures(app: FastAPI) -> None:
     @app.exception_handler(Refusal)
     async def refuse(_: Request, error: Refusal) -> Response:
         return _refuse(STATUS[error.kind], error.kind, str(error))
@@ -315,12 +270,7 @@ def _add_limits(app: FastAPI, host: str, most: int) -> None:
         return _refuse(422, "malformed", told)
 
 
-def _refuse(status: int, error: str, text: str) -> JSONResponse:
-    return JSONResponse({"error": error, "detail": text.encode("utf-8", "replace").decode()}, status)
-
-
-def _add_views(app: FastAPI, service: ToolService) -> None:
-    """Add what says what is served."""
+def _add_paths(app: FastAPI, service: ToolService) -> None:
     environment = service.environment
 
     @app.get("/")
@@ -343,11 +293,6 @@ def _add_views(app: FastAPI, service: ToolService) -> None:
     async def list_questions() -> dict[str, list[str]]:
         return {"questions": environment.list_questions()}
 
-
-def _add_sessions(app: FastAPI, service: ToolService) -> None:
-    """Add what begins, goes on with and ends an attempt."""
-    environment = service.environment
-
     @app.post("/sessions", status_code=201)
     async def open_session(body: Question) -> dict[str, Any]:
         session = service.open(body.question_id)
@@ -361,14 +306,14 @@ def _add_sessions(app: FastAPI, service: ToolService) -> None:
 
     @app.post("/sessions/{session_id}/calls")
     async def call(session_id: str, body: Call) -> dict[str, Any]:
-        given = body.arguments
-        reply = await service.call(session_id, body.name, given if isinstance(given, str) else json.dumps(given))
-        return {**_describe(reply), "images": await service.load(reply.images)}
+        given = body.arguments if isinstance(body.arguments, str) else json.dumps(body.arguments)
+        reply = await service.call(session_id, body.name, given)
+        return {**describe_reply(reply), "images": await service.load(reply.images)}
 
     @app.post("/sessions/{session_id}/turns")
     async def take_turn(session_id: str, body: Said) -> dict[str, Any]:
         reply = await service.take_turn(session_id, body.text)
-        return {**_describe(reply), "images": await service.load(reply.images)}
+        return {**describe_reply(reply), "images": await service.load(reply.images)}
 
     @app.delete("/sessions/{session_id}", status_code=204)
     async def close_session(session_id: str) -> Response:
@@ -377,37 +322,26 @@ def _add_sessions(app: FastAPI, service: ToolService) -> None:
 
 
 @contextmanager
-def open_recorder(path: Path | None) -> Iterator[Recorder]:
-    """Open the file that calls are appended to.
-
-    Raises:
-        ConfigError: if it cannot be written.
-    """
-    if path is None:
-        yield Recorder(None)
-        return
+def open_service(config: RunConfig, root: Path, options: ServingOptions) -> Iterator[ToolService]:
+    """Open the environment, and the file that calls are appended to."""
     try:
-        sink = path.open("a", encoding="utf-8")
+        sink = options.record.open("a", encoding="utf-8") if options.record else None
     except OSError as error:
-        raise ConfigError(f"serve-tools: {path} cannot be written: {error.strerror}") from error
-    with sink:
-        yield Recorder(sink)
+        raise ConfigError(f"serve-tools: {options.record} cannot be written: {error.strerror}") from error
+    with sink or nullcontext(), open_environment(config, root, options) as environment:
+        yield ToolService(environment, sink)
 
 
 def serve_tools(config: RunConfig, root: Path, options: ServingOptions, say: Callable[[str], None]) -> None:
     """Serve the tools until the process is stopped.
 
     ``say`` gets the address, once requests are answered.
-
-    Raises:
-        ConfigError: as :func:`open_environment`, and if the address is taken or MCP is not installed.
     """
     if options.mcp and find_spec("mcp") is None:
         raise ConfigError("serve-tools: --mcp needs the package mcp; install it with: pip install 'synth[serve]'")
     if (options.mcp == "stdio") != bool(options.question):
         raise ConfigError("serve-tools: --mcp stdio is about one question; name it with --question, and only then")
-    with open_environment(config, root, options) as environment, open_recorder(options.record) as recorder:
-        service = ToolService(environment, recorder)
+    with open_service(config, root, options) as service:
         if options.mcp == "stdio":
             from pipelines.cli.tool_mcp import serve_stdio
 

@@ -614,8 +614,8 @@ class NewsConfig(Section):
     contact: str = Field("", pattern=CONTACT, description="address or mail in the User-Agent of what fetches pictures")
     decisions: str = Field(
         "",
-        description="people's decisions on undecided chains: the CSV of review/bridges/ filled in, or what Argilla or "
-        "Label Studio exports; empty: undecided ones are refused",
+        description="people's decisions on undecided chains: the CSV of review/bridges/ filled in, or what Argilla "
+        "exports; empty: undecided ones are refused",
     )
 
 
@@ -892,10 +892,7 @@ class TrajectoriesConfig(Section):
     )
 
 
-Layout = Literal[
-    "columns", "fvqa", "fvqa-facts", "livevqa", "infoseek", "webqa", "simplevqa", "mm-searchexam", "mmsearch",
-    "browsecomp-vl", "vdr", "opensearch-vl", "vsearcher", "sharegpt", "messages", "alpaca", "verl",
-]  # fmt: skip
+Layout = Literal["columns", "vsearcher", "fvqa", "livevqa", "infoseek", "webqa"]
 
 
 class BenchmarkConfig(Section):
@@ -919,11 +916,6 @@ class GuessingGates(Section):
     )
     wording: Share = Field(
         0.1, description="largest share that a classifier of the words alone gets right, by its interval's lower end"
-    )
-    size: Share = Field(
-        0.1,
-        description="most that the words tell of the century or the magnitude of an answer beyond the commonest of its "
-        "attribute, by the interval's lower end",
     )
     one_answer: Share = Field(
         0.5, description="largest share of one answer among a dataset's questions that ask for one relation"
@@ -1064,7 +1056,7 @@ class PoolConfig(Section):
     path: str = Field(description="its file: .parquet, .pq, .jsonl or .json")
     layout: Layout = Field(
         "columns",
-        description="fvqa: rows of MMSearch-R1 and MARS; fvqa-facts: FVQA of 2017; columns: a table with usual names",
+        description="fvqa: rows of MMSearch-R1 and MARS; columns: a table with usual names, as VSearcher's",
     )
     plugin: str = Field(
         "", description="instead of layout: name of an entry point of the group synth.sources that reads the file"

@@ -25,7 +25,6 @@ from pipelines.corpus.tables import (
 )
 
 Nodes = NDArray[np.uint32]
-Offsets = NDArray[np.int64]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HIGH = np.uint64(32)

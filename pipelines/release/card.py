@@ -18,13 +18,13 @@ from jinja2 import Environment, StrictUndefined
 from pipelines.agent.observations import Shown, read_hits, read_page
 from pipelines.config.disclosure import render_told
 from pipelines.corpus.addresses import make_page_url
-from pipelines.errors import ConfigError, GateNotMet
+from pipelines.errors import GateNotMet
 from pipelines.ids import digest_file, digest_value
 from pipelines.release.making import Example, make_chain
 from pipelines.release.manifest import ArticleRights, ReleaseManifest, is_invented, list_inventions
 from pipelines.release.quality import Quality, Section, render_quality, render_section
-from pipelines.release.rows import ROW_TYPES, ReleaseRow, describe_columns, is_image, make_release_schema
-from schemas.datasets import Dataset, Origin, Picture, Trajectory
+from pipelines.release.rows import ROW_TYPES, ReleaseRow, is_image, make_release_schema
+from schemas.datasets import Dataset, Enhancement, Origin, Picture, Trajectory
 from schemas.manifest import FileEntry
 from schemas.proofs import Evidence
 
@@ -57,26 +57,15 @@ class Credit:
     """Changes to a picture in order, as licences demand: ``none``, or such as ``crop``; ``excerpt`` for a page."""
 
 
-def make_revision_url(base_url: str, title: str, revision: int) -> str:
-    """Return the permanent link of a page's revision.
-
-    Raises:
-        GateNotMet: if the corpus gives no web address to link to.
-    """
-    if urlsplit(base_url).scheme not in ("http", "https"):
-        raise GateNotMet(f"attribution: base_url {base_url!r} is not an http address; every page needs a link")
-    return f"{make_page_url(base_url, title)}?oldid={revision}"
-
-
-def list_evidence(example: Example) -> tuple[Evidence, ...]:
-    """Return the evidence of an example's hops, branches and answer; none of a question without a proof."""
-    proof, trace = example.question.proof, example.question.trace
+def list_evidence(question: Enhancement) -> tuple[Evidence, ...]:
+    """Return the evidence of a question's hops, branches and answer; none of one without a proof."""
+    proof, trace = question.proof, question.trace
     if trace is not None:
         return (trace.anchor_evidence, *(link.evidence for link in trace.links))
     if not proof.nodes:
         return ()
-    beside = (span for branch in proof.branches for span in (branch.evidence, branch.quote) if span is not None)
-    return (*(hop.evidence for hop in proof.hops), *beside, proof.answer_evidence)
+    branched = (span for branch in proof.branches for span in (branch.evidence, branch.quote) if span is not None)
+    return (*(hop.evidence for hop in proof.hops), *branched, proof.answer_evidence)
 
 
 def list_credits(
@@ -88,51 +77,49 @@ def list_credits(
         example: a row of the release.
         base_url: of the corpus's wiki.
         corpus: its digest.
-        lenient: accept pages and pictures of unknown licence; their lines say so.
+        lenient: accept what has no known licence; its lines say so.
         articles: rights in the texts, where the corpus is made of articles of the news.
-
-    Raises:
-        GateNotMet: if a picture or a page has no known licence, or pages cannot be linked to.
     """
-    changes = list_changes(example)
-    for picture in example.list_pictures():
-        yield credit_picture(picture, changes[picture.sha256], lenient)
-    scene = example.question.scene
-    for part in scene.parts if scene is not None else ():
-        yield credit_picture(part.picture, IN_SCENE, lenient)
-    for picture in example.list_thumbnails():
-        yield credit_picture(picture, SCALED, lenient)
-    trace = example.question.trace
-    for link in trace.links if trace is not None else ():
-        yield credit_article("page", Shown(link.url, link.evidence.title, ""), corpus, articles, lenient)
-    for evidence in list_evidence(example) if trace is None else ():
-        url = make_revision_url(base_url, evidence.title, evidence.revision)
-        yield credit_page("page", evidence.title, url, corpus)
-    if example.question.origin is not None:
-        yield credit_question(example.question.origin, lenient)
+    question, changes = example.question, list_changes(example)
+    pictures = [(picture, changes[picture.sha256]) for picture in example.list_pictures()]
+    pictures += [(part.picture, IN_SCENE) for part in question.scene.parts] if question.scene else []
+    pictures += [(picture, SCALED) for picture in example.list_thumbnails()]
+    for picture, changed in pictures:
+        yield credit_picture(picture, changed, lenient)
+    if question.trace is not None:
+        proved = [Shown(link.url, link.evidence.title, "") for link in question.trace.links]
+    else:
+        proved = [
+            Shown(f"{make_page_url(base_url, span.title)}?oldid={span.revision}", span.title, "")
+            for span in list_evidence(question)
+        ]
+    if proved and urlsplit(proved[0].url).scheme not in ("http", "https"):
+        raise GateNotMet(f"attribution: base_url {base_url!r} is not an http address; every page needs a link")
+    for page in proved:
+        yield credit_page("page", page, base_url, corpus, lenient, articles)
+    rights = None if articles is not None and articles.live else articles
     for page in list_shown_pages(example.trajectory) if example.trajectory is not None else ():
-        if articles is not None:
-            rights = None if articles.live else articles
-            yield credit_article("page-read", page, corpus, rights, lenient)
-        else:
-            yield credit_shown(page, base_url, corpus, lenient)
+        yield credit_page("page-read", page, "" if articles else base_url, corpus, lenient, rights)
+    if question.origin is not None:
+        yield credit_question(question.origin, lenient)
 
 
-def credit_article(kind: str, page: Shown, corpus: str, rights: ArticleRights | None, lenient: bool = False) -> Credit:
-    """Return the line of an article of the news, by the host that published it.
-
-    Raises:
-        GateNotMet: if nobody said under which licence it may be published.
-    """
-    licence = rights.licence.strip() if rights is not None else ""
+def credit_page(
+    kind: str, page: Shown, base_url: str, corpus: str, lenient: bool = False, articles: ArticleRights | None = None
+) -> Credit:
+    """Return the line of a page of the corpus's wiki, of an article of the news, or of a page found by a live tool."""
+    author, licence, licence_url, source = urlsplit(page.url).netloc, "", "", f"corpus {corpus}"
+    if articles is not None:
+        licence, licence_url = articles.licence.strip(), articles.licence_url
+    elif base_url and page.url.startswith(base_url):
+        author, licence, licence_url = PAGE_AUTHOR, PAGE_LICENCE, PAGE_LICENCE_URL
     if not licence and not lenient:
         raise GateNotMet(
-            f"attribution: article {page.url!r} has no known licence; if you have the right to publish what is quoted, "
-            "say so: news.licence"
+            f"attribution: page {page.url!r} has no known licence; if you have the right to publish what is quoted, "
+            "say so: news.licence, or releases.unknown_licences"
         )
-    author = NOBODY if is_invented(page.url) else urlsplit(page.url).netloc
-    told = (licence or UNKNOWN, rights.licence_url if rights is not None else "")
-    return Credit(kind, page.title, page.url, author, *told, f"corpus {corpus}", EXCERPT)
+    author = NOBODY if is_invented(page.url) else author
+    return Credit(kind, page.title, page.url, author, licence or UNKNOWN, licence_url, source, EXCERPT)
 
 
 def list_changes(example: Example) -> dict[str, str]:
@@ -155,11 +142,7 @@ def list_changes(example: Example) -> dict[str, str]:
 
 
 def credit_question(origin: Origin, lenient: bool = False) -> Credit:
-    """Return the line of a question from outside.
-
-    Raises:
-        GateNotMet: if nobody says under which licence, and it may not be published so.
-    """
+    """Return the line of a question from outside."""
     licence = origin.licence.strip() or UNKNOWN
     if licence == UNKNOWN and not lenient:
         whose = f"question {origin.row!r} of the pool {origin.pool}"
@@ -168,11 +151,7 @@ def credit_question(origin: Origin, lenient: bool = False) -> Credit:
 
 
 def credit_picture(picture: Picture, changes: str, lenient: bool = False) -> Credit:
-    """Return a picture's line.
-
-    Raises:
-        GateNotMet: if it has no licence and may not be published, or an address that a browser would run.
-    """
+    """Return a picture's line; an address that a browser would run is refused."""
     if picture.licence.strip() in ("", UNKNOWN) and not lenient:
         raise GateNotMet(f"attribution: picture {picture.file!r} has no licence; it cannot be released")
     for url in (picture.source_url, picture.licence_url):
@@ -183,12 +162,6 @@ def credit_picture(picture: Picture, changes: str, lenient: bool = False) -> Cre
     return Credit("image", picture.file, picture.source_url, author, *licence, picture.sha256, changes)
 
 
-def credit_page(kind: str, title: str, url: str, corpus: str) -> Credit:
-    """Return a page's line; the text of Wikipedia is CC BY-SA 4.0."""
-    author = NOBODY if is_invented(url) else PAGE_AUTHOR
-    return Credit(kind, title, url, author, PAGE_LICENCE, PAGE_LICENCE_URL, f"corpus {corpus}", EXCERPT)
-
-
 def list_shown_pages(trajectory: Trajectory) -> Iterator[Shown]:
     """Yield every page whose text an observation shows: the one that was opened, or each that a search quotes."""
     for step in trajectory.steps:
@@ -197,19 +170,6 @@ def list_shown_pages(trajectory: Trajectory) -> Iterator[Shown]:
         page = read_page(step.observation.text)
         # A page's own text may look like hits, and is not read as such.
         yield from (page,) if page is not None else read_hits(step.observation.text)
-
-
-def credit_shown(page: Shown, base_url: str, corpus: str, lenient: bool = False) -> Credit:
-    """Return the line of a page that a trajectory shows.
-
-    Raises:
-        GateNotMet: if it is no page of the corpus's wiki, so that its licence is not known.
-    """
-    if not page.url.startswith(base_url) and lenient:
-        return Credit("page-read", page.title, page.url, "not stated", UNKNOWN, "", "live tools", EXCERPT)
-    if not page.url.startswith(base_url):
-        raise GateNotMet(f"attribution: a trajectory shows {page.url!r}; only pages of {base_url} have a known licence")
-    return credit_page("page-read", page.title, page.url, corpus)
 
 
 def render_credits(credit_lines: Sequence[Credit]) -> str:
@@ -227,7 +187,6 @@ def render_cell(value: str) -> str:
 
 PART = re.compile(r"^([a-z_]+):\n", re.MULTILINE)
 PARTS = ("title", "summary", "uses", "out_of_scope", "columns", "loading", "rationale", "limits")
-MISSING = "[More Information Needed]"
 LONGEST_TEXT = 300
 LONGEST_LIST = 6
 SIZES = ((1000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -258,36 +217,16 @@ class Prose:
         return self.template + "".join(f"{name}:\n{self.parts[name]}" for name in PARTS)
 
 
-@dataclass(frozen=True, slots=True)
-class CardFacts:
-    """What the generated part of a card is made from."""
-
-    manifest: ReleaseManifest
-    quality: Quality
-    schema: pa.Schema
-    example: Example
-    row: ReleaseRow
-
-
 def find_cards() -> Path:
     """Return the folder of written cards, beside the code folders: in a clone and where a wheel is installed."""
     return Path(__file__).parents[2] / "data_cards"
 
 
-def read_prose(dataset: Dataset, cards: Path) -> Prose:
-    """Return a dataset's prose and the template.
-
-    Raises:
-        ConfigError: if a file or a part is missing, or a part is no part.
-    """
-    path = cards / f"{dataset}.md"
-    if not path.is_file() or not (cards / "template.md.j2").is_file():
-        raise ConfigError(f"card of {dataset}: {path} or template.md.j2 is missing; install synth anew")
-    pieces = PART.split(path.read_text(encoding="utf-8"))
+def read_prose(dataset: Dataset) -> Prose:
+    """Return a dataset's prose and the template."""
+    pieces = PART.split((find_cards() / f"{dataset}.md").read_text(encoding="utf-8"))
     parts = {pieces[i]: pieces[i + 1].strip() for i in range(1, len(pieces) - 1, 2)}
-    if sorted(parts) != sorted(PARTS):
-        raise ConfigError(f"card {path}: its parts are {sorted(parts)}; there must be {sorted(PARTS)}")
-    return Prose(parts, (cards / "template.md.j2").read_text(encoding="utf-8"))
+    return Prose(parts, (find_cards() / "template.md.j2").read_text(encoding="utf-8"))
 
 
 def digest_prose() -> str:
@@ -295,57 +234,36 @@ def digest_prose() -> str:
     return digest_value([[path.name, digest_file(path)] for path in sorted(find_cards().glob("*.md*"))])
 
 
-def render_card(prose: Prose, facts: CardFacts) -> str:
-    """Return the README.
-
-    Raises:
-        GateNotMet: if a placeholder for missing information or an empty licence is left.
-    """
+def render_card(manifest: ReleaseManifest, quality: Quality, prose: Prose, shown: Example, row: ReleaseRow) -> str:
+    """Return the README."""
     environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True, trim_blocks=True)
-    card = environment.from_string(prose.template).render(
+    return environment.from_string(prose.template).render(
         prose=prose.parts,
-        manifest=facts.manifest,
-        pools=facts.quality["pools"],
-        reviewed="review by people" in facts.quality,
-        inventions=list_inventions(facts.manifest),
-        invented=is_invented(facts.manifest.base_url),
-        commit=f", commit `{facts.manifest.git_commit}`" if facts.manifest.git_commit else "",
-        front=_make_front(prose, facts),
-        tables=_make_tables(facts),
-        example=_make_example(facts),
+        manifest=manifest,
+        pools=quality["pools"],
+        reviewed="review by people" in quality,
+        inventions=list_inventions(manifest),
+        invented=is_invented(manifest.base_url),
+        commit=f", commit `{manifest.git_commit}`" if manifest.git_commit else "",
+        front=_make_front(manifest, prose),
+        tables=_make_tables(manifest, quality),
+        example=_make_example(shown.question, row),
     )
-    check_card(card, facts.quality)
-    return card
 
 
-def check_card(card: str, quality: Quality) -> None:
-    """Refuse a card that is incomplete.
-
-    Raises:
-        GateNotMet: if a placeholder for missing information or an empty licence is left.
-    """
-    if MISSING in card:
-        raise GateNotMet(f"card: {MISSING} is left; every part must be written or generated")
-    if any(not licence.strip() for licence in quality["picture licences"]):
-        raise GateNotMet("card: a picture has an empty licence; it cannot be released")
-
-
-def _make_front(prose: Prose, facts: CardFacts) -> dict[str, str]:
-    """Return the front matter's values as JSON, which is YAML's flow style."""
-    manifest = facts.manifest
-    splits = [split.name for split in manifest.splits]
-    data = [entry.bytes for entry in manifest.files if entry.name.startswith("data/")]
-    configs = [
-        {"config_name": manifest.dataset, "default": True, "data_files": _list_globs("data", splits)},
-        {"config_name": "proofs", "data_files": _list_globs("proofs", splits)},
-    ]
+def _make_front(manifest: ReleaseManifest, prose: Prose) -> dict[str, str]:
     described = {
         "config_name": manifest.dataset,
-        "features": describe_columns(facts.schema),
         "splits": [{"name": s.name, "num_bytes": s.bytes, "num_examples": s.rows} for s in manifest.splits],
-        "download_size": sum(data),
+        "download_size": sum(entry.bytes for entry in manifest.files if entry.name.startswith("data/")),
         "dataset_size": sum(split.bytes for split in manifest.splits),
     }
+    configs = [
+        {"config_name": name}
+        | ({"default": True} if folder == "data" else {})
+        | {"data_files": [{"split": s.name, "path": f"{folder}/{s.name}-*.parquet"} for s in manifest.splits]}
+        for name, folder in ((manifest.dataset, "data"), ("proofs", "proofs"))
+    ]
     edition = EDITION.match(manifest.base_url)
     return {
         "pretty_name": json.dumps(prose.parts["title"]),
@@ -365,12 +283,7 @@ def _name_source(manifest: ReleaseManifest) -> str:
     return SOURCE if manifest.articles is None else NEWS
 
 
-def _list_globs(folder: str, splits: Sequence[str]) -> list[dict[str, str]]:
-    return [{"split": split, "path": f"{folder}/{split}-*.parquet"} for split in splits]
-
-
-def _make_tables(facts: CardFacts) -> dict[str, str]:
-    quality = facts.quality
+def _make_tables(manifest: ReleaseManifest, quality: Quality) -> dict[str, str]:
     names = (
         "splits",
         "overlap",
@@ -397,9 +310,9 @@ def _make_tables(facts: CardFacts) -> dict[str, str]:
             "replied": ", ".join(model.served) or "not said",
             "sampling": json.dumps(model.sampling),
         }
-        for model in facts.manifest.models
+        for model in manifest.models
     }
-    prompts: Section = {label: {"sha256": digest} for label, digest in facts.manifest.prompts.items()}
+    prompts: Section = {label: {"sha256": digest} for label, digest in manifest.prompts.items()}
     return tables | {
         "models": render_section(models),
         "prompts": render_section(prompts),
@@ -408,17 +321,16 @@ def _make_tables(facts: CardFacts) -> dict[str, str]:
     }
 
 
-def _make_example(facts: CardFacts) -> str:
-    question = facts.example.question
+def _make_example(question: Enhancement, row: ReleaseRow) -> str:
     shown = {
         "question": question.text,
         "answer": question.answer.surface,
         "chain": [f"{link.subject} -{link.relation}-> {link.object}" for link in make_chain(question)],
         "evidence": [
             {"page": span.title, "revision": span.revision, "start": span.start, "text": span.text}
-            for span in list_evidence(facts.example)
+            for span in list_evidence(question)
         ],
-        "row": shorten_value(facts.row.model_dump()),
+        "row": shorten_value(row.model_dump()),
     }
     return json.dumps(shown, indent=1, ensure_ascii=False)
 
@@ -466,8 +378,9 @@ CONTEXT: dict[str, Any] = dict(
 """JSON-LD context of Croissant 1.1, in the order of its names."""
 
 
-def make_croissant(manifest: ReleaseManifest, schema: pa.Schema, prose: Prose) -> dict[str, Any]:
+def make_croissant(manifest: ReleaseManifest, prose: Prose) -> dict[str, Any]:
     """Return the JSON-LD document; each data file is one FileObject and one record set."""
+    schema = make_release_schema(ROW_TYPES[manifest.dataset])
     name, version = f"synth-{manifest.dataset}", manifest.version.split("-")[0]
     files = [entry for entry in manifest.files if entry.name.startswith("data/")]
     invented = is_invented(manifest.base_url)
@@ -521,7 +434,7 @@ def _make_records(entry: FileEntry, schema: pa.Schema) -> dict[str, Any]:
 
 
 def _make_field(records: str, file: str, field: pa.Field) -> dict[str, Any] | None:
-    """Return a column's field, or None: structs other than pictures have no form that loaders agree on."""
+    # Structs other than pictures have no form that loaders agree on.
     repeated = pa.types.is_list(field.type)
     kind = field.type.value_type if repeated else field.type
     source: dict[str, Any] = {"fileObject": {"@id": file}, "extract": {"column": field.name}}
@@ -545,19 +458,11 @@ DOCUMENTS = ("quality.json", "quality.md", "croissant.json", "config.toml", "REA
 def render_documents(
     manifest: ReleaseManifest, quality: Quality, prose: Prose, shown: Example, row: ReleaseRow
 ) -> dict[str, str]:
-    """Return the text of each of :data:`DOCUMENTS` by its name.
-
-    ``shown`` is the example in the card, and ``row`` that example as a row.
-
-    Raises:
-        GateNotMet: if the card is incomplete.
-    """
-    schema = make_release_schema(ROW_TYPES[manifest.dataset])
-    croissant = make_croissant(manifest, schema, prose)
+    """Return the text of each of :data:`DOCUMENTS` by its name; the card has ``shown`` and its row as an example."""
     return {
         "quality.json": json.dumps(quality, indent=1, ensure_ascii=False) + "\n",
         "quality.md": render_quality(quality, f"Quality of {manifest.dataset} {manifest.version}"),
-        "croissant.json": json.dumps(croissant, indent=1, ensure_ascii=False) + "\n",
+        "croissant.json": json.dumps(make_croissant(manifest, prose), indent=1, ensure_ascii=False) + "\n",
         "config.toml": render_told(manifest.told, manifest.untold, manifest.corpus),
-        "README.md": render_card(prose, CardFacts(manifest, quality, schema, shown, row)),
+        "README.md": render_card(manifest, quality, prose, shown, row),
     }

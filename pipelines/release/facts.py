@@ -1,166 +1,36 @@
-"""What a report measures of a release's rows, read once: a release's questions and transcripts do not fit into memory.
+"""What a report counts on a release's rows, read once: a release's questions and transcripts do not fit into memory.
 
-Strings that many rows share are kept once.
+Of each question its signature and its words are kept; all else is added up, as numbers or counts under a name.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import pairwise
 from sys import intern
 from typing import NamedTuple
 
 from pipelines.checks.sets import Signature, delexicalise, make_signature
-from pipelines.graph.proofs import NO_PROOF
 from pipelines.release.guessing import Guessed, read_asked
 from pipelines.release.making import Example
-from pipelines.release.reviewed import Review
-from schemas.datasets import Cell, Depiction, Enhancement, Picture, Trajectory, Trial
+from pipelines.release.reviewed import Review, name_group
+from schemas.datasets import Cell, Depiction, Enhancement, Picture, Trajectory
 from schemas.proofs import Proof, Trace
 
-
-class CellFacts(NamedTuple):
-    """Attempts under one condition by one solver."""
-
-    name: str
-    """Condition and solver."""
-    planned: int
-    attempts: int
-    unscored: int
-    correct: int
-    day: str
+Number = int | float
+DEPICTS = {None: "not stated", True: "yes", False: "no"}
+COUNTS = ("chain", "alone", "anchors", "answers")
 
 
-class CountFacts(NamedTuple):
-    """One count of a proof."""
-
-    name: str
-    node: int
-    value: int
-    capped: bool
-
-
-class NodeFacts(NamedTuple):
-    """One entity of a path."""
-
-    role: str
-    page_id: int
-    type: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProofFacts:
-    """What is measured of a proof."""
-
-    relations: tuple[str, ...]
-    """In order, the one asked for last; ``<-`` is before one that leads backward."""
-    asked: str
-    """The relation that is asked for."""
-    nodes: tuple[NodeFacts, ...]
-    counts: tuple[CountFacts, ...]
-    resolutions: tuple[str, ...]
-    """How each near miss was resolved."""
-    constraints: int
-    redundant: int
-    looked_for_misses: bool
-    confirmed: bool
-    confirmation_required: bool
-    compared: bool
-    volatile_refused: bool
-    shortcuts_checked: bool
-    retrieval_checked: bool
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionFacts:
-    """What is measured of a question."""
+class QuestionFacts(NamedTuple):
+    """What the report compares questions by."""
 
     signature: Signature
     text: str
     skeleton: str
-    domain: str
-    answer_type: str
-    characters: int
-    words: int
-    aliases: int
-    hops: str
-    """``none`` without a path."""
-    anchor_type: str
-    proof: ProofFacts
-    trace: Trace | None
-    depiction: Depiction | None
-    trial: Trial | None
-    object_share: float | None
-    """Of a scene's area; None where the picture is no scene."""
-    cells: tuple[CellFacts, ...]
-    standing: str
-    pool: str
-    """Empty for a question made here."""
-    alternatives: bool
-    swapped: bool
-    left_out: tuple[str, ...]
     asked: Guessed
-    knowledge: str = ""
-
-
-def read_question(question: Enhancement) -> QuestionFacts:
-    """Return what is measured of a question."""
-    answer = question.answer
-    return QuestionFacts(
-        signature=make_signature(question),
-        text=question.text,
-        skeleton=delexicalise(question),
-        domain=intern(question.domain),
-        answer_type=intern(answer.type),
-        characters=len(answer.surface),
-        words=len(answer.surface.split()),
-        aliases=len(answer.aliases),
-        hops=question.hops_named,
-        anchor_type=intern(question.anchor_type),
-        proof=_read_proof(question.proof) if question.trace is None else _read_trace(question.trace),
-        trace=question.trace,
-        depiction=question.depiction,
-        trial=question.trial,
-        object_share=question.scene.share if question.scene else None,
-        cells=tuple(map(_read_cell, question.cells)),
-        standing=intern(question.standing),
-        pool=intern(question.origin.pool) if question.origin else "",
-        alternatives=bool(question.alternatives),
-        swapped=bool(question.swapped_with),
-        left_out=tuple(map(intern, question.left_out)),
-        knowledge=intern(question.knowledge),
-        asked=read_asked(question),
-    )
-
-
-def _read_cell(cell: Cell) -> CellFacts:
-    name = intern(f"{cell.condition}, {cell.solver}")
-    return CellFacts(name, cell.planned, cell.attempts, cell.unscored, cell.correct, intern(cell.day))
-
-
-def _read_proof(proof: Proof) -> ProofFacts:
-    hops = (f"<-{hop.relation}" if hop.backward else hop.relation for hop in proof.hops)
-    return ProofFacts(
-        relations=tuple(map(intern, (*hops, proof.answer_relation))) if proof.nodes else (),
-        asked=intern(proof.answer_relation),
-        nodes=tuple(NodeFacts(intern(node.role), node.page_id, intern(node.type)) for node in proof.nodes),
-        counts=tuple(CountFacts(intern(each.name), each.node, each.value, each.capped) for each in proof.counts),
-        resolutions=tuple(intern(miss.resolution) for miss in proof.near_misses),
-        constraints=len(proof.constraints),
-        redundant=len(proof.redundant),
-        looked_for_misses=proof.thresholds.near_misses > 0,
-        confirmed=proof.corroboration is not None,
-        confirmation_required=proof.thresholds.agreement == "required",
-        compared=bool(proof.compared_snapshot),
-        volatile_refused=not proof.thresholds.volatile,
-        shortcuts_checked=proof.shortcuts_checked,
-        retrieval_checked=proof.thresholds.retrieval_rank > 0,
-    )
-
-
-def _read_trace(trace: Trace) -> ProofFacts:
-    """Return what is measured of a trace: it has relations and ends, and counts nothing."""
-    relations = tuple(intern(link.relation) for link in trace.links)
-    return replace(_read_proof(NO_PROOF), relations=relations, asked=relations[-1])
+    stratum: str
+    """Hops, domain and how often it was solved, in words."""
 
 
 class PictureFacts(NamedTuple):
@@ -170,40 +40,6 @@ class PictureFacts(NamedTuple):
     """The shorter one, pixels."""
     phash: str
     licence: str
-
-
-@dataclass(slots=True)
-class TrajectoryFacts:
-    """What is measured of transcripts: a number each, and counts of words."""
-
-    turns: list[int] = field(default_factory=list)
-    calls: list[int] = field(default_factory=list)
-    tokens: list[int] = field(default_factory=list)
-    marks: list[float] = field(default_factory=list)
-    pictures: list[int] = field(default_factory=list)
-    supports: list[int] = field(default_factory=list)
-    accepted: Counter[str] = field(default_factory=Counter)
-    """By question."""
-    tools: Counter[str] = field(default_factory=Counter)
-    outcomes: Counter[str] = field(default_factory=Counter)
-    stops: Counter[str] = field(default_factory=Counter)
-    deciders: Counter[str] = field(default_factory=Counter)
-
-    def add(self, trajectory: Trajectory) -> None:
-        """Count a transcript."""
-        steps = trajectory.steps
-        seen = [step.observation for step in steps if step.observation is not None]
-        self.turns.append(len(steps))
-        self.calls.append(sum(bool(step.tool) for step in steps))
-        self.tokens.append(trajectory.tokens)
-        self.marks += [trajectory.process.score] if trajectory.process else []
-        self.pictures.append(len(trajectory.images))
-        self.supports.append(len(trajectory.supports))
-        self.accepted[trajectory.parent_id] += 1
-        self.tools.update(step.tool or "answer" for step in steps)
-        self.outcomes.update("ok" if each.ok else each.error for each in seen)
-        self.stops[trajectory.stop_reason] += 1
-        self.deciders[trajectory.decided_by] += 1
 
 
 @dataclass(slots=True)
@@ -223,9 +59,14 @@ class ReleaseFacts:
     splits: dict[str, SplitFacts] = field(default_factory=dict)
     pictures: dict[str, PictureFacts] = field(default_factory=dict)
     """By sha256."""
-    shown: list[int] = field(default_factory=list)
-    """Pictures a row."""
-    trajectories: TrajectoryFacts = field(default_factory=TrajectoryFacts)
+    numbers: defaultdict[str, list[Number]] = field(default_factory=lambda: defaultdict(list))
+    words: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    flags: defaultdict[str, Counter[bool]] = field(default_factory=lambda: defaultdict(Counter))
+    """In how many questions something holds, and in how many it does not."""
+    cells: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """Attempts by condition and solver, added up."""
+    days: dict[str, str] = field(default_factory=dict)
+    """Latest reply by condition and solver."""
     reviews: tuple[Review, ...] = ()
     """What people said of these questions."""
 
@@ -241,17 +82,134 @@ class ReleaseFacts:
         """Read one row; a question that several rows share is read once."""
         question = example.question
         if question.record_id not in self.questions:
-            self.questions[question.record_id] = read_question(question)
+            group = name_group(question.hops_named, question.domain, question.cells)
+            self.questions[question.record_id] = QuestionFacts(
+                make_signature(question), question.text, delexicalise(question), read_asked(question), intern(group)
+            )
+            self._add_question(question)
         split = self.splits.setdefault(example.entry.split, SplitFacts())
         split.rows += 1
         split.questions.add(question.record_id)
         if question.picture:
             split.pictures.add(question.picture.sha256)
         pictures = example.list_pictures()
-        self.shown.append(len(pictures))
+        self.numbers["pictures a row"].append(len(pictures))
         self.pictures |= {picture.sha256: _read_picture(picture) for picture in pictures}
         if example.trajectory is not None:
-            self.trajectories.add(example.trajectory)
+            self._add_trajectory(example.trajectory)
+
+    def _add_question(self, question: Enhancement) -> None:
+        numbers, words, flags, answer = self.numbers, self.words, self.flags, question.answer
+        words["hops"][question.hops_named] += 1
+        words["answer types"][answer.type] += 1
+        words["domains"][question.domain] += 1
+        words["anchor types"][question.anchor_type] += 1
+        numbers["characters"].append(len(answer.surface))
+        numbers["words"].append(len(answer.surface.split()))
+        numbers["aliases"].append(len(answer.aliases))
+        words["pools"].update([question.origin.pool] if question.origin and question.origin.pool else [])
+        words["search need"].update([question.search_need] if question.search_need else [])
+        words["knowledge"].update([question.knowledge] if question.knowledge else [])
+        words["standing"][f"standing: {question.standing}"] += 1
+        words["standing"]["search need not measured"] += not question.search_need
+        words["standing"]["with wrong answers given twice, all refuted"] += bool(question.alternatives)
+        words["standing"]["shown a swapped picture"] += bool(question.swapped_with)
+        words["standing"].update(f"left out: {name}" for name in question.left_out)
+        for cell in question.cells:
+            self._add_cell(cell)
+        self._add_proof(question.proof, question.trace)
+        if question.trace is not None:
+            self._add_trace(question.trace)
+        if question.depiction is not None:
+            self._add_depiction(question.depiction)
+        if question.trial is not None:
+            trial = question.trial
+            words["trials"][f"{trial.degradation}, {trial.repair}, shown by {trial.test}"] += 1
+            numbers[f"strength of {trial.degradation}"].append(trial.strength)
+        if question.scene is not None:
+            numbers["share of the scene's area"].append(question.scene.share)
+        flags["degraded"][question.trial is not None] += 1
+
+    def _add_cell(self, cell: Cell) -> None:
+        name = f"{cell.condition}, {cell.solver}"
+        told = {"questions": 1, "planned": cell.planned, "attempts": cell.attempts, "unscored": cell.unscored}
+        asked, never = cell.attempts > cell.unscored, cell.correct == 0
+        self.cells[name].update({**told, "correct": cell.correct, "asked": asked, "never solved": never})
+        self.days[name] = max(self.days.get(name, ""), cell.day)
+
+    def _add_proof(self, proof: Proof, trace: Trace | None) -> None:
+        numbers, words, flags, least = self.numbers, self.words, self.flags, proof.thresholds
+        hops = [f"<-{hop.relation}" if hop.backward else hop.relation for hop in proof.hops]
+        chain = [*hops, proof.answer_relation] if proof.nodes else []
+        chain = chain if trace is None else [link.relation for link in trace.links]
+        words["relations"].update(chain)
+        words["bigrams"].update(f"{left} {right}" for left, right in pairwise(chain))
+        words["sequences"][" > ".join(node.type for node in proof.nodes)] += 1
+        for node in proof.nodes:
+            words[f"uses as {node.role}"][str(node.page_id)] += 1
+        for count in proof.counts:
+            places = [count.name] if count.name != "alone" else ["alone", f"alone, {'later' if count.node > 1 else 1}"]
+            for name in places:
+                numbers[f"count {name}"].append(count.value)
+                words["capped"][name] += count.capped
+        numbers["near misses"].append(len(proof.near_misses))
+        words["resolutions"].update(miss.resolution for miss in proof.near_misses)
+        numbers["constraints"].append(len(proof.constraints))
+        numbers["redundant"].append(len(proof.redundant))
+        for name, holds in (
+            ("near misses looked for", least.near_misses > 0),
+            ("answer confirmed by a sentence", proof.corroboration is not None),
+            ("confirmation required", least.agreement == "required"),
+            ("checked: the same in another dump", bool(proof.compared_snapshot)),
+            ("volatile facts refused", not least.volatile),
+            ("checked: no path shorter by two links", proof.shortcuts_checked),
+            ("checked: not found by one search", least.retrieval_rank > 0),
+            ("questions with a redundant constraint", bool(proof.redundant)),
+        ):
+            flags[name][holds] += 1
+
+    def _add_trace(self, trace: Trace) -> None:
+        first, second = trace.links[0], trace.links[1]
+        self.words["news sources"][first.source] += 1
+        self.words["news days"][first.published] += 1
+        self.flags["questions with facts of two articles"][first.evidence.page_id != second.evidence.page_id] += 1
+        self.flags["decided by a person"][bool(trace.decided_on)] += 1
+
+    def _add_depiction(self, seen: Depiction) -> None:
+        for name, value in (
+            ("ranked by", seen.ranker),
+            ("from", seen.source),
+            ("to look up", seen.ease or "not searched"),
+            ("to look up at training resolution", seen.ease_at_training or "not searched"),
+            ("read by", " and ".join(seen.engines) or "no engine"),
+            ("Commons says it depicts the anchor", DEPICTS[seen.depicts]),
+        ):
+            self.words[name][value] += 1
+        self.flags["with text that tells nothing"][bool(seen.text)] += 1
+        self.numbers["candidates a question"].append(seen.candidates)
+        if seen.margin is not None:
+            self.numbers["score"].append(seen.score)
+            self.numbers["margin over the best distractor"].append(seen.margin)
+            self.numbers["distractors"].append(seen.distractors)
+            self.flags["over the absolute threshold"][bool(seen.over_threshold)] += 1
+
+    def _add_trajectory(self, trajectory: Trajectory) -> None:
+        steps = trajectory.steps
+        seen = [step.observation for step in steps if step.observation is not None]
+        for name, number in (
+            ("turns", len(steps)),
+            ("tool calls", sum(bool(step.tool) for step in steps)),
+            ("training tokens", trajectory.tokens),
+            ("pictures", len(trajectory.images)),
+            ("supports", len(trajectory.supports)),
+        ):
+            self.numbers[name].append(number)
+        self.numbers["process mark"] += [trajectory.process.score] if trajectory.process else []
+        self.words["accepted"][trajectory.parent_id] += 1
+        self.words["tools"].update(step.tool or "answer" for step in steps)
+        self.words["tool outcomes"].update("ok" if each.ok else each.error for each in seen)
+        self.words["stop reasons"][trajectory.stop_reason] += 1
+        self.words["decided by"][trajectory.decided_by] += 1
 
 
 def _read_picture(picture: Picture) -> PictureFacts:

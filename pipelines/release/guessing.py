@@ -7,9 +7,8 @@ gold share says what he gets (:mod:`pipelines.graph.odds`). One with the words a
 the release (:mod:`pipelines.release.wording`).
 """
 
-import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
@@ -27,11 +26,10 @@ from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import GateNotMet
 from pipelines.graph.facts import stem_key
 from pipelines.graph.odds import read_gold_share
-from pipelines.release.wording import QuestionWords, WordingScores, read_size, score_wording
+from pipelines.release.wording import QuestionWords, score_wording
 from schemas.proofs import Answer
 
 DIGITS = 4
-OVERALL = "all attributes"
 TEST, TRAIN = "test", "train"
 Verdict = Literal["met", "met where measured", "not met", "too few to judge", "not measured"]
 Row = Mapping[str, str | int | float]
@@ -78,9 +76,7 @@ def read_asked(row: Described) -> Guessed:
     """Return what guessers are measured by, from a question or from its row of a release's proofs."""
     key = read_relation(row)
     relation = stem_key(key) or key
-    words = QuestionWords(
-        row.text, relation, row.answer.key, read_size(row.answer), (name_anchor(row), name_answer_node(row))
-    )
+    words = QuestionWords(row.text, row.answer.key, (name_anchor(row), name_answer_node(row)))
     split = TEST if row.split in ("eval", TEST) else TRAIN
     return Guessed(
         split, relation, row.answer.key, name_kind(row.domain, row.answer), words, read_gold_share(row.proof)
@@ -100,37 +96,6 @@ def count_right(answers: Counter[str]) -> float:
     return first / tied if tied else 0.0
 
 
-def measure_guessing(asked: Iterable[tuple[str, str]]) -> dict[str, Row]:
-    """Return what guessing scores over all questions and for each attribute, those asked for most first.
-
-    ``asked`` are pairs of the infobox key that a question asks for and its answer's key.
-
-    Returns:
-        By attribute the questions, distinct answers, how many equally frequent ones would be as varied (exp of the
-        entropy), the share that is guessed right with its Wilson interval (95%), the commonest answer and how many
-        have it.
-    """
-    groups: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for relation, answer in asked:
-        groups[stem_key(relation) or relation][answer] += 1
-    ordered = sorted(groups.items(), key=lambda group: (-group[1].total(), group[0]))
-    right = sum((count_right(answers) for _, answers in ordered), 0.0)
-    total = sum(answers.total() for _, answers in ordered)
-    distinct = sum(len(answers) for _, answers in ordered)
-    rows: dict[str, Row] = {OVERALL: {"n": total, "answers": distinct, **_describe(bound_mean(right, total, 1.0))}}
-    for relation, answers in ordered:
-        commonest, times = min(answers.items(), key=lambda pair: (-pair[1], pair[0]))
-        told = _describe(bound_mean(count_right(answers), answers.total(), 1.0))
-        varied = {"n": answers.total(), "answers": len(answers), "as varied as": _count_effective(answers)}
-        rows[relation] = varied | told | {"commonest": commonest, "has it": times}
-    return rows
-
-
-def _count_effective(answers: Counter[str]) -> float:
-    shares = [count / answers.total() for count in sorted(answers.values())]
-    return round(math.exp(-sum(share * math.log(share) for share in shares)), 2)
-
-
 def _describe(interval: Interval) -> dict[str, float]:
     parts = {"share": interval.middle, "low": interval.low, "high": interval.high}
     return {name: round(value, DIGITS) for name, value in parts.items()}
@@ -142,7 +107,7 @@ def measure_guessability(rows: Sequence[Guessed], settings: ReleasesConfig) -> d
     A share is judged from ``gates.least_rows`` questions on. The gold share is judged row by row, whatever the number.
     """
     gates = settings.gates
-    scores = score_wording([row.words for row in rows])
+    right = score_wording([row.words for row in rows])
     table: dict[str, Row] = {}
     for scope in ("", *sorted({row.split for row in rows})):
         own = [place for place, row in enumerate(rows) if scope in ("", row.split)]
@@ -150,7 +115,7 @@ def measure_guessability(rows: Sequence[Guessed], settings: ReleasesConfig) -> d
         table[f"commonest answer{ending}"] = _judge_commonest(chosen, settings)
         if scope:
             table[f"without the picture{ending}"] = _judge_gold(chosen, settings)
-        table |= {f"{name}{ending}": row for name, row in _judge_wording(scores, own, settings).items()}
+        table[f"words alone{ending}"] = _judge_wording(right, own, settings)
     table["one answer of an attribute"] = _judge_variety(rows, gates.one_answer, gates.least_asking)
     return table
 
@@ -162,7 +127,7 @@ def _judge(value: float, questions: int, most: float, least: int) -> Verdict:
 
 
 def _judge_commonest(rows: Sequence[Guessed], settings: ReleasesConfig) -> Row:
-    """Judge the share that is right by the commonest answer of an attribute, of few questions of domain and type."""
+    # Of few questions of an attribute: the commonest of domain and type.
     groups: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row, group in zip(rows, group_guessed([(row.relation, row.kind) for row in rows]), strict=True):
         groups[group][row.answer] += 1
@@ -173,7 +138,6 @@ def _judge_commonest(rows: Sequence[Guessed], settings: ReleasesConfig) -> Row:
 
 
 def _judge_gold(rows: Sequence[Guessed], settings: ReleasesConfig) -> Row:
-    """Judge the gold shares of a split: none may exceed its bound; the row says how many were not counted."""
     most = bound_gold(settings, "eval" if rows[0].split == TEST else "sft")
     shares = [row.gold_share for row in rows if row.gold_share is not None]
     over, missing = sum(share > most for share in shares), len(rows) - len(shares)
@@ -183,36 +147,13 @@ def _judge_gold(rows: Sequence[Guessed], settings: ReleasesConfig) -> Row:
     return counted | {"most": most, "verdict": verdict if shares else "not measured"} | largest
 
 
-def _judge_wording(scores: WordingScores, own: Sequence[int], settings: ReleasesConfig) -> dict[str, Row]:
-    """Judge what a classifier of the words gets right, and beyond the commonest size of its attribute."""
-    gates = settings.gates
-    told = [scores.right[place] for place in own if place in scores.right]
-    if not scores.right and len(own) >= gates.least_rows:
-        nothing: Row = {"questions": 0, **_describe(bound_mean(0.0, 0, 1.0)), "verdict": "not measured"}
-        return {"words alone": {**nothing, "most": gates.wording}, "size by the words": {**nothing, "most": gates.size}}
-    right = bound_mean(sum(told), len(told), 1.0)
-    verdict = _judge(right.low, len(told), gates.wording, gates.least_rows)
-    answers: Row = {"questions": len(told), **_describe(right), "most": gates.wording, "verdict": verdict}
-    sized = [(scores.sizes[place], scores.commonest_sizes[place]) for place in own if place in scores.sizes]
-    lift = _measure_lift(sized)
-    verdict = _judge(lift.low, len(sized), gates.size, gates.least_rows)
-    sizes: Row = {"questions": len(sized), **_describe(lift), "most": gates.size, "verdict": verdict}
-    baseline = sum(common for _, common in sized) / len(sized) if sized else 0.0
-    return {"words alone": answers, "size by the words": {**sizes, "by the commonest": round(baseline, DIGITS)}}
-
-
-def _measure_lift(pairs: Sequence[tuple[bool, bool]]) -> Interval:
-    """Return how much oftener the first of each pair is right than the second, with the 95% interval of a mean.
-
-    Source: Agresti and Min 2005, the adjusted Wald interval of paired shares (half a question in each cell).
-    """
-    count = len(pairs)
-    more, less = (sum(a and not b for a, b in pairs), sum(b and not a for a, b in pairs))
-    lift = (more - less) / count if count else 0.0
-    wide, up, down = count + 2, more + 0.5, less + 0.5
-    half = 1.96 * math.sqrt(max((up + down) - (up - down) ** 2 / wide, 0.0)) / wide
-    middle = (up - down) / wide
-    return Interval(max(min(middle - half, lift), -1.0), lift, min(max(middle + half, lift), 1.0))
+def _judge_wording(right: Mapping[int, bool], own: Sequence[int], settings: ReleasesConfig) -> Row:
+    gates, told = settings.gates, [right[place] for place in own if place in right]
+    interval = bound_mean(sum(told), len(told), 1.0)
+    verdict = _judge(interval.low, len(told), gates.wording, gates.least_rows)
+    if not right and len(own) >= gates.least_rows:
+        verdict = "not measured"
+    return {"questions": len(told), **_describe(interval), "most": gates.wording, "verdict": verdict}
 
 
 def _judge_variety(rows: Sequence[Guessed], most: float, least: int) -> Row:
@@ -240,17 +181,12 @@ REMEDIES = {
     "commonest answer": "lower releases.max_answer_share",
     "without the picture": "publish questions that this version's selections let pass",
     "words alone": "ask in more ways, or lower releases.max_answer_share",
-    "size by the words": "ask in more ways",
     "one answer of an attribute": "lower releases.max_answer_share",
 }
 
 
 def check_guessability(table: Mapping[str, Row]) -> None:
-    """Refuse a release that is guessed too often.
-
-    Raises:
-        GateNotMet: naming each measure whose verdict is ``not met``, and what to change.
-    """
+    """Refuse a release that is guessed too often."""
     failed = [f"{name}: {row['share']} of {row['questions']} questions, at most {row['most']} may be; "
               f"{REMEDIES[name.partition(',')[0]]}"
               for name, row in table.items() if row["verdict"] == NOT_MET]  # fmt: skip

@@ -1,7 +1,7 @@
 """Rows of the datasets and of ``proofs/``, made from questions and trajectories."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 from pipelines.agent.scenes import TOOL
 from pipelines.checks.benchmarks import Benchmarks, Overlap
 from pipelines.checks.benchmarks import find_overlaps as find_benchmark_overlaps
-from pipelines.checks.sets import Apart, Held
+from pipelines.checks.sets import Apart, mark_question
 from pipelines.corpus.articles import show_text
 from pipelines.errors import ConfigError, ConservationError, CorruptInput
 from pipelines.pictures import PictureStore
@@ -45,11 +45,7 @@ EXTENSION = re.compile(r"[a-z0-9]{1,8}")
 
 
 def name_picture(picture: Picture) -> str:
-    """Return ``<sha256>.<extension>``.
-
-    Raises:
-        CorruptInput: if a part could not be a file's name in the store.
-    """
+    """Return ``<sha256>.<extension>``."""
     if not SHA256.fullmatch(picture.sha256) or not EXTENSION.fullmatch(picture.extension):
         raise CorruptInput(
             f"picture {picture.file!r}: {picture.sha256!r}.{picture.extension!r} is not a name in the image store; "
@@ -59,11 +55,7 @@ def name_picture(picture: Picture) -> str:
 
 
 def read_picture(root: Path, picture: Picture) -> bytes:
-    """Return the bytes of a picture in the workspace's image store, hashed again.
-
-    Raises:
-        CorruptInput: if the file is missing or its bytes are not those its name promises.
-    """
+    """Return the bytes of a picture in the workspace's image store, hashed again."""
     name_picture(picture)
     return PictureStore(root / "images").read(picture)
 
@@ -108,14 +100,8 @@ class RowMaker:
     system: str = ""
     """In place of the teacher's system message; empty: that one."""
 
-    def make_row(self, examples: Sequence[Example], index: int) -> ReleaseRow:
-        """Return one row of a split's ``examples``.
-
-        Raises:
-            CorruptInput: if a picture is missing or has other bytes than its name says.
-            GateNotMet: if a transcript would not load in a trainer.
-        """
-        example = examples[index]
+    def make_row(self, example: Example, index: int) -> ReleaseRow:
+        """Return an example's row, the ``index``-th of its split."""
         proof = make_proof_row(example)
         if example.entry.dataset == "sft":
             return make_sft_row(proof, self._make_transcript(example))
@@ -223,11 +209,7 @@ def make_vqa_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> VqaRow:
 
 
 def make_bridgevqa_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> BridgeVqaRow:
-    """Return the row of a question about the news.
-
-    Raises:
-        ConservationError: if it has no trace or no picture.
-    """
+    """Return the row of a question about the news."""
     trace = proof.trace
     if trace is None or len(images) != 1:
         raise ConservationError(f"releases: bridgevqa entry {proof.record_id} has no trace, or not one picture")
@@ -288,23 +270,18 @@ def make_chain(question: Enhancement | ProofRow) -> tuple[ChainLink, ...]:
 
 
 def read_apart(folders: Iterable[Path]) -> Apart:
-    """Return what releases hold that a question of another one may not share.
-
-    Raises:
-        ConfigError: if a folder is no release.
-    """
+    """Return what releases hold that a question of another one may not share."""
     given = list(folders)
     for folder in given:
         if not (folder / "proofs").is_dir():
             raise ConfigError(f"releases.apart_from: {folder} is no release; name a folder releases/DATASET/VERSION")
-    return Apart.of(_hold(row) for folder in given for row in read_proofs(folder))
+    return frozenset().union(*(_mark(row) for folder in given for row in read_proofs(folder)))
 
 
 def find_overlaps(folder: Path, apart: Apart) -> Iterator[tuple[str, str]]:
     """Yield the questions of a release that share something with other releases, and what."""
     for row in read_proofs(folder):
-        own = Apart.of([_hold(row)])
-        yield from ((row.record_id, shared) for shared in apart.find_shared(own))
+        yield from ((row.record_id, shared) for shared in sorted(_mark(row) & apart))
 
 
 def find_benchmarked(folder: Path, benchmarks: Benchmarks) -> Iterator[tuple[str, str]]:
@@ -328,18 +305,13 @@ def _find_shown(folder: Path, benchmarks: Benchmarks) -> Iterator[Overlap]:
                 yield from benchmarks.index.find_shown(row["id"], image["bytes"])
 
 
-def _hold(row: ProofRow) -> Held:
-    """Return what a row holds that no other release may share, its pictures before and after a change among it."""
+def _mark(row: ProofRow) -> Apart:
     pictures = [picture for picture in (row.picture, row.original) if picture]
     pictures += [part.picture for part in row.scene.parts] if row.scene is not None else []
-    return Held(row.proof, row.answer, pictures, row.trace, row.origin)
+    return mark_question(row.proof, row.answer, pictures, row.trace, row.origin)
 
 
 def read_proofs(folder: Path) -> Iterator[ProofRow]:
-    """Yield a release's proof rows, file by file.
-
-    Raises:
-        pydantic.ValidationError: if a row does not have the shape of :class:`ProofRow`.
-    """
+    """Yield a release's proof rows, file by file."""
     for path in sorted((folder / "proofs").glob("*.parquet")):
         yield from (ProofRow.model_validate(row, strict=False) for row in read_values(path))

@@ -1,6 +1,5 @@
 """``manifest.json`` of a release: what it holds, where it came from, and whether a folder still holds it."""
 
-import stat
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,8 +114,6 @@ class PublishedRelease:
 
 
 MANIFEST = "manifest.json"
-SIGNATURE = f"{MANIFEST}.sig"
-"""Beside the manifest that it signs, and in no manifest."""
 RELEASE_SCHEMA_VERSION = 2
 SERIES = "1.0.0"
 """Layout of rows and folders; raised by hand when a consumer must change."""
@@ -184,11 +181,7 @@ def make_release_manifest(
 
 
 def read_release_manifest(folder: Path) -> ReleaseManifest:
-    """Return a release folder's manifest.
-
-    Raises:
-        ConfigError: if it is missing, malformed, or of another layout.
-    """
+    """Return a release folder's manifest."""
     path = folder / MANIFEST
     if not path.is_file():
         raise ConfigError(f"release {folder}: no {MANIFEST}; give a folder such as releases/sft/{SERIES}-0a1b2c3d")
@@ -221,41 +214,17 @@ def find_changes(folder: Path, manifest: ReleaseManifest) -> list[str]:
     return problems
 
 
-def find_strange(folder: Path, own: Collection[str], linked: bool = False) -> list[str]:
-    """Return what lies in a release folder and is not a plain file of its own, or a folder of such: links, pipes, more.
-
-    Args:
-        folder: of the release; it may be a link itself.
-        own: names of its files; the signature beside the manifest is not among them and may be there.
-        linked: whether a link to a file is that file.
-    """
-    problems, folders = [], {parent.as_posix() for name in own for parent in Path(name).parents}
-    for path in sorted(folder.rglob("*")):
-        follow = linked and path.is_file()
-        name, mode = path.relative_to(folder).as_posix(), path.stat(follow_symlinks=follow).st_mode
-        if stat.S_ISLNK(mode):
-            problems.append(f"{name} is a link to {path.readlink()} (cp -rL makes files of links)")
-        elif stat.S_ISDIR(mode):
-            problems += [] if name in folders else [f"folder {name} is not in the manifest"]
-        elif not stat.S_ISREG(mode):
-            problems.append(f"{name} is no plain file")
-        elif name not in own and name != SIGNATURE:
-            problems.append(f"{name} is not in the manifest")
-    return problems
+def find_strange(folder: Path, own: Collection[str]) -> list[str]:
+    """Return which files of a release folder are not among its own."""
+    names = (path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if not path.is_dir())
+    return [f"{name} is not in the manifest" for name in names if name not in own]
 
 
-def check_release_files(folder: Path, linked: bool = False) -> ReleaseManifest:
-    """Hash every file of a release again and return its manifest.
-
-    ``linked``: files may be links to files, as in the cache of a Hub's client.
-
-    Raises:
-        ConfigError: if there is no readable manifest.
-        GateNotMet: naming each file that is missing, changed or not in the manifest.
-    """
+def check_release_files(folder: Path) -> ReleaseManifest:
+    """Hash every file of a release again and return its manifest."""
     manifest = read_release_manifest(folder)
     problems = find_changes(folder, manifest)
-    problems += find_strange(folder, {MANIFEST, *(entry.name for entry in manifest.files)}, linked)
+    problems += find_strange(folder, {MANIFEST, *(entry.name for entry in manifest.files)})
     if problems:
         raise GateNotMet(f"release {folder}: {'; '.join(problems)}")
     return manifest

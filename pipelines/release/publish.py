@@ -3,19 +3,15 @@
 import os
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from functools import partial
 from importlib import resources
 from pathlib import Path
+from tempfile import TemporaryFile
 
-from pipelines.checks.sets import Signature
 from pipelines.errors import Damaged, GateNotMet
 from pipelines.files import clear_temps, explain_os_error, make_temp_path, sync_folder
 from pipelines.pictures import PictureStore
 from pipelines.release.card import (
     Credit,
-    Prose,
-    find_cards,
     list_credits,
     read_prose,
     render_credits,
@@ -27,7 +23,6 @@ from pipelines.release.manifest import (
     MANIFEST,
     PublishedRelease,
     ReleaseContext,
-    ReleaseManifest,
     SplitEntry,
     digest_content,
     find_changes,
@@ -36,19 +31,19 @@ from pipelines.release.manifest import (
     read_release_manifest,
     render_manifest,
 )
-from pipelines.release.quality import Quality, check_quality, measure_quality
+from pipelines.release.quality import check_quality, measure_quality
 from pipelines.release.reviewed import REVIEWS, render_reviews, select_reviews
 from pipelines.release.rows import (
     ROW_TYPES,
     ProofRow,
-    Shard,
     describe_file,
     list_files,
     make_release_schema,
+    name_shard,
     plan_shards,
     write_shard_file,
 )
-from pipelines.release.spill import Examples, spill_material
+from pipelines.release.spill import Shelf
 from schemas.base import derive_schema
 from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Trajectory
 from schemas.manifest import FileEntry
@@ -57,31 +52,6 @@ DATASETS: tuple[Dataset, ...] = ("sft", "rl", "vqa", "bridgevqa", "exam")
 READ_ONLY = 0o444
 REWARDS = "rewards.py"
 ATTRIBUTION = "ATTRIBUTION.tsv"
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseDraft:
-    """One dataset about to be published."""
-
-    root: Path
-    """The workspace."""
-    dataset: Dataset
-    examples: Examples
-    signatures: tuple[Signature, ...]
-    """Of every released question, those of other datasets included."""
-    context: ReleaseContext
-    prose: Prose
-
-
-@dataclass(slots=True)
-class Survey:
-    """What one pass over a dataset's rows finds out: its report, facts, credits, and sizes for the shards."""
-
-    facts: ReleaseFacts = field(default_factory=ReleaseFacts)
-    quality: Quality = field(default_factory=dict)
-    credits: set[Credit] = field(default_factory=set)
-    weights: dict[str, list[int]] = field(default_factory=dict)
-    """Bytes of each row, by split."""
 
 
 def publish_releases(
@@ -93,73 +63,97 @@ def publish_releases(
 ) -> list[PublishedRelease]:
     """Publish each dataset that has rows, under a version named by its content; none if one breaks a gate.
 
-    Rows are read once and wait on disk. Publishing the same content again gives the same version and writes nothing.
-    A crash leaves only a temporary folder, which readers ignore and the next publish removes.
-
-    Raises:
-        ConservationError: if an entry names a question or trajectory that is not there.
-        CorruptInput: if a picture is missing from the image store or has other bytes than its name says.
-        GateNotMet: if a transcript, a licence, the splits or the card would break a rule of releases, or a version that
-            exists has other content.
-        Unavailable: if the disk is full.
+    Publishing the same content again gives the same version and writes nothing. A crash leaves only a temporary folder,
+    which readers ignore and the next publish removes.
     """
     home = workspace_root / "releases"
     try:
         home.mkdir(parents=True, exist_ok=True)
-        with spill_material(questions, trajectories, entries, home) as material:
-            drafts = [
-                ReleaseDraft(workspace_root, each, material.examples[each], material.signatures, context, prose)
-                for each, prose in (
-                    (each, read_prose(each, find_cards())) for each in DATASETS if each in material.examples
-                )
-            ]
-            surveys = [_survey_rows(draft) for draft in drafts]
-            return [_publish_dataset(draft, survey) for draft, survey in zip(drafts, surveys, strict=True)]
+        with TemporaryFile(dir=home) as file:
+            shelf = Shelf(file, questions, trajectories, entries)
+            drafts = [_Draft(workspace_root, each, shelf, context) for each in DATASETS if each in shelf.entries]
+            return [draft.publish() for draft in drafts]
     except OSError as error:
         raise explain_os_error(error, "releases") from error
 
 
-def _publish_dataset(draft: ReleaseDraft, survey: Survey) -> PublishedRelease:
-    home = draft.root / "releases" / draft.dataset
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        clear_temps(home)
-        staging = make_temp_path(home / "release")
+class _Draft:
+    """One dataset about to be published, its rows surveyed and their report held to its gates."""
+
+    def __init__(self, root: Path, dataset: Dataset, shelf: Shelf, context: ReleaseContext) -> None:
+        self.dataset, self.shelf, self.context = dataset, shelf, context
+        self.entries = shelf.entries[dataset]
+        self.home = root / "releases" / dataset
+        self.prose = read_prose(dataset)
+        self.maker = RowMaker(root, context.tools, context.system)
+        self.facts = ReleaseFacts()
+        self.credits: set[Credit] = set()
+        self.weights: dict[str, list[int]] = {}
+        store = PictureStore(root / "images")
+        origin = (context.base_url, context.corpus, context.settings.unknown_licences, context.articles)
+        for example in map(shelf.read, self.entries):
+            self.facts.add(example)
+            self.credits.update(list_credits(example, *origin))
+            self.weights.setdefault(example.entry.split, []).append(_weigh(store, example))
+        self.facts.reviews = select_reviews(context.reviews, self.facts.questions)
+        self.quality = measure_quality(self.facts, shelf.signatures, context, context.settings)
+        check_quality(self.quality)
+
+    def publish(self) -> PublishedRelease:
+        self.home.mkdir(parents=True, exist_ok=True)
+        clear_temps(self.home)
+        staging = make_temp_path(self.home / "release")
         staging.mkdir()
         try:
-            version = _fill_folder(draft, survey, staging, home)
+            version = self._fill(staging)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-    except OSError as error:
-        raise explain_os_error(error, f"release {draft.dataset}") from error
-    return PublishedRelease(draft.dataset, version, home / version, len(draft.examples))
+        return PublishedRelease(self.dataset, version, self.home / version, len(self.entries))
+
+    def _fill(self, staging: Path) -> str:
+        files, splits = self._write_rows(staging)
+        files.append(_write(staging, ATTRIBUTION, render_credits(sorted(self.credits)), len(self.credits)))
+        if self.dataset == "rl":
+            files.append(_write(staging, REWARDS, (resources.files("pipelines.release") / REWARDS).read_text("utf-8")))
+        if self.facts.reviews:
+            files.append(_write(staging, REVIEWS, render_reviews(self.facts.reviews)))
+        content = digest_content(files, self.prose.text)
+        target = self.home / name_version(content)
+        if target.exists():
+            _check_published(target, content)
+            return target.name
+        manifest = make_release_manifest(self.dataset, content, splits, tuple(files), self.context)
+        shown = self.shelf.read(min(self.entries, key=lambda entry: entry.trajectory_id or entry.parent_id))
+        row = self.maker.make_row(shown, 0)
+        documents = render_documents(manifest, self.quality, self.prose, shown, row)
+        files += [_write(staging, name, text) for name, text in documents.items()]
+        whole = manifest.model_copy(update={"files": tuple(sorted(files, key=lambda entry: entry.name))})
+        (staging / MANIFEST).write_text(render_manifest(whole), encoding="utf-8")
+        _seal(staging, target)
+        return target.name
+
+    def _write_rows(self, staging: Path) -> tuple[list[FileEntry], tuple[SplitEntry, ...]]:
+        schema, proofs = make_release_schema(ROW_TYPES[self.dataset]), derive_schema(ProofRow)
+        read, make_row = self.shelf.read, self.maker.make_row
+        files, splits = [], []
+        for split, weights in sorted(self.weights.items()):
+            entries = [entry for entry in self.entries if entry.split == split]
+            memory = 0
+            for name, places in plan_shards(split, weights, self.context.settings.shard_bytes):
+                rows = (make_row(read(entries[index]), index) for index in places)
+                entry, size = write_shard_file(staging / "data" / name, schema, rows)
+                files.append(entry)
+                memory += size
+            questions = sorted({entry.parent_id: entry for entry in entries}.items())
+            path = staging / "proofs" / name_shard(split, 0, 1)
+            files.append(write_shard_file(path, proofs, (make_proof_row(read(entry)) for _, entry in questions))[0])
+            splits.append(SplitEntry(name=split, rows=len(entries), questions=len(questions), bytes=memory))
+        return files, tuple(splits)
 
 
-def _fill_folder(draft: ReleaseDraft, survey: Survey, staging: Path, home: Path) -> str:
-    """Write the release into ``staging`` and move it home, unless its version is already there."""
-    files, splits = _write_data(draft, staging, survey)
-    files += _write_proofs(draft, staging)
-    credits_path = staging / ATTRIBUTION
-    credit_lines = sorted(survey.credits)
-    credits_path.write_text(render_credits(credit_lines), encoding="utf-8")
-    files.append(describe_file(credits_path, staging, len(credit_lines)))
-    if draft.dataset == "rl":
-        path = staging / REWARDS
-        path.write_bytes((resources.files("pipelines.release") / REWARDS).read_bytes())
-        files.append(describe_file(path, staging, 0))
-    if survey.facts.reviews:
-        path = staging / REVIEWS
-        path.write_text(render_reviews(survey.facts.reviews), encoding="utf-8")
-        files.append(describe_file(path, staging, 0))
-    content = digest_content(files, draft.prose.text)
-    version = name_version(content)
-    if (home / version).exists():
-        _check_published(home / version, content)
-        return version
-    manifest = make_release_manifest(draft.dataset, content, splits, tuple(files), draft.context)
-    _write_documents(draft, staging, survey.quality, manifest)
-    _seal(staging, home / version)
-    return version
+def _write(staging: Path, name: str, text: str, rows: int = 0) -> FileEntry:
+    (staging / name).write_text(text, encoding="utf-8")
+    return describe_file(staging / name, staging, rows)
 
 
 def _check_published(folder: Path, content: str) -> None:
@@ -170,39 +164,7 @@ def _check_published(folder: Path, content: str) -> None:
         raise Damaged(folder, "; ".join(changes), f"remove {folder}: `synth run` then publishes it again")
 
 
-def _survey_rows(draft: ReleaseDraft) -> Survey:
-    """Read a dataset's rows once, and hold their report to its gates."""
-    survey, store, context = Survey(), PictureStore(draft.root / "images"), draft.context
-    origin = (context.base_url, context.corpus, context.settings.unknown_licences, context.articles)
-    for example in draft.examples:
-        survey.facts.add(example)
-        survey.credits.update(list_credits(example, *origin))
-        survey.weights.setdefault(example.entry.split, []).append(_weigh(store, example))
-    survey.facts.reviews = select_reviews(context.reviews, survey.facts.questions)
-    survey.quality = measure_quality(survey.facts, draft.signatures, context, context.settings)
-    check_quality(survey.quality)
-    return survey
-
-
-def _write_data(draft: ReleaseDraft, staging: Path, survey: Survey) -> tuple[list[FileEntry], tuple[SplitEntry, ...]]:
-    schema = make_release_schema(ROW_TYPES[draft.dataset])
-    maker = RowMaker(draft.root, draft.context.tools, draft.context.system)
-    files, splits = [], []
-    for split in draft.examples.list_splits():
-        rows = draft.examples.select(split)
-        memory = 0
-        for shard in plan_shards(split, survey.weights[split], draft.context.settings.shard_bytes):
-            make_row = partial(maker.make_row, rows)
-            entry, size = write_shard_file(staging / "data" / shard.name, schema, shard, make_row)
-            files.append(entry)
-            memory += size
-        questions = len(survey.facts.splits[split].questions)
-        splits.append(SplitEntry(name=split, rows=len(rows), questions=questions, bytes=memory))
-    return files, tuple(splits)
-
-
 def _weigh(store: PictureStore, example: Example) -> int:
-    """Return about how many bytes a row takes before compression: its pictures and its text."""
     shown = [picture for picture in (*example.list_pictures(), *example.list_thumbnails()) if name_picture(picture)]
     paths = [store.path(picture.sha256, picture.extension) for picture in shown]
     pictures = sum(path.stat().st_size for path in paths if path.is_file())
@@ -211,36 +173,8 @@ def _weigh(store: PictureStore, example: Example) -> int:
     return pictures + text + len(example.question.text)
 
 
-def _write_proofs(draft: ReleaseDraft, staging: Path) -> list[FileEntry]:
-    files = []
-    for split in draft.examples.list_splits():
-        rows = draft.examples.select(split).list_questions()
-        shard = Shard(split, 0, 1, 0, len(rows))
-        path = staging / "proofs" / shard.name
-        entry, _ = write_shard_file(path, derive_schema(ProofRow), shard, partial(_make_proof, rows))
-        files.append(entry)
-    return files
-
-
-def _make_proof(rows: Examples, index: int) -> ProofRow:
-    return make_proof_row(rows[index])
-
-
-def _write_documents(draft: ReleaseDraft, staging: Path, quality: Quality, manifest: ReleaseManifest) -> None:
-    """Write the report, the card and the Croissant description, then the manifest over them all."""
-    shown = draft.examples.find_first()
-    row = RowMaker(draft.root, draft.context.tools, draft.context.system).make_row([shown], 0)
-    documents = render_documents(manifest, quality, draft.prose, shown, row)
-    for name, text in documents.items():
-        (staging / name).write_text(text, encoding="utf-8")
-    more = tuple(describe_file(staging / name, staging, 0) for name in documents)
-    files = tuple(sorted((*manifest.files, *more), key=lambda entry: entry.name))
-    whole = manifest.model_copy(update={"files": files})
-    (staging / MANIFEST).write_text(render_manifest(whole), encoding="utf-8")
-
-
 def _seal(staging: Path, target: Path) -> None:
-    """Flush everything, make the files read-only and rename; a rename onto a version that exists fails."""
+    # A rename onto a version that exists fails.
     for path in list_files(staging):
         with path.open("rb+") as written:
             os.fsync(written.fileno())

@@ -1,8 +1,8 @@
 """Push a release to the Hugging Face Hub: a plan, one commit of what changed, verified by digests, then a tag.
 
-A repository may hold several of our datasets and what others put there. A release lies in ``data/<dataset>/`` as it is
-in the workspace; ``README.md`` lists every config, and ``data/synth.json`` every file that a push wrote, with digests:
-only a file that still is what a push left is ours to change or to delete.
+A repository may hold several of our datasets. A release lies in ``data/<dataset>/`` as it is in the workspace; a push
+writes ``README.md`` for all of them, and lists every file it wrote in ``data/synth.json``, with digests. Other files
+stay; a file that stands in the way and is not as a push left it is overwritten only with ``replace``.
 
 ``upload_folder`` is several commits since hub 1.20, so a crash would leave half a release on the main branch;
 ``create_commit`` is one. The client reads the token itself.
@@ -10,60 +10,49 @@ only a file that still is what a push left is ours to change or to delete.
 
 import hashlib
 import importlib.util
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import yaml  # type: ignore[import-untyped]
 from pydantic import Field, ValidationError
 
 from pipelines.errors import ConfigError, GateNotMet, Unavailable
-from pipelines.ids import CHUNK, digest_file
-from pipelines.release.hub_card import DatasetSection, digest_section, merge_card, read_front, split_card
-from pipelines.release.manifest import MANIFEST, SIGNATURE, ReleaseManifest, check_release_files, list_inventions
+from pipelines.ids import digest_file
+from pipelines.release.manifest import MANIFEST, ReleaseManifest, check_release_files, list_inventions
 from schemas.manifest import ManifestPart
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-HINT = "install it with: pip install -e '.[hub]'"
 KIND: Literal["dataset"] = "dataset"
 CARD = "README.md"
 RECORD = "data/synth.json"
-SERVER_FILES = frozenset({".gitattributes", CARD})
-NO_DATA = frozenset({"", ".md", ".py", ".ipynb", ".toml", ".yaml", ".yml", ".sh", ".cff", ".bib", ".lock"})
-"""Endings of files that the Hub does not load as rows where a card lists no configs."""
 
 Digests = tuple[str, str]
 """sha256, by which the Hub knows a large file, and git's sha1, by which it knows a small one."""
-State = Literal["added", "changed", "deleted"]
 
 
 class PushedDataset(ManifestPart):
     """What the last push of a dataset left in a repository."""
 
     version: str
+    root: str
+    """sha256 of its manifest."""
     files: dict[str, Digests]
     front: dict[str, Any]
-    """What the card's front matter says of this dataset."""
-    section: str
-    """Digest of its section in the card."""
-    root: str = ""
-    """sha256 of its manifest; empty where an older push did not say it."""
+    """Front matter and text of its part of the card."""
+    text: str
 
 
 class PushRecord(ManifestPart):
     """``data/synth.json``: everything in a repository that pushes wrote, in the order in which datasets came."""
 
-    schema_version: int = 1
-    front: dict[str, Any] = Field(default_factory=dict)
-    """What the last push wrote into the card's front matter, of all our datasets."""
+    card: Digests = ("", "")
     datasets: dict[str, PushedDataset] = Field(default_factory=dict)
-
-    def list_files(self) -> dict[str, Digests]:
-        """Return every file of ours but card and record, with its digests."""
-        return {path: digests for dataset in self.datasets.values() for path, digests in dataset.files.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +77,7 @@ class FileChange:
     """What a push does to one file; ``bytes`` are those it sends, or those of a file that it deletes."""
 
     path: str
-    state: State
+    state: Literal["added", "changed", "deleted"]
     bytes: int
 
 
@@ -116,8 +105,8 @@ class PushPlan:
     tagged: str
     """Commit that carries the version's tag already; may be empty."""
     contents: Mapping[str, Path | bytes] = field(repr=False)
-    expected: Mapping[str, Digests | str | None] = field(repr=False)
-    """What the repository must hold afterwards; a text for what stays as the Hub has it, None for what goes."""
+    expected: Mapping[str, Digests | None] = field(repr=False)
+    """What the repository must hold afterwards; None for what goes."""
 
     @property
     def tag(self) -> str:
@@ -151,35 +140,20 @@ class PushReceipt:
 
 
 @dataclass(frozen=True, slots=True)
-class _Remote:
-    """A repository as it is: its files as the Hub tells of them, card and record."""
+class Remote:
+    """A repository as it is: its files as the Hub tells of them, and the record of our pushes."""
 
-    repo: str
     url: str
     private: bool
     commit: str = ""
     """Empty where there is no repository yet."""
     files: Mapping[str, Any] = field(default_factory=dict)
-    card: str = ""
     record: PushRecord = field(default_factory=PushRecord)
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_push(folder: Path, repo: str, api: "HfApi | None" = None, options: PushOptions | None = None) -> PushPlan:
-    """Return what a push would do; nothing is sent.
-
-    Args:
-        folder: a published release, hashed against its manifest.
-        repo: ``org/name``.
-        api: a client; by default ``HfApi()``, which finds endpoint and token itself.
-        options: what the push may do.
-
-    Raises:
-        ConfigError: if huggingface_hub is missing, ``repo`` is no ``org/name``, what is not ours stands in the way, toy
-            or scripted data would be public, or the version's tag names another content.
-        GateNotMet: if the folder is not what its manifest says.
-        Unavailable: if the Hub cannot be reached.
-    """
+    """Return what a push of a published release into ``repo`` would do; nothing is sent."""
     if repo.count("/") != 1 or not all(repo.split("/")):
         raise ConfigError(f"push: {repo!r} is not a repository name; write org/name")
     options, manifest = options or PushOptions(), check_release_files(folder)
@@ -190,25 +164,22 @@ def plan_push(folder: Path, repo: str, api: "HfApi | None" = None, options: Push
             raise ConfigError(
                 f"push: {repo} exists and is private; make it public in its settings, if all that it holds may be"
             )
-        _check_public(manifest, remote.private, options)
-        plan = _make_plan(folder, manifest, remote, options)
-        # The signature, in no digest, may come after the tag.
-        signature = f"data/{manifest.dataset}/{SIGNATURE}"
-        tagged = {path: told for path, told in _place_files(folder, manifest).items() if path != signature}
-        if plan.tagged and (told := _list_differences(client, repo, plan.tagged, tagged)):
+        invented = list_inventions(manifest)
+        if invented and not remote.private and not options.toy:
             raise ConfigError(
-                f"push to {repo}: tag {plan.tag} names commit {plan.tagged}, where {told[0]}; a tag never moves"
+                f"push: {manifest.dataset} {manifest.version} would be public, and {'; '.join(invented)}; "
+                "push it to a private repository, or say --toy if that is meant"
             )
-    return plan
+        own = {path: _digest(source) for path, source in _place_files(folder, manifest).items()}
+        tagged = remote.tags.get(f"v{manifest.version}", "")
+        if tagged and (told := _list_differences(client, repo, tagged, own)):
+            raise ConfigError(f"push to {repo}: tag v{manifest.version} names commit {tagged}, where {told[0]}; "
+                              "a tag never moves")  # fmt: skip
+    return _make_plan(folder, manifest, repo, remote, options, own)
 
 
 def carry_out(plan: PushPlan, api: "HfApi | None" = None) -> PushReceipt:
-    """Do what a plan says, in one commit; running it again after a failure sends only what is missing.
-
-    Raises:
-        GateNotMet: if the Hub holds something else afterwards than was planned.
-        Unavailable: if the Hub cannot be reached, refuses the commit, or the repository has changed since the plan.
-    """
+    """Do what a plan says, in one commit; running it again after a failure sends only what is missing."""
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
     with _explaining(plan.repo):
@@ -244,23 +215,20 @@ def _open_client() -> "HfApi":
     try:
         from huggingface_hub import HfApi
     except ImportError as error:
-        raise ConfigError(f"push: huggingface_hub is missing; {HINT}") from error
+        hint = "install it with: pip install -e '.[hub]'"
+        raise ConfigError(f"push: huggingface_hub is missing; {hint}") from error
     return HfApi()
 
 
 @contextmanager
 def _explaining(repo: str) -> Iterator[None]:
-    """Turn what the client raises into one message with what to do."""
-    # huggingface_hub came with httpx, or with httpx2 since its version 2.
-    libraries = [name for name in ("httpx2", "httpx") if importlib.util.find_spec(name) is not None]
-    # The client, and Xet's library under it, end the upload of a file with a RuntimeError.
-    failures: list[type[Exception]] = [
-        OSError,
-        RuntimeError,
-        *(importlib.import_module(name).HTTPError for name in libraries),
-    ]
-    if importlib.util.find_spec("huggingface_hub") is not None:
-        failures.append(importlib.import_module("huggingface_hub.errors").HfHubHTTPError)
+    # huggingface_hub came with httpx, or with httpx2 since its version 2; Xet's library raises a RuntimeError.
+    errors = {"httpx": "HTTPError", "httpx2": "HTTPError", "huggingface_hub": "errors.HfHubHTTPError"}
+    failures: list[type[Exception]] = [OSError, RuntimeError]
+    for library, name in errors.items():
+        if importlib.util.find_spec(library) is not None:
+            module, _, kind = f"{library}.{name}".rpartition(".")
+            failures.append(getattr(importlib.import_module(module), kind))
     try:
         yield
     except tuple(failures) as error:
@@ -272,34 +240,27 @@ def _explaining(repo: str) -> Iterator[None]:
         raise ConfigError(f"push to {repo}: {error}") from error
 
 
-def _check_public(manifest: ReleaseManifest, private: bool, options: PushOptions) -> None:
-    invented = list_inventions(manifest)
-    if invented and not private and not options.toy:
-        raise ConfigError(
-            f"push: {manifest.dataset} {manifest.version} would be public, and {'; '.join(invented)}; "
-            "push it to a private repository, or say --toy if that is meant"
-        )
-
-
-def _read_remote(client: "HfApi", repo: str, private: bool) -> _Remote:
-    """Return a repository as it is; one that does not exist would be made private if ``private``."""
+def _read_remote(client: "HfApi", repo: str, private: bool) -> Remote:
     from huggingface_hub.errors import RepositoryNotFoundError
 
     url = f"{client.endpoint}/datasets/{repo}"
     try:
         about = client.repo_info(repo, repo_type=KIND)
     except RepositoryNotFoundError:
-        return _Remote(repo, url, private)
+        return Remote(url, private)
     commit = str(about.sha)
     files = _list_tree(client, repo, commit)
-    texts = {}
-    for name in (CARD, RECORD):
-        if name in files:
-            path = Path(client.hf_hub_download(repo, name, repo_type=KIND, revision=commit))
-            texts[name] = _read_text(path, f"{repo}/{name}")
+    record = PushRecord()
+    if RECORD in files:
+        path = client.hf_hub_download(repo, RECORD, repo_type=KIND, revision=commit)
+        try:
+            record = PushRecord.model_validate_json(Path(path).read_bytes())
+        except ValidationError as error:
+            raise ConfigError(
+                f"push: {repo}: {RECORD} is no list of files that a push of this synth wrote: push elsewhere"
+            ) from error
     tags = {entry.name: str(entry.target_commit) for entry in client.list_repo_refs(repo, repo_type=KIND).tags}
-    record = _read_record(texts.get(RECORD, ""), repo)
-    return _Remote(repo, url, bool(about.private), commit, files, texts.get(CARD, ""), record, tags)
+    return Remote(url, bool(about.private), commit, files, record, tags)
 
 
 def _list_tree(client: "HfApi", repo: str, revision: str) -> dict[str, Any]:
@@ -307,193 +268,120 @@ def _list_tree(client: "HfApi", repo: str, revision: str) -> dict[str, Any]:
     return {entry.path: entry for entry in tree if hasattr(entry, "blob_id")}
 
 
-def _read_text(path: Path, name: str) -> str:
-    try:
-        return path.read_bytes().decode()
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"push: {name} is no UTF-8 text; mend it and push again") from error
-
-
-def _read_record(text: str, repo: str) -> PushRecord:
-    try:
-        return PushRecord.model_validate_json(text) if text else PushRecord()
-    except ValidationError as error:
-        raise ConfigError(
-            f"push: {repo}/{RECORD} is no list of files that a push wrote; take it back to how it was, "
-            "or push elsewhere"
-        ) from error
-
-
-def _make_plan(folder: Path, manifest: ReleaseManifest, remote: _Remote, options: PushOptions) -> PushPlan:
-    """Return the plan that makes a repository hold a release.
-
-    Raises:
-        ConfigError: naming what is not ours and stands in the way.
-    """
-    wanted, contents = _place_files(folder, manifest), dict[str, Path | bytes](_place_sources(folder, manifest))
-    before, ours = remote.record.datasets.get(manifest.dataset), remote.record.list_files()
-    wanted |= _keep_signature(manifest, remote, wanted)
-    gone = [path for path in (before.files if before else {}) if path not in wanted and path in remote.files]
-    touched = [path for path in wanted if path in remote.files and not _is_same(wanted[path], remote.files[path])]
-    card, record, conflicts = _write_card(folder, manifest, remote, wanted)
-    conflicts += [
-        f"{p} is not as a push left it" for p in (*touched, *gone) if not _is_same(ours.get(p), remote.files[p])
+def _make_plan(
+    folder: Path,
+    manifest: ReleaseManifest,
+    repo: str,
+    remote: Remote,
+    options: PushOptions,
+    own: Mapping[str, Digests],
+) -> PushPlan:
+    datasets = remote.record.datasets
+    left = {CARD: remote.record.card, **{path: each for one in datasets.values() for path, each in one.files.items()}}
+    pushed = _describe(folder, manifest, own)
+    gone = [path for path in left if path.startswith(f"data/{manifest.dataset}/") and path not in own]
+    gone = [path for path in gone if path in remote.files]
+    card = _render_card(datasets | {manifest.dataset: pushed})
+    record = PushRecord(card=_digest(card), datasets=datasets | {manifest.dataset: pushed})
+    listed = f"{record.model_dump_json(indent=1)}\n".encode()
+    contents: dict[str, Path | bytes] = {**_place_files(folder, manifest), CARD: card, RECORD: listed}
+    wanted = {**own, CARD: record.card, RECORD: _digest(listed)}
+    sent = {path: contents[path] for path in wanted if not _is_same(wanted[path], remote.files.get(path))}
+    conflicts = [
+        f"{path} is not as a push left it"
+        for path in (*sent, *gone)
+        if path in remote.files and path != RECORD and not _is_same(left.get(path), remote.files[path])
     ]
-    conflicts += _list_hidden(remote, {*wanted, *ours, RECORD})
     if conflicts and not options.replace:
         raise ConfigError(
             f"push: what is not ours stands in the way: {'; '.join(conflicts)}. Nothing was sent. Push to another "
             "repository, mend it there, or say --replace to overwrite just this"
         )
-    for path, text in ((CARD, card), (RECORD, record)):
-        wanted[path], contents[path] = _digest_bytes(text), text
-    sent = {path: contents[path] for path in wanted if not _is_same(wanted[path], remote.files.get(path))}
-    stay = remote.files.keys() - wanted.keys() - set(gone)
+    changes = [
+        FileChange(path, "changed" if path in remote.files else "added", _measure(content))
+        for path, content in sorted(sent.items())
+    ]
+    changes += [FileChange(path, "deleted", int(remote.files[path].size)) for path in sorted(gone)]
     return PushPlan(
-        repo=remote.repo,
+        repo=repo,
         url=remote.url,
         private=remote.private,
         pull_request=options.pull_request,
         dataset=manifest.dataset,
         version=manifest.version,
-        root=digest_file(folder / MANIFEST),
-        changes=_list_changes(sent, gone, remote.files),
+        root=pushed.root,
+        changes=tuple(changes),
         same=len(wanted) - len(sent),
-        kept=len(stay),
+        kept=len(remote.files.keys() - wanted.keys() - set(gone)),
         replaced=tuple(conflicts),
         parent=remote.commit,
         tagged=remote.tags.get(f"v{manifest.version}", ""),
         contents=sent,
-        expected={**wanted, **dict.fromkeys(gone), **{path: _tell_apart(remote.files[path]) for path in stay}},
+        expected={**wanted, **dict.fromkeys(gone)},
     )
 
 
-def _keep_signature(manifest: ReleaseManifest, remote: _Remote, wanted: Mapping[str, Digests]) -> dict[str, Digests]:
-    """Return the signature that a push left beside this very manifest, where the folder has none."""
-    place, ours = f"data/{manifest.dataset}", remote.record.list_files()
-    path, signed = f"{place}/{SIGNATURE}", f"{place}/{MANIFEST}"
-    left = ours.get(path)
-    if left is None or path in wanted or ours.get(signed) != wanted[signed] or path not in remote.files:
-        return {}
-    return {path: left} if _is_same(left, remote.files[path]) else {}
-
-
-def _list_changes(
-    sent: Mapping[str, Path | bytes], gone: Sequence[str], there: Mapping[str, Any]
-) -> tuple[FileChange, ...]:
-    added = [
-        FileChange(path, "changed" if path in there else "added", _measure(content))
-        for path, content in sorted(sent.items())
-    ]
-    return (*added, *(FileChange(path, "deleted", int(there[path].size)) for path in sorted(gone)))
-
-
-def _list_hidden(remote: _Remote, ours: set[str]) -> list[str]:
-    """Return what could no longer be loaded once a card that lists no configs lists ours."""
-    if read_front(split_card(remote.card)[0], "the repository").get("configs"):
-        return []
-    strange = sorted(path for path in remote.files if path not in ours | SERVER_FILES)
-    data = [path for path in strange if PurePosixPath(path).suffix.lower() not in NO_DATA]
-    if not data:
-        return []
-    return [f"{data[0]} is loaded without a name, as README.md lists no configs: list it there under configs first"]
-
-
-def _write_card(
-    folder: Path, manifest: ReleaseManifest, remote: _Remote, files: Mapping[str, Digests]
-) -> tuple[bytes, bytes, list[str]]:
-    """Return card and record of the repository after the push, and what in the card stands in the way."""
-    front, body = split_card((folder / CARD).read_text(encoding="utf-8"))
+def _describe(folder: Path, manifest: ReleaseManifest, files: Mapping[str, Digests]) -> PushedDataset:
+    _, front, body = (folder / CARD).read_text(encoding="utf-8").split("---\n", 2)
     name, place = manifest.dataset, f"data/{manifest.dataset}"
-    values = read_front(front, str(folder))
-    text = (
-        f"Files of this dataset, with its proofs and credits: [`{place}/`](./{place}). Load it by name: `{name}`.\n\n"
-    )
-    text += body.strip()
-    features = [{**entry, "config_name": name} for entry in values.get("dataset_info", [])]
-    own = {**values, "configs": _name_configs(manifest), "dataset_info": features}
-    pushed = PushedDataset(
-        version=manifest.version,
-        files=dict(files),
-        front=own,
-        section=digest_section(text),
-        root=files[f"{place}/{MANIFEST}"][0],
-    )
-    datasets = {**remote.record.datasets, name: pushed}
-    sections = {key: DatasetSection(entry.front, text if key == name else "") for key, entry in datasets.items()}
-    known = {key: entry.section for key, entry in remote.record.datasets.items()}
-    merged = merge_card(remote.card, remote.record.front, sections, known)
-    record = PushRecord(front=dict(merged.front), datasets=datasets)
-    return merged.text.encode(), f"{record.model_dump_json(indent=1)}\n".encode(), list(merged.conflicts)
-
-
-def _name_configs(manifest: ReleaseManifest) -> list[dict[str, Any]]:
-    """Return the configs of a dataset; patterns name the number of shards, so that they match no older file."""
-    name = manifest.dataset
-    found: dict[str, list[dict[str, str]]] = {"data": [], "proofs": []}
-    for folder, files in found.items():
-        shards = [entry.name for entry in manifest.files if entry.name.startswith(f"{folder}/")]
+    configs = []
+    for config, kind in ((name, "data"), (f"{name}-proofs", "proofs")):
+        shards = []
         for split in manifest.splits:
-            count = sum(shard.startswith(f"{folder}/{split.name}-") for shard in shards)
-            path = f"data/{name}/{folder}/{split.name}-*-of-{count:05d}.parquet"
-            files.append({"split": split.name, "path": path})
-    return [
-        {"config_name": name, "default": True, "data_files": found["data"]},
-        {"config_name": f"{name}-proofs", "data_files": found["proofs"]},
-    ]
+            # A pattern names the number of shards, so that it matches no older file.
+            count = sum(entry.name.startswith(f"{kind}/{split.name}-") for entry in manifest.files)
+            shards.append({"split": split.name, "path": f"{place}/{kind}/{split.name}-*-of-{count:05d}.parquet"})
+        configs.append({"config_name": config, "data_files": shards})
+    text = f"Files of this dataset, with its proofs and credits: [`{place}/`](./{place}). Load it by name: `{name}`."
+    return PushedDataset(
+        version=manifest.version,
+        root=digest_file(folder / MANIFEST),
+        files=dict(files),
+        front={**yaml.safe_load(front), "configs": configs},
+        text=f"{text}\n\n{body.strip()}",
+    )
 
 
-def _place_sources(folder: Path, manifest: ReleaseManifest) -> dict[str, Path]:
-    signed = [SIGNATURE] if (folder / SIGNATURE).is_file() else []
-    names = [*(entry.name for entry in manifest.files), MANIFEST, *signed]
+def _render_card(datasets: Mapping[str, PushedDataset]) -> bytes:
+    joined: dict[str, Any] = {}
+    for key, value in (item for each in datasets.values() for item in each.front.items()):
+        if key not in joined:
+            joined[key] = value
+        elif isinstance(value, list):
+            joined[key] = [*joined[key], *(entry for entry in value if entry not in joined[key])]
+        elif value != joined[key]:
+            joined[key] = f"{joined[key]}; {value}"
+    joined["configs"] = [{**joined["configs"][0], "default": True}, *joined["configs"][1:]]
+    front = "".join(f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in joined.items())
+    return "\n\n".join([f"---\n{front}---", *(each.text for each in datasets.values()), ""]).encode()
+
+
+def _place_files(folder: Path, manifest: ReleaseManifest) -> dict[str, Path]:
+    names = [*(entry.name for entry in manifest.files), MANIFEST]
     return {f"data/{manifest.dataset}/{name}": folder / name for name in names}
-
-
-def _place_files(folder: Path, manifest: ReleaseManifest) -> dict[str, Digests]:
-    """Return the digests of a release's files by their paths in a repository."""
-    known = {entry.name: entry.sha256 for entry in manifest.files}
-    found = {}
-    for path, source in _place_sources(folder, manifest).items():
-        name = source.relative_to(folder).as_posix()
-        found[path] = (known.get(name) or digest_file(source), _digest_blob(source))
-    return found
-
-
-def _digest_blob(path: Path) -> str:
-    """Return git's sha1 of a file's content."""
-    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
-    with path.open("rb") as source:
-        while chunk := source.read(CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _digest_bytes(content: bytes) -> Digests:
-    blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
-    return hashlib.sha256(content).hexdigest(), blob.hexdigest()
 
 
 def _measure(content: Path | bytes) -> int:
     return len(content) if isinstance(content, bytes) else content.stat().st_size
 
 
-def _tell_apart(entry: Any) -> str:  # noqa: ANN401 - huggingface_hub's RepoFile
-    return str(entry.lfs.sha256 if entry.lfs is not None else entry.blob_id)
+def _digest(content: Path | bytes) -> Digests:
+    blob = hashlib.sha1(b"blob %d\0" % _measure(content), usedforsecurity=False)
+    if isinstance(content, bytes):
+        blob.update(content)
+        return hashlib.sha256(content).hexdigest(), blob.hexdigest()
+    with content.open("rb") as source:
+        return digest_file(content), hashlib.file_digest(source, lambda: blob).hexdigest()
 
 
-def _is_same(digests: Digests | str | None, entry: Any) -> bool:  # noqa: ANN401 - as above, or None for no file
+def _is_same(digests: Digests | None, entry: Any) -> bool:  # noqa: ANN401 - huggingface_hub's RepoFile, None for none
     if entry is None or digests is None:
         return entry is digests
-    if isinstance(digests, str):
-        return digests == _tell_apart(entry)
-    return digests[0 if entry.lfs is not None else 1] == _tell_apart(entry)
+    told: str = entry.blob_id if entry.lfs is None else entry.lfs.sha256
+    return told in digests
 
 
-def _list_differences(
-    client: "HfApi", repo: str, revision: str, expected: Mapping[str, Digests | str | None]
-) -> list[str]:
-    """Return how a revision on the Hub differs from what is expected there; other files are not looked at."""
+def _list_differences(client: "HfApi", repo: str, revision: str, expected: Mapping[str, Digests | None]) -> list[str]:
     remote = _list_tree(client, repo, revision)
-    told = {path: "has other bytes" if path in remote else "is missing" for path in expected}
-    told |= {path: "is still there" for path, digests in expected.items() if digests is None}
-    return [f"{path} {told[path]}" for path in sorted(expected) if not _is_same(expected[path], remote.get(path))]
+    apart = [path for path in sorted(expected) if not _is_same(expected[path], remote.get(path))]
+    return [f"{path} {'has other bytes' if path in remote else 'is missing'}" for path in apart]

@@ -48,11 +48,7 @@ def render_reviews(reviews: Iterable[Review]) -> str:
 
 
 def read_reviews(path: Path) -> tuple[Review, ...]:
-    """Return the decisions of a file; none where there is no such file.
-
-    Raises:
-        ConfigError: if the file does not hold decisions.
-    """
+    """Return the decisions of a file; none where there is no such file."""
     if not path.is_file():
         return ()
     try:

@@ -43,6 +43,8 @@ authors' code; their deviation is printed nowhere, only that it is the broader o
 MARS_FORMAT = 0.5
 PATIENCE = 3
 """K: consecutive failed calls that make a trajectory fatal (OpenSearch-VL, B.1)."""
+FATAL = {"begins": 0, "reached": 1}
+"""Which of the two places of :func:`find_fatal` ends the prefix."""
 LONGEST = 300
 """Characters of a text that is compared as a number or a date."""
 
@@ -214,7 +216,6 @@ def _is_call(name: str, inside: str, protocol: Protocol) -> bool:
 
 
 def _read_call(inside: str) -> str:
-    """Return the name of the tool that a call in JSON asks for; empty where it is no such call."""
     try:
         call = json.loads(inside)
     except (ValueError, RecursionError):
@@ -241,10 +242,9 @@ def find_lost_tags(decode: Callable[[str], str], dialect: str = "synth") -> tupl
     )
 
 
-def format_reward(turns: Sequence[RewardTurn], before: int | None = None) -> float:
-    """Return the share of well-formed steps among those before an index (OpenSearch-VL, 4.2); 0.0 without steps."""
-    kept = turns[:before]
-    return sum(turn.valid for turn in kept) / len(kept) if kept else 0.0
+def format_reward(turns: Sequence[RewardTurn]) -> float:
+    """Return the share of well-formed steps (OpenSearch-VL, 4.2); 0.0 without steps."""
+    return sum(turn.valid for turn in turns) / len(turns) if turns else 0.0
 
 
 def is_well_formed(turns: Sequence[RewardTurn]) -> bool:
@@ -263,30 +263,6 @@ def find_fatal(failed: Sequence[bool], patience: int = PATIENCE) -> tuple[int, i
         if run == patience:
             return place - patience + 1, place
     return None
-
-
-def find_prefix(turns: Sequence[RewardTurn], index: str = "reached", patience: int = PATIENCE) -> int:
-    """Return how many steps stand before the fatal one, all of them where there is none.
-
-    Args:
-        turns: of the whole trajectory.
-        index: ``begins`` or ``reached``, see :func:`find_fatal`.
-        patience: K.
-    """
-    fatal = find_fatal([turn.failed for turn in turns], patience)
-    if index not in ("begins", "reached"):
-        raise ValueError(f"fatal index is {index!r}; it is begins or reached")
-    return len(turns) if fatal is None else fatal[index == "reached"]
-
-
-def make_loss_mask(steps: Sequence[int], generated: Sequence[bool], prefix: int) -> list[bool]:
-    """Return which tokens are trained on: the model's own in steps before the fatal one (OpenSearch-VL, eq. 10)."""
-    return [own and step < prefix for step, own in zip(steps, generated, strict=True)]
-
-
-def clamp_advantage(advantage: float, fatal: bool) -> float:
-    """Return the advantage, never negative for a fatal trajectory (OpenSearch-VL, eq. 11)."""
-    return max(advantage, 0.0) if fatal else advantage
 
 
 def accuracy_reward(
@@ -338,7 +314,7 @@ def match_answer(given: str, accepted: str) -> bool | None:
 
 
 def _compare_days(given: set[tuple[int, int, int]], accepted: set[tuple[int, int, int]]) -> bool | None:
-    """Compare by value and precision; a finer date within the accepted one may be wrong in what that does not say."""
+    # A finer date within the accepted one may be wrong in what that does not say.
     if given & accepted:
         return True if len(given | accepted) == 1 else None
     finer = any(all(part in (0, own) for own, part in zip(a, b, strict=True)) for a in given for b in accepted)
@@ -360,7 +336,7 @@ def _is_mark(char: str) -> bool:
 
 
 def _holds_number(text: str, place: int) -> bool:
-    """Say whether a mark stands between digits, or is the sign before one: 1.5 is not 15, and -5 is not 5."""
+    # 1.5 is not 15, and -5 is not 5.
     before, after = text[place - 1 : place], text[place + 1 : place + 2]
     if not after.isdigit():
         return False
@@ -379,7 +355,6 @@ _NUMBER = re.compile(
 
 
 def _read_number(text: str) -> tuple[Decimal, str] | None:
-    """Return a number and its unit; None for other texts."""
     text = " ".join(text.replace("\u2212", "-").casefold().split()).rstrip(".")
     match = _NUMBER.fullmatch(text)
     if match is None:
@@ -406,7 +381,7 @@ _NUMERIC = re.compile(r"(\d{1,2})[./-](\d{1,2})[./-](\d{4})")
 
 
 def _read_dates(text: str) -> set[tuple[int, int, int]]:
-    """Return the days (or months, or years: parts not given are 0) that a text may mean."""
+    # Parts that are not given are 0.
     text = re.sub(r"^(?:on|in|the year|in the year) ", "", " ".join(text.casefold().split()).rstrip("."))
     if re.fullmatch(r"\d{3,4}", text):
         return {(int(text), 0, 0)}
@@ -421,51 +396,13 @@ def _read_dates(text: str) -> set[tuple[int, int, int]]:
     return set()
 
 
-def query_reward(question: str, calls: Sequence[str], judge: QueryJudge | None) -> float | None:
-    """Return the judge's grade of the calls; None where there is no judge, no grade, or one outside 0 to 1."""
-    grade = judge(question, calls) if judge is not None else None
-    return grade if grade is not None and 0.0 <= grade <= 1.0 else None
-
-
-def composite_reward(fmt: float, acc: float, query: float | None, alpha: float = ALPHA) -> float:
-    """Return r_fmt * (alpha r_acc + (1 - alpha) r_query) (OpenSearch-VL, eq. 9).
-
-    Without a grade of the queries, accuracy has the whole weight.
-    """
-    return fmt * (acc if query is None else alpha * acc + (1 - alpha) * query)
-
-
-def mmsearch_reward(
-    acc: float, searched: bool, fmt: float, penalty: float = SEARCH_PENALTY, weight: float = FORMAT_WEIGHT
-) -> float:
-    """Return (1 - weight) acc (1 - penalty if it searched) + weight fmt (MMSearch-R1, 2.4, eq. 1)."""
-    return (1 - weight) * acc * (1 - penalty if searched else 1.0) + weight * fmt
-
-
-def efficiency_reward(
-    calls: int, correct: bool, right: tuple[float, float] = DR_CORRECT, wrong: tuple[float, float] = DR_WRONG
-) -> float:
-    """Return exp(-(calls - mu)^2 / (2 sigma^2)), mu and sigma by whether the answer is right (DR-MMSearchAgent, 10)."""
-    mean, deviation = right if correct else wrong
-    return math.exp(-((calls - mean) ** 2) / (2 * deviation**2))
-
-
-def dr_reward(acc: float, fmt: float, efficiency: float, weights: tuple[float, float, float] = DR_WEIGHTS) -> float:
-    """Return 0.7 acc + 0.2 fmt + 0.1 efficiency (DR-MMSearchAgent, eq. 11)."""
-    return weights[0] * acc + weights[1] * fmt + weights[2] * efficiency
-
-
-def mars_reward(acc: float, fmt: float, weight: float = MARS_FORMAT) -> float:
-    """Return acc + 0.5 fmt (SenseNova-MARS, 3.2 and 4.1)."""
-    return acc + weight * fmt
-
-
 @dataclass(frozen=True, slots=True)
 class ScoredAttempt:
     """The inputs of a reward."""
 
     turns: tuple[RewardTurn, ...]
-    acc: float | None
+    acc: float
+    """0.0 where it cannot be decided."""
     prefix: int
     question: str
     query_judge: QueryJudge | None
@@ -473,44 +410,44 @@ class ScoredAttempt:
 
 
 def _score_opensearch(attempt: ScoredAttempt, parts: Components) -> float:
+    # r_fmt * (alpha r_acc + (1 - alpha) r_query); without a grade accuracy has the whole weight (eq. 9).
     kept = attempt.turns[: attempt.prefix]
-    query = query_reward(attempt.question, [call for turn in kept for call in turn.calls], attempt.query_judge)
-    parts["query"] = math.nan if query is None else query
-    parts["fmt"] = format_reward(attempt.turns, attempt.prefix)
-    if attempt.query_judge is not None and query is None:
+    parts["fmt"] = format_reward(kept)
+    if attempt.query_judge is None:
+        return parts["fmt"] * attempt.acc
+    grade = attempt.query_judge(attempt.question, [call for turn in kept for call in turn.calls])
+    if grade is None or not 0.0 <= grade <= 1.0:
         parts["unscored"] = 1.0
-    return composite_reward(parts["fmt"], attempt.acc or 0.0, query, attempt.alpha)
+        return parts["fmt"] * attempt.acc
+    parts["query"] = grade
+    return parts["fmt"] * (attempt.alpha * attempt.acc + (1 - attempt.alpha) * grade)
 
 
 def _score_mmsearch(attempt: ScoredAttempt, parts: Components) -> float:
-    return mmsearch_reward(attempt.acc or 0.0, any(turn.searches for turn in attempt.turns), parts["fmt"])
-
-
-def _score_vsearcher(attempt: ScoredAttempt, parts: Components) -> float:
-    return (attempt.acc or 0.0) * parts["fmt"]
+    # 0.9 acc, of that nine tenths if it searched, + 0.1 fmt (MMSearch-R1, 2.4, eq. 1).
+    kept = 1 - SEARCH_PENALTY if any(turn.searches for turn in attempt.turns) else 1.0
+    return (1 - FORMAT_WEIGHT) * attempt.acc * kept + FORMAT_WEIGHT * parts["fmt"]
 
 
 def _score_dr(attempt: ScoredAttempt, parts: Components) -> float:
+    # 0.7 acc + 0.2 fmt + 0.1 Gaussian of the number of calls (DR-MMSearchAgent, eq. 10 and 11).
     # "Divided into two parts": tool calls and the summary before the answer, half each as in the authors' code.
     calls = sum(len(turn.calls) for turn in attempt.turns)
     rest, last = attempt.turns[:-1], attempt.turns[-1:]
     parts["fmt"] = (float(bool(last) and all(turn.valid for turn in rest)) + float(is_well_formed(last))) / 2
-    if attempt.acc is None:
+    if math.isnan(parts["acc"]):
         return 0.0
-    parts["efficiency"] = efficiency_reward(calls, attempt.acc == 1.0)
-    return dr_reward(attempt.acc, parts["fmt"], parts["efficiency"])
-
-
-def _score_mars(attempt: ScoredAttempt, parts: Components) -> float:
-    return mars_reward(attempt.acc or 0.0, parts["fmt"])
+    mean, deviation = DR_CORRECT if attempt.acc == 1.0 else DR_WRONG
+    parts["efficiency"] = math.exp(-((calls - mean) ** 2) / (2 * deviation**2))
+    return DR_WEIGHTS[0] * attempt.acc + DR_WEIGHTS[1] * parts["fmt"] + DR_WEIGHTS[2] * parts["efficiency"]
 
 
 REWARDS: Mapping[str, Callable[[ScoredAttempt, Components], float]] = {
     "opensearch-vl": _score_opensearch,
     "mmsearch-r1": _score_mmsearch,
-    "vsearcher": _score_vsearcher,
+    "vsearcher": lambda attempt, parts: attempt.acc * parts["fmt"],
     "dr-mmsearch": _score_dr,
-    "mars": _score_mars,
+    "mars": lambda attempt, parts: attempt.acc + MARS_FORMAT * parts["fmt"],
 }
 
 
@@ -554,8 +491,9 @@ def compute_score(
     answer_judge, query_judge = _find_judge(options.get("answer_judge")), _find_judge(options.get("query_judge"))
     answer = turns[-1].answer if turns else None
     acc = accuracy_reward(answer, list_accepted(ground_truth, given.get("candidate_answers")), question, answer_judge)
-    prefix = find_prefix(turns, str(given.get("fatal_index") or "reached"))
-    attempt = ScoredAttempt(turns, acc, prefix, question, query_judge, float(given.get("alpha", ALPHA)))
+    fatal, index = find_fatal([turn.failed for turn in turns]), _choose(given, "fatal_index", FATAL, "reached")
+    prefix = len(turns) if fatal is None else fatal[FATAL[index]]
+    attempt = ScoredAttempt(turns, acc or 0.0, prefix, question, query_judge, float(given.get("alpha", ALPHA)))
     parts: Components = {
         "score": 0.0,
         "acc": math.nan if acc is None else acc,

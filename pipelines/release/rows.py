@@ -9,8 +9,8 @@ pages and tools holds no placeholder and no control token.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -63,11 +63,7 @@ strip_page_text = neutralise_markup
 
 
 def find_text_dialect(name: str) -> Dialect:
-    """Return the dialect that a rollout's messages are written in; native calls are written in synth's own dialect.
-
-    Raises:
-        ConfigError: if there is no dialect of that name.
-    """
+    """Return the dialect that a rollout's messages are written in; native calls are written in synth's own dialect."""
     dialect = find_dialect(name)
     return SYNTH if dialect.native else dialect
 
@@ -78,11 +74,7 @@ def show_pictures(count: int, text: str) -> str:
 
 
 def list_shown(trajectory: Trajectory) -> tuple[Picture, ...]:
-    """Return the pictures that a trajectory's messages show, in reading order.
-
-    Raises:
-        GateNotMet: if an observation shows a picture that is unknown.
-    """
+    """Return the pictures that a trajectory's messages show, in reading order."""
     pictures = {image.id: image.picture for image in trajectory.images}
     shown = [image.picture for image in trajectory.images[:1]]
     for step in trajectory.steps[:-1]:
@@ -100,9 +92,6 @@ def make_messages(trajectory: Trajectory, system: str = "") -> tuple[tuple[RowMe
     Args:
         trajectory: whose replies are text, native calls written down.
         system: in place of the teacher's own system message; empty: that one.
-
-    Raises:
-        GateNotMet: if the messages break a rule of the trainers, or an observation shows a picture that is unknown.
     """
     shown = list_shown(trajectory)
     dialect = find_text_dialect(trajectory.dialect)
@@ -121,11 +110,7 @@ def make_messages(trajectory: Trajectory, system: str = "") -> tuple[tuple[RowMe
 
 
 def check_messages(messages: Sequence[RowMessage], images: int, where: str) -> None:
-    """Refuse messages that a trainer would drop, shift or fail on.
-
-    Raises:
-        GateNotMet: naming the row and the broken rule.
-    """
+    """Refuse messages that a trainer would drop, shift or fail on."""
     count = sum(message.content.count(PLACEHOLDER) for message in messages)
     if count != images:
         raise GateNotMet(f"{where}: {count} placeholders for {images} pictures; there must be one each")
@@ -433,50 +418,18 @@ def describe_feature(kind: pa.DataType) -> Any:  # noqa: ANN401 - a JSON value
     return {"dtype": DTYPES[kind], "_type": "Value"}
 
 
-def describe_columns(schema: pa.Schema) -> list[dict[str, Any]]:
-    """Return the columns as the ``features`` list of a README's ``dataset_info``."""
-    return [_describe_column(field) for field in schema]
-
-
-def _describe_column(field: pa.Field) -> dict[str, Any]:
-    if pa.types.is_list(field.type):
-        return {"name": field.name, "list": _describe_element(field.type.value_type)}
-    if pa.types.is_struct(field.type) and not is_image(field.type):
-        return {"name": field.name, "struct": _describe_element(field.type)}
-    return {"name": field.name, "dtype": _describe_element(field.type)}
-
-
-def _describe_element(kind: pa.DataType) -> Any:  # noqa: ANN401 - a JSON value
-    if is_image(kind):
-        return "image"
-    if pa.types.is_struct(kind):
-        return [_describe_column(field) for field in kind]
-    return DTYPES[kind]
-
-
 GROUP_ROWS = 100
 ROWS_AT_ONCE = 8
 LEVEL = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """A slice of a split: rows ``start`` to ``stop`` go into one file."""
-
-    split: str
-    number: int
-    of: int
-    start: int
-    stop: int
-
-    @property
-    def name(self) -> str:
-        """File name the Hub finds the split by."""
-        return f"{self.split}-{self.number:05d}-of-{self.of:05d}.parquet"
+def name_shard(split: str, number: int, of: int) -> str:
+    """Return the file name that the Hub finds a split by."""
+    return f"{split}-{number:05d}-of-{of:05d}.parquet"
 
 
-def plan_shards(split: str, weights: Sequence[int], limit: int) -> list[Shard]:
-    """Cut a split's rows, in order, into shards of at most ``limit`` bytes; a heavier row has a shard of its own."""
+def plan_shards(split: str, weights: Sequence[int], limit: int) -> list[tuple[str, range]]:
+    """Return file names and rows of a split's shards, each of at most ``limit`` bytes or of one heavier row."""
     starts, total = [0], 0
     for index, weight in enumerate(weights):
         if total and total + weight > limit:
@@ -484,30 +437,22 @@ def plan_shards(split: str, weights: Sequence[int], limit: int) -> list[Shard]:
             total = 0
         total += weight
     stops = [*starts[1:], len(weights)]
-    return [
-        Shard(split, number, len(starts), start, stop)
-        for number, (start, stop) in enumerate(zip(starts, stops, strict=True))
-    ]
+    places = map(range, starts, stops)
+    return [(name_shard(split, number, len(starts)), rows) for number, rows in enumerate(places)]
 
 
-def write_shard_file(
-    path: Path, schema: pa.Schema, shard: Shard, make_row: Callable[[int], BaseModel]
-) -> tuple[FileEntry, int]:
-    """Write one shard, a row group at a time, so that no more pictures than a group's are in memory.
-
-    Returns:
-        The file's entry, its name relative to the release folder, and its rows' size in Arrow memory in bytes.
-    """
+def write_shard_file(path: Path, schema: pa.Schema, rows: Iterable[BaseModel]) -> tuple[FileEntry, int]:
+    """Write a file, a row group in memory at a time; return its entry and its rows' size in Arrow memory in bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    memory = 0
+    count = memory = 0
     with open_writer(path, schema) as writer:
-        for start in range(shard.start, shard.stop, GROUP_ROWS):
-            stop = min(start + GROUP_ROWS, shard.stop)
-            rows: list[dict[str, Any]] = [make_row(index).model_dump() for index in range(start, stop)]
-            table = pa.Table.from_pylist(rows, schema=schema)
+        waiting = iter(rows)
+        while group := [row.model_dump() for row in islice(waiting, GROUP_ROWS)]:
+            table = pa.Table.from_pylist(group, schema=schema)
+            count += len(group)
             memory += table.nbytes
             writer.write_table(table)
-    return describe_file(path, path.parent.parent, shard.stop - shard.start), memory
+    return describe_file(path, path.parent.parent, count), memory
 
 
 def open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:

@@ -1,12 +1,12 @@
 """Tools that `synth serve-tools` serves, for trainers, in one file that needs nothing but Python: shipped with RL data.
 
 Put its folder on PYTHONPATH, of every worker. The server's address is ``SYNTH_TOOLS`` in the environment, else
-``config.server`` where a trainer has a configuration, else http://127.0.0.1:8765.
+``config.server`` where a trainer has a configuration, else http://127.0.0.1:8765. No proxy is asked.
 
 - veRL: ``tools.yaml`` names :class:`VerlTool` for every tool. All calls of an attempt are made in one session.
 - rLLM: :class:`RllmEnvironment` is an environment (``from_dict``, ``reset``, ``step``, ``close``) whose acts are tool
-  calls or the final text; :func:`list_rllm_tools` gives ``Tool`` objects for a workflow of your own.
-- anything else, such as ART: :func:`roll_out` plays a whole attempt with your function that asks the model.
+  calls or the final text.
+- anything else, such as ART: :class:`ToolSession` is one attempt.
 
 An attempt whose ``held_out`` is true was shown a fact of a question for evaluation: do not train on it.
 """
@@ -21,12 +21,11 @@ import os
 import threading
 import time
 import urllib.error
-import urllib.parse
 import urllib.request
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 ADDRESS = "http://127.0.0.1:8765"
@@ -35,8 +34,7 @@ TRIES = 5
 PATIENCE = 120.0
 """Seconds that a request may take."""
 BUSY = 503
-DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""Asks this machine itself: a proxy that the environment names would ask its own."""
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class ToolServerError(RuntimeError):
@@ -55,11 +53,6 @@ class ShownPicture:
     """Name by which calls name it, such as ``img_2``."""
     media_type: str
     content: bytes
-
-    @property
-    def data_url(self) -> str:
-        """The picture as OpenAI's API takes it."""
-        return f"data:{self.media_type};base64,{base64.b64encode(self.content).decode()}"
 
 
 @dataclass(frozen=True)
@@ -140,24 +133,12 @@ def read_pictures(told: list[dict[str, str]]) -> tuple[ShownPicture, ...]:
 
 
 def send(url: str, body: Mapping[str, Any] | None = None, method: str = "", tries: int = TRIES) -> Any:  # noqa: ANN401 - JSON
-    """Send a request and return its JSON value.
-
-    Args:
-        url: of the server.
-        body: JSON object; None for a request without one.
-        method: by default GET, or POST with a body.
-        tries: while the server is away or full; a call that may have been made is not repeated.
-
-    Raises:
-        ToolServerError: if the server refuses it, or is still away.
-    """
+    """Send a request and return its JSON value; a call that may have been made is not repeated."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method or None)
-    is_here = urllib.parse.urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
-    ask = DIRECT.open if is_here else urllib.request.urlopen
     for attempt in range(1, tries + 1):
         try:
-            with ask(request, timeout=PATIENCE) as reply:
+            with OPENER.open(request, timeout=PATIENCE) as reply:
                 content = reply.read()
             return json.loads(content) if content else None
         except urllib.error.HTTPError as error:
@@ -181,9 +162,8 @@ def find_class(module: str, name: str) -> type[Any]:
     return found
 
 
-_Attempts = weakref.WeakKeyDictionary[Any, ToolSession]
-_ATTEMPTS: _Attempts = weakref.WeakKeyDictionary()
-"""veRL makes and releases a tool for each call; what lives as long as the attempt is its ``AgentData``."""
+_ATTEMPTS: "weakref.WeakKeyDictionary[Any, ToolSession]" = weakref.WeakKeyDictionary()
+"""veRL makes and releases a tool for each call; its ``AgentData`` lives as long as the attempt."""
 _ATTEMPTS_LOCK = threading.Lock()
 
 
@@ -193,13 +173,10 @@ def find_attempt(owner: Any, question_id: str, server: str) -> ToolSession:  # n
         session = _ATTEMPTS.get(owner)
         if session is None:
             session = _ATTEMPTS[owner] = ToolSession(question_id, server)
-            weakref.finalize(owner, _close_aside, session).atexit = False
+            # The owner may go while an event loop runs, which must not wait.
+            closing = threading.Thread(target=session.close, daemon=True)
+            weakref.finalize(owner, closing.start).atexit = False
         return session
-
-
-def _close_aside(session: ToolSession) -> None:
-    # The owner may go while an event loop runs, which must not wait.
-    threading.Thread(target=session.close, daemon=True).start()
 
 
 class VerlTool(find_class("verl.tools.base_tool", "BaseTool")):  # type: ignore[misc]
@@ -240,31 +217,6 @@ class VerlTool(find_class("verl.tools.base_tool", "BaseTool")):  # type: ignore[
         self._calls.pop(instance_id, None)
 
 
-class RllmTool(find_class("rllm.tools.tool_base", "Tool")):  # type: ignore[misc]
-    """A tool of rLLM, bound to an attempt."""
-
-    def __init__(self, schema: dict[str, Any], session: ToolSession) -> None:
-        self.schema, self.session = schema, session
-        super().__init__(name=schema["function"]["name"], description=schema["function"]["description"])
-
-    @property
-    def json(self) -> dict[str, Any]:
-        """The tool's schema."""
-        return self.schema
-
-    def forward(self, **arguments: Any) -> Any:  # noqa: ANN401 - a tool's own
-        """Make the call; new pictures are in ``metadata``."""
-        reply = self.session.call(self.schema["function"]["name"], arguments)
-        told = {"images": [each.content for each in reply.images], "ended": reply.ended, "held_out": reply.held_out}
-        output = importlib.import_module("rllm.tools.tool_base").ToolOutput
-        return output(name=self.schema["function"]["name"], output=reply.text, metadata=told)
-
-
-def list_rllm_tools(session: ToolSession) -> dict[str, RllmTool]:
-    """Return an attempt's tools by name."""
-    return {each["function"]["name"]: RllmTool(each, session) for each in session.list_tools()}
-
-
 class RllmEnvironment(find_class("rllm.environments.base.base_env", "BaseEnv")):  # type: ignore[misc]
     """An environment of rLLM: one attempt at the question of a row of the exported data.
 
@@ -297,8 +249,7 @@ class RllmEnvironment(find_class("rllm.environments.base.base_env", "BaseEnv")):
     def reset(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Begin anew; the observation is the question with its picture."""
         self.close()
-        self.steps, self.session = 0, ToolSession(self.task["id"], self.server)
-        self.session.open()
+        self.steps, self.session = 0, ToolSession(self.task["id"], self.server).open()
         images = [each.content for each in self.session.images]
         return {"question": self.task["question"], "images": images}, {"tools": self.session.list_tools()}
 
@@ -308,15 +259,14 @@ class RllmEnvironment(find_class("rllm.environments.base.base_env", "BaseEnv")):
         calls = [action] if isinstance(action, dict) else action
         if isinstance(calls, str) or not calls:
             return self._end(calls if isinstance(calls, str) else "")
-        replies = {call.get("id", str(place)): self._call(call) for place, call in enumerate(calls)}
-        images = [each.content for reply in replies.values() for each in reply.images]
-        over = self.steps >= self.max_steps or any(reply.ended for reply in replies.values())
-        outputs = {name: reply.text for name, reply in replies.items()}
-        seen = {"tool_outputs": outputs, "images": images}
-        return seen, 0.0, over, {"response": action, "metadata": {"held_out": self.session.held_out}}
-
-    def _call(self, call: Mapping[str, Any]) -> ToolReply:
-        return self.session.call(call["function"]["name"], call["function"]["arguments"])
+        outputs, images, over = {}, list[bytes](), self.steps >= self.max_steps
+        for place, call in enumerate(calls):
+            reply = self.session.call(call["function"]["name"], call["function"]["arguments"])
+            outputs[call.get("id", str(place))] = reply.text
+            images += [each.content for each in reply.images]
+            over = over or bool(reply.ended)
+        told = {"response": action, "metadata": {"held_out": self.session.held_out}}
+        return {"tool_outputs": outputs, "images": images}, 0.0, over, told
 
     def _end(self, text: str) -> tuple[dict[str, Any], float, bool, dict[str, Any]]:
         metadata: dict[str, Any] = {"held_out": self.session.held_out}
@@ -334,85 +284,3 @@ class RllmEnvironment(find_class("rllm.environments.base.base_env", "BaseEnv")):
     def close(self) -> None:
         """Close the session."""
         self.session.close()
-
-
-@dataclass
-class Attempt:
-    """A whole attempt at a question."""
-
-    question_id: str
-    messages: list[dict[str, Any]] = field(default_factory=list)
-    """In OpenAI's form, pictures included: what a trainer tokenises."""
-    turns: list[str] = field(default_factory=list)
-    """The model's turns as text, for :func:`rewards.compute_score`'s readers of turns."""
-    failed: list[bool] = field(default_factory=list)
-    """For each turn, whether its call failed."""
-    answer: str = ""
-    ended: str = ""
-    held_out: bool = False
-
-
-Ask = Callable[[list[dict[str, Any]], list[dict[str, Any]]], Mapping[str, Any]]
-"""From messages and tools to the model's message: ``content``, and ``tool_calls`` where it makes native calls."""
-
-
-def roll_out(ask: Ask, question_id: str, server: str = "") -> Attempt:
-    """Play a whole attempt.
-
-    Args:
-        ask: asks the model.
-        question_id: of a row.
-        server: address of `synth serve-tools`.
-
-    Raises:
-        ToolServerError: if the server is away, or has no such question.
-    """
-    session = ToolSession(question_id, server).open()
-    try:
-        system, asked = session.messages
-        attempt = Attempt(question_id, [system, _show("user", asked["content"], session.images)])
-        tools = session.list_tools()
-        while not attempt.ended:
-            said = ask(attempt.messages, tools)
-            _go_on(session, attempt, said)
-        return attempt
-    finally:
-        session.close()
-
-
-def _go_on(session: ToolSession, attempt: Attempt, said: Mapping[str, Any]) -> None:
-    """Add the model's message and what it led to."""
-    attempt.messages.append({"role": "assistant", **said})
-    calls = said.get("tool_calls") or []
-    if not calls:
-        reply = session.take_turn(str(said.get("content") or ""))
-        _note(session, attempt, str(said.get("content") or ""), reply)
-        if not reply.ended:
-            attempt.messages.append(_show("user", reply.message, reply.images))
-    for call in calls:
-        function = call["function"]
-        reply = session.call(function["name"], function["arguments"])
-        written = json.dumps({"name": function["name"], "arguments": _read(function["arguments"])}, ensure_ascii=False)
-        _note(session, attempt, f"<think>{said.get('content') or '-'}</think><tool_call>{written}</tool_call>", reply)
-        attempt.messages.append({"role": "tool", "tool_call_id": call.get("id", ""), "content": reply.text})
-        if reply.images:
-            attempt.messages.append(_show("user", ", ".join(each.id for each in reply.images), reply.images))
-
-
-def _note(session: ToolSession, attempt: Attempt, turn: str, reply: ToolReply) -> None:
-    attempt.turns.append(turn)
-    attempt.failed.append(not reply.ok and not reply.answer)
-    attempt.answer, attempt.ended, attempt.held_out = reply.answer, reply.ended, session.held_out
-
-
-def _read(arguments: Any) -> Any:  # noqa: ANN401 - a model's JSON
-    try:
-        return json.loads(arguments) if isinstance(arguments, str) else arguments
-    except ValueError:
-        return arguments
-
-
-def _show(role: str, text: str, images: tuple[ShownPicture, ...]) -> dict[str, Any]:
-    """Return a message with its pictures before its text."""
-    shown: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": each.data_url}} for each in images]
-    return {"role": role, "content": [*shown, {"type": "text", "text": text}] if shown else text}

@@ -7,18 +7,15 @@ answers had a word of its own, among 89 questions it guessed 95% right, logistic
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from pipelines.checks.sets import list_grams
-from pipelines.graph.values import parse_date
 from pipelines.ids import digest_value
 from pipelines.names import split_words
-from schemas.proofs import Answer
 
 FOLDS = 5
 RIDGE = 0.3
@@ -29,8 +26,6 @@ MOST_GRAMS = 4_096
 """Words and pairs that are learnt, those in most questions first; what stands in one question alone tells nothing."""
 MOST_LABELS = 500
 """Answers that the classifier distinguishes, the commonest first."""
-LEAST_SIZED = 5
-"""Dates or numbers of an attribute from which the commonest of their sizes says something."""
 SETTLED = 6
 """Digits of a score that count: the order of a sum must not decide."""
 Matrix = npt.NDArray[np.float64]
@@ -41,70 +36,25 @@ class QuestionWords:
     """A question as the classifier has it."""
 
     text: str
-    relation: str
     answer: str
     """Its key."""
-    size: str
-    """Century or magnitude; empty for an answer that is neither a date nor a number."""
     groups: tuple[str, ...]
     """What no two folds may share; an empty one is not known."""
 
 
-@dataclass(slots=True)
-class WordingScores:
-    """What is guessed right of each question, by its place."""
+def score_wording(questions: Sequence[QuestionWords]) -> dict[int, bool]:
+    """Return, by place, whether a classifier guesses the answer from the words, trained on the other folds.
 
-    right: dict[int, bool]
-    """Whether the answer is, of the questions that were looked at."""
-    sizes: dict[int, bool] = field(default_factory=dict)
-    """Whether the size is, where the answer has one and its attribute is asked for often enough."""
-    commonest_sizes: dict[int, bool] = field(default_factory=dict)
-    """Whether it is the commonest size of its attribute, its own question counted: the classifier has to beat that."""
-
-
-def read_size(answer: Answer) -> str:
-    """Return the century of a date, the magnitude of a number, or nothing."""
-    if answer.type == "date":
-        date = parse_date(answer.value)
-        return "" if date is None else f"century {date.year // 100}"
-    if answer.type == "number":
-        value = Decimal(answer.value)
-        return f"magnitude {value.adjusted()}" if value else "zero"
-    return ""
-
-
-def score_wording(questions: Sequence[QuestionWords]) -> WordingScores:
-    """Return what a classifier guesses right of each question from its words, trained on the other folds.
-
-    Nothing is scored where no folds can be drawn.
+    Of many questions some are looked at; nothing is scored where no folds can be drawn.
     """
     drawn = sorted(
         range(len(questions)), key=lambda place: digest_value([questions[place].text, questions[place].answer])
     )[:MOST_QUESTIONS]
     folds = draw_folds([questions[place].groups for place in drawn])
     if not folds:
-        return WordingScores({})
-    fold_of = dict(zip(drawn, folds, strict=True))
-    scores = WordingScores(_score(questions, fold_of, {place: questions[place].answer for place in drawn}))
-    # A size is one of its attribute: the words tell what is asked for, and what else they tell is measured.
-    asked = Counter(questions[place].relation for place in drawn if questions[place].size)
-    sized = {at: questions[at] for at in drawn if questions[at].size and asked[questions[at].relation] >= LEAST_SIZED}
-    labels = {place: f"{each.relation}: {each.size}" for place, each in sized.items()}
-    relations = {label: sized[place].relation for place, label in labels.items()}
-    scores.sizes.update(_score(questions, fold_of, labels))
-    counts = Counter(labels.values())
-    commonest: dict[str, str] = {}
-    for label in sorted(counts, key=lambda label: (counts[label], label)):
-        commonest[relations[label]] = label
-    scores.commonest_sizes.update({place: commonest[sized[place].relation] == label for place, label in labels.items()})
-    return scores
-
-
-def _score(questions: Sequence[QuestionWords], folds: Mapping[int, int], labels: Mapping[int, str]) -> dict[int, bool]:
-    """Return, by place, whether the label is guessed from the words."""
-    texts = [questions[place].text for place in labels]
-    guessed = classify(texts, list(labels.values()), [folds[place] for place in labels])
-    return {place: guess == labels[place] for place, guess in zip(labels, guessed, strict=True)}
+        return {}
+    guessed = classify([questions[at].text for at in drawn], [questions[at].answer for at in drawn], folds)
+    return {place: guess == questions[place].answer for place, guess in zip(drawn, guessed, strict=True)}
 
 
 def draw_folds(groups: Sequence[Sequence[str]], folds: int = FOLDS) -> list[int]:
@@ -161,7 +111,6 @@ def classify(texts: Sequence[str], labels: Sequence[str], folds: Sequence[int]) 
 
 
 def _compare(texts: Sequence[str]) -> Matrix:
-    """Return how many words and pairs of words each two texts share, of those that several texts have."""
     told = [{gram for size in (1, 2) for gram in list_grams(split_words(text), size)} for text in texts]
     counts = Counter(gram for each in told for gram in each)
     often = sorted((gram for gram, count in counts.items() if count > 1), key=lambda gram: (-counts[gram], gram))
@@ -173,7 +122,6 @@ def _compare(texts: Sequence[str]) -> Matrix:
 
 
 def _regress(known: Matrix, asked: Matrix, wanted: Matrix) -> Matrix:
-    """Return what is wanted of the asked, by kernel ridge regression on the known, both about the known's mean."""
     means, mean = known.mean(axis=0), known.mean()
     inner = known - means - means[:, None] + mean
     outer = asked - asked.mean(axis=1, keepdims=True) - means + mean

@@ -244,7 +244,7 @@ class Roles:
         self._batched.append(model)
         return model
 
-    def ask(self, role: str, prompt: str, version: int = 1) -> RoleClient:
+    def ask(self, role: str, prompt: str, version: int = 0) -> RoleClient:
         """Return a role's model with a prompt."""
         own = find_prompt_folder(self.config.prompts), self.config.prompts.versions
         loaded = load_prompt(prompt, version, *own)

@@ -20,8 +20,8 @@ from pipelines.release.manifest import (
 )
 from pipelines.release.publish import publish_releases
 from pipelines.run.assembly import Assembly
+from pipelines.run.reviewing import read_decided
 from pipelines.run.runner import PlannedStage, StageReport
-from pipelines.run.sampling import read_decided
 from pipelines.run.shards import read_parts, read_rejections
 from pipelines.run.workspace import Workspace, read_names, write_names
 from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Trajectory
@@ -74,7 +74,6 @@ def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> tuple[li
 
 
 def _read_receipt(workspace: Workspace, receipt: Path, mark: str) -> list[PublishedRelease] | None:
-    """Return what was published from these very rows, or None when part of it is gone or would now differ."""
     entries = read_names(receipt)
     if entries.pop("mark", "") != mark:
         return None
@@ -89,7 +88,6 @@ def _read_receipt(workspace: Workspace, receipt: Path, mark: str) -> list[Publis
 
 
 def _find_rights(assembly: Assembly) -> ArticleRights | None:
-    """Return the rights in the articles of the corpus: the operator's word, or a free licence where all is invented."""
     if assembly.config.method != "news":
         return None
     licence, url = assembly.config.news.licence, assembly.config.news.licence_url
@@ -99,7 +97,6 @@ def _find_rights(assembly: Assembly) -> ArticleRights | None:
 
 
 def _count_hits(assembly: Assembly, planned: Sequence[PlannedStage]) -> tuple[BenchmarkEntry, ...]:
-    """Return the benchmarks with the questions that were refused for each."""
     if not assembly.benchmarks.settings:
         return ()
     hits = count_hits(
@@ -147,7 +144,6 @@ def _describe_origin(
 
 
 def _name_served(model: ModelEntry, served: Mapping[str, int]) -> ModelEntry:
-    """Return a model with the names that its server gave in replies."""
     asked = f"{model.name}: "
     return model.model_copy(
         update={"served": tuple(sorted(name[len(asked) :] for name in served if name.startswith(asked)))}

@@ -225,13 +225,13 @@ class Prompt:
 
 
 def load_prompt(
-    name: str, version: int = 1, folder: str = "", chosen: Mapping[str, int] = MappingProxyType({})
+    name: str, version: int = 0, folder: str = "", chosen: Mapping[str, int] = MappingProxyType({})
 ) -> Prompt:
     """Load a prompt: the user's highest or chosen version in ``folder/<name>/``, else the shipped one.
 
     Args:
         name: of the prompt.
-        version: of the shipped prompt.
+        version: of the shipped prompt; 0: the newest.
         folder: of the user's own prompts; empty for none.
         chosen: versions of the user's prompts that are taken in place of the highest, by name.
 
@@ -289,10 +289,11 @@ def speak(prompt: Prompt, language: Prompt, code: str) -> Prompt:
 
 @lru_cache(maxsize=64)
 def _load_shipped(name: str, version: int) -> Prompt:
-    source = resources.files("prompts") / name / f"v{version}.md"
-    if not source.is_file():
-        raise ConfigError(f"prompt {name}/v{version}: no file prompts/{name}/v{version}.md")
-    return _read_prompt(f"{name}/v{version}", f"prompt {name}/v{version}", source.read_bytes())
+    versions = dict(_list_versions(Path(str(resources.files("prompts"))) / name))
+    label = f"{name}/v{version or max(versions)}"
+    if version and version not in versions:
+        raise ConfigError(f"prompt {label}: no file prompts/{label}.md")
+    return _read_prompt(label, f"prompt {label}", versions[version or max(versions)].read_bytes())
 
 
 def check_prompts(folder: str, chosen: Mapping[str, int] = MappingProxyType({})) -> int:
@@ -315,7 +316,7 @@ def check_prompts(folder: str, chosen: Mapping[str, int] = MappingProxyType({}))
     root, shipped = Path(folder), resources.files("prompts")
     if not root.is_dir():
         raise ConfigError(f"prompts.dir {root}: no such folder")
-    known = sorted(entry.name for entry in shipped.iterdir() if entry.is_dir() and (entry / "v1.md").is_file())
+    known = sorted(entry.name for entry in shipped.iterdir() if entry.is_dir() and entry.name[0] != "_")
     # A folder of a plugin is a package, too.
     replaced = [path for path in sorted(root.iterdir()) if not path.name.startswith((".", "__"))]
     for path in replaced:

@@ -13,7 +13,7 @@ a tree. How many of each a question has is drawn, and what cannot be done is tri
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, cast
 
@@ -32,7 +32,7 @@ from pipelines.checks.descriptors import list_constraints, offer_facts
 from pipelines.checks.examination import Round, list_descriptor_checks, list_hidden_checks, list_rewording_checks
 from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.readings import Evaluator
-from pipelines.checks.sets import Apart
+from pipelines.checks.sets import Apart, mark_question
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import (
     Fit,
@@ -154,7 +154,7 @@ class Injections:
     reader: Evaluator
     anchors: AnchorRules
     rules: InjectionRules
-    apart: Apart = field(default_factory=Apart)
+    apart: Apart = frozenset()
     """What no question may share with other releases."""
     name: str = "rewrites"
     version: int = 5
@@ -163,7 +163,7 @@ class Injections:
 
     def fingerprint(self) -> str:
         asked = [self.reader.identity, *(asking.identity for asking in self.askings.list_all())]
-        rules = [repr(self.rules), repr(self.anchors), self.apart.digest]
+        rules = [repr(self.rules), repr(self.anchors), digest_value(sorted(self.apart))]
         return digest_value(["injections", *rules, asked, *map(make_schema, REPLIES)])
 
     def prompts(self) -> dict[str, str]:
@@ -175,7 +175,7 @@ class Injections:
 
     async def __call__(self, record: Question) -> Sequence[Rewrite] | Rejection:
         refused: Rejection | None = None
-        shared = list(self.apart.find_shared(Apart.of([(record.proof, record.answer, ())])))
+        shared = sorted(mark_question(record.proof, record.answer) & self.apart)
         if shared:
             return Rejection(record_id=record.record_id, reason="in-other-release", detail="; ".join(shared))
         for rounds in self.rules.order_rounds(record.record_id):
@@ -228,7 +228,7 @@ class Injections:
         return BranchRounds(self.ground, self.askings, self.reader, self.rules, search, record.answer)
 
     def _judge_page(self, record: Question, seed: int, article: int, node: int) -> str:
-        if self.ground.corpus.page(node).page_id in self.apart.entities:
+        if f"page {self.ground.corpus.page(node).page_id}" in self.apart:
             return "in-other-release"
         return self._judge_beside(record, seed, article, node)
 

@@ -192,7 +192,7 @@ class Pools(WithoutModels):
         return split
 
     def _store_picture(self, pool: OpenPool, asked: ForeignQuestion) -> Picture:
-        pictures = asked.asked_with
+        pictures = asked.pictures
         if not pictures:
             raise Refused("no-picture", "none is named")
         if len(pictures) > 1:

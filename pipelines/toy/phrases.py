@@ -23,12 +23,6 @@ AGENTS = frozenset(("owner", "operator", "maker", "publisher", "builder", "emplo
 """Nouns for a person or an organisation, whichever it is."""
 
 _QUALIFIERS = {"date": "", "number": "{who} has {a} {noun} of {v}", "word": "whose {noun} is {v}"}
-_GLOSS_END = re.compile(
-    r"(?P<rest>.+) (?P<last>about|after|against|at|behind|by|for|from|in|into|near|of|on|over|to|through|under|with)"
-)
-"""A gloss that ends with a preposition, which may stand before its pronoun."""
-_VERBLESS = re.compile(r"(?:born|buried|built|held|made|written) .+|(?!is |are |was |were )\S+ by")
-"""A gloss that begins with its participle."""
 _SUPERSCRIPTS = str.maketrans({"²": "2", "³": "3"})
 _PERSON_ENDINGS = ("ologist", "grapher", "ist", "ician", "smith", "wright")
 _HEAD_END = re.compile(r"\s(?:of|in|for|from|at|on|by|and|or|with|near)\s|,")
@@ -218,25 +212,6 @@ def word_relation(key: str, subject_type: str, object_type: str) -> RelationWord
     tails = [f"{{who}} {verb} as the {noun} of {SLOT}" for verb in ("is given", "is listed", "appears")]
     inverses = [f"whose {noun} is {SLOT}", f"whose {noun} is given as {SLOT}", f"with {SLOT} given as the {noun}"]
     return RelationWording(key, noun, "", "", plains, tails, inverses)
-
-
-def clean_gloss(gloss: str) -> str:
-    """Return a gloss as plain words with single spaces, without signs that mean something in a descriptor."""
-    return " ".join(_UNSAFE.sub(" ", gloss).split()).strip(" .,:")
-
-
-def word_gloss(gloss: str, object_type: str) -> RelationWording:
-    """Return the wording of a relation that is given in plain words.
-
-    ``was designed by`` leads to the architect ``that {s} was designed by`` or ``by whom {s} was designed``.
-    """
-    words = clean_gloss(gloss)
-    words = f"was {words}" if _VERBLESS.fullmatch(words) else words
-    tails = [f"that {SLOT} {words}"]
-    if end := _GLOSS_END.fullmatch(words):
-        whom = "whom" if classify_noun(object_type) == "person" else "which"
-        tails.append(f"{end['last']} {whom} {SLOT} {end['rest']}")
-    return RelationWording("", clean_noun(object_type) or "subject", "", "", (), tails, tails)
 
 
 def _find_rows(table: Iterable[RowT], key: str) -> list[RowT]:

@@ -7,15 +7,14 @@ first hit. A text search that finds anything makes up for one unknown fact, so a
 swapped picture leads elsewhere. In a rollout it chooses for itself: what it does not recognise it looks up by picture,
 and what it does not know then by words; it answers as soon as it knows.
 
-The judge knows from the oracle whether an answer is right, and errs at set rates. Two judges err together as often as
-their correlation says, as judges that were trained on the same pages do.
+The judge knows from the oracle whether an answer is right, and errs at set rates.
 """
 
 import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import ClassVar
 
@@ -77,19 +76,7 @@ class ScriptedSolver:
     reads_inputs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for rate in (
-            "guess_rate",
-            "slip_rate",
-            "seen_before",
-            "read_before",
-            "right_without_tools",
-            "right_with_search",
-        ):
-            if getattr(self, rate) is not None and not 0.0 <= getattr(self, rate) <= 1.0:
-                raise ConfigError(f"scripted solver {self.name}: {rate} is {getattr(self, rate)}; allowed: 0.0 to 1.0")
-        for least in ("fact_popularity", "sight_popularity"):
-            if getattr(self, least) < 0:
-                raise ConfigError(f"scripted solver {self.name}: {least} is {getattr(self, least)}; allowed: 0 or more")
+        _check_rates(self, "fact_popularity", "sight_popularity")
 
     @property
     def identity(self) -> str:
@@ -155,6 +142,13 @@ class ScriptedSolver:
         return named and unknown <= looked_up
 
 
+def _check_rates(player: "ScriptedSolver | ScriptedJudge", *counts: str) -> None:
+    for name, value in asdict(player).items():
+        most = float("inf") if name in counts else 1.0
+        if name != "name" and value is not None and not 0.0 <= value <= most:
+            raise ConfigError(f"scripted player {player.name}: {name} is {value}; allowed: 0.0 to {most}")
+
+
 def _found_anchor(oracle: SolverOracle) -> bool:
     return bool(oracle.seen_titles) and oracle.seen_titles[0] == oracle.anchor_title
 
@@ -180,8 +174,6 @@ class ScriptedJudge:
     Attributes:
         fpr: how often it takes a wrong answer for right.
         fnr: how often it takes a right answer for wrong.
-        rho: how often its luck is that of every other judge: of two judges with equal rates, the correlation of
-            their errors.
         empty: how often its reply is empty.
         hedge: how often it says yes and no.
         malformed: how often its reply is a piece of JSON.
@@ -195,7 +187,6 @@ class ScriptedJudge:
 
     fpr: float = 0.02
     fnr: float = 0.05
-    rho: float = 0.0
     empty: float = 0.0
     hedge: float = 0.0
     malformed: float = 0.0
@@ -208,13 +199,7 @@ class ScriptedJudge:
     reads_inputs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name != "name" and not 0.0 <= value <= 1.0:
-                raise ConfigError(f"scripted judge {self.name}: {field.name} is {value}; allowed: 0.0 to 1.0")
-        total = sum(getattr(self, fault) for fault in FAULTS)
-        if total > 1.0:
-            raise ConfigError(f"scripted judge {self.name}: its faults add up to {total:g}; allowed: at most 1.0")
+        _check_rates(self)
 
     @property
     def identity(self) -> str:
@@ -271,8 +256,7 @@ class ScriptedJudge:
     def _judge(self, inputs: JudgeAnswerInputs) -> str:
         oracle = inputs.oracle
         truth = oracle.truth if oracle.truth != "unknown" else _guess_truth(inputs)
-        shared = draw_unit(oracle.trial, "together") < self.rho
-        luck = draw_unit(oracle.trial, "shared" if shared else self.name, "error")
+        luck = draw_unit(oracle.trial, self.name, "error")
         if truth == "correct":
             return "incorrect" if luck < self.fnr else "correct"
         return "correct" if luck < self.fpr else "incorrect"

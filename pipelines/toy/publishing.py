@@ -22,12 +22,9 @@ from pipelines.files import drafting_folder
 from pipelines.pools import open_pool
 from pipelines.stopping import holding_signals
 from pipelines.toy.newsroom import write_news
-from pipelines.toy.ontology import (
-    Entity,
-    ToyFact,
-)
+from pipelines.toy.ontology import Entity, ToyFact
 from pipelines.toy.pictures import MIN_SIDE, PlannedPicture, draw_picture, plan_pictures, plan_second_pictures
-from pipelines.toy.wikitext import MAIN, ToyPage, Wiki, compose_wiki, date_changes, key_of, list_links
+from pipelines.toy.wikitext import MAIN, ToyPage, Wiki, compose_wiki, key_of, list_links
 from pipelines.toy.world import World, WorldConfig, build_world
 
 WORLD_FORMAT = 4
@@ -38,44 +35,38 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def write_world(out: Path, config: WorldConfig, later: bool = False) -> dict[str, int]:
+def write_world(out: Path, config: WorldConfig) -> dict[str, int]:
     """Write a whole world to ``out``, or nothing; what a killed run of the same ``out`` left is removed.
 
-    Files: the multistream dump and index, five SQL tables, two tables and the Turtle of Wikidata, ``images/`` with
+    Files: the multistream dump, two SQL tables, two tables and the Turtle of Wikidata, ``images/`` with
     ``images.tsv``, ``news/`` with articles about the same facts, ``world.json``, and ``truth/`` for tests. The same
     configuration gives the same bytes (with the same versions of Pillow, zlib and bzip2).
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"world output {out}: exists and is not an empty folder; name a new folder")
     with drafting_folder(out) as draft:
-        return _publish(draft, config, later)
+        return _publish(draft, config)
 
 
-def _publish(folder: Path, config: WorldConfig, later: bool) -> dict[str, int]:
-    world = build_world(config, later)
-    published = f"{int(config.snapshot[:4]) + later}{config.snapshot[4:]}"
+def _publish(folder: Path, config: WorldConfig) -> dict[str, int]:
+    world = build_world(config)
     leads = plan_pictures(world.entities, config)
     seconds = plan_second_pictures(world.entities, leads, config)
     pictures = (*leads.values(), *seconds.values())
     files = {number: picture.file for number, picture in leads.items()}
     wiki = compose_wiki(world, files, seconds)
-    if later:
-        wiki = date_changes(wiki, compose_wiki(build_world(config), files, seconds), published)
     records = record_entities(world, wiki, files)
-    prefix = folder / f"toywiki-{published}"
-    articles = f"{prefix.name}-pages-articles-multistream"
-    write_dump(wiki.pages, folder / f"{articles}.xml.bz2", folder / f"{articles}-index.txt.bz2")
+    prefix = folder / f"toywiki-{config.snapshot}"
+    write_dump(wiki.pages, folder / f"{prefix.name}-pages-articles-multistream.xml.bz2")
     write_wiki_tables(world, wiki, leads, prefix)
-    write_wikidata_tables(records, folder / f"wikidatawiki-{published}")
-    write_turtle(world, records, folder / f"wikidata-{published}.ttl")
+    write_wikidata_tables(records, folder / f"wikidatawiki-{config.snapshot}")
+    write_turtle(world, records, folder / f"wikidata-{config.snapshot}.ttl")
     _write_pictures(world, pictures, folder / "images")
     write_news(world, leads, folder / "images", folder / "news")
     write_truth(world, wiki, leads, folder / "truth")
     write_picture_truth(world, pictures, folder / "truth")
     summary = _count(world, wiki, leads, len(pictures))
     document = {"format": WORLD_FORMAT, "config": config.model_dump(), "counts": summary}
-    if later:
-        document["later"] = published
     (folder / "world.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return summary
 
@@ -210,21 +201,14 @@ PAGES_PER_STREAM = 100
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def write_dump(pages: Sequence[ToyPage], dump: Path, index: Path) -> None:
-    """Write the multistream file and its index.
-
-    The dump is a bz2 stream with the header, one stream for each 100 pages, and one with the footer. The index has
-    ``offset:page_id:title`` lines, titles escaped as in the XML.
-    """
-    lines: list[str] = []
+def write_dump(pages: Sequence[ToyPage], dump: Path) -> None:
+    """Write the multistream file: a bz2 stream with the header, one for each 100 pages, and one with the footer."""
     with dump.open("wb") as file:
-        offset = file.write(bz2.compress(_read_template("header.xml").encode()))
+        file.write(bz2.compress(_read_template("header.xml").encode()))
         for start in range(0, len(pages), PAGES_PER_STREAM):
             chunk = pages[start : start + PAGES_PER_STREAM]
-            lines += [f"{offset}:{page.page_id}:{_escape(page.full_title)}\n" for page in chunk]
-            offset += file.write(bz2.compress("".join(map(_render_page, chunk)).encode()))
+            file.write(bz2.compress("".join(map(_render_page, chunk)).encode()))
         file.write(bz2.compress(b"</mediawiki>\n"))
-    index.write_bytes(bz2.compress("".join(lines).encode()))
 
 
 def encode_sha1(text: str) -> str:
@@ -266,27 +250,12 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", '"': '\\"', "\n": "\\n", "\0
 
 
 def write_wiki_tables(world: World, wiki: Wiki, pictures: Mapping[int, PlannedPicture], prefix: Path) -> None:
-    """Write page, redirect, linktarget, pagelinks and page_props to ``<prefix>-<table>.sql.gz``."""
+    """Write linktarget and page_props to ``<prefix>-<table>.sql.gz``."""
     targets: dict[tuple[int, str], int] = {}
-    links: list[Row] = []
     for page in wiki.pages:
-        numbers = sorted(targets.setdefault(target, len(targets) + 1) for target in list_links(page))
-        links += [(page.page_id, page.namespace, number) for number in numbers]
-    redirects = [
-        (page.page_id, 0, page.redirect.target.replace(" ", "_"), "", page.redirect.fragment)
-        for page in wiki.pages
-        if page.redirect
-    ]
-    pages: list[Row] = []
-    for page in wiki.pages:
-        stamp, title = re.sub(r"\D", "", page.timestamp), page.title.replace(" ", "_")
-        pages.append((page.page_id, page.namespace, title, int(page.redirect is not None), 0,
-                      _draw_fraction(str(page.page_id)), stamp, stamp, page.revision, len(page.text.encode()),
-                      "wikitext", None))  # fmt: skip
-    _write_table(prefix, "page", pages)
-    _write_table(prefix, "redirect", redirects)
+        for target in list_links(page):
+            targets.setdefault(target, len(targets) + 1)
     _write_table(prefix, "linktarget", [(lt_id, *target) for target, lt_id in targets.items()])
-    _write_table(prefix, "pagelinks", links)
     _write_table(prefix, "page_props", list(_list_props(world, wiki, pictures)))
 
 
@@ -413,7 +382,7 @@ def _quote(text: str) -> str:
 
 
 def write_truth(world: World, wiki: Wiki, pictures: Mapping[int, PlannedPicture], folder: Path) -> None:
-    """Write ``entities.jsonl``, ``facts.jsonl`` and ``aliases.jsonl``, of a later snapshot ``changes.jsonl`` too."""
+    """Write ``entities.jsonl``, ``facts.jsonl`` and ``aliases.jsonl``."""
     folder.mkdir()
     page_ids = {page.entity: page.page_id for page in wiki.pages if page.entity >= 0}
     ranks = sorted(world.entities, key=lambda entity: (-entity.fame, entity.number))
@@ -434,12 +403,6 @@ def write_truth(world: World, wiki: Wiki, pictures: Mapping[int, PlannedPicture]
         for entity in world.entities
         for alias, kind in entity.aliases
     ))  # fmt: skip
-    if world.changes:
-        _write_lines(folder / "changes.jsonl", (
-            {"before": _list_fact(world, wiki, change.before) | {"sentence": None},
-             "after": _list_fact(world, wiki, change.after)}
-            for change in world.changes
-        ))  # fmt: skip
 
 
 def write_picture_truth(world: World, pictures: Iterable[PlannedPicture], folder: Path) -> None:

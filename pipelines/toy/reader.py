@@ -27,7 +27,6 @@ from schemas.tasks import (
     FoundEntity,
     JudgeChainInputs,
     Leak,
-    OfferedRelation,
     ReadCondition,
     ReadingReply,
     ReadPageInputs,
@@ -139,8 +138,6 @@ class _Chain:
     names: dict[str, int] = field(default_factory=dict)
     steps: list[ReadStep] = field(default_factory=list)
     conditions: list[ReadCondition] = field(default_factory=list)
-    glossed: tuple[_Pattern, ...] = ()
-    """How the relations are said that are offered in words."""
     quotes: tuple[str, ...] = ()
     """Lines that the text quotes. While it is read a number stands for each: what they say is no part of a sentence."""
 
@@ -168,7 +165,6 @@ class _Chain:
 def read_question(inputs: ReadQuestionInputs) -> ReadingReply:
     """Return what a toy question asks; unsure where a word is left over."""
     chain = _Chain({(offer.kind, offer.statement): offer.id for offer in inputs.relations})
-    chain.glossed = tuple(pattern for offer in inputs.relations for pattern in _list_glossed(offer))
     empty = {"steps": (), "asked": "none", "questions": 1}
     try:
         return _read_text(" ".join(inputs.text.split()), chain)
@@ -230,7 +226,7 @@ def _ask_name(phrase: str, chain: _Chain) -> ReadingReply | None:
 
 
 def _read_clue(phrase: str, chain: _Chain) -> _Chain:
-    clue = _Chain(chain.offered, glossed=chain.glossed, quotes=chain.quotes)
+    clue = _Chain(chain.offered, quotes=chain.quotes)
     entity = _read_phrase(phrase, clue)
     if len(clue.steps) != 1 or entity != clue.last:
         raise _Unread(f"no clue that is known: {phrase!r}")
@@ -383,7 +379,7 @@ def _read_relation(phrase: str, chain: _Chain) -> int | None:
 
 def _match_relations(phrase: str, chain: _Chain) -> list[tuple[str, str, list[dict[str, Any]]]]:
     readings: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for pattern in (*_load().relations, *chain.glossed):
+    for pattern in _load().relations:
         if match := pattern.words.fullmatch(phrase):
             noun = match.groupdict().get("noun") or pattern.entry.get("noun", "")
             entry = pattern.entry
@@ -392,17 +388,6 @@ def _match_relations(phrase: str, chain: _Chain) -> list[tuple[str, str, list[di
             readings.setdefault((match["from"], noun), []).append(entry)
     ordered = sorted(readings.items(), key=lambda found: len(found[0][0]))
     return [(inner, noun, entries) for (inner, noun), entries in ordered]
-
-
-def _list_glossed(offer: OfferedRelation) -> list[_Pattern]:
-    if offer.kind == "value" or "____" in offer.statement:
-        return []
-    *rest, last = map(re.escape, offer.statement.removeprefix("was ").split())
-    ways = []
-    for verb in ("was ", ""):
-        ways += [f"the <noun> that <from> {verb}{' '.join((*rest, last))}"]
-        ways += [f"the <noun> {last} (?:whom|which) <from> {verb}{' '.join(rest)}"] if rest else []
-    return [_Pattern(_compile(words), {"says": [offer.statement]}) for words in ways]
 
 
 def classify_question(inputs: ClassifyQuestionInputs) -> ClassifiedReply:

@@ -181,19 +181,6 @@ def _compose_other_namespaces(world: World) -> Iterator[ToyPage]:
         yield ToyPage(country.title, f"Welcome to the portal about {add_article(country)}[[{country.title}]].", PORTAL)
 
 
-def date_changes(wiki: Wiki, before: Wiki, published: str) -> Wiki:
-    """Return a later wiki whose changed pages have a revision of the last year; the others keep theirs."""
-    texts = {page.full_title: page.text for page in before.pages}
-    year = int(published[:4]) - 1
-    pages = (
-        page
-        if texts.get(page.full_title) == page.text
-        else replace(page, revision=page.revision + 2_000_000_000, timestamp=f"{year}{page.timestamp[4:]}")
-        for page in wiki.pages
-    )
-    return replace(wiki, pages=tuple(pages))
-
-
 def _number_pages(pages: Iterable[ToyPage], world: World) -> tuple[ToyPage, ...]:
     rng = Random(f"{world.config.seed}:page-ids")
     shuffled = list(pages)

@@ -1,4 +1,4 @@
-"""The world before anything is written: entities, facts, what changes in a year, redirects and mentions."""
+"""The world before anything is written: entities, facts, redirects and mentions."""
 
 import math
 from collections import defaultdict
@@ -227,77 +227,6 @@ class _Weaver:
         )
 
 
-COUNTED = ("population", "attendance", "visitors", "employees", "students", "circulation", "speakers")
-"""Counts that change every year or so."""
-OFFICES = ("leader", "head")
-"""Relations whose objects change places: one loses the office and takes another's."""
-COUNTED_SHARE, OFFICE_SHARE, OWNER_SHARE, CORRECTED_SHARE = 0.7, 0.4, 0.06, 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A fact that is true at first and another one that took its place."""
-
-    before: ToyFact
-    after: ToyFact
-
-
-def age_facts(
-    facts: Sequence[ToyFact], entities: Sequence[Entity], seed: int
-) -> tuple[tuple[ToyFact, ...], tuple[Change, ...]]:
-    """Return the facts of a year later, each in its place, and those that changed.
-
-    Counts are taken anew, offices and owners change, and one in a hundred of the other literals is corrected.
-    """
-    rng = Random(f"{seed}:later")
-    aged = list(facts)
-    for place, fact in enumerate(facts):
-        if fact.value is not None:
-            share = COUNTED_SHARE if fact.relation in COUNTED else CORRECTED_SHARE
-            value = _change_value(fact.value, rng) if rng.random() < share else None
-            aged[place] = fact if value is None else replace(fact, value=value)
-    for place, number in (*_swap_offices(facts, entities, rng), *_sell(facts, rng)):
-        aged[place] = replace(facts[place], object=number)
-    changes = (Change(before, after) for before, after in zip(facts, aged, strict=True) if before != after)
-    return tuple(aged), tuple(changes)
-
-
-def _change_value(value: Value, rng: Random) -> Value | None:
-    if value.kind == "count":
-        number = int(value.number)
-        step = max(1, int(number * rng.uniform(0.004, 0.05)))
-        number += step if rng.random() < 0.7 or number <= step else -step
-        return replace(value, text=f"{number:,}", number=float(number))
-    if value.kind == "quantity":
-        amount = value.number + rng.choice((1.0, 2.0))
-        return replace(value, text=f"{amount:,g} {value.text.rpartition(' ')[2]}", number=amount)
-    if value.kind == "date":
-        year = int(value.number) - 1
-        shown = f"{value.day} {MONTHS[value.month - 1]} {year}" if value.day else str(year)
-        return replace(value, text=shown, number=float(year))
-    return None
-
-
-def _swap_offices(facts: Sequence[ToyFact], entities: Sequence[Entity], rng: Random) -> Iterator[tuple[int, int]]:
-    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for place, fact in enumerate(facts):
-        if fact.relation in OFFICES and rng.random() < OFFICE_SHARE:
-            groups[fact.relation, entities[fact.subject].subtype.name].append(place)
-    for places in groups.values():
-        if len(places) > 1:
-            for place, other in zip(places, (*places[1:], places[0]), strict=True):
-                yield place, facts[other].object or 0
-
-
-def _sell(facts: Sequence[ToyFact], rng: Random) -> Iterator[tuple[int, int]]:
-    owners = sorted({fact.object for fact in facts if fact.relation == "owner" and fact.object is not None})
-    for place, fact in enumerate(facts):
-        if fact.relation == "owner" and rng.random() < OWNER_SHARE:
-            others = [owner for owner in owners if owner not in (fact.object, fact.subject)]
-            if others:
-                yield place, rng.choice(others)
-
-
 _LEADING_HOME = ("country", "location", "headquarters", "birth_place", "range", "held_at", "creator", "builder")
 """Relations by which the country of an entity is found, the first first."""
 
@@ -320,7 +249,6 @@ class World:
         redirects: all redirects, chains included, sorted by title.
         shortcuts: redirect titles of an entity that links may use instead of its title.
         mentions: entities that a page names in passing, without a fact between them.
-        changes: facts that took the place of others since the first snapshot; none in that one.
     """
 
     config: WorldConfig
@@ -330,7 +258,6 @@ class World:
     redirects: tuple[Redirect, ...]
     shortcuts: Mapping[int, tuple[str, ...]]
     mentions: Mapping[int, tuple[int, ...]]
-    changes: tuple[Change, ...] = ()
 
     def object_of(self, subject: int, relation: str) -> Entity | None:
         """The first object of a relation, or None."""
@@ -352,28 +279,29 @@ class World:
         return entity if entity.subtype.name == "country" else None
 
 
-def build_world(config: WorldConfig, later: bool = False) -> World:
-    """Make the whole world in memory, or the same world a year later; the same configuration makes the same world."""
+def build_world(config: WorldConfig) -> World:
+    """Make the whole world in memory; the same configuration makes the same world."""
     entities, related = relate_entities(list_entities(config), config.seed)
     entities = name_entities(entities, related, config.seed)
     facts = hide_facts((*related, *describe_entities(entities, config.seed)), config)
-    changes: tuple[Change, ...] = ()
-    if later:
-        facts, changes = age_facts(facts, entities, config.seed)
-    facts_of: dict[int, list[ToyFact]] = defaultdict(list)
-    for fact in facts:
-        facts_of[fact.subject].append(fact)
     redirects, shortcuts = _plan_redirects(entities, Random(f"{config.seed}:redirects"))
     return World(
         config=config,
         entities=entities,
         facts=facts,
-        facts_of={number: tuple(group) for number, group in facts_of.items()},
+        facts_of=group_facts(facts),
         redirects=redirects,
         shortcuts=shortcuts,
         mentions=_draw_mentions(entities, Random(f"{config.seed}:mentions")),
-        changes=changes,
     )
+
+
+def group_facts(facts: Sequence[ToyFact]) -> Mapping[int, tuple[ToyFact, ...]]:
+    """Return the facts of each subject, in their order."""
+    groups: dict[int, list[ToyFact]] = defaultdict(list)
+    for fact in facts:
+        groups[fact.subject].append(fact)
+    return {number: tuple(group) for number, group in groups.items()}
 
 
 def _plan_redirects(

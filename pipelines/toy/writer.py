@@ -1,7 +1,6 @@
 """Questions and descriptors in English with no model: the writer and rewriter of the toy world.
 
 An entity is described by what leads to it: the phrase of the entity before it, its type, its facts. A question is built
-from typing import ClassVar
 from the anchor on, all phrases nested into one sentence, or a step at a time: ``Find the architect of the bridge in the
 image, then the town where that architect was born. How long is the river that flows through that town?`` A bridge that
 is still named is followed by its descriptor between commas, a hidden one is its descriptor alone. Wording is drawn by
@@ -24,7 +23,6 @@ from pipelines.graph.answers import type_answer
 from pipelines.ids import canonical_json, draw_unit
 from pipelines.names import compile_phrase, fold_name
 from pipelines.services.protocols import ChatReply, ChatRequest
-from pipelines.toy.guide import choose_steps, mark_path, read_relations
 from pipelines.toy.phrases import (
     AGENTS,
     EXACT,
@@ -35,7 +33,6 @@ from pipelines.toy.phrases import (
     add_clauses,
     choose_pronoun,
     classify_noun,
-    clean_gloss,
     clean_noun,
     digest_tables,
     find_attribute,
@@ -50,7 +47,6 @@ from pipelines.toy.phrases import (
     qualify_fact,
     read_tables,
     split_key,
-    word_gloss,
     word_relation,
 )
 from schemas.proofs import Answer
@@ -59,15 +55,12 @@ from schemas.tasks import (
     AskConceptInputs,
     AskedFactReply,
     AskFactInputs,
-    ChooseStepInputs,
     Descriptor,
     DescriptorsReply,
     ExtractedFactReply,
     ExtractFactInputs,
-    ExtractRelationsInputs,
     FactView,
     HopView,
-    JudgePathInputs,
     OfferedFact,
     ProposeDescriptorsInputs,
     QuestionReply,
@@ -126,7 +119,6 @@ _EVENT = {
     "year": ("Which year saw {e}", "What was the year of {e}", "What year is given for {e}"),
 }
 _BEING = re.compile(r"where \{s\} (?P<verb>was|is) (?P<rest>.+)")
-_BE = frozenset(("is", "are", "was", "were"))
 _LISTED = {"day": "exact date ", "month": "month and year ", "year": "year "}
 _FRAMES = 4
 """Least number of ways to ask for an attribute."""
@@ -177,16 +169,10 @@ def _reply(request: ChatRequest) -> BaseModel:
             return ask_fact(entity)
         case ExtractFactInputs() as choice:
             return extract_fact(choice)
-        case ExtractRelationsInputs() as page:
-            return read_relations(page)
-        case ChooseStepInputs() as walk:
-            return choose_steps(walk)
-        case JudgePathInputs() as whole:
-            return mark_path(whole)
     raise ConfigError(
         f"model templates: task {request.task} with {type(request.inputs).__name__}; it can do write_question, "
-        "propose_descriptors, rewrite_question, refer_to_anchor, ask_fact, ask_concept, extract_fact, "
-        "extract_relations, choose_steps, judge_path, name_anchors, find_bridge, ask_bridge and summarise"
+        "propose_descriptors, rewrite_question, refer_to_anchor, ask_fact, ask_concept, extract_fact, name_anchors, "
+        "find_bridge, ask_bridge and summarise"
     )
 
 
@@ -326,15 +312,13 @@ class DescribedHop:
     @property
     def wording(self) -> RelationWording:
         """How the hop's relation is put into words."""
-        if clean_gloss(self.hop.gloss):
-            return word_gloss(self.hop.gloss, self.hop.object_type)
         ends = (self.subject_type, self.hop.object_type)
         return word_relation(self.hop.relation, *(ends[::-1] if self.hop.backward else ends))
 
     @property
     def quoted(self) -> bool:
         """Whether nothing but a line of the page says what the relation is."""
-        return self.hop.relation == "mentions" and not clean_gloss(self.hop.gloss)
+        return self.hop.relation == "mentions"
 
     @property
     def noun(self) -> str:
@@ -506,7 +490,7 @@ def _compose_question(path: WriteQuestionInputs, descriptors: Sequence[str], anc
         flat = not phrase.endswith(anchor) and pieces[-1].text.endswith(SUBJECT)
         words_after = _SHORT_PHRASE if size <= _LONGEST_NESTED else int(flat and size <= _SHORT_PHRASE)
     subject_type = [path.anchor_type, *_list_types(path)][-1]
-    frames = list_frames(path.answer_relation, path.answer, subject_type, path.answer_gloss, path.answer_type)
+    frames = list_frames(path.answer_relation, path.answer, subject_type, path.answer_type)
     # A long phrase reads better at the end: "was the town where the architect was born founded" piles up verbs.
     short = [frame for frame in frames if len(frame.partition(SLOT)[2].strip("?").split()) <= words_after]
     frame = pick(short or frames, "frame", path.variety, path.answer_relation)
@@ -670,17 +654,14 @@ def _list_kinds(noun: str) -> set[str]:
 # Frames: how the attribute of the last entity is asked for.
 
 
-def list_frames(key: str, answer: Answer, subject_type: str, gloss: str = "", answer_type: str = "") -> tuple[str, ...]:
+def list_frames(key: str, answer: Answer, subject_type: str, answer_type: str = "") -> tuple[str, ...]:
     """Return the questions that ask for an attribute at the answer's precision and in its unit."""
     row = find_attribute(key, subject_type)
     noun = split_key(key) if row is None else row.noun
-    verb, _, rest = clean_gloss(gloss).partition(" ")
     named = find_relation(key, subject_type, answer_type) if answer_type else None
     if named is not None:
         return tuple(f"{frame}?" for frame in _ask_name(named, answer_type))
-    if row is None and answer.type != "number" and verb in _BE and rest:
-        frames = _ask_gloss(verb, rest, noun, answer)
-    elif answer.type == "date":
+    if answer.type == "date":
         frames = _ask_date(row, noun, answer.precision or "year")
     elif answer.type == "number":
         asks = row.asks if row is not None and row.form == "number" else ()
@@ -702,15 +683,6 @@ def _ask_date(row: AttributeWording | None, noun: str, precision: str) -> list[s
     event = f"the {noun} of {SLOT}" if noun else SLOT
     inverted = [f"{when} {ask}" for when in _WHEN[precision] for ask in row.asks]
     return [*inverted, *(frame.replace("{e}", event) for frame in _EVENT[precision])]
-
-
-def _ask_gloss(verb: str, rest: str, noun: str, answer: Answer) -> list[str]:
-    if answer.type != "date":
-        sought = "Who or what" if answer.type == "name" else "What"
-        return _fill([f"{sought} {verb} {SLOT} {rest}"], _ask_listed("", noun))
-    precision = answer.precision or "year"
-    event = re.sub(r" (?:on|in)$", "", rest)
-    return _fill([f"{when} {verb} {SLOT} {event}" for when in _WHEN[precision]], _ask_listed(_LISTED[precision], noun))
 
 
 def _ask_listed(sought: str, noun: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Measures the difficulty stage against what arithmetic says, what an early stop saves, and what a judge card shows.
+"""Measures the difficulty stage against what arithmetic says and what an early stop saves.
 
 Solvers are scripted and right with a known probability in each attempt, whatever they are shown, so that the number of
 questions that a filter leaves is binomial. Attempts are counted where they are made.
@@ -7,8 +7,7 @@ questions that a filter leaves is binomial. Attempts are counted where they are 
 import asyncio
 import math
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -16,7 +15,6 @@ from pathlib import Path
 from pipelines.agent.attempts import Preset, Searches, make_plan
 from pipelines.agent.judging import Jury, UnscoredWatch
 from pipelines.checks.verdicts import PASSED
-from pipelines.cli.judge_card import COMPARER, JudgeRow, Proportion, run_judge_bench, show_interval
 from pipelines.config.settings import DifficultyConfig
 from pipelines.pictures import PictureStore
 from pipelines.services.prompting import RoleClient, load_prompt
@@ -27,7 +25,6 @@ from schemas.base import Rejection
 from schemas.datasets import Grounding, Picture
 from tests.benchmarks.measured import Measured
 from tests.pipelines.release.builders import make_picture, make_question
-from tests.planted.judge_faults import make_scripted_judges
 
 ABILITIES = tuple(percent / 100 for percent in range(5, 100, 10))
 QUESTIONS = 1_000
@@ -41,8 +38,6 @@ OUTSIDE = 0.001
 """How often a binomial count may lie outside of its interval."""
 SAVED = 0.4
 PRESETS: tuple[Preset, ...] = ("opensearch-vl", "vsearcher", "mars")
-PAIRS = 60
-"""Questions of each type of the judge card, with six answers or more each."""
 
 
 @dataclass
@@ -90,7 +85,7 @@ class Played:
 
 
 def measure(scratch: Path) -> list[Measured]:
-    """Filter by solvers of every ability, with and without early stops, and lay out the card of two judges."""
+    """Filter by solvers of every ability, with and without early stops."""
     picture = make_picture(scratch, 1)
     measured = []
     for ability in ABILITIES:
@@ -100,7 +95,7 @@ def measure(scratch: Path) -> list[Measured]:
         ]
     measured += [_measure_saved(scratch, picture, preset, ABILITIES) for preset in PRESETS]
     measured += [_measure_saved(scratch, picture, "opensearch-vl", (ability,)) for ability in ABILITIES[:HARD]]
-    return [*measured, *_measure_judges()]
+    return measured
 
 
 def _measure_survivors(scratch: Path, picture: Picture | None, ability: float, how: str) -> Measured:
@@ -169,26 +164,3 @@ def find_binomial_interval(trials: int, share: float, outside: float = OUTSIDE) 
     chances = [math.comb(trials, n) * share**n * (1 - share) ** (trials - n) for n in range(trials + 1)]
     below = list(accumulate(chances))
     return bisect_left(below, outside / 2), min(bisect_left(below, 1 - outside / 2), trials)
-
-
-def _measure_judges() -> list[Measured]:
-    """Return the card of two judges whose errors are in part the same: alone, and where both have to agree."""
-    report = run_judge_bench(PAIRS, 7, make_scripted_judges())
-    tell: dict[str, Callable[[JudgeRow], Proportion]] = {
-        "near misses taken": lambda row: row.false_positive,
-        "true ones refused": lambda row: row.false_negative,
-        "left unscored": lambda row: row.unscored,
-    }
-    measured = []
-    for row in report.rows:
-        if row.who != COMPARER:
-            shares = {name: read(row) for name, read in tell.items()}
-            value = "; ".join(f"{share.share:.1%} ({show_interval(share)}) {name}" for name, share in shares.items())
-            measured.append(Measured(f"judge card, {row.type}, {row.who}", f"{value}; kappa {row.kappa:.2f}"))
-    silent = Counter(
-        {"accepted": sum(row.silent_accepts for row in report.faults),
-         "lost": sum(row.silent_drops for row in report.faults)}
-    )  # fmt: skip
-    trials = sum(row.trials for row in report.faults)
-    faults = f"{silent['accepted']} accepted, {silent['lost']} lost"
-    return [*measured, Measured(f"judges with faults: {trials:,} answers, wrong ones in silence", faults, "0, 0")]

@@ -6,19 +6,16 @@ Each part runs in a process of its own, so that its peak memory is its own. Seco
 
 import json
 import math
-import random
 import resource
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
@@ -30,7 +27,6 @@ from pipelines.graph.walks import (
     HUB,
     LIST,
     REASONS,
-    TRIES,
     Ratings,
     Rows,
     Starts,
@@ -42,7 +38,6 @@ from tests.benchmarks.measured import Measured
 
 ROOT = Path(__file__).resolve().parents[2]
 HUB_IN_DEGREE = 10_000
-HUB_SHARE = 0.0003
 LIST_SHARE, DISAMBIGUATION_SHARE = 0.02, 0.03
 HOPS, WEIGHTS = (2, 3, 4), (0.4, 0.4, 0.2)
 BLOCK_NODES = 1 << 16
@@ -59,13 +54,11 @@ class Size:
     nodes: int
     links: int
     walks: int
-    compared_links: int
-    compared_walks: int
 
 
-ENWIKI = Size(7_000_000, 222_000_000, 1_000_000, 1_070_000, 50_000)
+ENWIKI = Size(7_000_000, 222_000_000, 1_000_000)
 """Links are made with some to spare: up to one in twenty leads where another one led."""
-SMALL = Size(20_000, 600_000, 20_000, 30_000, 1_000)
+SMALL = Size(20_000, 600_000, 20_000)
 
 
 def simulate_links(nodes: int, links: int, seed: int = 1) -> Iterator[EdgeBlock]:
@@ -110,7 +103,7 @@ def time_process(call: Callable[..., Any], *arguments: object) -> tuple[float, A
 
 def run_build(folder: Path, size: Size) -> dict[str, Any]:
     """Build the graph; the seconds of making the links are taken off."""
-    spent, made = time_process(lambda: sum(len(block.sources) for block in simulate_links(size.nodes, size.links)))
+    spent, made = time_process(lambda: sum(len(sources) for sources, _, _ in simulate_links(size.nodes, size.links)))
     seconds, graph = time_process(lambda: build_graph(folder, size.nodes, simulate_links(size.nodes, size.links)))
     return {"seconds": seconds - spent, "made": made, "links": graph.link_count}
 
@@ -153,72 +146,7 @@ def run_reach(folder: Path, size: Size) -> dict[str, Any]:
     return {"seconds": seconds, "rate": int((sampled.edges >= 0).sum()) / spent, "whole": float(sampled.whole.mean())}
 
 
-def run_comparison(folder: Path, size: Size) -> dict[str, Any]:
-    """Walk by the same rules over a smaller graph, as arrays and as a networkx graph."""
-    nodes = max(size.compared_links * size.nodes // size.links, 1)
-    graph = build_graph(folder, nodes, simulate_links(nodes, size.compared_links))
-    ordered = np.sort(graph.in_degree)
-    flags = make_flags(graph, int(ordered[-1 - max(1, round(nodes * HUB_SHARE))]))
-    terrain = Terrain(Rows(graph.offsets, graph.targets), None, flags)
-    drawn = draw_networkx(graph, flags)
-    # The other graph is in memory already: so are the pages of this one once they were walked over.
-    sample_walks(terrain, make_starts(flags, size.walks, REPEATS), 7, PathsConfig())
-    ratios, rates = [], []
-    for repeat in range(REPEATS):
-        many, few = (make_starts(flags, count, repeat) for count in (size.walks, size.compared_walks))
-        seconds, sampled = time_process(sample_walks, terrain, many, 7, PathsConfig())
-        ours = int((sampled.edges >= 0).sum()) / seconds
-        seconds, steps = time_process(walk_networkx, drawn, few)
-        ratios.append(ours / (steps / seconds))
-        rates.append((ours, steps / seconds))
-    return {"links": graph.link_count, "ratios": ratios, "rates": rates}
-
-
-def draw_networkx(graph: LinkGraph, flags: npt.NDArray[np.uint8]) -> nx.DiGraph:
-    """Return a graph as networkx has it, with the reason against each node as an attribute."""
-    drawn = nx.DiGraph()
-    names = {HUB: "hub", LIST: "list-page", DISAMBIGUATION: "disambiguation-page"}
-    for node in range(graph.node_count):
-        reason = next((name for flag, name in names.items() if flags[node] & flag), "")
-        drawn.add_node(node, reason=reason)
-    for node in range(graph.node_count):
-        drawn.add_edges_from((node, target) for target in graph.targets_of(node).tolist())
-    return drawn
-
-
-def walk_networkx(graph: nx.DiGraph, starts: Starts) -> int:
-    """Walk one step after another and count refusals; return the steps taken."""
-    rng, steps, refused = random.Random(7), 0, Counter[str]()
-    nodes = graph.nodes
-
-    def refuse(target: int, visited: list[int]) -> str:
-        reason: str = nodes[target]["reason"] or ("cycle" if target in visited else "")
-        if reason:
-            refused[reason] += 1
-        return reason
-
-    def step(visited: list[int]) -> int | None:
-        links: list[int] = list(graph[visited[-1]])
-        for _ in range(min(TRIES, len(links))):
-            target = links[int(rng.random() * len(links))]
-            if not refuse(target, visited):
-                return target
-        allowed = [target for target in links if not refuse(target, visited)]
-        return allowed[int(rng.random() * len(allowed))] if allowed else None
-
-    for start, length in zip(starts.nodes.tolist(), starts.lengths.tolist(), strict=True):
-        visited = [start]
-        while len(visited) <= length:
-            target = step(visited)
-            if target is None:
-                refused["dead-end"] += 1
-                break
-            visited.append(target)
-        steps += len(visited) - 1
-    return steps
-
-
-PARTS = {"build": run_build, "walks": run_walks, "reach": run_reach, "comparison": run_comparison}
+PARTS = {"build": run_build, "walks": run_walks, "reach": run_reach}
 
 
 def run_part(name: str, folder: Path, size: Size) -> dict[str, Any]:
@@ -233,12 +161,9 @@ def measure(scratch: Path, size: Size = ENWIKI) -> list[Measured]:
     build = run_part("build", scratch / "graph", size)
     walks = run_part("walks", scratch / "graph", size)
     reach = run_part("reach", scratch / "graph", size)
-    compared = run_part("comparison", scratch / "compared", size)
     rates = ", ".join(f"{rate / 1e6:.2f}" for rate in walks["rates"])
     salient = ", ".join(f"{rate / 1e6:.2f}" for rate in walks["salient"])
     refused = ", ".join(f"{reason} {count:,}" for reason, count in walks["refused"].items() if count)
-    ratios = ", ".join(f"{ratio:.0f}" for ratio in compared["ratios"])
-    ours, loop = compared["rates"][0]
     return [
         Measured(f"graph of {size.nodes:,} nodes and {build['links']:,} links", f"{build['seconds']:.0f} s"),
         Measured("its peak memory while it is built", f"{build['megabytes']:,.0f} MB", "8,000 MB"),
@@ -249,10 +174,6 @@ def measure(scratch: Path, size: Size = ENWIKI) -> list[Measured]:
         Measured("look-ahead of 4 steps for 3 splits over every link", f"{reach['seconds']:.1f} s"),
         Measured("its peak memory, mapped pages of the graph included", f"{reach['megabytes']:,.0f} MB"),
         Measured(f"steps with look-ahead, {reach['whole']:.1%} of walks whole", f"{reach['rate'] / 1e6:.2f} M/s"),
-        Measured(
-            f"steps over {compared['links']:,} links, arrays and networkx", f"{ours:,.0f} and {loop:,.0f} a second"
-        ),
-        Measured("arrays to networkx", f"{ratios} times", "20 times"),
     ]
 
 

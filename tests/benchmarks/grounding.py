@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipelines.cli.judge_card import make_share, show_interval
 from pipelines.config.settings import GroundingsConfig
 from pipelines.services.clients.encoder import CachedEncoder
 from pipelines.services.protocols import ImageEncoder
 from tests.benchmarks.measured import Measured
 from tests.clip.trials import CANDIDATES, Town, build_town, choose_looks, list_sets, rank_sets
+from tests.planted.shares import make_share, show_interval
 
 MARGINS = (0.0, 0.02, 0.05)
 DISTRACTORS = (5, 20, 50)

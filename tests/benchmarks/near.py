@@ -1,10 +1,9 @@
-"""Measures the search for near duplicates: what it finds of all, its time beside datasketch's own way, its memory.
+"""Measures the search for near duplicates: what it finds of all, its time, its memory.
 
 Questions are put together of openings, clauses and what is asked for, with names and years drawn from thousands, so
 that they are alike as those of templates are; a fifth are the one before with a few words replaced, left out or added.
-What is near is counted exactly, by how many shingles each question shares with every other, for some of them; one by
-one is datasketch's ``update`` a shingle, then ``query`` and ``insert`` of ``MinHashLSH``, and the same exact
-comparison. Memory is a process's own, of each size, over that of its questions.
+What is near is counted exactly, by how many shingles each question shares with every other, for some of them. Memory
+is a process's own, of each size, over that of its questions.
 """
 
 import argparse
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.checks.near import DIGEST, ROUNDING, TextIndex, choose_bands, shingle_text
+from pipelines.checks.near import DIGEST, ROUNDING, Sketches, find_alike, shingle_text
 from pipelines.checks.repeats import refuse_near
 from pipelines.checks.sets import Signature, make_signature
 from pipelines.config.settings import ReleasesConfig
@@ -31,11 +30,9 @@ SEARCHES = {0.8: 100_000, 0.6: 100_000}
 """Questions by the similarity that is searched by: that within a split, and that across splits."""
 ASKED = 5_000
 """Questions whose near ones are counted exactly, among all."""
-ONE_BY_ONE = 5_000
 SIZES = (20_000, 40_000, 80_000)
 MILLION = 1_000_000
 LEAST_FOUND = 0.99
-LEAST_FASTER = 5.0
 OPENINGS = (
     "Start from", "Consider", "Look up", "Take", "Find", "Think of", "Begin with", "Identify", "Go to", "Picture",
 )  # fmt: skip
@@ -96,31 +93,6 @@ def count_exactly(shingled: Sequence[bytes], asked: Sequence[int], similarity: f
     return found
 
 
-def measure_overlap(one: bytes, other: bytes) -> float:
-    """Return the Jaccard similarity of two texts' shingles."""
-    own, others = (set(memoryview(each).cast("Q")) for each in (one, other))
-    return len(own & others) / len(own | others)
-
-
-def find_one_by_one(texts: Sequence[str], similarity: float) -> int:
-    """Return how many near pairs datasketch finds when it is told one text after another."""
-    from datasketch import MinHash, MinHashLSH
-
-    bands, rows = choose_bands(similarity)
-    lsh = MinHashLSH(num_perm=bands * rows, params=(bands, rows))
-    shingled: list[bytes] = []
-    found = 0
-    for place, text in enumerate(texts):
-        words = text.casefold().split()
-        minhash = MinHash(num_perm=bands * rows)
-        for run in zip(words, words[1:], words[2:], strict=False):
-            minhash.update(" ".join(run).encode())
-        shingled.append(shingle_text(text))
-        found += sum(measure_overlap(shingled[place], shingled[other]) >= similarity for other in lsh.query(minhash))
-        lsh.insert(place, minhash)
-    return found
-
-
 def sign(number: int, text: str) -> Signature:
     """Return what a release compares of a question; six ask for each final fact and share a hop."""
     fact = number // 6
@@ -171,14 +143,13 @@ def measure_memory() -> list[Measured]:
 def measure(folder: Path) -> list[Measured]:
     """Return the section's rows."""
     rows = [row for similarity, count in SEARCHES.items() for row in _measure_search(make_texts(count), similarity)]
-    return [*rows, *_compare_ways(make_texts(ONE_BY_ONE)), *measure_memory()]
+    return [*rows, *measure_memory()]
 
 
 def _measure_search(texts: Sequence[str], similarity: float) -> list[Measured]:
     began = time.process_time()
-    index = TextIndex(similarity)
-    index.add((str(place), text) for place, text in enumerate(texts))
-    pairs = {(int(pair.first), int(pair.second)) for pair in index.find_pairs()}
+    sets = Sketches(list(map(shingle_text, texts)), similarity)
+    pairs = {(other, one) for one, other, _ in find_alike(sets, sets)}
     taken = time.process_time() - began
     asked = set(random.Random(1).sample(range(len(texts)), ASKED))
     wanted = count_exactly([shingle_text(text) for text in texts], sorted(asked), similarity)
@@ -189,24 +160,6 @@ def _measure_search(texts: Sequence[str], similarity: float) -> list[Measured]:
     return [
         Measured(what, f"{taken:.1f} s"),
         Measured(sampled, f"{len(found) / len(wanted):.4f}", f"{LEAST_FOUND:g}"),
-    ]
-
-
-def _compare_ways(texts: Sequence[str]) -> list[Measured]:
-    similarity = max(SEARCHES)
-    find_one_by_one(texts[:10], similarity)
-    began = time.process_time()
-    wanted = find_one_by_one(texts, similarity)
-    slow = time.process_time() - began
-    began = time.process_time()
-    index = TextIndex(similarity)
-    index.add((str(place), text) for place, text in enumerate(texts))
-    assert len(list(index.find_pairs())) >= wanted * LEAST_FOUND
-    fast = time.process_time() - began
-    return [
-        Measured(f"datasketch one by one, {len(texts):,} questions, processor time", f"{slow:.1f} s"),
-        Measured("the same at once", f"{fast:.2f} s"),
-        Measured("times as fast", f"{slow / fast:.1f}", f"{LEAST_FASTER:g}"),
     ]
 
 

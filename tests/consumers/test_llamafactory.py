@@ -1,8 +1,5 @@
-import json
-
 import pytest
 
-from pipelines.release.exporters.registry import validate_export
 from tests.consumers.expected import NO_THOUGHT, Form
 from tests.consumers.releases import export_told, read_pin
 from tests.pipelines.release.exporters.trajectories import make_cropping
@@ -33,15 +30,3 @@ def test_rows_in_another_dialect_are_trained_on_as_a_rollout_in_it_would_be(dial
     said = drive("llamafactory", "load_llamafactory.py", export.folder, "synth_train", "qwen3_vl_nothink")
     form = Form(native=False, asked=space_variables)
     note(export=f"llamafactory text {dialect}", loader=said["version"], **export.compare(said, form))
-
-
-def test_tags_that_leave_one_out_lose_the_rows_as_the_rules_say(tmp_path, drive):
-    folder = export_told(tmp_path, "llamafactory", ("A page.",)).folder
-    path = folder / "dataset_info.json"
-    document = json.loads(path.read_text())
-    tags = {"role_tag": "from", "content_tag": "value", "user_tag": "human", "assistant_tag": "gpt"}
-    document["synth_train"]["tags"] = tags
-    path.write_text(json.dumps(document))
-    assert "synth_train.tags" in validate_export(folder, "llamafactory")[0]
-    said = drive("llamafactory", "load_llamafactory.py", folder, "synth_train", "qwen3_vl")
-    assert (said["loaded"], said["rows"]) == (1, [])

@@ -40,8 +40,8 @@ def test_every_row_is_loaded_as_it_was_released(loaded, exported, note):
     assert loaded["splits"] == ["train"]
     assert len(loaded["rows"]) == len(HOSTILE)
     for row, task in zip(loaded["rows"], exported[1], strict=True):
-        assert (row["id"], row["question"], row["answer"]) == (task.id, task.question, task.answer)
-        assert json.loads(row["candidate_answers"]) == list(task.accepted)
+        assert (row["id"], row["question"], row["answer"]) == (task.row.id, task.row.extra_info.question, task.answer)
+        assert json.loads(row["candidate_answers"]) == list(task.row.reward_model.candidate_answers)
         assert row["images"] == [hashlib.sha256(picture.content).hexdigest() for picture in task.pictures]
     counted = {"pictures equal": sum(len(row["images"]) for row in loaded["rows"]), "hostile pages": len(HOSTILE)}
     note(export="rllm", loader="source", **{"rows in": len(exported[1]), "rows out": len(loaded["rows"])}, **counted)

@@ -4,13 +4,11 @@ import hashlib
 import io
 import json
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
 from pipelines.release.exporters.registry import export_release
-from pipelines.release.exporters.rl import check_verl, flatten_schema, list_tools, read_tasks
+from pipelines.release.exporters.rl import flatten_schema, list_tools, read_tasks
 from tests.pipelines.release.exporters.rl_releases import HOSTILE, publish_rl
 
 pytestmark = pytest.mark.consumers
@@ -25,8 +23,8 @@ def exported(tmp_path_factory):
     root = tmp_path_factory.mktemp("verl")
     release = publish_rl(root)
     report = export_release(release, root / "out", "verl")
-    assert report.rows_out == len(HOSTILE)
-    return root / "out", {task.id: task for task in read_tasks(release)}
+    assert report.rows == len(HOSTILE)
+    return root / "out", {task.row.id: task for task in read_tasks(release)}
 
 
 def load(drive, folder, filters=True):
@@ -67,7 +65,7 @@ def test_every_picture_is_the_bytes_that_were_released(loaded, exported, note):
 def test_hostile_questions_are_in_the_prompt_as_they_are_and_change_nothing_else(loaded, exported):
     for row in loaded["rows"]:
         task = exported[1][row["question_id"]]
-        shown = "<|vision_start|><|image_pad|><|vision_end|>\n" + task.question
+        shown = "<|vision_start|><|image_pad|><|vision_end|>\n" + task.row.extra_info.question
         assert row["prompt"] == f"<|im_start|>user\n{shown}<|im_end|>\n<|im_start|>assistant\n"
 
 
@@ -76,8 +74,8 @@ def test_every_row_creates_every_tool_and_replays_its_own_results(loaded, export
         task = exported[1][row["question_id"]]
         assert all("task_id" in created for created in row["created"].values())
         assert row["results"] == [
-            {"title": found.title, "thumbnail": found.thumbnail.sha256 if found.thumbnail else ""}
-            for found in task.results
+            {"title": found.title, "thumbnail": shown.sha256 if shown else ""}
+            for found, shown in zip(task.row.image_search, task.thumbnails, strict=True)
         ]
 
 
@@ -88,49 +86,10 @@ def test_the_tools_schemas_reach_the_prompt_whole(loaded):
 def test_the_reward_that_is_shipped_scores_by_the_rows_own_truth_and_its_other_names(loaded, exported):
     assert not loaded["is_async"]
     for row in loaded["rows"]:
-        accepted = exported[1][row["question_id"]].accepted
+        accepted = exported[1][row["question_id"]].row.reward_model.candidate_answers
         assert row["truth"] == accepted[0]
         assert row["scores"] == [float(answer in accepted) for answer in ANSWERS]
 
 
 def test_rows_make_a_batch(loaded):
     assert {"raw_prompt", "tools_kwargs", "reward_model", "agent_name", "data_source"} <= set(loaded["collated"])
-
-
-def too_narrow(row):
-    buffer = io.BytesIO()
-    Image.new("RGB", (2, 500)).save(buffer, "PNG")
-    row["images"] = [{"bytes": buffer.getvalue(), "path": None}]
-
-
-def one_more_placeholder(row):
-    row["prompt"][0]["content"] += "<image>"
-
-
-def one_more_medium(row):
-    row["prompt"][0]["content"] += "<video>"
-
-
-def no_bytes(row):
-    row["images"] = [{"bytes": None, "path": row["images"][0]["path"]}]
-
-
-def no_picture(row):
-    row["images"] = [{"bytes": b"GIF of nothing", "path": None}]
-
-
-def test_what_the_rules_forbid_veRL_drops_without_an_error(drive, exported, tmp_path):
-    rows = pq.read_table(exported[0] / "train.parquet").to_pylist()
-    spoils = (too_narrow, one_more_placeholder, one_more_medium, no_bytes, no_picture)
-    for row, spoil in zip(rows, spoils, strict=False):
-        spoil(row)
-    folder = tmp_path / "out"
-    folder.mkdir()
-    for name in ("tools.yaml", "rewards.py", "synth_tools.py"):
-        (folder / name).write_bytes((exported[0] / name).read_bytes())
-    schema = pq.read_schema(exported[0] / "train.parquet")
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), folder / "train.parquet")
-    faults = list(check_verl(folder))
-    assert [any(f"row {number}:" in fault for fault in faults) for number in range(1, 9)] == [True] * 5 + [False] * 3
-    loaded = load(drive, folder)
-    assert [row["question_id"] for row in loaded["rows"]] == [row["extra_info"]["question_id"] for row in rows[5:]]

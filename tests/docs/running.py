@@ -74,8 +74,6 @@ class Page:
             for command in read_commands(block):
                 if command.words[0] == "export":
                     self.set_variable(*command.words[1].split("=", 1))
-                elif command.words[0] == "ssh-keygen":
-                    subprocess.run(command.words, cwd=self.folder, check=True)
                 elif not find_reason(command.words):
                     self.call(command)
 

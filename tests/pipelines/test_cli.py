@@ -27,9 +27,9 @@ from tests.chaos.driving import (
     share_small_run,
 )
 
-COMMANDS = ("run", "runs", "ablate", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify",
-            "view", "diff", "sign", "audit", "push", "export", "validate", "deploy", "world", "prune", "replies",
-            "replies prune", "config", "review export", "review import", "bench judge")  # fmt: skip
+COMMANDS = ("run", "runs", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify",
+            "view", "push", "export", "deploy", "world", "prune", "replies",
+            "replies prune", "config", "review export", "review import")  # fmt: skip
 STAGE_KEYS = {"stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out", "seconds", "calls", "cached_calls",
               "retries", "tokens", "gpu_seconds", "cost", "cost_per_kept"}  # fmt: skip
 HEAVY = ("prefect", "torch", "pyarrow", "duckdb", "pydantic", "numpy", "PIL", "rich.console")
@@ -78,7 +78,7 @@ def test_every_command_has_help_and_takes_workspace_and_json(name: str, capsys: 
 
 
 def test_there_are_no_commands_beside_those_of_the_design() -> None:
-    names = {name for name, command in get_command(app).commands.items() if name not in ("bench", "review")}  # type: ignore[attr-defined]
+    names = {name for name, command in get_command(app).commands.items() if name != "review"}  # type: ignore[attr-defined]
     assert names == {*(name for name in COMMANDS if " " not in name), "serve-model", "serve-tools"}
 
 
@@ -242,7 +242,6 @@ def test_bad_sql_is_refused(small: Path, capsys: Capture) -> None:
 
 def list_readers(small: Path, document: Any, scratch: Path) -> list[tuple[object, ...]]:
     """Return one call of every command that needs no service."""
-    release = Path(document["releases"][0]["path"])
     part = next(small.glob("stages/questions/*/part-00000.parquet"))
     record_id = pq.read_table(part).column("record_id")[0].as_py()
     return [
@@ -257,10 +256,7 @@ def list_readers(small: Path, document: Any, scratch: Path) -> list[tuple[object
         ("explain", record_id),
         ("verify",),
         ("view", "--html", scratch / "page.html"),
-        ("diff", release, release),
-        ("audit", next(release.glob("data/*.parquet"))),
         ("world", scratch / "world", "--entities", 60),
-        ("bench", "judge", "--pairs", 3),
     ]
 
 

@@ -19,12 +19,12 @@ from rich.console import Group
 from rich.table import Table
 
 from pipelines.cli.console import emit_json, emit_table, to_json
-from pipelines.cli.judge_card import Proportion, make_share
 from pipelines.errors import ConfigError
 from pipelines.run.progress import Reporter, SilentReporter, make_reporter
 from tests.planted.catalogue import DEMANDS, READ, PlantedDefect, list_defects
 from tests.planted.picture_plants import open_engine
 from tests.planted.scenes import LARGE, SMALL, Pool, open_pools
+from tests.planted.shares import Proportion, make_share
 from tests.planted.truth import AcceptedRate, AcceptedRow, evaluate, measure_rate
 from tests.planted.words import HALVES, Half, Pair, Vocabulary, load_half, load_vocabulary
 

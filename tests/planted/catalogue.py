@@ -40,7 +40,7 @@ DEMANDS: dict[str, Demand] = {
     "D29": Demand(0.95, 0.05), "D30": Demand(0.95, 0.05), "D31": Demand(0.95, 0.05), "D32": Demand(0.95, 0.05),
     "D33": Demand(0.95, 0.05), "I5": Demand(0.0, 1.0), "L4": Demand(0.0, 1.0),
 }  # fmt: skip
-"""D20 and D21 belong to later datasets; D23 is planted in judges (``synth bench judge``). I5 (a picture that a search
+"""D20 and D21 belong to later datasets; D23 is planted in judges. I5 (a picture that a search
 finds at once) and L4 (names that are ordinary words) are measured and printed, without a demand."""
 FAMILY = "-"
 """Separates a family from its kind: ``D22`` selects ``D22-R1`` to ``D22-R10``."""

@@ -22,7 +22,6 @@ from pipelines.checks.leakage import find_common_tokens
 from pipelines.checks.legibility import check_readable
 from pipelines.checks.pictures import Copy, check_copies, check_parts, check_simple, check_use, rate_ease
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.cli.judge_card import type_text
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.graph.answers import make_answer
 from pipelines.graph.values import MONTHS, Date, render_date
@@ -44,6 +43,7 @@ from pipelines.toy.pictures import (
 )
 from pipelines.toy.textlayer import LayerOcr, WrittenText
 from schemas.proofs import Answer
+from tests.planted.shares import type_text
 from tests.planted.words import Defect, Pair, Vocabulary, invent_person, invent_title, invent_word
 
 SEED = 4711

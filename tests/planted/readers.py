@@ -26,7 +26,6 @@ from pipelines.checks.propositions import Claim, ProseReader
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.verdicts import PASSED, CheckResult, run_checks
 from pipelines.cli.console import emit_json, emit_table, to_json
-from pipelines.cli.judge_card import Proportion, make_share
 from pipelines.config.settings import ModelConfig
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.errors import CorruptInput, RecordFailed
@@ -42,6 +41,7 @@ from pipelines.services.prompting import RoleClient, ask_model, load_prompt
 from pipelines.services.protocols import ChatModel, ChatReply, ChatRequest
 from schemas.proofs import UNCOUNTED, Answer, Constraint, Hop, PathNode, Proof, Role
 from schemas.tasks import HiddenThing, ScreeningReply, ScreenQuestionInputs
+from tests.planted.shares import Proportion, make_share
 from tests.toy import box, build_toy_corpus
 
 FOLDER = Path(__file__).with_name("wordings")

@@ -58,12 +58,12 @@ from pipelines.run.runner import StageReport, select_stages
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace
 from pipelines.services.prompting import RoleClient, load_prompt
-from pipelines.toy.publishing import write_world
 from pipelines.toy.reader import GrammarReader
 from pipelines.toy.world import WorldConfig
 from schemas.corpus import Fact, Page
 from schemas.datasets import Grounding
 from schemas.proofs import Branch, Constraint, Evidence, Hop, NearMiss, PathNode, Proof
+from tests.planted.aging import write_later
 from tests.planted.disguises import draw_sentence
 from tests.planted.words import Pair, Vocabulary, invent_person, invent_title, invent_word
 
@@ -459,10 +459,7 @@ class Pool:
     @cached_property
     def later(self) -> Corpus:
         """The same world a year on."""
-        folder = self.root / "later"
-        write_world(folder, self.config, later=True)
-        dump = next(folder.glob("*-pages-articles-multistream.xml.bz2"))
-        build_corpus(dump, self.root / "later-corpus" / "later")
+        build_corpus(write_later(self.root / "later", self.config), self.root / "later-corpus" / "later")
         return Corpus.open(self.root / "later-corpus" / "later")
 
     def assemble(self, *settings: str) -> Assembly:

@@ -13,6 +13,7 @@ from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
 from tests.planted import corpus_plants, reading_plants, scenes
+from tests.planted.aging import write_later
 from tests.planted.disguises import draw_sentence, find_statements, state_fact
 from tests.planted.scenes import (
     Case,
@@ -190,9 +191,10 @@ def test_each_single_change_of_a_question_is_noticed(pool):
 def test_between_two_snapshots_exactly_the_changed_facts_are_volatile(tmp_path):
     """Metamorphic relation 12, on one complete world at two dates."""
     corpora = []
-    for name, is_later in (("first", False), ("later", True)):
-        write_world(tmp_path / name, WorldConfig(entities=120, seed=3, missing=0.0), later=is_later)
-        (dump,) = (tmp_path / name).glob("*-multistream.xml.bz2")
+    config = WorldConfig(entities=120, seed=3, missing=0.0)
+    write_world(tmp_path / "first", config)
+    (first,) = (tmp_path / "first").glob("*-multistream.xml.bz2")
+    for name, dump in (("first", first), ("later", write_later(tmp_path / "later", config))):
         build_corpus(dump, tmp_path / f"{name}-corpus" / name)
         corpora.append(Corpus.open(tmp_path / f"{name}-corpus" / name))
     first, later = corpora

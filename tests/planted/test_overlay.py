@@ -23,7 +23,7 @@ NEW = "Quarvo Bridge"
 def write_corpus(folder, pages):
     folder.mkdir()
     dump = folder / "toywiki-20260101-pages-articles-multistream.xml.bz2"
-    write_dump(pages, dump, folder / "index.txt.bz2")
+    write_dump(pages, dump)
     build_corpus(dump, folder / "corpus")
     return Corpus.open(folder / "corpus")
 

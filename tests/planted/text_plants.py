@@ -8,11 +8,11 @@ from pipelines.checks.answers import check_form, check_precision
 from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, find_common_tokens
 from pipelines.checks.pictures import check_picture
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.cli.judge_card import type_text
 from pipelines.graph.answers import compare_answers, make_answer, type_answer
 from pipelines.graph.values import MONTHS, Date, Number, group_thousands, render_date, render_number, render_ordinal
 from schemas.proofs import Answer
 from tests.planted.disguises import DISGUISES, convert_measure, spell_number, spell_ordinal, spell_year, write_roman
+from tests.planted.shares import type_text
 from tests.planted.words import Defect, Pair, Vocabulary, invent_person, invent_title, invent_word, write_question
 
 Aliases = tuple[tuple[str, ...], ...]
@@ -213,7 +213,7 @@ def plant_picture(words: Vocabulary, rng: Random) -> Pair:
 def plant_gold(words: Vocabulary, rng: Random) -> Pair:
     """D14: a reference beside the truth (one year, one day, one unit of the last place, a sibling).
 
-    Siblings have no name in common: one of the same given name is left to a judge, which the judge card counts.
+    Siblings have no name in common: one of the same given name is left to a judge.
     """
     shape = rng.randrange(3)
     if shape == 0:

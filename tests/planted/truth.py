@@ -16,11 +16,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from pipelines.cli.judge_card import make_share
 from pipelines.names import fold_name
 from schemas.datasets import Grounding
 from schemas.proofs import Answer, Constraint, Derivation, Hop, Proof
 from tests.planted.scenes import Pool
+from tests.planted.shares import make_share
 
 SOUND = ""
 TYPE = "type"

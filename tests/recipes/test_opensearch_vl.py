@@ -1,4 +1,4 @@
-"""OpenSearch-VL's recipe on a generated world with scripted players: what it releases and refuses, and ablations."""
+"""OpenSearch-VL's recipe on a generated world with scripted players: what it releases and refuses."""
 
 from collections import Counter
 from contextlib import closing
@@ -10,7 +10,6 @@ from pipelines.corpus.store import Corpus
 from pipelines.errors import GateNotMet
 from pipelines.graph.query import Indexes
 from pipelines.release.verify import verify_release
-from pipelines.run.ablations import ablate, choose_switches
 from pipelines.run.workspace import Workspace
 from schemas.datasets import Enhancement
 from tests.conftest import DemoRun
@@ -66,19 +65,3 @@ def test_a_run_that_can_release_nothing_says_so_before_the_teacher_is_asked(made
     with pytest.raises(GateNotMet, match=r"the teacher is not asked: .*groundings kept 0 of"):
         document.check_released()
     assert "rollouts" not in Workspace(run.root).read_latest()
-
-
-def test_what_is_left_out_makes_its_own_measure_worse_and_the_workspace_ends_whole(made, load):
-    run, document = made
-    # Of so few questions the filters take too few to show: data_cards/papers/ablations.md has them on a larger world.
-    names = ["fuzzing", "enhancement", "cascade"]
-    found = ablate(load, choose_switches(names), run.root, lambda config: run_recipe(config, run.root, "", ()))
-    whole, rest = found[0], {each.switch.name: each for each in found[1:]}
-    assert list(rest) == names
-    assert (whole.calls, whole.measures["leaks"].hits) == (0, 0)
-    assert rest["fuzzing"].measures["leaks"].value >= 0.5
-    assert (rest["enhancement"].measures["degraded"].hits, whole.measures["degraded"].hits > 0) == (0, True)
-    assert rest["cascade"].measures["faulty transcripts"].value >= 0.1
-    assert whole.measures["faulty transcripts"].hits == 0
-    latest = Workspace(run.root).read_latest()
-    assert {f"release:{release.dataset}": release.version for release in document.releases}.items() <= latest.items()

@@ -5,10 +5,10 @@ changes tags, tool names, the tools' schemas, the system message, and the unit o
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from pipelines.agent.dialects import (
@@ -24,12 +24,11 @@ from pipelines.agent.dialects import (
     translate_tools,
 )
 from pipelines.agent.transcript import BadTurn, Turn, parse_turn, render_turn
-from pipelines.errors import ConfigError, CorruptInput, GateNotMet
+from pipelines.errors import ConfigError
 from pipelines.ids import canonical_json
 from pipelines.release.exporters.base import ExportedPicture, check_picture, read_release
-from pipelines.release.rows import PLACEHOLDER, SftRow, check_messages, strip_tokens
+from pipelines.release.rows import PLACEHOLDER, SftRow, strip_tokens
 
-SHOWN = re.compile(rf"(?P<marks>(?:{PLACEHOLDER})*)\n?(?P<text>.*)", re.DOTALL)
 THINK, RESPONSE = "think", "tool_response"
 OPENED, CLOSED = "<tool_call>", "</tool_call>"
 
@@ -106,47 +105,31 @@ class Conversation:
 
 
 def read_conversations(release: Path) -> Iterator[Conversation]:
-    """Yield the rows of an SFT release; see :func:`read_release` for their order and the errors.
-
-    Raises:
-        CorruptInput: if the parts of a row do not fit together.
-    """
+    """Yield the rows of an SFT release; see :func:`read_release` for their order and the errors."""
     for split, row in read_release(release, "sft", SftRow):
         yield take_apart(row, split)
 
 
 def take_apart(row: SftRow, split: str) -> Conversation:
-    """Return a row as a conversation.
-
-    Raises:
-        CorruptInput: if messages, loss flags, tools and pictures do not fit together.
-    """
-    try:
-        check_messages(row.messages, len(row.images), row.id)
-        dialect = find_dialect(row.dialect)
-        tools = translate_tools(restore_tools(row.tools, dialect), dialect)
-    except (GateNotMet, ConfigError, ValueError, TypeError, KeyError) as error:
-        raise CorruptInput(f"row {row.id}: {error}") from error
+    """Return a row as a conversation."""
+    dialect = find_dialect(row.dialect)
+    tools = translate_tools(restore_tools(row.tools, dialect), dialect)
     users = [message.content for message in row.messages if message.role == "user"]
     replies = [message.content for message in row.messages if message.role == "assistant"]
-    if len(row.loss) != len(replies):
-        raise CorruptInput(f"row {row.id}: {len(row.loss)} loss flags for {len(replies)} turns; there must be one each")
     pictures = iter([check_picture(image, row.id) for image in row.images])
-    shown = [_read_shown(user, number, pictures, row.id) for number, user in enumerate(users)]
-    if next(pictures, None) is not None:
-        raise CorruptInput(f"row {row.id}: a message that is not the user's has a picture")
+    shown = [_read_shown(user, pictures) for user in users]
     said = [read_said(reply, loss, dialect) for reply, loss in zip(replies, row.loss, strict=True)]
     told = [replace(each, told=_read_told(each.text, dialect)) if number else each for number, each in enumerate(shown)]
     system = "".join(message.content for message in row.messages if message.role == "system")
     return Conversation(row, split, system, dialect, tools, tuple(map(Exchange, told, said)))
 
 
-def _read_shown(content: str, number: int, pictures: Iterator[ExportedPicture], where: str) -> Prompted:
-    found = SHOWN.fullmatch(content)
-    if found is None or PLACEHOLDER in found["text"]:
-        raise CorruptInput(f"{where}: message {number} of the user has a placeholder after its beginning")
-    shown = tuple(next(pictures) for _ in range(found["marks"].count(PLACEHOLDER)))
-    return Prompted(found["text"] if shown else content, shown)
+def _read_shown(content: str, pictures: Iterator[ExportedPicture]) -> Prompted:
+    text = content
+    while text.startswith(PLACEHOLDER):
+        text = text.removeprefix(PLACEHOLDER)
+    count = (len(content) - len(text)) // len(PLACEHOLDER)
+    return Prompted(text.removeprefix("\n") if count else content, tuple(islice(pictures, count)))
 
 
 def _read_told(text: str, dialect: Dialect) -> str | None:
@@ -171,7 +154,6 @@ def read_said(text: str, loss: bool, dialect: Dialect) -> ModelTurn:
 
 
 def _read_call(rest: str) -> str:
-    """Return a call in the form that every trainer reads; empty for another text."""
     if not (rest.startswith(OPENED) and rest.endswith(CLOSED)):
         return ""
     call = json.loads(rest[len(OPENED) : -len(CLOSED)])
@@ -179,14 +161,9 @@ def _read_call(rest: str) -> str:
 
 
 def restate_turn(turn: Turn, dialect: Dialect, sizes: Mapping[str, tuple[int, int]]) -> Turn:
-    """Return a turn with its box in the dialect's unit, pixels or thousandths; other turns are returned unchanged.
+    """Return a turn with its box in the dialect's unit, pixels or thousandths, so that it cuts the same pixels.
 
-    Both boxes cut the same pixels. A malformed box, or a box in an unknown picture, is not changed.
-
-    Args:
-        turn: with the tool names of synth.
-        dialect: the target.
-        sizes: width and height of the rollout's pictures by name, as they are displayed.
+    Other turns, a malformed box, or one in a picture that is not in ``sizes`` are not changed.
     """
     form = dialect.find_form(turn.tool)
     if form is None:
@@ -221,13 +198,7 @@ SHOWN_REASONS = 3
 
 
 def read_in_dialect(release: Path, name: str) -> Iterator[Conversation]:
-    """Yield the rows of an SFT release in a dialect; with an empty name, as they are.
-
-    Raises:
-        ConfigError: if there is no such dialect, or it has no words for a turn of some rows, which are counted over the
-            whole release; and as :func:`read_conversations`.
-        GateNotMet: as :func:`read_conversations`.
-    """
+    """Yield the rows of an SFT release in a dialect; with an empty name, as they are."""
     dialect = find_dialect(name) if name else None
     rows, first, unsayable = 0, "", Counter[str]()
     for conversation in read_conversations(release):
@@ -249,16 +220,12 @@ def read_in_dialect(release: Path, name: str) -> Iterator[Conversation]:
 
 
 def rewrite_conversation(conversation: Conversation, dialect: Dialect) -> Conversation:
-    """Return a conversation in another dialect; a malformed turn is not changed.
-
-    Raises:
-        UnsayableTurn: if the dialect has no words for one of its turns.
-    """
+    """Return a conversation in another dialect; a malformed turn is not changed."""
     if dialect is conversation.dialect:
         return conversation
     # A picture's number is its place in reading order.
     pictures = conversation.pictures if dialect.forms is not None else ()
-    sizes = {f"img_{number}": each.measure() for number, each in enumerate(pictures, 1)}
+    sizes = {f"img_{number}": each.size for number, each in enumerate(pictures, 1)}
     exchanges = tuple(
         Exchange(_rewrite_shown(each.shown, dialect), _rewrite_said(each.said, conversation.dialect, dialect, sizes))
         for each in conversation.exchanges

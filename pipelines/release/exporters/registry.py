@@ -1,26 +1,22 @@
-"""Every trainer that a release can be written for: ``synth export`` and ``synth validate``."""
+"""Every trainer that a release can be written for."""
 
 import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from pipelines.agent.dialects import find_dialect
-from pipelines.errors import ConfigError, ConservationError, GateNotMet
+from pipelines.errors import ConfigError, ConservationError
 from pipelines.plugins import list_names, load_plugin
-from pipelines.release.exporters.base import EXPORT, Exporter, ExportOptions, publishing, write_document
+from pipelines.release.exporters.base import Exporter, ExportOptions, publishing, write_document
 from pipelines.release.exporters.rl import RL_EXPORTERS
 from pipelines.release.exporters.sft import SFT_EXPORTERS
 from pipelines.release.manifest import read_release_manifest
+from pipelines.release.publish import ATTRIBUTION
 from pipelines.release.rows import list_files
 
-SHOWN_PROBLEMS = 5
-MOST_PROBLEMS = 1000
-"""Problems that are listed for one folder at most."""
-CREDITS = "ATTRIBUTION.tsv"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 EXPORTERS: Final[Mapping[str, Exporter]] = {each.name: each for each in (*SFT_EXPORTERS, *RL_EXPORTERS)}
 
@@ -30,28 +26,13 @@ class ExportReport:
     """An export that was published."""
 
     to: str
-    rows_in: int
-    rows_out: int
+    rows: int
     files: int
     notes: tuple[str, ...]
 
 
 def export_release(release: Path, out: Path, to: str, options: ExportOptions | None = None) -> ExportReport:
-    """Write a release as a trainer reads it, and check what was written by the trainer's rules before publishing it.
-
-    Args:
-        release: folder of a published release, hashed again first.
-        out: folder to make; it must not exist or be empty.
-        to: name of an exporter.
-        options: how rows are written.
-
-    Raises:
-        ConfigError: if there is no such exporter or dialect, the release is of another dataset, empty or damaged,
-            ``out`` or the name cannot be used, or the dialect has no words for a turn.
-        GateNotMet: if the release's files changed, or the rules find a fault.
-        ConservationError: if rows were lost or invented.
-        Unavailable: if the disk is full.
-    """
+    """Write a release, hashed again first, as a trainer reads it; ``out`` must not exist or be empty."""
     exporter, options = find_exporter(to), options or ExportOptions()
     manifest = read_release_manifest(release)
     if manifest.dataset != exporter.dataset:
@@ -64,41 +45,19 @@ def export_release(release: Path, out: Path, to: str, options: ExportOptions | N
         find_dialect(options.dialect)
     with publishing(out) as staging:
         written = exporter.write(release, staging, options)
-        if not written.rows_in == written.rows_out == manifest.rows:
-            raise ConservationError(
-                f"export {to}: {manifest.rows} rows released, {written.rows_in} read, {written.rows_out} written"
-            )
-        if (release / CREDITS).is_file():
-            shutil.copyfile(release / CREDITS, staging / CREDITS)
+        if written.rows != manifest.rows:
+            raise ConservationError(f"export {to}: {manifest.rows} rows released, {written.rows} written")
+        shutil.copyfile(release / ATTRIBUTION, staging / ATTRIBUTION)
         origin = {"to": to, "dataset": manifest.dataset, "version": manifest.version, "content": manifest.content}
         origin |= {"name": options.name, "dialect": options.dialect or "as released", "calls": options.calls}
         facts = {**origin, "rows": manifest.rows, "notes": written.notes}
-        write_document(staging / EXPORT, facts, indent=1, ensure_ascii=False)
-        problems = tuple(islice(exporter.check(staging), MOST_PROBLEMS))
-        if problems:
-            raise GateNotMet(f"export {to}: {len(problems)} problems: {'; '.join(problems[:SHOWN_PROBLEMS])}")
+        write_document(staging / "export.json", facts, indent=1, ensure_ascii=False)
         files = sum(1 for _ in list_files(staging))
-    return ExportReport(to, written.rows_in, written.rows_out, files, written.notes)
-
-
-def validate_export(out: Path, to: str) -> tuple[str, ...]:
-    """Return what a trainer would drop, shift or fail on in a folder, at most a thousand problems.
-
-    Raises:
-        ConfigError: if ``to`` is no exporter or ``out`` no folder.
-    """
-    exporter = find_exporter(to)
-    if not out.is_dir():
-        raise ConfigError(f"validate {out}: {'is a file; name its folder' if out.exists() else 'no such folder'}")
-    return tuple(islice(exporter.check(out), MOST_PROBLEMS))
+    return ExportReport(to, written.rows, files, written.notes)
 
 
 def find_exporter(name: str) -> Exporter:
-    """Return an exporter by name, ours or that of a plugin.
-
-    Raises:
-        ConfigError: if there is no such exporter, or its plugin is broken.
-    """
+    """Return an exporter by name, ours or that of a plugin."""
     if name in EXPORTERS:
         return EXPORTERS[name]
     plugged = list_names("exporters")

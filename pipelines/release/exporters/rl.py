@@ -12,63 +12,35 @@ folder a question with ``meta.json`` (titles) and ``img_000.jpg`` and so on (thu
 
 SenseNova-MARS: JSON lines with pictures as files, and a manifest whose file name decides what is trained on. It looks
 for the annotation where the trainer was started: start it in the export, or rewrite root and annotation.
-The system publishes manifests for RL alone, and trains its cold start with LLaMA-Factory (4.1), for which there is an
-exporter of its own. ``mars-sft`` lays SFT trajectories out as its RL rows, so that one reader takes both; beside the
-pictures a line has the whole conversation, the question, where it comes from, and the tools.
 """
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pydantic import BaseModel
 
 from pipelines.agent.dialects import SYNTH, ToolSpec, list_specs
-from pipelines.errors import ConfigError, CorruptInput
+from pipelines.errors import ConfigError
 from pipelines.release import rewards, synth_tools
 from pipelines.release.exporters.base import (
-    EXPORT,
     ExportedPicture,
     Exporter,
     ExportOptions,
     Row,
-    SplitFiles,
     Written,
     check_picture,
-    check_rows,
-    check_tables,
     open_arrow,
     open_lines,
     open_table,
-    read_document,
-    read_lines,
     read_release,
-    read_table,
     write_document,
+    write_files,
 )
-from pipelines.release.exporters.conversations import Conversation, read_in_dialect
-from pipelines.release.exporters.rules import (
-    MARS_RESULTS,
-    MMSEARCH_SOURCE,
-    PLACEHOLDER_PROMPT,
-    CacheMeta,
-    LoadedMarsRow,
-    LoadedMarsTrajectory,
-    LoadedMmsearchRow,
-    LoadedVerlRow,
-    find_companion_faults,
-    find_faults,
-    find_manifest_faults,
-    find_repeats,
-    find_rllm_faults,
-)
-from pipelines.release.rows import ABILITY, DATA_SOURCE, RlRow, show_pictures
+from pipelines.release.rows import ABILITY, DATA_SOURCE, FoundPage, RlRow
 from pipelines.release.scenes import LEAST_SIDE
 
 HIGH = "_4k"
@@ -78,98 +50,38 @@ IMAGES = pa.list_(pa.struct([("bytes", BINARY), ("path", STRING)]))
 
 
 @dataclass(frozen=True, slots=True)
-class FoundThing:
-    """One page that a search by the question's picture finds, best first."""
-
-    title: str
-    url: str
-    thumbnail: ExportedPicture | None
-
-
-@dataclass(frozen=True, slots=True)
 class RlTask:
     """One question to answer with tools."""
 
-    id: str
+    row: RlRow
     split: str
-    index: int
-    """Place in its split, from 0."""
-    question: str
-    """Without placeholders."""
     pictures: tuple[ExportedPicture, ...]
-    answer: str
-    answer_type: str
-    accepted: tuple[str, ...]
-    """Every accepted answer, the answer first."""
-    results: tuple[FoundThing, ...]
+    thumbnails: tuple[ExportedPicture | None, ...]
+    """Of the pages that a search by the question's picture finds, best first."""
 
     @property
-    def prompt(self) -> str:
-        """The question with its placeholders before it."""
-        return show_pictures(len(self.pictures), self.question)
+    def answer(self) -> str:
+        """The accepted answer that is shown."""
+        return self.row.reward_model.ground_truth
 
     @property
     def candidate_answers(self) -> str:
         """The accepted answers as a JSON list: readers that ask for a list refuse a Parquet array."""
-        return json.dumps(self.accepted, ensure_ascii=False)
+        return json.dumps(self.row.reward_model.candidate_answers, ensure_ascii=False)
 
     @property
-    def replayed(self) -> list[tuple[FoundThing, ExportedPicture]]:
-        """Results and their thumbnails, where they have one: for readers that keep titles and thumbnails apart."""
-        return [(found, found.thumbnail) for found in self.results if found.thumbnail is not None]
+    def replayed(self) -> list[tuple[FoundPage, ExportedPicture]]:
+        """Found pages and their thumbnails, where they have one: for readers that keep both apart."""
+        pairs = zip(self.row.image_search, self.thumbnails, strict=True)
+        return [(found, thumbnail) for found, thumbnail in pairs if thumbnail is not None]
 
 
 def read_tasks(release: Path) -> Iterator[RlTask]:
-    """Yield the rows of an RL release; see :func:`read_release` for their order and the errors.
-
-    Raises:
-        CorruptInput: if the parts of a row do not fit together.
-    """
+    """Yield the rows of an RL release; see :func:`read_release`."""
     for split, row in read_release(release, "rl", RlRow):
-        yield make_task(row, split)
-
-
-def make_task(row: RlRow, split: str) -> RlTask:
-    """Return a row as a task.
-
-    Raises:
-        CorruptInput: if prompt, question, answer and pictures do not fit together.
-    """
-    truth, extra = row.reward_model.ground_truth, row.extra_info
-    task = RlTask(
-        id=row.id,
-        split=split,
-        index=extra.index,
-        question=extra.question,
-        pictures=tuple(check_picture(image, row.id) for image in row.images),
-        answer=truth,
-        answer_type=extra.answer_type,
-        accepted=tuple(dict.fromkeys((truth, *row.reward_model.candidate_answers))),
-        results=tuple(
-            FoundThing(found.title, found.url, check_picture(found.thumbnail, row.id) if found.thumbnail else None)
-            for found in row.image_search
-        ),
-    )
-    if [(message.role, message.content) for message in row.prompt] != [("user", task.prompt)]:
-        raise CorruptInput(f"{row.id}: the prompt is not the question after one placeholder for each picture")
-    if extra.answer != truth or extra.split != split:
-        raise CorruptInput(f"{row.id}: answer or split in extra_info are not those of the row")
-    return task
-
-
-def _write_rows(
-    tasks: Iterator[RlTask],
-    files: SplitFiles,
-    make_row: Callable[[RlTask], Row],
-    place: Callable[[RlTask], str] = lambda task: task.split,
-) -> int:
-    """Write each task into the file of its place, and return how many were read."""
-    rows_in = 0
-    with files:
-        for task in tasks:
-            rows_in += 1
-            files.write(place(task), make_row(task))
-    return rows_in
+        pictures = tuple(check_picture(image, row.id) for image in row.images)
+        shown = (found.thumbnail for found in row.image_search)
+        yield RlTask(row, split, pictures, tuple(check_picture(each, row.id) if each else None for each in shown))
 
 
 AGENT = "tool_agent"
@@ -218,53 +130,53 @@ def make_verl_schema() -> pa.Schema:
 
 def write_verl(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an RL release for veRL; see :class:`Exporter`."""
-    files = SplitFiles(folder, ".parquet", open_table(make_verl_schema()))
     # The tools are offered in our words, so an answer has our tags unless a dialect is asked for.
     dialect = options.dialect or SYNTH.name
-    rows_in = _write_rows(read_tasks(release), files, lambda task: _make_verl_row(task, dialect))
+    rows = ((f"{task.split}.parquet", _make_verl_row(task, dialect)) for task in read_tasks(release))
+    files = write_files(folder, open_table(make_verl_schema()), rows)
     _copy_modules(folder)
     # JSON is YAML, and quotes what YAML would take for something else.
     write_document(
         folder / TOOLS, {"tools": [_describe_tool(spec) for spec in list_tools()]}, indent=1, ensure_ascii=False
     )
     notes = (
-        f"data.train_files is one of {', '.join(f'{split}.parquet' for split in sorted(files.rows))}",
+        f"data.train_files is one of {', '.join(sorted(files))}",
         f"reward.custom_reward_function.path is {REWARDS}, its name compute_score; reward_kwargs say which; rows "
         f"name the dialect {dialect}, in whose tags it looks for the answer",
         f"rollout.multi_turn.tool_config_path is {TOOLS}; its classes are in {CLIENT}, so PYTHONPATH has this folder",
         "they ask `synth serve-tools --dialect synth` at the address SYNTH_TOOLS",
         "rollout.multi_turn.max_tool_response_length is 256 in veRL: a page takes 13000",
     )
-    return Written(rows_in, files.total, notes)
+    return Written(files.total(), notes)
 
 
 def _copy_modules(folder: Path) -> None:
-    """Write what a trainer imports: rewards, and the classes that ask the served tools."""
     for module, name in ((rewards, REWARDS), (synth_tools, CLIENT)):
         shutil.copyfile(str(module.__file__), folder / name)
 
 
 def _make_verl_row(task: RlTask, dialect: str) -> Row:
+    row, extra = task.row, task.row.extra_info
     found = [
-        {"title": each.title, "url": each.url, "thumbnail": each.thumbnail.content if each.thumbnail else None}
-        for each in task.results
+        {"title": each.title, "url": each.url, "thumbnail": each.thumbnail and each.thumbnail.bytes}
+        for each in row.image_search
     ]
-    arguments: dict[str, Any] = {spec.name: {"create_kwargs": {"task_id": task.id}} for spec in list_tools()}
+    arguments: dict[str, Any] = {spec.name: {"create_kwargs": {"task_id": row.id}} for spec in list_tools()}
     arguments[REPLAYED]["create_kwargs"]["results"] = found
     return {
         "data_source": DATA_SOURCE,
-        "prompt": [{"role": "user", "content": task.prompt}],
+        "prompt": [message.model_dump() for message in row.prompt],
         "images": [{"bytes": picture.content, "path": None} for picture in task.pictures],
         "ability": ABILITY,
         "reward_model": {"style": "rule", "ground_truth": task.answer},
         # veRL hands all of extra_info to a reward function, but only the ground truth of reward_model.
         "extra_info": {
-            "index": task.index,
+            "index": extra.index,
             "split": task.split,
-            "question_id": task.id,
-            "question": task.question,
+            "question_id": row.id,
+            "question": extra.question,
             "answer": task.answer,
-            "answer_type": task.answer_type,
+            "answer_type": extra.answer_type,
             "candidate_answers": task.candidate_answers,
             "dialect": dialect,
             "need_tools_kwargs": True,
@@ -306,32 +218,7 @@ def _flatten_property(value: Row) -> dict[str, Any]:
     return {**kept, "description": "; ".join(part for part in told if part)}
 
 
-def check_verl(folder: Path) -> Iterator[str]:
-    """Yield what veRL would drop or fail on in a folder."""
-    tools, ids = [spec.name for spec in list_tools()], list[str]()
-
-    def find(row: Row) -> Iterator[str]:
-        ids.append(str((row.get("extra_info") or {}).get("question_id")))
-        return find_faults(LoadedVerlRow, row, tools=tools)
-
-    yield from check_tables(folder, find)
-    yield from find_repeats(ids)
-    if not (folder / REWARDS).is_file():
-        yield f"{REWARDS} is missing; veRL has no reward for {DATA_SOURCE} of its own"
-    if not (folder / CLIENT).is_file():
-        yield f"{CLIENT} is missing; {TOOLS} names a class of it"
-    try:
-        document: Any = read_document(folder / TOOLS)
-        schemas = [entry["tool_schema"] for entry in document["tools"]]
-    except (OSError, CorruptInput, KeyError, TypeError) as error:
-        yield f"{TOOLS}: cannot be read: {error!r}"
-        return
-    if schemas != [flatten_schema(spec) for spec in list_tools()]:
-        yield f"{TOOLS}: the tools' schemas are not those of synth; every row has arguments for synth's tools"
-
-
 DATASETS = "datasets"
-REGISTRY, REGISTRY_VERSION = "registry.json", 2
 COMPANION = "_verl.parquet"
 COLUMNS = [(name, STRING) for name in ("id", "question", "answer", "candidate_answers", "answer_type", "data_source")]
 RLLM_SCHEMA = pa.schema([*COLUMNS, ("images", pa.list_(BINARY))])
@@ -349,22 +236,23 @@ def write_rllm(release: Path, folder: Path, options: ExportOptions) -> Written:
     name = options.name
     home = folder / DATASETS / name
     home.mkdir(parents=True)
-    files = SplitFiles(home, ".arrow", open_arrow(RLLM_SCHEMA), 1)
-    with SplitFiles(home, COMPANION, open_table(COMPANION_SCHEMA)) as companions:
 
-        def make_row(task: RlTask) -> Row:
+    def read() -> Iterator[tuple[str, Row]]:
+        for task in _order_tasks(release):
             row = _make_rllm_row(task)
-            companions.write(task.split, _make_companion(row))
-            return row
+            yield f"{task.split}.arrow", row
+            yield f"{task.split}{COMPANION}", _make_companion(row)
 
-        rows_in = _write_rows(_order_tasks(release), files, make_row)
+    arrow, parquet = open_arrow(RLLM_SCHEMA), open_table(COMPANION_SCHEMA)
+    files = write_files(home, lambda path: (arrow if path.suffix == ".arrow" else parquet)(path), read())
     splits = {
-        split: {"path": f"{name}/{split}.arrow", "num_examples": rows, "fields": RLLM_SCHEMA.names}
-        for split, rows in sorted(files.rows.items())
+        file.removesuffix(".arrow"): {"path": f"{name}/{file}", "num_examples": rows, "fields": RLLM_SCHEMA.names}
+        for file, rows in sorted(files.items())
+        if file.endswith(".arrow")
     }
     metadata = {"source": DATA_SOURCE, "category": "multi-hop visual question answering"}
-    registry = {"version": REGISTRY_VERSION, "datasets": {name: {"metadata": metadata, "splits": splits}}}
-    write_document(folder / DATASETS / REGISTRY, registry, indent=2)
+    registry = {"version": 2, "datasets": {name: {"metadata": metadata, "splits": splits}}}
+    write_document(folder / DATASETS / "registry.json", registry, indent=2)
     _copy_modules(folder)
     loaded = " and ".join(f'DatasetRegistry.load_dataset("{name}", "{split}")' for split in splits)
     notes = (
@@ -372,91 +260,37 @@ def write_rllm(release: Path, folder: Path, options: ExportOptions) -> Written:
         f"with PYTHONPATH at it, AgentTrainer(env_class=synth_tools.RllmEnvironment, ...) of {CLIENT} asks "
         "`synth serve-tools` at the address SYNTH_TOOLS",
     )
-    return Written(rows_in, files.total, notes)
+    return Written(files.total() // 2, notes)
 
 
 def _order_tasks(release: Path) -> Iterator[RlTask]:
-    """Yield tasks with pictures first: the first row decides whether a column is known to hold pictures."""
+    # With pictures first: the first row decides whether a column is known to hold pictures.
     yield from (task for task in read_tasks(release) if task.pictures)
     yield from (task for task in read_tasks(release) if not task.pictures)
 
 
 def _make_rllm_row(task: RlTask) -> Row:
     return {
-        "id": task.id,
-        "question": task.question,
+        "id": task.row.id,
+        "question": task.row.extra_info.question,
         "answer": task.answer,
         "candidate_answers": task.candidate_answers,
-        "answer_type": task.answer_type,
+        "answer_type": task.row.extra_info.answer_type,
         "data_source": DATA_SOURCE,
         "images": [picture.content for picture in task.pictures],
     }
 
 
 def _make_companion(row: Row) -> Row:
-    """Return the row that rLLM makes for veRL, whose agent loop reads ``extra_info``."""
+    # rLLM makes such a row for veRL, whose agent loop reads ``extra_info``.
     wrapped = {**row, "images": [{"bytes": image, "path": ""} for image in row["images"]]}
     model = {"style": "rule", "ground_truth": None}
-    return {"prompt": PLACEHOLDER_PROMPT, "reward_model": model, "extra_info": wrapped}
-
-
-def read_arrow(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of an Arrow file.
-
-    Raises:
-        CorruptInput: if it cannot be read.
-    """
-    try:
-        with pa.memory_map(str(path)) as source:
-            reader = pa.ipc.open_file(source)
-            for number in range(reader.num_record_batches):
-                yield from reader.get_batch(number).to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise CorruptInput(f"{path}: an Arrow file cannot be read: {error}") from error
-
-
-def check_rllm(folder: Path) -> Iterator[str]:
-    """Yield what rLLM would lose or not find in a folder."""
-    home = folder / DATASETS
-    ids: list[str] = []
-    found: dict[str, dict[str, Row]] = {}
-    paths = sorted(home.glob("*/*.arrow"))
-    try:
-        registry: Any = read_document(home / REGISTRY)
-        for path in paths:
-            rows = [(str(row.get("id")), list(row)) for row in read_arrow(path)]
-            ids += [name for name, _ in rows]
-            split = {"path": f"{path.parent.name}/{path.name}", "num_examples": len(rows), "fields": rows[0][1]}
-            found.setdefault(path.parent.name, {})[path.stem] = split
-        told = {name: entry["splits"] for name, entry in registry["datasets"].items() if "metadata" in entry}
-    except (OSError, CorruptInput, IndexError, KeyError, TypeError, AttributeError) as error:
-        yield f"{DATASETS}: cannot be read: {error!r}"
-        return
-    if registry.get("version") != REGISTRY_VERSION or told != found or not found:
-        yield f"{REGISTRY}: lists {told} in version {registry.get('version')}; the folder holds {found}"
-    yield from find_repeats(ids)
-    for path in paths:
-        yield from _check_pair(path)
-
-
-def _check_pair(path: Path) -> Iterator[str]:
-    """Check an Arrow file and its companion by the rules, row by row."""
-    companion = path.with_name(f"{path.stem}{COMPANION}")
-    if not companion.is_file():
-        yield f"{companion.name} is missing; veRL is given no file"
-        return
-    first: Row = {}
-    for number, (row, other) in enumerate(zip_longest(read_arrow(path), read_table(companion)), 1):
-        if row is None or other is None:
-            yield f"{path.name} and {companion.name}: differ in their number of rows"
-            return
-        first = first or row
-        for fault in chain(find_rllm_faults(row, first), find_companion_faults(other, row)):
-            yield f"{path.name} row {number}: {fault}"
+    return {"prompt": [{"role": "user", "content": "placeholder"}], "reward_model": model, "extra_info": wrapped}
 
 
 CACHE = "image_search_cache"
-META = "meta.json"
+MMSEARCH_SOURCE = "mmsearch_r1"
+"""Begins the name of a data source that has a reward."""
 MMSEARCH_SCHEMA = pa.schema(
     [
         ("data_id", STRING),
@@ -472,120 +306,104 @@ MMSEARCH_SCHEMA = pa.schema(
 
 def write_mmsearch(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an RL release for MMSearch-R1; see :class:`Exporter`."""
-    name, bare = options.name, 0
+    bare = 0
 
-    def make_row(task: RlTask) -> Row:
+    def read() -> Iterator[tuple[str, Row]]:
         nonlocal bare
-        bare += len(task.results) - len(task.replayed)
-        row = _make_mmsearch_row(task, name)
-        _save_results(folder / CACHE / row["data_id"], task)
-        return row
+        for task in read_tasks(release):
+            if len(task.pictures) != 1:
+                count = f"{task.row.id} has {len(task.pictures)} pictures"
+                raise ConfigError(f"export {release}: {count}; MMSearch-R1 takes one")
+            bare += task.thumbnails.count(None)
+            row = _make_mmsearch_row(task, options.name)
+            _save_results(folder / CACHE / row["data_id"], task)
+            yield f"{task.split}.parquet", row
 
-    files = SplitFiles(folder, ".parquet", open_table(MMSEARCH_SCHEMA))
-    rows_in = _write_rows(read_tasks(release), files, make_row)
+    files = write_files(folder, open_table(MMSEARCH_SCHEMA), read())
     notes = [f"the cache of image searches is {CACHE}/<data_id>; image_urls are null, as in FVQA"]
     notes += [f"{bare} results without a thumbnail are left out of the cache"] if bare else []
-    return Written(rows_in, files.total, tuple(notes))
+    return Written(files.total(), tuple(notes))
 
 
 def _make_mmsearch_row(task: RlTask, name: str) -> Row:
+    extra = task.row.extra_info
     return {
-        "data_id": f"{name}_{task.split}_{task.index}",
+        "data_id": f"{name}_{task.split}_{extra.index}",
         "data_source": f"{MMSEARCH_SOURCE}/{name}",
-        "prompt": [{"content": task.question, "role": "user"}],
+        "prompt": [{"content": extra.question, "role": "user"}],
         "images": [{"bytes": picture.content, "path": None} for picture in task.pictures],
         "reward_model": {"candidate_answers": task.candidate_answers, "ground_truth": task.answer, "style": "rule"},
         "image_urls": None,
-        "extra_info": {"index": task.index, "question_id": task.id, "answer_type": task.answer_type},
+        "extra_info": {"index": extra.index, "question_id": task.row.id, "answer_type": extra.answer_type},
     }
 
 
 def _save_results(folder: Path, task: RlTask) -> None:
-    """Write what a search by the picture finds: titles and thumbnails in one order."""
     folder.mkdir(parents=True)
     for number, (_, thumbnail) in enumerate(task.replayed):
         (folder / f"img_{number:03d}.{thumbnail.extension}").write_bytes(thumbnail.content)
     results = [{"title": found.title, "image_url": found.url} for found, _ in task.replayed]
-    write_document(folder / META, {"search_results": results}, indent=1, ensure_ascii=False)
+    write_document(folder / "meta.json", {"search_results": results}, indent=1, ensure_ascii=False)
 
 
-def check_mmsearch(folder: Path) -> Iterator[str]:
-    """Yield what MMSearch-R1 would drop or fail on in a folder."""
-    ids: list[str] = []
-
-    def find(row: Row) -> Iterator[str]:
-        ids.append(str(row.get("data_id")))
-        return find_faults(LoadedMmsearchRow, row)
-
-    yield from check_tables(folder, find)
-    yield from find_repeats(ids)
-    for name in ids:
-        yield from (f"{CACHE}/{name}: {fault}" for fault in _check_cache(folder / CACHE / name))
-
-
-def _check_cache(folder: Path) -> Iterator[str]:
-    if folder.parent.name != CACHE or folder.name in ("", "..", "."):
-        yield "is not a folder's name"
-        return
-    try:
-        meta = read_document(folder / META)
-    except (OSError, CorruptInput) as error:
-        yield f"{META}: cannot be read, and the search is an error: {error}"
-        return
-    yield from find_faults(CacheMeta, meta, files=[path.name for path in folder.iterdir() if path.name != META])
+MARS_RESULTS = 5
+"""``image_search_max_results``: later results are cut off."""
 
 
 def write_mars(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an RL release for SenseNova-MARS; see :class:`Exporter`."""
-    name, left = options.name, 0
-    if "train" in name or "test" in name:
-        raise ConfigError(f"export: the name {name!r} holds train or test, which its file names use for the split")
+    check_mars_name(options.name)
+    left = 0
 
-    def make_row(task: RlTask) -> Row:
+    def read() -> Iterator[tuple[str, Row]]:
         nonlocal left
-        row = _make_mars_row(task, folder)
-        left += len(task.results) - len(row["image_search_title_list"])
-        return row
+        for task in read_tasks(release):
+            row = _make_mars_row(task, folder)
+            left += len(task.thumbnails) - len(row["image_search_title_list"])
+            yield name_stratum(task.split, task.pictures[:1]), row
 
-    files = SplitFiles(folder, ".jsonl", open_lines, 1)
-    rows_in = _write_rows(
-        read_tasks(release), files, make_row, lambda task: name_stratum(task.split, task.pictures[:1])
-    )
-    # A judge and the format, as in its own training manifest (4.1).
-    write_manifests(folder, name, files.rows, ["llm_score", "format_score"])
+    files = write_files(folder, open_lines, read())
+    write_manifests(folder, options.name, files)
     notes = ["start training in this folder, or write its path into root and annotation"]
     notes += ["input_template has no system prompt: put the one of your protocol there"]
     notes += [f"{left} results beyond {MARS_RESULTS} or without a thumbnail are left out"] if left else []
-    return Written(rows_in, files.total, tuple(notes))
+    return Written(files.total(), tuple(notes))
 
 
 def name_stratum(split: str, pictures: Sequence[ExportedPicture]) -> str:
-    """Return the annotation that a row belongs to: questions of high resolution stand in one of their own.
+    """Return the annotation's file that a row belongs to: questions of high resolution stand in one of their own.
 
     SenseNova-MARS lists each source by itself, DeepEyes-4K and Visual-Probe beside FVQA (6.2).
     """
-    return f"{split}{HIGH}" if any(max(picture.measure()) >= LEAST_SIDE for picture in pictures) else split
+    high = any(max(picture.size) >= LEAST_SIDE for picture in pictures)
+    return f"{split}{HIGH if high else ''}.jsonl"
 
 
-def write_manifests(folder: Path, name: str, rows: Mapping[str, int], rewards: list[str]) -> None:
-    """Write a manifest a split over its annotations, whose lines ``rows`` counts."""
+def check_mars_name(name: str) -> None:
+    """Refuse a dataset's name that says which split a file holds."""
+    if "train" in name or "test" in name:
+        raise ConfigError(f"export: the name {name!r} holds train or test, which its file names use for the split")
+
+
+def write_manifests(folder: Path, name: str, rows: Mapping[str, int]) -> None:
+    """Write a manifest a split over its annotations, whose lines ``rows`` counts by file."""
     splits: dict[str, dict[str, Row]] = {}
-    for stratum, count in sorted(rows.items()):
-        entry = _make_mars_entry(stratum, count, rewards)
-        splits.setdefault(stratum.removesuffix(HIGH), {})[f"{name}_{stratum}"] = entry
+    for stratum, count in sorted((file.removesuffix(".jsonl"), count) for file, count in rows.items()):
+        splits.setdefault(stratum.removesuffix(HIGH), {})[f"{name}_{stratum}"] = _make_mars_entry(stratum, count)
     for split, entries in splits.items():
         file = f"train_{name}.json" if split == "train" else f"test_{name}_{split}.json"
         write_document(folder / file, entries, indent=1)
 
 
-def _make_mars_entry(stratum: str, rows: int, rewards: list[str]) -> Row:
+def _make_mars_entry(stratum: str, rows: int) -> Row:
     arguments = {"system_prompt": "", "format_instruction": "", "add_image_path": False}
     return {
         "root": ".",
         "annotation": f"{stratum}.jsonl",
         "length": rows,
         "repeat_time": 1,
-        "reward_fn": rewards,
+        # A judge and the format, as in its own training manifest (4.1), which must name one.
+        "reward_fn": ["llm_score", "format_score"],
         "unused_reward_fn": [],
         "input_template": {"name": "general", "arguments": arguments},
         "comment": "made by synth; licences are in ATTRIBUTION.tsv",
@@ -593,85 +411,21 @@ def _make_mars_entry(stratum: str, rows: int, rewards: list[str]) -> Row:
 
 
 def _make_mars_row(task: RlTask, folder: Path) -> Row:
-    """Return a task as a line, its pictures and thumbnails written to ``folder``."""
     results = task.replayed[:MARS_RESULTS]
     return {
-        "index": task.id,
-        "prompt": [{"role": "user", "content": task.prompt}],
+        "index": task.row.id,
+        "prompt": [message.model_dump() for message in task.row.prompt],
         "images": [picture.save(folder) for picture in task.pictures],
-        "reward_model": {"style": "rule", "ground_truth": task.answer, "candidate_answers": list(task.accepted)},
+        "reward_model": task.row.reward_model.model_dump(mode="json"),
         "image_search_title_list": [found.title for found, _ in results],
         "image_search_thumbnail_list": [thumbnail.save(folder) for _, thumbnail in results],
         "image_search_summary": None,
     }
 
 
-def check_mars(folder: Path, row: type[BaseModel] = LoadedMarsRow) -> Iterator[str]:
-    """Yield what SenseNova-MARS would shift or fail on in a folder, whose lines have the form of ``row``."""
-    manifests = [path for path in sorted(folder.glob("*.json")) if path.name != EXPORT]
-    if not manifests:
-        yield "there is no manifest"
-    try:
-        counts = {path.name: sum(1 for _ in read_lines(path)) for path in sorted(folder.glob("*.jsonl"))}
-    except CorruptInput as error:
-        yield str(error)
-        return
-    for path in manifests:
-        try:
-            document = read_document(path)
-        except CorruptInput as error:
-            yield str(error)
-            continue
-        yield from find_manifest_faults(path.name, document, counts)
-    find = partial(find_faults, row, exists=lambda name: (folder / name).is_file())
-    for name in counts:
-        yield from check_rows(name, "line", read_lines(folder / name), find)
-
-
-def write_mars_sft(release: Path, folder: Path, options: ExportOptions) -> Written:
-    """Write an SFT release as trajectories under a manifest; see :class:`Exporter`."""
-    name = options.name
-    if "train" in name or "test" in name:
-        raise ConfigError(f"export: the name {name!r} holds train or test, which its file names use for the split")
-    rows, longest, files = 0, 0, SplitFiles(folder, ".jsonl", open_lines, 1)
-    with files:
-        for conversation in read_in_dialect(release, options.dialect):
-            rows += 1
-            longest = max(longest, conversation.row.tokens)
-            stratum = name_stratum(conversation.split, conversation.pictures[:1])
-            files.write(stratum, _make_mars_trajectory(conversation, folder))
-    # A manifest that is trained on must name a reward, which no cold start asks for.
-    write_manifests(folder, name, files.rows, ["llm_score", "format_score"])
-    notes = (
-        "LLaMA-Factory, with which the paper's cold start is trained, reads the export llamafactory",
-        f"the longest conversation has {longest:,} tokens as the release counts them",
-    )
-    return Written(rows, files.total, notes)
-
-
-def _make_mars_trajectory(conversation: Conversation, folder: Path) -> Row:
-    row = conversation.row
-    messages = [{"role": "system", "content": conversation.system}] if conversation.system else []
-    for exchange in conversation.exchanges:
-        shown = show_pictures(len(exchange.shown.pictures), exchange.shown.text)
-        messages += [{"role": "user", "content": shown}, {"role": "assistant", "content": exchange.said.text}]
-    accepted = dict.fromkeys((row.answer, *row.answer_aliases))
-    return {
-        "index": row.id,
-        "question": row.question,
-        "messages": messages,
-        "images": [picture.save(folder) for picture in conversation.pictures],
-        "reward_model": {"style": "rule", "ground_truth": row.answer, "candidate_answers": list(accepted)},
-        "source": f"{DATA_SOURCE}:{row.question_id}",
-        "tools": json.loads(conversation.tools),
-        "synth": conversation.describe(),
-    }
-
-
 RL_EXPORTERS = (
-    Exporter("mars-sft", "sft", write_mars_sft, partial(check_mars, row=LoadedMarsTrajectory)),
-    Exporter("verl", "rl", write_verl, check_verl),
-    Exporter("rllm", "rl", write_rllm, check_rllm),
-    Exporter("mmsearch-r1", "rl", write_mmsearch, check_mmsearch),
-    Exporter("mars", "rl", write_mars, check_mars),
+    Exporter("verl", "rl", write_verl),
+    Exporter("rllm", "rl", write_rllm),
+    Exporter("mmsearch-r1", "rl", write_mmsearch),
+    Exporter("mars", "rl", write_mars),
 )

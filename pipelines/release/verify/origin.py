@@ -8,8 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import get_args
 
-import pyarrow.parquet as pq
-
 from pipelines.agent.attempts import Preset, make_plan
 from pipelines.agent.dialects import find_dialect
 from pipelines.checks.sets import list_edges, name_anchor, name_answer_node
@@ -27,14 +25,13 @@ from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.graph.titles import asks_name
 from pipelines.names import fold_name
-from pipelines.release.card import DOCUMENTS, find_cards, read_prose
+from pipelines.release.card import DOCUMENTS, read_prose
 from pipelines.release.manifest import MANIFEST, ReleaseManifest, digest_content, name_version
 from pipelines.release.publish import ATTRIBUTION, REWARDS
 from pipelines.release.reviewed import REVIEWS
 from pipelines.release.rows import ProofRow, shorten
 from pipelines.release.verify.replaying import SPLITS
 from pipelines.release.verify.reports import Problem
-from schemas.manifest import FileEntry
 
 SHARD = re.compile(r"(?:data|proofs)/(?P<split>[a-z]+)-(?P<number>\d{5})-of-(?P<of>\d{5})\.parquet")
 THRESHOLDS: Mapping[str, str] = {
@@ -88,7 +85,7 @@ def read_settings(manifest: ReleaseManifest) -> tuple[ReleaseManifest, list[Prob
     return manifest, []
 
 
-def find_manifest_problems(folder: Path, manifest: ReleaseManifest, corpus: Corpus) -> Iterator[Problem]:
+def find_manifest_problems(manifest: ReleaseManifest, corpus: Corpus) -> Iterator[Problem]:
     """Yield what a manifest says otherwise than corpus, settings, files and the shipped prompts and words do."""
     wheres = {
         "corpus": (manifest.corpus, corpus.digest),
@@ -98,7 +95,6 @@ def find_manifest_problems(folder: Path, manifest: ReleaseManifest, corpus: Corp
         "seeds": (manifest.seeds, {"run": manifest.told.get("seed")}),
         "config_digest": (manifest.config_digest, digest_settings(manifest.told, manifest.untold, manifest.corpus)),
         "version": (manifest.version, name_version(manifest.content)),
-        "lineage": ([entry.digest for entry in manifest.lineage if entry.name == "corpus"], [corpus.digest]),
     }
     for name, (given, wanted) in wheres.items():
         if given != wanted:
@@ -109,22 +105,19 @@ def find_manifest_problems(folder: Path, manifest: ReleaseManifest, corpus: Corp
     for row in manifest.funnel:
         if row.rows_in != row.kept + sum(row.rejected.values()) + row.failed:
             yield Problem(MANIFEST, f"funnel: the rows of {row.stage} do not add up")
-    yield from _find_file_problems(folder, manifest)
+    yield from _find_file_problems(manifest)
 
 
 @cache
 def _read_lock() -> dict[str, str]:
-    """Return the digests of the shipped prompts by label, such as ``act/v4``."""
     lines = (Path(__file__).parents[3] / "prompts" / "prompts.lock").read_text("utf-8").splitlines()
     return {name.removesuffix(".md"): digest for digest, name in (line.split("  ", 1) for line in lines)}
 
 
-def _find_file_problems(folder: Path, manifest: ReleaseManifest) -> Iterator[Problem]:
-    """Yield files that no release of the dataset has, counts that their rows do not have, and another content."""
+def _find_file_problems(manifest: ReleaseManifest) -> Iterator[Problem]:
     known = {*DOCUMENTS, ATTRIBUTION, *([REWARDS] if manifest.dataset == "rl" else [])}
-    names = [entry.name for entry in manifest.files]
-    yield from (Problem(name, "files: it is listed twice") for name, times in Counter(names).items() if times > 1)
-    yield from (Problem(name, "files: it is missing from the manifest") for name in sorted(known - {*names}))
+    missing = known - {entry.name for entry in manifest.files}
+    yield from (Problem(name, "files: it is missing from the manifest") for name in sorted(missing))
     shards = Counter[tuple[str, str]]()
     for entry in manifest.files:
         shard = SHARD.fullmatch(entry.name)
@@ -132,39 +125,18 @@ def _find_file_problems(folder: Path, manifest: ReleaseManifest) -> Iterator[Pro
             yield Problem(entry.name, "files: no release has such a file")
         if shard is not None:
             shards[entry.name.partition("-")[0], shard["of"]] += 1
-        rows = _count_rows(folder / entry.name, entry)
-        if rows is not None and rows != entry.rows:
-            yield Problem(entry.name, f"files: the manifest says {entry.rows} rows, it has {rows}")
     for (name, of), count in shards.items():
         if count != int(of):
             yield Problem(name, f"files: {count} of {int(of)} parts are there")
-    yield from _find_content_problems(manifest)
-
-
-def _find_content_problems(manifest: ReleaseManifest) -> Iterator[Problem]:
-    try:
-        prose = read_prose(manifest.dataset, find_cards()).text
-    except ConfigError as error:
-        yield Problem(MANIFEST, f"content: {error}")
-        return
-    content = digest_content([entry for entry in manifest.files if entry.name not in DOCUMENTS], prose)
+    content = digest_content(
+        [entry for entry in manifest.files if entry.name not in DOCUMENTS], read_prose(manifest.dataset).text
+    )
     if content != manifest.content:
         yield Problem(
             MANIFEST,
             f"content: it says {manifest.content[:12]}, files and the words of this version's card give {content[:12]}"
             f"; {name_maker(manifest)}",
         )
-
-
-def _count_rows(path: Path, entry: FileEntry) -> int | None:
-    """Return how many rows a file has; None for one that cannot be read, which another check reports."""
-    if not path.is_file() or path.is_symlink():
-        return None
-    if entry.name == ATTRIBUTION:
-        return path.read_bytes().count(b"\n") - 1
-    if not entry.name.endswith(".parquet"):
-        return 0
-    return int(pq.read_metadata(path).num_rows)
 
 
 def find_threshold_problems(manifest: ReleaseManifest, proofs: Sequence[ProofRow]) -> Iterator[Problem]:
@@ -182,32 +154,17 @@ def find_threshold_problems(manifest: ReleaseManifest, proofs: Sequence[ProofRow
         wanted = told.get(names.get(name, "rewrites.forbid_shortcuts"))
         if value != wanted and not (name == "shortcuts_checked" and told.get("method") != "paths"):
             yield Problem("proofs", f"thresholds: {name} is {value}, the settings say {wanted}")
-    yield from _find_solver_problems(manifest, proofs)
     yield from _find_filter_problems(told, proofs)
 
 
-def _find_solver_problems(manifest: ReleaseManifest, proofs: Sequence[ProofRow]) -> Iterator[Problem]:
-    """Yield questions that were attempted by a model that the run had not."""
-    models = {(model.role, model.name) for model in manifest.models}
-    for row in proofs:
-        strange = sorted({(cell.role, cell.solver) for cell in row.difficulty} - models)
-        if strange:
-            yield Problem(row.record_id, f"difficulty: {shorten(strange[0])} is no model of the manifest")
-
-
 def _find_filter_problems(told: Mapping[str, Told], proofs: Sequence[ProofRow]) -> Iterator[Problem]:
-    """Yield questions that the difficulty filter of the settings would have refused."""
-    most, off = told.get("difficulty.max_correct"), told.get("ablations.filters_off")
+    most = told.get("difficulty.max_correct")
     preset = next((name for name in get_args(Preset) if name == told.get("difficulty.preset")), None)
     if preset is None or not isinstance(most, int):
         return
-    off = off if isinstance(off, list) else []
-    plan = make_plan(preset, most, probes=bool(told.get("difficulty.probe_attempts")), off=off)
+    plan = make_plan(preset, most, probes=bool(told.get("difficulty.probe_attempts")))
     bounds = {step.condition: step.max_correct for step in plan.filters if step.max_correct is not None}
-    asked = {step.condition for step in plan.filters} & {"text", "image"}
     for row in proofs:
-        if asked and not row.difficulty and row.proof.nodes and told.get("method") == "paths":
-            yield Problem(row.record_id, f"difficulty: the proof has none, {preset} has the question attempted")
         for cell in row.difficulty:
             bound = bounds.get(cell.condition)
             if bound is not None and cell.correct > bound:
@@ -272,7 +229,6 @@ def check_together(proofs: Mapping[str, ProofRow], ledger: Ledger) -> Iterator[P
 
 
 def _check_splits(proofs: Mapping[str, ProofRow]) -> Iterator[Problem]:
-    """No anchor, answer node, answer key, hop or picture may be in two splits; no two questions may be the same."""
     splits: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     asked: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for question, row in proofs.items():
@@ -318,7 +274,6 @@ def find_placement_problems(manifest: ReleaseManifest, proofs: Iterable[ProofRow
 
 
 def _list_placed(row: ProofRow) -> Iterator[tuple[str, str]]:
-    """Yield what decides a question's split: its anchor, and its answer where a fact is asked for."""
     if row.trace is not None:
         yield "entity", fold_name(row.trace.anchor)
     if row.proof.nodes:

@@ -47,7 +47,6 @@ from pipelines.release.verify.reports import Problem, VerifyReport
 from pipelines.release.verify.rows import read_proof_rows
 from schemas.corpus import CorpusImage
 from schemas.datasets import CandidateSource, Picture, Trial
-from schemas.manifest import PluginEntry, PluginSetting
 from schemas.proofs import Trace
 
 
@@ -79,7 +78,6 @@ MOST_ATTEMPTS = 1 << 31
 
 
 def _find_standing_problems(row: ProofRow, covered: bool) -> Iterator[str]:
-    """Yield the problem of a standing that does not follow from the attempts and from what proves the question."""
     solved = is_solved(row.difficulty)
     wanted = find_standing(row.proof, row.trace, solved, covered)
     if row.standing != wanted:
@@ -135,7 +133,6 @@ def find_outside_problems(row: ProofRow) -> Iterator[str]:
 
 
 def _find_wording_problems(ground: Indexes, row: ProofRow) -> Iterator[str]:
-    """Check the earlier wordings: the canonical one names the path, the fuzzy one only its anchor."""
     proof = row.proof
     if asks_name(proof):
         # Nothing is named from the start, so that no wording comes before the last.
@@ -191,7 +188,6 @@ def find_trace_problems(corpus: Corpus, row: ProofRow, trace: Trace) -> Iterator
 
 
 def _find_news_picture_problems(corpus: Corpus, row: ProofRow, trace: Trace) -> Iterator[str]:
-    """Compare a picture with the one of the article that the first link is quoted from."""
     node = corpus.find(trace.anchor_evidence.title)
     origin = None if node is None else corpus.origin(node)
     image = corpus.image(origin.image) if origin is not None and origin.image else None
@@ -210,13 +206,7 @@ async def read_anew(
 ) -> VerifyReport:
     """Let a model read a release's questions again, and add what it reads otherwise than proved to the report.
 
-    Where a proof's pages were read, they are read again too.
-
-    At most ``most`` questions are read, drawn by their ids; 0 reads all. The evaluator need not be the one that
-    read before.
-
-    Raises:
-        ServiceError: if the model is unavailable.
+    Where a proof's pages were read, they are read again too. At most ``most`` questions are read; 0 reads all.
     """
     proofs, _ = read_proof_rows(folder)
     drawn = sorted(
@@ -243,68 +233,42 @@ class Asker:
     """The checks of a release's plugins.
 
     Attributes:
-        ground: the corpus.
         checks: those that were chosen and are installed as they were.
         missing: why each other one that was chosen cannot be asked, and what to install.
-        unasked: those that were not chosen, in words.
-        others: plugins of other kinds, in words.
+        unasked: what was decided by those that were not chosen and by plugins of other kinds, in words.
     """
 
-    ground: Indexes
-    checks: tuple[PluggedCheck, ...] = ()
-    missing: tuple[str, ...] = ()
-    unasked: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
+    checks: tuple[PluggedCheck, ...]
+    missing: tuple[str, ...]
+    unasked: tuple[str, ...]
 
     @classmethod
-    def of(cls, manifest: ReleaseManifest, ground: Indexes, chosen: PluginsConfig) -> "Asker":
-        """Load the checks that a manifest names and whoever verifies has chosen.
+    def of(cls, manifest: ReleaseManifest, chosen: PluginsConfig) -> "Asker":
+        """Load the checks that a manifest names and whoever verifies has chosen."""
+        checks, missing, unasked = [], [], []
+        for entry in manifest.plugins:
+            what = f"what {entry.name!r} of {entry.distribution} decided"
+            if entry.kind != "checks":
+                unasked.append(what)
+            elif entry.name not in chosen.checks:
+                unasked.append(f"{what}: --set plugins.checks asks it again")
+            elif why := explain_absence(entry):
+                missing.append(f"the check {why}; without it no walked row is derived")
+            else:
+                plugin = load_plugin("checks", entry.name, entry.settings | chosen.settings.get(entry.name, {}))
+                if disclose_plugin(plugin.entry) == entry:
+                    checks.append(PluggedCheck(plugin))
+                else:
+                    missing.append(f"the check {entry.name} had other settings than plugins.settings.{entry.name}")
+        return cls(tuple(checks), tuple(missing), tuple(unasked))
 
-        Raises:
-            ConfigError: if one is installed as it was and cannot be loaded.
-        """
-        named = [entry for entry in manifest.plugins if entry.kind == "checks"]
-        asked = [(entry, chosen.settings.get(entry.name, {})) for entry in named if entry.name in chosen.checks]
-        absent = {entry.name: explain_absence(entry) or _explain_settings(entry, own) for entry, own in asked}
-        loaded = (
-            load_plugin("checks", entry.name, entry.settings | own) for entry, own in asked if not absent[entry.name]
-        )
-        return cls(
-            ground,
-            tuple(PluggedCheck(plugin) for plugin in loaded),
-            tuple(f"the check {why}; without it no walked row is derived" for why in absent.values() if why),
-            tuple(
-                f"what the check {each.name!r} of {each.distribution} decided: --plugin {each.name} asks it again"
-                for each in named
-                if each.name not in chosen.checks
-            ),
-            tuple(f"{each.name} of {each.distribution}" for each in manifest.plugins if each.kind != "checks"),
-        )
-
-    def find_problems(self, row: ProofRow) -> list[str]:
+    def find_problems(self, ground: Indexes, row: ProofRow) -> list[str]:
         """Return what the checks have against a walked question; of others they are not asked."""
         if not row.proof.nodes:
             return []
         claim = Claim(row.text, row.answer, row.proof)
-        refused = run_checks((check.make_check(self.ground, claim) for check in self.checks), audit=True)
+        refused = run_checks((check.make_check(ground, claim) for check in self.checks), audit=True)
         return [f"plugin: {result.code}: {result.detail}" for result in refused]
-
-    def describe_unasked(self) -> Iterator[str]:
-        """Yield in words what plugins decided that is not derived."""
-        yield from self.unasked
-        if self.others:
-            yield f"what these plugins decided: {', '.join(self.others)}"
-
-
-def _explain_settings(entry: PluginEntry, own: dict[str, PluginSetting]) -> str:
-    """Return which settings of a check differ from those it was made with; empty without a difference."""
-    whole = disclose_plugin(entry.model_copy(update={"settings": entry.settings | own}))
-    made, given = ({**each.settings, **each.untold} for each in (entry, whole))
-    wrong = [key for key in made | given if made.get(key) != given.get(key)]
-    if not wrong:
-        return ""
-    keys = ", ".join(f"plugins.settings.{entry.name}.{key}" for key in sorted(wrong))
-    return f"{entry.describe()} was made with other settings than are given: {keys}"
 
 
 SAID = ("author", "licence", "licence_url", "source_url")
@@ -359,7 +323,6 @@ def _find_source_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture:
 
 
 def _find_source(corpus: Corpus, anchor: int, picture: Picture) -> CandidateSource:
-    """Return where a file comes from; one that is not in the article was found by a search."""
     lead = _find_lead(corpus, anchor)
     if lead is not None and lead.file == picture.file:
         return "infobox"
@@ -373,19 +336,10 @@ def _find_lead(corpus: Corpus, anchor: int) -> CorpusImage | None:
 
 
 def _find_choice_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture: Picture) -> Iterator[str]:
-    """Yield the problems of how a picture was chosen, as far as the corpus can show them."""
     depiction = proof.depiction
     if depiction is None:
         yield "picture: the proof does not say how it was chosen"
         return
-    judged = depiction.margin is not None and depiction.over_threshold is not None and depiction.distractors > 0
-    told = depiction.margin is not None or depiction.over_threshold is not None or depiction.distractors != 0
-    if (depiction.ranker == "metadata") == judged or judged != told:
-        yield f"picture: {depiction.ranker} does not rank by such a margin, threshold and number of distractors"
-    if depiction.candidates < 1:
-        yield f"picture: it was chosen among {depiction.candidates} candidates"
-    if not depiction.engines and (depiction.text or depiction.text_at_training):
-        yield "picture: it has text and names no OCR engine"
     image = corpus.image(picture.file)
     if image is None:
         return
@@ -431,7 +385,6 @@ def _find_trial_problems(trial: Trial, original: Picture, picture: Picture) -> I
 
 
 def _find_told_problems(ground: Indexes, proof: ProofRow, picture: Picture) -> Iterator[str]:
-    """Yield names that a picture's file, address or text gives away."""
     told = (picture.file, picture.source_url)
     names, words = list_names(ground.corpus, proof.proof.hidden), list_type_words(proof.proof.entities)
     results = [check_picture_names(told, names, proof.answer, words)]

@@ -35,7 +35,7 @@ from pipelines.release.verify.origin import (
     read_settings,
 )
 from pipelines.release.verify.questions import Asker, find_question_problems
-from pipelines.release.verify.replaying import Replayer, Sources, remake_row
+from pipelines.release.verify.replaying import Replayer, remake_row
 from pipelines.release.verify.reports import Problem, VerifyReport, describe_basis
 from pipelines.release.verify.rows import RawRow, check_columns, find_row_problems, read_proof_rows, read_rows
 from pipelines.release.verify.transcripts import find_protocol_problems, find_trajectory_problems
@@ -56,10 +56,6 @@ def verify_release(
         ground: the corpus the proofs refer to, built by anyone from the same dump.
         advance: called with the number of rows that are done.
         plugins: checks that may be asked, with their settings; a release alone makes no plugin's code run.
-
-    Raises:
-        ConfigError: if the folder is no release, or a check cannot be loaded.
-        CorruptInput: if a Parquet file cannot be read.
     """
     given = read_release_manifest(folder)
     manifest, problems = read_settings(given)
@@ -72,7 +68,9 @@ def verify_release(
     except GateNotMet as error:
         problems.insert(0, Problem("files", str(error)))
     with TemporaryDirectory(prefix="synth-verify-") as place, ExitStack() as stack:
-        replayer = stack.enter_context(Replayer(ground.corpus, manifest, PictureStore(Path(place))))
+        replayer = stack.enter_context(
+            Replayer(ground.corpus, manifest, PictureStore(Path(place)), read_credits(folder))
+        )
         check = ReleaseCheck(folder, manifest, ground, replayer, plugins)
         try:
             problems += check.run(advance)
@@ -102,9 +100,8 @@ class ReleaseCheck:
     """Transcripts that tell the day of a reply."""
 
     def __post_init__(self) -> None:
-        """Begin the survey of the rows."""
-        self.survey, self.sources = Survey(self.manifest), Sources(read_credits(self.folder))
-        self.asker = Asker.of(self.manifest, self.ground, self.plugins)
+        self.survey = Survey(self.manifest)
+        self.asker = Asker.of(self.manifest, self.plugins)
 
     def run(self, advance: Callable[[int], None]) -> list[Problem]:
         """Return every problem but those of the manifest's own digests."""
@@ -128,9 +125,8 @@ class ReleaseCheck:
         return problems
 
     def _check_manifest(self) -> Iterator[Problem]:
-        """Hold the manifest against corpus, settings and rows. A derivation from proof rows alone is added here."""
         manifest, proofs = self.manifest, list(self.proofs.values())
-        yield from find_manifest_problems(self.folder, manifest, self.ground.corpus)
+        yield from find_manifest_problems(manifest, self.ground.corpus)
         yield from find_threshold_problems(manifest, proofs)
         yield from find_placement_problems(manifest, proofs)
         for setting in sorted(self.ledger.settings)[:1]:
@@ -143,7 +139,6 @@ class ReleaseCheck:
             yield Problem(MANIFEST, f"splits: it says {told} rows and questions, the files hold {splits}")
 
     def _check_row(self, raw: RawRow) -> list[str]:
-        """Return the problems of a row; one without any enters the survey."""
         split, index, values = raw
         self.ledger.ids[str(values.get("id"))] += 1
         question = self._name_question(raw)
@@ -159,16 +154,15 @@ class ReleaseCheck:
             self.ledger.settings.add((row.messages[0].content if row.messages else "", row.tools, row.dialect))
         if question not in self.ledger.verdicts:
             found = find_question_problems(self.ground, proof)
-            self.ledger.verdicts[question] = found or self.asker.find_problems(proof)
+            self.ledger.verdicts[question] = found or self.asker.find_problems(self.ground, proof)
         problems = self.ledger.verdicts[question] or find_row_problems(proof, row, index)
         if split != proof.split:
             problems = [*problems, f"split: the row's file is of {split}, its proof of {proof.split}"]
         return problems or list(self._survey_row(split, proof, row))
 
     def _survey_row(self, split: str, proof: ProofRow, row: ReleaseRow) -> Iterator[str]:
-        """Make a row that fits its proof again as what it was published from, and take it into the survey."""
         try:
-            made = remake_row(self.manifest.dataset, proof, row, self.replayer, self.sources)
+            made = remake_row(self.manifest.dataset, proof, row, self.replayer)
         except RecordFailed as error:
             yield f"images: a picture cannot be read: {error}"
             return
@@ -202,7 +196,6 @@ class ReleaseCheck:
         )
 
     def _describe_underived(self) -> Iterator[str]:
-        """Yield in words what was taken from the release itself."""
         yield from describe_settings(self.manifest)
         tried = sum(bool(row.difficulty) for row in self.proofs.values())
         if tried:
@@ -212,7 +205,7 @@ class ReleaseCheck:
             yield f"words of the thoughts of {self.rows.total()} transcripts, held to the rules that accept them only"
             told = ", ".join(f"{tool} {times}" for tool, times in sorted(skipped.items()))
             yield (
-                f"observations of {skipped.total()} calls ({told})"
+                f"observations of {skipped.total()} calls ({told}), and what their rows point at"
                 if skipped
                 else (f"no observation: all {self.replayer.calls} calls were made again")
             )
@@ -228,7 +221,7 @@ class ReleaseCheck:
         if self.manifest.benchmarks:
             names = ", ".join(shorten(entry.name) for entry in self.manifest.benchmarks)
             yield f"benchmarks that questions were kept apart from, and how many were refused: {names}"
-        yield from self.asker.describe_unasked()
+        yield from self.asker.unasked
         if self.manifest.articles is not None:
             yield f"rights in the texts of the articles: {shorten(self.manifest.articles.licence) or 'not known'}"
         if self.days:

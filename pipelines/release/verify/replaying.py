@@ -35,7 +35,6 @@ from pipelines.release.manifest import ReleaseManifest
 from pipelines.release.rows import (
     PLACEHOLDER,
     EmbeddedImage,
-    FoundPage,
     ProofRow,
     ReleaseRow,
     RlRow,
@@ -79,36 +78,24 @@ class _NoEngine:
         raise RecordFailed("tool-failed", f"nothing reads {len(data)} bytes, enlarged by {scale:g}")
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """Which calls can be made again, as the settings of a run say.
-
-    Attributes:
-        tools: names of ours.
-        visits: whether a visit with a goal is among them: a model may have summed its page up.
-        searches: whether a search by picture is.
-    """
-
-    tools: frozenset[str] = frozenset()
-    visits: bool = False
-    searches: bool = False
-
-    @classmethod
-    def of(cls, manifest: ReleaseManifest, dialect: Dialect) -> "Reach":
-        """Read the settings that a manifest tells; without them nothing can be made again."""
-        told, untold = manifest.told, manifest.untold
-        if told.get("tools.family") != "local":
-            return cls()
-        summarised = told.get("tools.summarise") is not False
-        searches = told.get("image_search.method") == "hash" and told.get("commons.fetch") is False
-        tools = {"visit", *_PLAIN, *(["image_search"] if searches else [])}
-        tools |= set() if summarised and dialect.reads_pages(True) else {"text_search"}
-        tools |= {"layout_parsing"} if told.get("tools.layout") == "" else set()
-        tools |= {"perspective_correct"} if has_opencv() else set()
-        if untold.get("tools.blocked_hosts") != _BLOCKED:
-            tools, searches = tools - {"visit", "text_search", "image_search"}, False
-        tools |= {"super_resolution"} if untold.get("tools.edsr") == digest_value("") else set()
-        return cls(frozenset(tools), not summarised, searches)
+def find_reach(manifest: ReleaseManifest, dialect: Dialect) -> frozenset[str]:
+    """Return our tools whose calls can be made again, as the settings that a manifest tells say."""
+    told, untold = manifest.told, manifest.untold
+    if told.get("tools.family") != "local":
+        return frozenset()
+    # A model may have summed up a page that was visited, and in some dialects what a search found.
+    summarised = told.get("tools.summarise") is not False
+    tools = {*_PLAIN, *([] if summarised else ["visit"])}
+    tools |= (
+        {"image_search"} if told.get("image_search.method") == "hash" and told.get("commons.fetch") is False else set()
+    )
+    tools |= set() if summarised and dialect.reads_pages(True) else {"text_search"}
+    tools |= {"layout_parsing"} if told.get("tools.layout") == "" else set()
+    tools |= {"perspective_correct"} if has_opencv() else set()
+    tools |= {"super_resolution"} if untold.get("tools.edsr") == digest_value("") else set()
+    if untold.get("tools.blocked_hosts") != _BLOCKED:
+        tools -= {"visit", "text_search", "image_search"}
+    return frozenset(tools)
 
 
 @dataclass
@@ -118,6 +105,8 @@ class Replayer:
     corpus: Corpus
     manifest: ReleaseManifest
     store: PictureStore
+    sources: Mapping[str, Credit] = field(default_factory=dict)
+    """Lines of the release's attribution about pictures, by sha256: for pictures that cannot be made again."""
     skipped: Counter[str] = field(default_factory=Counter)
     """Calls that cannot be made again, by tool."""
     alike: int = 0
@@ -129,38 +118,25 @@ class Replayer:
     _search: LocalImageSearch = field(init=False)
 
     def __post_init__(self) -> None:
-        """Open the search by picture."""
         self._search = LocalImageSearch(self.corpus, thumbnails=Thumbnails(self.store))
 
     def __enter__(self) -> "Replayer":
-        """Begin."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the loop."""
         self._runner.close()
 
     def can_replay(self, turn: Turn, dialect: Dialect) -> bool:
         """Say whether the call of a turn is decided by corpus and pictures alone."""
-        reach = self._find_reach(dialect)
-        if turn.tool == "visit" and not reach.visits:
-            return False
-        known = {spec.name for spec in list_specs(opencv=True, layout=True)}
-        return turn.tool in reach.tools or (bool(reach.tools) and turn.tool not in known)
+        reach, known = find_reach(self.manifest, dialect), {spec.name for spec in list_specs(opencv=True, layout=True)}
+        return turn.tool in reach or (bool(reach) and turn.tool not in known)
 
     def replay(
         self, turn: Turn, dialect: Dialect, offered: frozenset[str], images: Sequence[RolloutImage]
     ) -> ToolOutcome:
-        """Return the outcome of a call among a rollout's pictures so far.
-
-        Args:
-            turn: with a call that can be made again.
-            dialect: of the transcript.
-            offered: names of our tools that the transcript's schemas offer.
-            images: the pictures so far, in the store.
-        """
+        """Return the outcome of a call, which can be made again, among a rollout's stored pictures so far."""
         shown = [image.picture.sha256 for image in images]
         pictures = shown if turn.tool in _VISION | _PLAIN | {"image_search", "layout_parsing"} else []
         key = digest_value([dialect.name, turn.tool, turn.arguments, sorted(offered), pictures])
@@ -172,7 +148,7 @@ class Replayer:
 
     def search(self, picture: Picture, count: int) -> tuple[SearchResult, ...] | None:
         """Return what a search by a stored picture finds; None where that cannot be made again."""
-        if not self._find_reach(find_dialect("synth")).searches:
+        if "image_search" not in find_reach(self.manifest, find_dialect("synth")):
             return None
         file = PictureFile(picture.sha256, self.store.path(picture.sha256, picture.extension))
         try:
@@ -180,25 +156,20 @@ class Replayer:
         except RecordFailed:
             return ()
 
-    def keep(self, image: EmbeddedImage, source: PictureSource = NOBODY) -> Picture:
-        """Store a row's picture.
-
-        Raises:
-            RecordFailed: if it cannot be decoded.
-        """
-        return self.store.add_bytes(image.bytes, source)
+    def keep(self, image: EmbeddedImage) -> Picture:
+        """Store a row's picture, with the credit that the attribution gives it."""
+        line = self.sources.get(image.path.partition(".")[0])
+        told = line and PictureSource(line.title, line.author, line.licence, line.licence_url, line.url)
+        return self.store.add_bytes(image.bytes, told or NOBODY)
 
     def judge(self, made: Picture, image: EmbeddedImage) -> Picture | None:
         """Return a row's picture with the credit of the one that was made again; None if it is another picture."""
-        given = self.keep(image, credit_picture(made))
+        given = self.store.add_bytes(image.bytes, credit_picture(made))
         if given.sha256 == made.sha256:
             return given
         alike = look_alike(self.store.read(made), image.bytes)
         self.alike += alike
         return given if alike else None
-
-    def _find_reach(self, dialect: Dialect) -> Reach:
-        return Reach.of(self.manifest, dialect)
 
     def _open_tools(self, offered: frozenset[str], dialect: Dialect) -> ToolBox:
         if (offered, dialect.name) not in self._boxes:
@@ -251,18 +222,18 @@ class Remade:
     """Whether every call was made again."""
 
 
-def remake_row(dataset: Dataset, proof: ProofRow, row: ReleaseRow, replayer: Replayer, source: "Sources") -> Remade:
+def remake_row(dataset: Dataset, proof: ProofRow, row: ReleaseRow, replayer: Replayer) -> Remade:
     """Return a row as an example, for a row that is made from its proof as it should be."""
     question = _remake_question(dataset, proof)
     entry = ReleaseEntry(record_id="", parent_id=proof.record_id, dataset=dataset, split=proof.split, trajectory_id="")
     match row:
         case SftRow():
-            course = _Course(row, proof, replayer, source)
+            course = _Course(row, proof, replayer)
             problems = list(course.replay())
             entry = entry.model_copy(update={"trajectory_id": row.id})
             return Remade(Example(entry, question, course.make_trajectory()), problems, course.whole)
         case RlRow():
-            found, problems, whole = _remake_search(row, proof, replayer, source)
+            found, problems, whole = _remake_search(row, proof, replayer)
             return Remade(Example(entry, question.model_copy(update={"found": found}), None), problems, whole)
     return Remade(Example(entry, question, None))
 
@@ -273,61 +244,33 @@ def _remake_question(dataset: Dataset, proof: ProofRow) -> Enhancement:
     return Enhancement(**values | {"parent_id": "", "split": split, "cells": proof.difficulty})
 
 
-class Sources:
-    """Whose the pictures of a release are, as its attribution says: for pictures that cannot be made again."""
-
-    def __init__(self, credits_by_sha: Mapping[str, Credit]) -> None:
-        """Take the lines of pictures by sha256."""
-        self._credits = credits_by_sha
-
-    def find(self, sha256: str) -> PictureSource:
-        """Return the source of a picture; of nobody where no line names it."""
-        line = self._credits.get(sha256)
-        return (
-            NOBODY if line is None else PictureSource(line.title, line.author, line.licence, line.licence_url, line.url)
-        )
-
-
-def _remake_search(
-    row: RlRow, proof: ProofRow, replayer: Replayer, source: Sources
-) -> tuple[tuple[SearchResult, ...], list[str], bool]:
-    """Return what a search by an RL row's picture finds, its problems, and whether it was made again."""
+def _remake_search(row: RlRow, proof: ProofRow, replayer: Replayer) -> tuple[tuple[SearchResult, ...], list[str], bool]:
     count = replayer.manifest.told.get("releases.image_results")
     made = None
     if row.images and proof.picture is not None and isinstance(count, int):
         made = replayer.search(replayer.keep(row.images[0]), count)
     if made is None:
         replayer.skipped["image_search"] += bool(row.image_search)
-        return tuple(_take_found(page, replayer, source) for page in row.image_search), [], not row.image_search
+        kept = [(page, replayer.keep(page.thumbnail) if page.thumbnail else None) for page in row.image_search]
+        taken = (SearchResult(url=page.url, title=page.title, thumbnail=thumbnail) for page, thumbnail in kept)
+        return tuple(taken), [], not row.image_search
     problems = []
     told = [(strip_page_text(each.title), each.url) for each in made]
     if told != [(page.title, page.url) for page in row.image_search]:
         problems.append(f"image_search: a search by the picture finds {shorten(told)}")
         return made, problems, True
-    kept = []
+    shown = []
     for number, (each, page) in enumerate(zip(made, row.image_search, strict=True)):
-        thumbnail = _match(each.thumbnail, page.thumbnail, replayer)
+        thumbnail = replayer.judge(each.thumbnail, page.thumbnail) if each.thumbnail and page.thumbnail else None
         if thumbnail is None and (each.thumbnail or page.thumbnail):
             problems.append(f"image_search: thumbnail {number} is not the picture that a search finds")
-        kept.append(each.model_copy(update={"thumbnail": thumbnail or each.thumbnail}))
-    return tuple(kept), problems, True
-
-
-def _match(made: Picture | None, given: EmbeddedImage | None, replayer: Replayer) -> Picture | None:
-    return replayer.judge(made, given) if made is not None and given is not None else None
-
-
-def _take_found(page: FoundPage, replayer: Replayer, source: Sources) -> SearchResult:
-    given = page.thumbnail
-    thumbnail = None if given is None else replayer.keep(given, source.find(given.path.partition(".")[0]))
-    return SearchResult(url=page.url, title=page.title, thumbnail=thumbnail)
+        shown.append(each.model_copy(update={"thumbnail": thumbnail or each.thumbnail}))
+    return tuple(shown), problems, True
 
 
 class _Course:
-    """An SFT row's transcript, read and replayed turn by turn."""
-
-    def __init__(self, row: SftRow, proof: ProofRow, replayer: Replayer, source: Sources) -> None:
-        self.row, self.proof, self.replayer, self.source = row, proof, replayer, source
+    def __init__(self, row: SftRow, proof: ProofRow, replayer: Replayer) -> None:
+        self.row, self.proof, self.replayer = row, proof, replayer
         self.dialect: Dialect = find_dialect(row.dialect)
         named = read_tool_names(row.tools)
         ours = (spec.name for spec in list_specs(opencv=True, layout=True))
@@ -374,14 +317,11 @@ class _Course:
     def _take(
         self, turn: Turn, content: str, given: Sequence[EmbeddedImage], outcome: ToolOutcome | None
     ) -> Observation:
-        """Keep the pictures of a turn and return its observation: as it was made again, or as the row tells it."""
         names = [f"img_{len(self.images) + place}" for place in range(1, len(given) + 1)]
         credited = [each.picture for each in outcome.images] if outcome else []
         for place, (name, image) in enumerate(zip(names, given, strict=True)):
-            sha256 = image.path.partition(".")[0]
             picture = self.replayer.judge(credited[place], image) if place < len(credited) else None
-            kept = picture or self.replayer.keep(image, self.source.find(sha256))
-            self.images.append(RolloutImage(id=name, picture=kept))
+            self.images.append(RolloutImage(id=name, picture=picture or self.replayer.keep(image)))
         return outcome.observation if outcome else _read_observation(content, names, self.dialect)
 
     def make_trajectory(self) -> Trajectory:
@@ -427,13 +367,11 @@ def _make_step(turn: Turn, reply: str, observation: Observation | None) -> Step:
 
 
 def _render(observation: Observation, dialect: Dialect) -> str:
-    """Return an observation as a row's message shows it."""
     clean = observation.model_copy(update={"text": strip_page_text(observation.text)})
     return show_pictures(len(clean.images), render_observation(clean, dialect))
 
 
 def _read_observation(content: str, names: Sequence[str], dialect: Dialect) -> Observation:
-    """Return the observation that a message shows."""
     text = read_shown(content, dialect) or ""
     error = FAILED.match(text)
     warning = WARNING.match(text)
@@ -449,7 +387,6 @@ def _read_observation(content: str, names: Sequence[str], dialect: Dialect) -> O
 
 
 def _part(given: str, wanted: str) -> str:
-    """Return where two texts begin to differ."""
     place = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(given, wanted, strict=False)))
     start = max(0, place - 10)
     return f"{shorten(given[start:])} instead of {shorten(wanted[start:])}"

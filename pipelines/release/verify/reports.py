@@ -83,7 +83,6 @@ def describe_claim(row: ProofRow) -> str:
 
 
 def _describe_demands(proof: Proof, reading: Reading, screening: Screening) -> str:
-    """Return in words what a walked question's proof demanded."""
     least = proof.thresholds
     agreement = {
         "required": "a sentence says the answer too",

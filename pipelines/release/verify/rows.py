@@ -70,7 +70,6 @@ def list_images(row: ReleaseRow) -> tuple[EmbeddedImage, ...]:
 
 
 def _find_image_problems(picture: Picture | None, images: Sequence[EmbeddedImage]) -> Iterator[str]:
-    """Hash and decode every embedded picture again; the first one must be the anchor's."""
     first = hashlib.sha256(images[0].bytes).hexdigest() if images else ""
     if first != (picture.sha256 if picture else ""):
         yield f"images: the first picture is {first or 'missing'}, not the anchor's"
@@ -86,7 +85,6 @@ def _find_image_problems(picture: Picture | None, images: Sequence[EmbeddedImage
 
 
 def _find_name_problems(image: EmbeddedImage, where: str) -> Iterator[str]:
-    """Hash and decode a picture, and compare its name with both."""
     digest = hashlib.sha256(image.bytes).hexdigest()
     try:
         extension = probe_picture(image.bytes).extension
@@ -98,7 +96,6 @@ def _find_name_problems(image: EmbeddedImage, where: str) -> Iterator[str]:
 
 
 def _find_thumbnail_problems(row: RlRow) -> Iterator[str]:
-    """Check names of thumbnails and text of titles; whether the search finds these pages cannot be checked."""
     for number, found in enumerate(row.image_search):
         if strip_page_text(found.title) != found.title:
             yield f"image_search: title {number} holds a tag or token: {shorten(found.title)}"
@@ -127,7 +124,6 @@ def check_columns(folder: Path, dataset: Dataset) -> Iterator[Problem]:
 
 
 def _list_tables(folder: Path) -> list[Path]:
-    """Return the Parquet files of a folder that are plain files: what a link leads to, or a pipe, is not read."""
     return sorted(path for path in folder.glob("*.parquet") if path.is_file() and not path.is_symlink())
 
 

@@ -14,9 +14,8 @@ from pipelines.agent.dialects import (
     render_tools,
     translate_tools,
 )
-from pipelines.agent.observations import ANSWER, ERRORS, WARNINGS, list_forms
+from pipelines.agent.observations import ERRORS, WARNINGS
 from pipelines.agent.transcript import BadTurn, Turn, parse_turn, read_observation
-from pipelines.checks.rollouts import fold_words, locate_form, locate_value
 from pipelines.config.disclosure import Told, read_sections
 from pipelines.config.settings import TrajectoriesConfig
 from pipelines.errors import ConfigError, GateNotMet
@@ -34,22 +33,19 @@ from pipelines.release.rows import (
     strip_page_text,
     strip_tokens,
 )
-from schemas.datasets import Support, Trajectory
-from schemas.proofs import Answer
+from schemas.datasets import Trajectory
 
 PICTURES = re.compile(rf"\A(?:{PLACEHOLDER})+\n")
 FAILED = re.compile(rf"\Aerror: (?:{'|'.join(ERRORS)})\n")
 WARNING = re.compile(rf"\Awarning: (?:{'|'.join(WARNINGS)})\n")
 """First line of a tool's error or warning; a page may begin with the same word."""
-WITHIN = re.compile(r"\w\w|\d[.,]\d")
-"""Two characters, or three, that belong to one word or number."""
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 ACCEPTED = {"stop_reason": "answered", "verdict": "correct"}
 """What every released transcript has."""
 
 
 def find_transcript_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
-    """Yield the problems of a transcript: its form, tools, question, dates, loss flags, supports and answer."""
+    """Yield the problems of a transcript: its form, tools, question, dates, loss flags and answer."""
     try:
         check_messages(row.messages, len(row.images), "messages")
         dialect = find_dialect(row.dialect)
@@ -68,9 +64,7 @@ def find_transcript_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
     yield from _find_tool_problems(row, dialect, turns)
     yield from _find_date_problems(proof, row)
     shown = [read_shown(user, dialect) for user in users[1:]]
-    yield from _find_turn_problems(turns, shown)
-    yield from _find_flag_problems(row, shown)
-    yield from _find_support_problems(proof, row, shown, turns[-1].answer)
+    yield from _find_turn_problems(row, turns, shown)
     if set(row.left_out) - set(() if proof.proof.nodes else ASKED_OF_PATHS):
         spared = "nothing" if proof.proof.nodes else ", ".join(ASKED_OF_PATHS)
         yield f"left_out: {shorten(row.left_out)} were not checked; the question is spared {spared}"
@@ -78,7 +72,7 @@ def find_transcript_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
         yield f"messages: the last answer is {turns[-1].answer!r}, the proof's is {proof.answer.surface!r}"
 
 
-def _find_turn_problems(turns: Sequence[Turn], shown: Sequence[str | None]) -> Iterator[str]:
+def _find_turn_problems(row: SftRow, turns: Sequence[Turn], shown: Sequence[str | None]) -> Iterator[str]:
     for number, turn in enumerate(turns, 1):
         last = number == len(turns)
         if last is bool(turn.tool):
@@ -86,6 +80,10 @@ def _find_turn_problems(turns: Sequence[Turn], shown: Sequence[str | None]) -> I
     for number, text in enumerate(shown, 1):
         if text is None or strip_page_text(text) != text:
             yield f"messages: the observation after turn {number} is not a tool response"
+    # A call that failed is not trained on; everything else is.
+    wanted = (*(FAILED.match(text or "") is None for text in shown), True)
+    if row.loss != wanted:
+        yield f"loss: the row says {shorten(row.loss)}, its observations {shorten(wanted)}"
 
 
 def _find_tool_problems(row: SftRow, dialect: Dialect, turns: Sequence[Turn]) -> Iterator[str]:
@@ -120,51 +118,6 @@ def read_shown(user: str, dialect: Dialect) -> str | None:
     text = PICTURES.sub("", user)
     told = read_observation(text, dialect)
     return told if text == f"<{dialect.response}>\n{told}\n</{dialect.response}>" else None
-
-
-def _find_flag_problems(row: SftRow, shown: Sequence[str | None]) -> Iterator[str]:
-    """A call that failed is not trained on; everything else is."""
-    wanted = (*(FAILED.match(text or "") is None for text in shown), True)
-    if row.loss != wanted:
-        yield f"loss: the row says {shorten(row.loss)}, its observations {shorten(wanted)}"
-
-
-def _find_support_problems(proof: ProofRow, row: SftRow, shown: Sequence[str | None], given: str) -> Iterator[str]:
-    """Check that each support points at what it names, in any writing, and one at the answer."""
-    answer = proof.answer
-    bridges = [node.title for node in proof.proof.nodes if node.role == "bridge"]
-    forms = {title: list_forms(title) for title in ([proof.trace.bridge] if proof.trace is not None else bridges)}
-    forms[ANSWER] = tuple(form for form in (given, answer.surface, answer.value, *answer.aliases) if form.strip())
-    for support in row.supports:
-        told = shown[support.step] if 0 <= support.step < len(shown) else None
-        text = "" if FAILED.match(told or "") else WARNING.sub("", told or "")
-        if support.what not in forms:
-            yield f"supports: {support.what!r} is neither a bridge nor the answer"
-        elif not _points_at(text, support, forms[support.what], answer if support.what == ANSWER else None):
-            stands = shorten(text[max(support.start, 0) : max(support.end, 0)])
-            yield f"supports: {support.what!r} is not the text there: {stands}"
-    if all(support.what != ANSWER for support in row.supports):
-        yield "supports: none for the answer"
-
-
-def _points_at(text: str, support: Support, forms: Sequence[str], answer: Answer | None) -> bool:
-    """Return whether a span of a text is one of the forms, in whole words, or the answer's value."""
-    start, end = support.start, support.end
-    if not 0 <= start < end <= len(text):
-        return False
-    part = text[start:end]
-    words, whole = fold_words(part), (0, len(part))
-    if any(locate_form(part, words, (form,)) == whole for form in forms):
-        return not any(_divides(text, place) for place in (start, end))
-    return answer is not None and (locate_value(part, answer) == whole or locate_value(text, answer) == (start, end))
-
-
-def _divides(text: str, place: int) -> bool:
-    """Return whether a place in a text is inside a word or a number."""
-    spans = ((place - 1, place + 1), (place - 1, place + 2), (place - 2, place + 1))
-    # A span beyond the end of the text would be compared only in part.
-    inside = ((start, end) for start, end in spans if start >= 0 and end <= len(text))
-    return any(WITHIN.fullmatch(text, start, end) is not None for start, end in inside)
 
 
 EMPTY = digest_value("")
@@ -221,7 +174,6 @@ def find_trajectory_problems(manifest: ReleaseManifest, trajectory: Trajectory, 
 
 
 def _find_stamp_problems(manifest: ReleaseManifest, trajectory: Trajectory) -> Iterator[str]:
-    """Yield the problems of the dates of a transcript with local tools; scripted players have no day."""
     if trajectory.snapshot != manifest.snapshot:
         yield f"snapshot: the row says {shorten(trajectory.snapshot)}, its tools searched {manifest.snapshot}"
     if trajectory.day and not any(model.revision.startswith(SERVED) for model in manifest.models):
@@ -229,7 +181,6 @@ def _find_stamp_problems(manifest: ReleaseManifest, trajectory: Trajectory) -> I
 
 
 def _find_id_problems(manifest: ReleaseManifest, trajectory: Trajectory) -> Iterator[str]:
-    """Yield the problem of an id that no attempt of the manifest's teacher at the question has."""
     teacher = next((model for model in manifest.models if model.role == "teacher"), None)
     attempts: Told = manifest.told.get("rollouts.attempts")
     dialect = find_dialect(str(manifest.told.get("rollouts.dialect", SYNTH.name)))

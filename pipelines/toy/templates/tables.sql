@@ -17,30 +17,12 @@ CREATE TABLE `page` (
   UNIQUE KEY `page_name_title` (`page_namespace`,`page_title`)
 );
 
-CREATE TABLE `redirect` (
-  `rd_from` int(8) unsigned NOT NULL DEFAULT 0,
-  `rd_namespace` int(11) NOT NULL DEFAULT 0,
-  `rd_title` varbinary(255) NOT NULL DEFAULT '',
-  `rd_interwiki` varbinary(32) DEFAULT NULL,
-  `rd_fragment` varbinary(255) DEFAULT NULL,
-  PRIMARY KEY (`rd_from`),
-  KEY `rd_ns_title` (`rd_namespace`,`rd_title`,`rd_from`)
-);
-
 CREATE TABLE `linktarget` (
   `lt_id` bigint(20) unsigned NOT NULL AUTO_INCREMENT,
   `lt_namespace` int(11) NOT NULL,
   `lt_title` varbinary(255) NOT NULL,
   PRIMARY KEY (`lt_id`),
   UNIQUE KEY `lt_namespace_title` (`lt_namespace`,`lt_title`)
-);
-
-CREATE TABLE `pagelinks` (
-  `pl_from` int(8) unsigned NOT NULL DEFAULT 0,
-  `pl_from_namespace` int(11) NOT NULL DEFAULT 0,
-  `pl_target_id` bigint(20) unsigned NOT NULL,
-  PRIMARY KEY (`pl_from`,`pl_target_id`),
-  KEY `pl_target_id` (`pl_target_id`,`pl_from`)
 );
 
 CREATE TABLE `page_props` (

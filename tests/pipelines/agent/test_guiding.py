@@ -187,7 +187,7 @@ def test_the_identity_changes_with_each_prompt_and_model(ground):
 def test_a_reader_chooses_a_gloss_among_other_relations_in_words(ground):
     guide = make_guide(ground)
     (path,) = walk(guide)
-    writing = RoleClient(TemplatesModel(), load_prompt("write_question", 3))
+    writing = RoleClient(TemplatesModel(), load_prompt("write_question"))
     stage = Questions(ground, writing, TrustingReader(), None, UNCOUNTED, 6, guide.graph.rules.splits)
     (question,) = asyncio.run(stage(path))
     text, proof = question.text, question.proof
@@ -217,7 +217,7 @@ def test_a_question_over_quotations_verifies_and_one_that_quotes_otherwise_does_
     (path,) = walk(guide)
     splits = guide.graph.rules.splits
     templates = TemplatesModel()
-    writing = RoleClient(templates, load_prompt("write_question", 3))
+    writing = RoleClient(templates, load_prompt("write_question"))
     (question,) = asyncio.run(Questions(ground, writing, TrustingReader(), None, UNCOUNTED, 6, splits)(path))
     asking = (RoleClient(templates, load_prompt(name, 4)) for name in ("propose_descriptors",))
     rewriting = RoleClient(templates, load_prompt("rewrite_question", 3))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pipelines.checks.limits import Limits, refuse_across_splits, refuse_over_limits
-from pipelines.checks.sets import Apart, Held, list_shared_values, make_signature
+from pipelines.checks.sets import list_shared_values, make_signature, mark_question, refuse_apart
 from pipelines.config.settings import GuessingGates, ReleasesConfig
 from pipelines.graph.proofs import NO_PROOF
 from schemas.datasets import Origin, Scene, ScenePart
@@ -57,11 +57,11 @@ def test_an_entity_is_one_however_a_question_was_made(kind):
 @pytest.mark.parametrize("kind", OTHERS)
 def test_another_release_holds_the_entities_of_news_and_pools(kind):
     row = OTHERS[kind]
-    held = Apart.of([Held(row.proof, row.answer, (), row.trace, row.origin)])
-    refused = held.refuse([make_signature(WALKED)])
+    held = mark_question(row.proof, row.answer, (), row.trace, row.origin)
+    refused = refuse_apart([make_signature(WALKED)], held)
     assert refused[WALKED.record_id].reason == "in-other-release"
-    assert list(Apart.of([(WALKED.proof, WALKED.answer, ())]).find_shared(held))
-    assert list(held.find_shared(Apart.of([(make_question(9, None).proof, make_question(9, None).answer, ())]))) == []
+    assert held & mark_question(WALKED.proof, WALKED.answer)
+    assert not held & mark_question(make_question(9, None).proof, make_question(9, None).answer)
 
 
 def test_the_final_fact_of_news_is_the_same_as_that_of_a_path():
@@ -97,9 +97,9 @@ def test_a_part_of_a_scene_is_in_one_split_and_in_no_other_release(tmp_path):
     refused = refuse_across_splits([make_signature(shown), scene], Limits(), None)
     assert {name: each.reason for name, each in refused.items()} == {scene.record_id: "shared-across-splits"}
     assert refuse_across_splits([make_signature(shown), replace(apart, record_id="q")], Limits(), None) == {}
-    held = Apart.of([Held(shown.proof, shown.answer, (first,))])
-    assert list(held.refuse([scene])) == [scene.record_id]
-    assert held.refuse([apart]) == {}
+    held = mark_question(shown.proof, shown.answer, (first,))
+    assert list(refuse_apart([scene], held)) == [scene.record_id]
+    assert refuse_apart([apart], held) == {}
 
 
 def test_questions_of_an_exam_are_counted_in_a_dataset_of_their_own():

@@ -1,4 +1,4 @@
-"""What overlaps with a benchmark is found in every published layout, and what does not is left alone."""
+"""What overlaps with a benchmark is found in every layout, and what does not is left alone."""
 
 import io
 import json
@@ -145,7 +145,7 @@ def test_an_answer_is_the_same_in_another_format_and_in_a_sentence(tmp_path):
         ("sentence", "It opened to all on 14 March 1871, so the plate says."),
     ):
         rows = [ask(1, f"When did {node} open its gates?", answer)]
-        opened = open_benchmark(tmp_path / kind, "mm-searchexam", rows)
+        opened = open_benchmark(tmp_path / kind, "columns", rows)
         assert [each.kind for each in find_overlaps([make_ours(tmp_path, number)], opened, None)] == ["benchmark-fact"]
 
 
@@ -178,7 +178,7 @@ def test_a_long_run_is_an_overlap_whatever_the_answer_where_it_holds_names_or_th
         ("generic", generic, ask(1, f"How many steps lead up to {plain}, as seen?", "213"), []),
         ("untold", generic, ask(1, f"How many steps lead up to {plain}, as seen?", ""), ["benchmark-words"]),
     ):
-        opened = open_benchmark(tmp_path / name, "mm-searchexam", [asked])
+        opened = open_benchmark(tmp_path / name, "vsearcher", [asked])
         assert [each.kind for each in find_overlaps([ours], opened, None)] == kinds, name
 
 
@@ -198,9 +198,8 @@ def test_infoseek_takes_entities_from_its_second_file(tmp_path):
 
 def test_hits_are_counted_by_benchmark_and_kind_and_what_was_not_looked_at_is_named(tmp_path):
     store, row = PictureStore(tmp_path / "images"), make_ours(tmp_path, 2)
-    path, pictures = publish(tmp_path / "b", "mmsearch", list(plant(2).values()))
-    (pictures / "30000100.png").unlink()
-    second, _ = publish(tmp_path / "c", "mm-searchexam", [plant(2)["verbatim"]])
+    path, _ = publish(tmp_path / "b", "fvqa", list(plant(2).values()))
+    second, _ = publish(tmp_path / "c", "columns", [plant(2)["verbatim"]])
     own = (BenchmarkConfig(name="MMSearch", path=(str(path),)), BenchmarkConfig(name="other", path=(str(second),)))
     opened = Benchmarks(own, digest)
     hits = count_hits(opened.refuse([row, make_ours(tmp_path, 3)], store.read).values())
@@ -209,7 +208,7 @@ def test_hits_are_counted_by_benchmark_and_kind_and_what_was_not_looked_at_is_na
         "other": {"benchmark-near": 1, "benchmark-question": 1, "benchmark-words": 1},
     }
     first, other = opened.entries
-    assert (first.layouts, first.questions, first.pictures, first.pictures_missing) == (("mmsearch",), 5, 5, 0)
+    assert (first.layouts, first.questions, first.pictures, first.pictures_missing) == (("fvqa",), 5, 5, 0)
     assert (other.pictures, other.pictures_missing) == (0, 1)
     table = describe_benchmarks([first.model_copy(update={"hits": hits["MMSearch"]}), other])
     assert table["MMSearch"]["benchmark-picture"] == 1
@@ -223,10 +222,8 @@ def test_a_well_known_benchmark_counts_as_checked_by_its_name_and_never_by_a_lay
         return set(WELL_KNOWN) - set(list_unchecked([entry]))
 
     assert list_missing("simple_vqa") == {"SimpleVQA"}
-    assert list_missing("MM-SearchExam", "mm-searchexam") == {"MM-SearchExam"}
-    assert not list_missing("inhouse", "mm-searchexam")
     assert not list_missing("FVQA-train", "fvqa")
-    assert not list_missing("mmsearch-plus", "mmsearch")
+    assert not list_missing("mmsearch-plus")
 
 
 def test_a_benchmark_under_another_name_is_named_so_and_decides_again(tmp_path):

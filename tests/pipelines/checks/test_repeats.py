@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.checks.limits import Limits, refuse_across_splits, refuse_over_limits
-from pipelines.checks.near import TextIndex, shingle_text
+from pipelines.checks.near import Sketches, find_alike, shingle_text
 from pipelines.checks.repeats import count_near, refuse_near, refuse_near_across
 from pipelines.checks.sets import make_signature
 from pipelines.config.settings import ReleasesConfig
@@ -15,9 +15,7 @@ from tests.pipelines.release.builders import make_question
 
 LONG = "In which year was the town founded that is the birthplace of the architect who designed the bridge in the image"
 LIKE = LONG.replace("designed", "planned") + "?"
-INDEX = TextIndex(0.1)
-INDEX.add([("like", LIKE)])
-ALIKE = INDEX.find([LONG])[0][0].similarity
+((_, _, ALIKE),) = find_alike(*(Sketches([shingle_text(text)], 0.1) for text in (LONG, LIKE)))
 PLAIN = make_signature(make_question(0, None))
 USUAL = ReleasesConfig()
 

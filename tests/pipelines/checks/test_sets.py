@@ -1,20 +1,15 @@
-import random
 from collections import Counter
 from types import SimpleNamespace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.checks import sets
 from pipelines.checks.sets import (
     Wording,
     delexicalise,
     find_over_used,
     list_grams,
-    measure_self_bleu,
 )
-from pipelines.names import split_words
 from schemas.proofs import Constraint
 from tests.pipelines.release.builders import make_question
 
@@ -70,31 +65,3 @@ def test_no_skeleton_has_more_than_its_share_of_what_any_dataset_keeps(rows, sha
 def test_every_skeleton_keeps_a_question_where_no_smaller_dataset_limits_it(rows, share):
     whole = [(skeleton, ()) for skeleton, _ in rows]
     assert {wording.skeleton for wording in choose(whole, share)} == {skeleton for skeleton, _ in rows}
-
-
-def measure_bleu_by_definition(texts):
-    """BLEU-4 of each text against all others as Papineni et al. define it, without smoothing."""
-    worded, total = [split_words(text) for text in texts], 0.0
-    for place, words in enumerate(worded):
-        others = worded[:place] + worded[place + 1 :]
-        product = 1.0
-        for size in range(1, 5):
-            counts = Counter(list_grams(words, size))
-            highest = Counter()
-            for other in others:
-                highest |= Counter(list_grams(other, size))
-            product *= (counts & highest).total() / counts.total() if counts else 0.0
-        nearest = min((len(other) for other in others), key=lambda length: (abs(length - len(words)), length))
-        penalty = 1.0 if not words or len(words) >= nearest else 2.718281828459045 ** (1 - nearest / len(words))
-        total += product**0.25 * penalty
-    return total / len(texts)
-
-
-@given(st.lists(st.lists(st.sampled_from("abc"), max_size=9).map(" ".join), min_size=2, max_size=7))
-def test_self_bleu_by_two_counts_a_run_is_bleu_by_its_definition(texts):
-    assert measure_self_bleu(texts) == pytest.approx(measure_bleu_by_definition(texts))
-
-
-def test_self_bleu_of_a_large_set_does_not_depend_on_order():
-    texts = [" ".join(random.Random(seed).choices("abcd", k=9)) for seed in range(sets.SAMPLED + 300)]
-    assert measure_self_bleu(texts) == pytest.approx(measure_self_bleu(texts[::-1]))

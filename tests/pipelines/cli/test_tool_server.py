@@ -20,7 +20,7 @@ from pipelines.agent.environment import Refusal, read_call
 from pipelines.agent.transcript import BadTurn, render_observation
 from pipelines.cli.tool_server import ServingOptions, open_environment
 from pipelines.errors import ConfigError
-from pipelines.release.synth_tools import ToolServerError, ToolSession, roll_out, send
+from pipelines.release.synth_tools import ToolServerError, ToolSession, send
 from schemas.datasets import Enhancement, Rollout
 from tests.conftest import SETTINGS
 from tests.serving_tools import copy_workspace, serving_tools
@@ -271,14 +271,12 @@ def test_every_call_is_recorded_with_its_pictures_by_content(served, session, re
 
 def test_a_whole_attempt_is_rolled_out_by_plain_python(served, rollouts):
     rollout = next(each for each in rollouts if each.stop_reason == "answered" and len(each.steps) > 3)
-    said = iter(rollout.steps)
-    attempt = roll_out(lambda messages, tools: {"content": next(said).reply}, rollout.parent_id, served.address)
-    assert (attempt.answer, attempt.ended) == (rollout.answer, "answered")
-    assert attempt.turns == [step.reply for step in rollout.steps]
-    parts = [part for message in attempt.messages for part in message["content"] if isinstance(part, dict)]
-    shown = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
-    contents = [hashlib.sha256(base64.b64decode(url.partition(",")[2])).hexdigest() for url in shown]
+    session = ToolSession(rollout.parent_id, served.address)
+    *_, last = (session.take_turn(step.reply) for step in rollout.steps)
+    assert (last.answer, last.ended) == (rollout.answer, "answered")
+    contents = [hashlib.sha256(image.content).hexdigest() for image in session.images]
     assert contents == [image.picture.sha256 for image in rollout.images]
+    session.close()
 
 
 @pytest.mark.parametrize(
@@ -376,7 +374,7 @@ def test_mcp_over_stdio_is_about_one_question(served, demo, session, root, tmp_p
 @pytest.mark.slow
 def test_the_command_says_where_it_listens_and_ends_with_a_signal(demo, root, tmp_path):
     own = copy_workspace(root, tmp_path / "workspace")
-    command = make_command(demo.config, own, "--port", "0", "--release", str(demo.release("rl")))
+    command = make_command(demo.config, own, "--port", "0", str(demo.release("rl")))
     own_code = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, cwd=ROOT, env=own_code, stdout=subprocess.PIPE, text=True) as process:
         address, told = process.stdout.readline().split(": ", 1)

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -67,20 +66,6 @@ def test_fvqa_of_mars_has_the_same_columns_as_lines_with_paths(tmp_path):
     (question,) = read(write_lines(tmp_path / "train.jsonl", row), "fvqa")
     assert (question.question, question.answers) == ("Which river?", ("Kelm", "River Kelm"))
     assert question.pictures == (NamedPicture("a/1.jpg"),)
-
-
-def test_fvqa_of_2017_is_an_object_of_questions(tmp_path):
-    row = {
-        "question": "Which animal climbs?",
-        "answer": "cat",
-        "img_file": "val_1.jpg",
-        "fact": ["e1"],
-        "ans_source": "KB",
-    }
-    path = tmp_path / "all_qs_dict_release.json"
-    path.write_text(json.dumps({"7": row, "8": row}))
-    first, _ = read(path, "fvqa-facts")
-    assert (first.id, first.answers, first.pictures) == ("7", ("cat",), (NamedPicture("val_1.jpg"),))
 
 
 def test_livevqa_gives_a_question_of_each_level_and_no_letter_of_an_option(tmp_path):
@@ -165,27 +150,6 @@ def test_a_file_of_the_folder_that_cannot_be_opened_is_named(tmp_path):
         PictureFolder(tmp_path / "a.png").read(NamedPicture("b"))
 
 
-def test_simplevqa_says_its_language_and_what_is_shown(tmp_path):
-    row = {"data_id": 5, "image": {"bytes": PNG, "path": "5.png"}, "language": "EN", "question": "Who built it?",
-           "answer": "Ada Vask", "atomic_question": "What is it?", "atomic_fact": "Kelm Bridge"}  # fmt: skip
-    path = tmp_path / "test.parquet"
-    pq.write_table(pa.Table.from_pylist([row]), path)
-    (question,) = read(path, "simplevqa")
-    assert (question.id, question.language, question.entity) == ("5", "EN", "Kelm Bridge")
-    assert question.pictures[0].content == PNG
-    written = row | {"image": base64.b64encode(PNG * 9).decode()}
-    (again,) = read(write_lines(tmp_path / "test.jsonl", written), "simplevqa")
-    assert again.pictures == (NamedPicture(content=PNG * 9),)
-
-
-def test_mm_searchexam_names_pictures_by_address(tmp_path):
-    row = {"question": "When?", "image_path": "https://raw.example/store/a%20b.png?x=1", "answer": "1901"}
-    (question,) = read(write_lines(tmp_path / "mmsearchexam.jsonl", row), "mm-searchexam")
-    (tmp_path / "a b.png").write_bytes(PNG)
-    assert question.answers == ("1901",)
-    assert PictureFolder(tmp_path).read(question.pictures[0]) == PNG
-
-
 def test_any_table_reads_by_its_columns(tmp_path):
     row = {"ask": "Who?", "gold": {"text": "Ada", "more": ["A. Vask"]}, "pic": "1.png", "what": "Kelm Bridge"}
     columns = {"question": "ask", "answer": "gold.text", "answer_aliases": "gold.more", "image": "pic",
@@ -199,10 +163,8 @@ def test_any_table_reads_by_its_columns(tmp_path):
 HOSTILE = {
     "truncated.parquet": b"PAR1" + b"\0" * 40,
     "not.json": b'{"a": ',
-    "bytes.jsonl": b"\xff\xfe\x00",
-    "deep.jsonl": b"[" * 200_000,
+    "deep.json": b"[" * 200_000,
     "scalar.json": b"3",
-    "list.jsonl": b"[1]\n",
     "strange.csv": b"a,b\n",
 }
 
@@ -220,16 +182,6 @@ def test_a_file_cut_short_gives_no_half_of_its_rows_in_silence(tmp_path):
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(ConfigError, match=r"cut\.parquet"):
         list(read_rows(path))
-
-
-@pytest.mark.parametrize(
-    "text", ['{"question": "' + "a\n" * 40_000 + '"}', '{"a": 1}' * 160_000], ids=["lines", "rows"]
-)
-def test_an_object_of_many_lines_and_a_line_of_many_objects_take_linear_time(tmp_path, text):
-    (tmp_path / "many.jsonl").write_text(text)
-    started = time.process_time()
-    assert sum(1 for _ in read_rows(tmp_path / "many.jsonl")) == max(1, text.count("}"))
-    assert time.process_time() - started < 2
 
 
 def test_a_line_or_document_without_end_is_not_read_into_memory(tmp_path, monkeypatch):
@@ -265,7 +217,7 @@ def test_values_of_any_type_make_questions_of_texts_or_none(layout, row):
         assert isinstance(question.question, str)
         assert all(isinstance(answer, str) for answer in question.answers)
         assert all(isinstance(p.name, str) and isinstance(p.content, bytes) for p in question.pictures)
-        assert all(isinstance(text, str) for text in (question.entity, question.language))
+        assert isinstance(question.entity + question.language, str)
 
 
 @pytest.mark.parametrize(
@@ -297,10 +249,6 @@ ASKED = tuple(
               f"Kelm Tower {n}", PNG * 9 + bytes([n]))
     for n in range(3)
 )  # fmt: skip
-UNALIASED = {"fvqa-facts", "webqa", "simplevqa", "mm-searchexam", "vdr", "opensearch-vl", "vsearcher", "sharegpt",
-             "messages", "alpaca", "verl"}  # fmt: skip
-NAMED = {"infoseek", "simplevqa", "columns"}
-MARKED = {"opensearch-vl", "sharegpt", "alpaca", "verl"}
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -308,124 +256,27 @@ def test_each_layout_is_recognised_from_its_rows_and_read_whole(tmp_path, kind):
     path, folder = publish(tmp_path, kind, ASKED)
     pictures = PictureFolder(folder)
     assert read_layout(path) == WRITERS[kind][0]
-    read = list(read_questions(path))
-    for question, asked in zip(read, ASKED, strict=True):
+    for question, asked in zip(read_questions(path), ASKED, strict=True):
         assert question.question == asked.question
         assert question.answers[0] == asked.answer
-        assert (asked.alias in question.answers) == (kind not in UNALIASED)
-        assert question.entity == (asked.entity if kind in NAMED else "")
-        (shown,) = question.asked_with
-        assert kind == "vsearcher" or pictures.read(shown) == asked.picture
-        assert question.placeholders == (kind in MARKED)
-        marks = sum(text.count("<image>") for text in question.texts)
-        assert marks == (len(question.pictures) if kind in MARKED else 0)
-
-
-def test_a_conversation_tells_what_its_question_shows_from_what_tools_show(tmp_path):
-    path, _ = publish(tmp_path, "opensearch-vl", ASKED)
-    question = next(read_questions(path))
-    assert (len(question.pictures), question.asked_with) == (2, question.pictures[:1])
-    assert [message.role for message in question.messages] == ["human", "gpt", "observation", "gpt"]
-    assert question.has_messages
-
-
-def test_split_and_category_are_kept_where_a_row_says_them(tmp_path):
-    said = {}
-    for kind in ("webqa", "infoseek", "mmsearch", "verl", "vdr", "livevqa"):
-        path, _ = publish(tmp_path / kind, kind, ASKED[:1])
-        (question,) = read_questions(path)
-        said[kind] = (question.split, question.category)
-    assert said == {"webqa": ("val", "Others"), "infoseek": ("val", ""), "mmsearch": ("", "arts"),
-                    "verl": ("test", "vqa"), "vdr": ("", "arts"), "livevqa": ("", "person")}  # fmt: skip
-
-
-def test_a_question_of_text_misses_no_picture(tmp_path):
-    search = {"sample_id": "a", "query": "Who?", "query_image": None, "gt_answer": "Ada"}
-    (found,) = read_questions(write_lines(tmp_path / "a.jsonl", search))
-    assert (found.pictures, found.pictureless) == ((), True)
-    web = {"Q": "Who?", "A": ["Ada"], "img_posFacts": [], "txt_posFacts": [{"title": "t"}]}
-    (told,) = read_questions(write_lines(tmp_path / "b.jsonl", web))
-    assert (told.pictures, told.pictureless) == ((), True)
-
-
-TYPED = {
-    "responses": [{"type": "input_text", "text": "Who?"}, {"type": "input_image", "image_url": "1.png"}],
-    "qwen": [{"image": "1.png"}, {"text": "Who?"}],
-    "qwen of today": [{"type": "image", "image": "1.png", "text": None}, {"type": "text", "text": "Who?"}],
-    "next LLaMA-Factory": [{"type": "image", "value": "1.png"}, {"type": "text", "value": "Who?"}],
-}
-
-
-@pytest.mark.parametrize("kind", TYPED)
-def test_typed_content_is_text_and_pictures_in_any_of_its_spellings(tmp_path, kind):
-    (question,) = read_questions(
-        write_lines(tmp_path / "a.jsonl", {"messages": [{"role": "user", "content": TYPED[kind]}]})
-    )
-    assert (question.question, question.pictures) == ("Who?", (NamedPicture("1.png"),))
-    assert not question.answers
-
-
-def test_a_part_that_only_says_that_a_picture_is_there_stands_for_one_of_the_column(tmp_path):
-    row = {"messages": [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "Who?"}]},
-                        {"role": "assistant", "content": [{"type": "text", "text": "<think>x</think>\\boxed{Ada}"}]}],
-           "images": [{"bytes": PNG, "path": None}]}  # fmt: skip
-    path = tmp_path / "trl.parquet"
-    pq.write_table(pa.Table.from_pylist([row]), path)
-    (question,) = read_questions(path)
-    assert (question.question, question.answers, question.placeholders) == ("Who?", ("Ada",), True)
-    assert question.texts[0].count("<image>") == len(question.pictures) == 1
-
-
-def test_bytes_are_bytes_in_any_of_their_spellings(tmp_path):
-    as_struct = {"question": "Who?", "answer": "Ada", "image": {str(n): byte for n, byte in enumerate(PNG)}}
-    as_list = {"question": "Who?", "answer": "Ada", "image": list(PNG)}
-    for question in read_questions(write_lines(tmp_path / "a.jsonl", as_struct, as_list)):
-        assert question.pictures == (NamedPicture(content=PNG),)
+        assert (asked.alias in question.answers) == (kind not in ("webqa", "vsearcher"))
+        assert question.entity == (asked.entity if kind in ("infoseek", "columns") else "")
+        (shown,) = question.pictures
+        assert pictures.read(shown) == asked.picture
 
 
 def test_a_row_without_a_question_says_why_and_others_are_read(tmp_path):
     path = write_lines(tmp_path / "a.jsonl", {"question": "Who?", "answer": "Ada"}, {"caption": "A tower", "url": "u"})
     read, unread = read_questions(path)
     assert (read.question, unread) == (
-        "Who?", UnreadRow("1", "has neither a question nor messages; its columns are caption, url"))  # fmt: skip
+        "Who?", UnreadRow("1", "has no question; its columns are caption, url"))  # fmt: skip
 
 
 def test_a_line_that_cannot_be_read_is_one_row_with_its_number_and_others_are_read(tmp_path):
     good = json.dumps({"question": "Who?", "answer": "Ada"})
     path = tmp_path / "a.jsonl"
-    bad = ('{"answer": ' + "9" * 5000 + "}", '{"answer": nope}', "[" * 100_000, "null", '{"question": "cut')
+    bad = ('{"answer": nope}', "[" * 100_000, "null", '{"question": "cut')
     path.write_text("\n".join(f"{good}\n{line}" for line in bad))
-    read = list(read_questions(path))
-    unread = [row for row in read if isinstance(row, UnreadRow)]
-    assert len(read) - len(unread) == len(bad)
-    assert [row.key for row in unread] == ["1", "3", "5", "7", "9"]
-    assert [row.why.partition(":")[0] for row in unread] == [
-        "line 2",
-        "line 4",
-        "line 6",
-        "row 7 is no object",
-        "line 10",
-    ]
-    assert not any("sys." in row.why for row in unread)
-    with pytest.raises(ConfigError, match=r"line 2: row 1 Exceeds the limit"):
-        list(read_rows(path))
-
-
-def test_a_file_without_one_row_that_can_be_read_is_refused(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text("{nope}\n{nope}\n")
-    with pytest.raises(ConfigError, match=r"a\.jsonl: none of its rows can be read; line 1"):
-        list(read_questions(path))
-
-
-def test_objects_over_several_lines_and_strings_with_line_breaks_are_rows(tmp_path):
-    rows = [{"question": f"Who\nis {n}?", "answer": "Ada"} for n in range(50)]
-    path = tmp_path / "spread.jsonl"
-    path.write_text("\n".join(json.dumps(row, indent=2).replace("\\n", "\n") for row in rows))
-    assert [row for _, row in read_rows(path)] == rows
-    path.write_text(json.dumps(rows[0]) + "\n" + '{"question": "cut')
-    with pytest.raises(ConfigError, match=r"spread\.jsonl.*row 1 has no end"):
-        list(read_rows(path))
-    path.write_text('{"question": "cut\n' + json.dumps(rows[0]))
-    with pytest.raises(ConfigError, match=r"spread\.jsonl.*row 0"):
-        list(read_rows(path))
+    unread = [row for row in read_questions(path) if isinstance(row, UnreadRow)]
+    assert [row.key for row in unread] == ["1", "3", "5", "7"]
+    assert all(row.why.startswith(f"row {row.key} is no ") for row in unread)

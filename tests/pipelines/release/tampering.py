@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 from pipelines.config.disclosure import digest_settings
 from pipelines.graph.proofs import make_question_id
 from pipelines.pictures import PictureStore
-from pipelines.release.card import DOCUMENTS, find_cards, read_prose, render_credits, render_documents
+from pipelines.release.card import DOCUMENTS, read_prose, render_credits, render_documents
 from pipelines.release.making import make_vqa_row
 from pipelines.release.manifest import MANIFEST, SplitEntry, digest_content, name_version, read_release_manifest
 from pipelines.release.publish import ATTRIBUTION
 from pipelines.release.rows import EmbeddedImage, ProofRow, describe_file, list_files
-from pipelines.release.verify.documents import CLAIMED, take_claims
+from pipelines.release.verify.documents import CLAIMED, read_credits, take_claims
 from pipelines.release.verify.release import ReleaseCheck
 from pipelines.release.verify.replaying import Replayer
 
@@ -25,7 +25,7 @@ def reseal(folder):
     """Write the manifest anew as its author would: files, digests, counts, content and version, here and in words."""
     manifest = read_release_manifest(folder)
     entries = [_describe(path, folder) for path in list_files(folder) if path.name not in (MANIFEST, *DOCUMENTS)]
-    prose = read_prose(manifest.dataset, find_cards()).text
+    prose = read_prose(manifest.dataset).text
     content = digest_content(entries, prose)
     renames = {manifest.content: content, manifest.version: name_version(content)}
     for name in DOCUMENTS:
@@ -95,7 +95,7 @@ def remake_documents(folder, ground):
     manifest = read_release_manifest(folder)
     with (
         tempfile.TemporaryDirectory() as place,
-        Replayer(ground.corpus, manifest, PictureStore(Path(place))) as replayer,
+        Replayer(ground.corpus, manifest, PictureStore(Path(place)), read_credits(folder)) as replayer,
     ):
         check = ReleaseCheck(folder, manifest, ground, replayer)
         check.run(lambda done: None)
@@ -104,8 +104,8 @@ def remake_documents(folder, ground):
     claimed = json.loads((folder / "quality.json").read_text("utf-8"))
     _fit_claims(claimed, check.survey.facts)
     check.survey.manifest = read_release_manifest(folder)
-    quality = take_claims(check.survey.measure(), claimed, {model.role for model in manifest.models})
-    prose = read_prose(manifest.dataset, find_cards())
+    quality = take_claims(check.survey.measure(), claimed)
+    prose = read_prose(manifest.dataset)
     documents = render_documents(check.survey.manifest, quality, prose, *check.survey.first)
     for name, text in documents.items():
         _write(folder / name, text)
@@ -114,7 +114,7 @@ def remake_documents(folder, ground):
 
 def _fit_claims(claimed, facts):
     """Say of what is left of a release that the comparer decided it, and nothing of what no row decides."""
-    rows = sum(facts.trajectories.deciders.values())
+    rows = facts.words["decided by"].total()
     if "decided by" in claimed:
         claimed["decided by"] = {"comparer": {"rows": rows, "share": 1.0}}
         claimed["trajectories"].pop("process mark", None)

@@ -7,19 +7,20 @@ import re
 import pytest
 
 from pipelines.agent.observations import Shown, render_hits, render_page
-from pipelines.errors import ConfigError, CorruptInput, GateNotMet
+from pipelines.errors import CorruptInput, GateNotMet
 from pipelines.release.card import (
-    check_card,
-    find_cards,
+    NOBODY,
+    PARTS,
+    credit_page,
     list_credits,
     list_shown_pages,
-    make_revision_url,
     read_prose,
     render_credits,
     shorten_value,
 )
 from pipelines.release.making import Example, name_picture
-from pipelines.release.publish import publish_releases
+from pipelines.release.manifest import ArticleRights
+from pipelines.release.publish import DATASETS, publish_releases
 from schemas.datasets import Observation, ReleaseEntry, Step, Trajectory
 from schemas.manifest import ModelEntry
 from schemas.proofs import Branch
@@ -40,11 +41,11 @@ def folder(tmp_path, material, context):
     return publish_releases(tmp_path, *material, context)[0].path
 
 
-def credit(question, trajectory=None):
+def credit(question, trajectory=None, base=BASE):
     """Return the credits of a vqa row, or of an sft row."""
     entries = run_stage([question], [trajectory] if trajectory else [])
     entry = next(each for each in entries if bool(each.trajectory_id) == bool(trajectory))
-    return list(list_credits(Example(entry, question, trajectory), BASE, "c"))
+    return list(list_credits(Example(entry, question, trajectory), base, "c"))
 
 
 def test_attribution_names_every_picture_and_page_once(tmp_path, folder, material):
@@ -98,9 +99,9 @@ def test_an_address_that_a_browser_would_run_is_not_released(tmp_path, url, fiel
         credit(question)
 
 
-def test_a_corpus_without_address_cannot_be_credited():
+def test_a_corpus_without_address_cannot_be_credited(tmp_path):
     with pytest.raises(GateNotMet, match="base_url"):
-        make_revision_url("", "Kelm", 1)
+        credit(make_question(1, make_picture(tmp_path, 1)), base="")
 
 
 def test_croissant_names_the_real_files_and_digests(folder):
@@ -112,25 +113,11 @@ def test_croissant_names_the_real_files_and_digests(folder):
         assert hashlib.sha256((folder / entry["contentUrl"]).read_bytes()).hexdigest() == entry["sha256"]
 
 
-@pytest.mark.parametrize("dataset", ["sft", "rl", "vqa"])
+@pytest.mark.parametrize("dataset", DATASETS)
 def test_every_dataset_has_all_parts_of_its_prose(dataset):
-    assert "[More" not in read_prose(dataset, find_cards()).text
-
-
-def test_a_card_that_lacks_a_part_is_refused(tmp_path):
-    (tmp_path / "template.md.j2").write_text("")
-    (tmp_path / "sft.md").write_text("title:\nx\n")
-    with pytest.raises(ConfigError, match="parts"):
-        read_prose("sft", tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("card", "licences", "reason"),
-    [("[More Information Needed]", {}, "More Information"), ("fine", {"": {"rows": 1}}, "licence")],
-)
-def test_a_card_that_leaves_something_open_is_refused(card, licences, reason):
-    with pytest.raises(GateNotMet, match=reason):
-        check_card(card, {"picture licences": licences})
+    prose = read_prose(dataset)
+    assert sorted(prose.parts) == sorted(PARTS)
+    assert "[More" not in prose.text
 
 
 def test_the_cards_example_shows_no_bytes():
@@ -235,3 +222,20 @@ def test_a_release_of_an_invented_wiki_credits_and_cites_nobody_real(demo):
                 assert not re.search(r"wikimedia\.org|wikipedia\.org|Wikipedia contributors", path.read_text())
                 told += path.name == "ATTRIBUTION.tsv"
     assert told == 3
+
+
+PAGE = Shown("https://herald.test/1", "Crowds at Kelm Bridge", "")
+RIGHTS = ArticleRights(licence="CC BY 4.0", licence_url="https://creativecommons.org/licenses/by/4.0/")
+
+
+def test_an_article_is_credited_to_its_host_under_the_operators_licence():
+    credit = credit_page("page", PAGE, BASE, "c", articles=RIGHTS)
+    assert (credit.author, credit.licence, credit.url) == ("herald.test", "CC BY 4.0", PAGE.url)
+    assert credit_page("page", Shown("https://a.example/1", "t", ""), BASE, "c", articles=RIGHTS).author == NOBODY
+
+
+@pytest.mark.parametrize("rights", [None, ArticleRights(licence=" ", licence_url="")])
+def test_without_a_licence_an_article_is_released_only_where_that_is_allowed(rights):
+    with pytest.raises(GateNotMet, match=r"news\.licence"):
+        credit_page("page-read", PAGE, BASE, "c", articles=rights)
+    assert credit_page("page-read", PAGE, BASE, "c", True, rights).licence == "unknown"

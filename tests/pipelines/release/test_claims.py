@@ -106,11 +106,19 @@ def test_no_value_of_a_proof_can_be_changed_alone(demo_ground, claimed):
 
 
 UNSEEN = {
-    "sft": {("id",), ("tokens",), ("day",), ("snapshot",), ("messages", 0, "content")},
+    "sft": {
+        ("id",),
+        ("tokens",),
+        ("day",),
+        ("snapshot",),
+        ("messages", 0, "content"),
+        ("supports",),
+        *(("supports", number, name) for number in range(9) for name in ("what", "step", "start", "end")),
+    },
     "rl": {("image_search", number, name) for number in range(9) for name in ("url", "title")},
     "vqa": set(),
 }
-"""What no proof decides: of a transcript its id, length, dates and system message; the pages that a search found."""
+"""What no proof decides: of a transcript its id, length, dates, system message and pointers; the pages of a search."""
 
 
 @pytest.mark.parametrize("dataset", UNSEEN)

@@ -11,13 +11,10 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
 from pipelines.release.manifest import make_release_manifest, read_release_manifest
 from pipelines.release.publish import publish_releases
-from pipelines.release.push import plan_push
-from pipelines.release.verify.documents import take_claims
 from pipelines.release.verify.origin import describe_settings, read_settings
 from pipelines.release.verify.replaying import look_alike
 from schemas.manifest import FileEntry
 from tests.pipelines.release.builders import make_context
-from tests.pipelines.release.hub import FakeHub, push_release
 from tests.pipelines.release.tampering import edit_manifest
 
 TOLD, UNTOLD = disclose_settings(make_config(read_recipe("demo"), ()))
@@ -70,46 +67,3 @@ def test_another_layout_is_refused(folder):
     edit_manifest(schema_version=99)(folder)
     with pytest.raises(ConfigError, match="its layout is 99"):
         read_release_manifest(folder)
-
-
-def test_a_signature_may_follow_the_tag_and_a_copy_without_it_leaves_it(folder, tmp_path):
-    hub = FakeHub(tmp_path / "downloads")
-    push_release(folder, "org/name", hub)
-    (folder / "manifest.json.sig").write_text("signed")
-    place = f"data/{folder.parent.name}/manifest.json.sig"
-    push_release(folder, "org/name", hub)
-    assert hub.files[place] == b"signed"
-    (folder / "manifest.json.sig").unlink()
-    assert plan_push(folder, "org/name", hub).changes == ()
-
-
-DERIVED = {
-    "standing": {"standing: solved": {"rows": 4, "share": 1.0}},
-    "trajectories": {"turns": {"n": 3}},
-    "decided by": {"": {"rows": 3, "share": 1.0}},
-    "not measured": {},
-}
-
-
-@pytest.mark.parametrize(
-    ("section", "entries"),
-    [
-        ("decided by", {"**checked by humans**": {"rows": 3, "share": 1.0}}),
-        ("decided by", {"judge": {"rows": 3, "share": 1.0}}),
-        ("decided by", {"comparer": {"rows": 2, "share": 0.666667}}),
-        ("decided by", {"comparer": {"rows": 3, "share": 1.0, "free of faults": 1}}),
-        ("standing", {"left out: none, all fine": {"rows": 4, "share": 1.0}}),
-        ("standing", {"left out: swapped": {"rows": 5, "share": 1.25}}),
-        ("standing", {"left out: swapped": {"rows": 2, "share": 0.9}}),
-        ("trajectories", {"process mark": {"n": 3, "best": 1.0}}),
-    ],
-)
-def test_a_claim_that_no_report_of_these_rows_can_have_is_refused(section, entries):
-    honest = {
-        "standing": {"left out: swapped": {"rows": 2, "share": 0.5}},
-        "trajectories": {"process mark": {"n": 3, "min": 0.5}},
-        "decided by": {"comparer": {"rows": 3, "share": 1.0}},
-    }
-    assert take_claims(DERIVED, honest, {"writer"})["decided by"] == honest["decided by"]
-    with pytest.raises(ValueError, match=section):
-        take_claims(DERIVED, honest | {section: entries}, {"writer"})

@@ -19,23 +19,15 @@ from pipelines.release.rewards import (
     REWARDS,
     UnscoredReward,
     accuracy_reward,
-    clamp_advantage,
-    composite_reward,
     compute_score,
-    dr_reward,
     find_fatal,
     find_lost_tags,
-    fold_answer,
     format_reward,
-    make_loss_mask,
-    mars_reward,
     match_answer,
-    mmsearch_reward,
     read_turns,
     split_turns,
 )
 
-UNIT = st.floats(0, 1)
 SYNTH = PROTOCOLS["synth"]
 
 
@@ -181,20 +173,6 @@ def test_the_fatal_run_begins_and_reaches_its_length(failed, fatal):
     assert find_fatal(failed) == fatal
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.booleans())), st.integers(0, 9))
-def test_a_longer_prefix_never_masks_more(tokens, prefix):
-    steps, own = [step for step, _ in tokens], [mine for _, mine in tokens]
-    shorter, longer = make_loss_mask(steps, own, prefix), make_loss_mask(steps, own, prefix + 1)
-    assert all(mine or not kept for kept, mine in zip(shorter, own, strict=True))
-    assert all(more or not kept for kept, more in zip(shorter, longer, strict=True))
-
-
-@given(st.floats(-9, 9))
-def test_a_fatal_trajectory_is_never_pushed_down(advantage):
-    assert clamp_advantage(advantage, True) == max(advantage, 0)
-    assert clamp_advantage(advantage, False) == advantage
-
-
 def test_a_fatal_trajectory_is_graded_on_its_prefix_and_has_no_accuracy():
     seen = []
     parts = score(
@@ -231,14 +209,6 @@ def test_short_answers_are_matched_whole_and_by_type(given_, accepted, right):
     assert match_answer(given_, accepted) is right
 
 
-@given(st.text(max_size=30), st.text(max_size=30))
-def test_a_match_is_symmetric_in_its_certainty_for_equal_texts(first, second):
-    if fold_answer(first):
-        assert match_answer(first, first) is True
-    if match_answer(first, second) is True and not any(char.isdigit() for char in first + second):
-        assert match_answer(second, first) is True
-
-
 @given(st.lists(st.text(max_size=10), min_size=1), st.text(min_size=1, max_size=10), st.text(max_size=10))
 def test_another_candidate_never_makes_a_right_answer_wrong(accepted, answer, more):
     before, after = accuracy_reward(answer, accepted), accuracy_reward(answer, [*accepted, more])
@@ -267,35 +237,6 @@ def test_the_judge_is_asked_only_where_the_rule_does_not_say_yes():
     assert asked[0] == ("q", "yes", ("1204",))
 
 
-# Formulas, golden by hand.
-
-
-@pytest.mark.parametrize(
-    ("acc", "searched", "fmt", "expected"),
-    [
-        (1, False, 1, 1.0), (1, True, 1, 0.91), (1, True, 0, 0.81), (1, False, 0, 0.9), (0, True, 1, 0.1),
-        (0, False, 1, 0.1),
-    ],
-)  # fmt: skip
-def test_the_search_penalty_of_mmsearch_r1(acc, searched, fmt, expected):
-    assert mmsearch_reward(acc, searched, fmt) == pytest.approx(expected)
-
-
-@given(UNIT, UNIT, UNIT, UNIT, st.booleans())
-def test_rewards_stay_in_their_bounds_and_rise_with_each_part(low, high, acc, query, searched):
-    low, high = min(low, high), max(low, high)
-    for reward, most in (
-        (lambda fmt: composite_reward(fmt, acc, query), 1),
-        (lambda right: composite_reward(query, right, acc), 1),
-        (lambda grade: composite_reward(query, acc, grade), 1),
-        (lambda fmt: mmsearch_reward(acc, searched, fmt), 1),
-        (lambda right: mmsearch_reward(right, searched, query), 1),
-        (lambda fmt: mars_reward(acc, fmt), 1.5),
-        (lambda right: dr_reward(right, acc, query), 1),
-    ):
-        assert -1e-9 <= reward(low) <= reward(high) + 1e-9 <= most + 1e-8
-
-
 @given(st.lists(st.sampled_from([call(), call("image_search"), "broken"]), max_size=4), st.sampled_from(["1204", "x"]))
 def test_appending_a_search_never_raises_the_reward_of_mmsearch_r1(turns, answer):
     before = score([*turns, say(answer)], reward="mmsearch-r1", dialect="synth")["score"]
@@ -310,6 +251,9 @@ def test_each_reward_scores_a_whole_rollout():
     assert score(turns, dialect="synth")["score"] == pytest.approx(1.0)
     assert score(turns, dialect="synth", query_judge=lambda *_: 0.5)["score"] == pytest.approx(0.9)
     assert score(turns, reward="mmsearch-r1", dialect="synth")["score"] == pytest.approx(0.91)
+    assert score([turns[-1]], reward="mmsearch-r1", dialect="synth")["score"] == pytest.approx(1.0)
+    assert score([*turns[:2], say("x")], reward="mmsearch-r1", dialect="synth")["score"] == pytest.approx(0.1)
+    assert score([turns[0], "plain", say()], reward="mmsearch-r1", dialect="synth")["score"] == pytest.approx(0.81)
     assert score(turns, reward="vsearcher")["score"] == 1.0
     assert score([turns[0], "plain", say()], reward="vsearcher")["score"] == 0.0
     assert score(turns, reward="mars")["score"] == 1.5
@@ -354,7 +298,7 @@ def test_a_row_cannot_name_what_is_imported_and_called_as_a_judge():
     "options", [{"reward": "best"}, {"dialect": "klingon"}, {"on_unscored": "zero"}, {"fatal_index": "first"}]
 )
 def test_an_unknown_option_is_refused_with_what_is_known(options):
-    with pytest.raises(ValueError, match=r"is one of|it is begins"):
+    with pytest.raises(ValueError, match="is one of"):
         score([say()], **options)
 
 

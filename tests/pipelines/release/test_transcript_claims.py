@@ -12,12 +12,10 @@ from pipelines.release.verify import find_transcript_problems
 from pipelines.stages.rollouts import make_oracle
 from pipelines.stages.trajectories import Trajectories
 from pipelines.toy.teacher import ScriptedTeacher, Vices
-from schemas.datasets import ReleaseEntry, Support
-from schemas.proofs import Answer
+from schemas.datasets import ReleaseEntry
 from tests.pipelines.agent.trail import make_agent, make_picture, make_question, make_tools
 
 WORDS = "It opened on the fifth day, April 5th, 1204, near Ana Kovac and 1.5 km of 3.25 during 1931."
-NUMBER = Answer(type="number", value="1500", precision="", unit="m", surface="1500 m", aliases=(), key="number:1500 m")
 
 
 @pytest.fixture
@@ -41,7 +39,7 @@ def make(tmp_path):
         )
         example = Example(entry, question, accepted)
         system = render_system(SYNTH, agent.tools.describe(), 30) if dialect.native else ""
-        return make_proof_row(example), RowMaker(tmp_path, agent.offered, system).make_row([example], 0)
+        return make_proof_row(example), RowMaker(tmp_path, agent.offered, system).make_row(example, 0)
 
     return make_in
 
@@ -56,60 +54,22 @@ def test_an_accepted_row_has_no_problem_in_any_dialect(make, dialect):
     assert all(f"<{response}>\n" in user and user.endswith(f"\n</{response}>") for user in users[1:])
 
 
-def tell(row, text, *supports, step=0):
-    """Return a row whose tool says something else at a step, with other pointers than its own to it."""
+def tell(row, text):
+    """Return a row whose first tool says something else."""
     messages = list(row.messages)
-    messages[3 + 2 * step] = messages[3 + 2 * step].model_copy(
-        update={"content": f"<tool_response>\n{text}\n</tool_response>"}
-    )
-    images = row.images[:1] if step == 0 else row.images
-    return row.model_copy(update={"messages": tuple(messages), "images": images, "supports": supports})
-
-
-def point(text, part, what="answer"):
-    start = text.index(part)
-    return Support(what=what, step=0, start=start, end=start + len(part))
-
-
-@pytest.mark.parametrize(
-    ("part", "what", "answer"),
-    [("April 5th, 1204", "answer", None), ("Ana Kovac", "Ana Kovač", None), ("1.5 km", "answer", NUMBER)],
-    ids=["date", "name without its accents", "number in another unit"],
-)
-@pytest.mark.parametrize("last", [False, True])
-def test_what_stands_there_in_another_writing_is_what_the_row_says(make, part, what, answer, last):
-    proof, row = make("synth")
-    proof = proof.model_copy(update={"answer": answer or proof.answer})
-    # What a text ends with is as whole as what stands in its middle.
-    text = WORDS[: WORDS.index(part) + len(part)] if last else WORDS
-    wrong = [problem for problem in find_transcript_problems(proof, tell(row, text, point(text, part, what)))]
-    assert [problem for problem in wrong if "is not the text there" in problem] == []
-
-
-@pytest.mark.parametrize(
-    ("part", "form"), [("uring", "uring"), ("1.5", "1.5 km"), ("25", "25"), ("3", "3"), ("near Ana", "Ana")]
-)
-def test_a_part_of_a_word_or_number_or_more_than_it_is_not_what_the_row_says(make, part, form):
-    proof, row = make("synth")
-    answer = Answer(type="string", value=form, precision="", unit="", surface=form, aliases=(), key=f"string:{form}")
-    proof = proof.model_copy(update={"answer": answer})
-    # Where a number begins or ends matters: of 3.25 neither 3 nor 25 is said.
-    text = WORDS if part != "3" else "A length of 3.25 km."
-    problems = list(find_transcript_problems(proof, tell(row, text, point(text, part))))
-    assert any("'answer' is not the text there" in problem for problem in problems)
+    messages[3] = messages[3].model_copy(update={"content": f"<tool_response>\n{text}\n</tool_response>"})
+    return row.model_copy(update={"messages": tuple(messages), "images": row.images[:1]})
 
 
 @pytest.mark.parametrize("text", ["error: disk full, says the sign.", "error: none\n", "warning: bridge closed\n5 May"])
 def test_a_page_that_begins_as_an_error_does_is_trained_on(make, text):
     proof, row = make("synth")
-    told = tell(row, text, *row.supports)
-    assert not [problem for problem in find_transcript_problems(proof, told) if problem.startswith(("loss", "supp"))]
+    problems = find_transcript_problems(proof, tell(row, text))
+    assert not [problem for problem in problems if problem.startswith("loss")]
 
 
 @pytest.mark.parametrize("error", ["tool-failed", "unknown-page"])
 def test_a_call_that_failed_is_not_trained_on_and_shows_nothing(make, error):
     proof, row = make("synth")
-    text = f"error: {error}\n{WORDS}"
-    problems = list(find_transcript_problems(proof, tell(row, text, point(text, "April 5th, 1204"))))
+    problems = find_transcript_problems(proof, tell(row, f"error: {error}\n{WORDS}"))
     assert any(problem.startswith("loss: ") for problem in problems)
-    assert any("'answer' is not the text there" in problem for problem in problems)

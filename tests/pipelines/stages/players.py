@@ -87,7 +87,7 @@ class FakeModel:
         return ChatReply(said if isinstance(said, str) else said.model_dump_json(), 1, 1)
 
 
-def make_asking(prompt: str, reply: Callable[[BaseModel], BaseModel | str], version: int = 1, **changes) -> RoleClient:
+def make_asking(prompt: str, reply: Callable[[BaseModel], BaseModel | str], version: int = 0, **changes) -> RoleClient:
     return RoleClient(FakeModel(reply, **changes), load_prompt(prompt, version))
 
 

@@ -248,7 +248,7 @@ def test_a_reference_is_requested_once_more_with_what_was_wrong_and_the_mended_t
         told = inputs.tried and inputs.tried[0].problem.startswith("it gives away a hidden name: ")
         return refer(inputs) if told else QuestionReply(question=inputs.question)
 
-    mending = replace(stage, asking=make_asking("refer_to_anchor", mend, 2))
+    mending = replace(stage, asking=make_asking("refer_to_anchor", mend))
     assert ground(mending, row).text == row.text.replace(anchor.title, f"the {anchor.type} in the image")
     shown = read_request(mending.asking.model)
     assert "it gives away a hidden name" in shown

@@ -224,7 +224,7 @@ def test_the_fingerprint_knows_the_rules_the_splits_and_the_method(wiki):
     prints = [stage.fingerprint(), *(other.fingerprint() for other in others)]
     assert len(set(prints)) == len(prints)
     assert stage.fingerprint() == make_stage(wiki).fingerprint()
-    assert list(stage.prompts()) == ["ask_fact/v1"]
+    assert list(stage.prompts()) == ["ask_fact/v3"]
     assert [model.role for model in stage.models()] == ["writer", "evaluator"]
 
 
@@ -254,7 +254,7 @@ def test_the_second_request_says_what_was_wrong_with_the_first(wiki, relation, q
         told = inputs.tried and problem in inputs.tried[0].problem
         return AskedFactReply(relation="birth_date" if told else relation, question=ASKED if told else question)
 
-    stage = replace(make_stage(wiki), asking=make_asking("ask_fact", mend, 2))
+    stage = replace(make_stage(wiki), asking=make_asking("ask_fact", mend))
     assert ask(stage, make_seed(wiki)).text == ASKED
     assert problem in read_request(stage.asking.model)
     assert "</tried>" not in read_request(stage.asking.model, 0)

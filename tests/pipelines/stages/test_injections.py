@@ -432,9 +432,9 @@ def test_the_fingerprint_knows_the_rules_the_anchors_and_the_prompts(wiki):
     assert len({stage.fingerprint() for stage in stages}) == len(stages)
     assert make_stage(wiki).fingerprint() == stages[0].fingerprint()
     assert list(stages[0].prompts()) == [
-        "extract_fact/v1",
-        "propose_descriptors/v1",
-        "inject_fact/v1",
+        "extract_fact/v3",
+        "propose_descriptors/v5",
+        "inject_fact/v3",
     ]
     assert [model.role for model in stages[0].models()] == ["rewriter", "evaluator"]
 
@@ -483,9 +483,9 @@ def test_each_request_of_a_round_is_made_once_more_with_the_reason(wiki):
         return reword(inputs) if told else QuestionReply(question="How old is it?")
 
     askings = Askings(
-        make_asking("extract_fact", extract_second, 2),
-        make_asking("propose_descriptors", describe_second, 3),
-        make_asking("inject_fact", reword_second, 2),
+        make_asking("extract_fact", extract_second),
+        make_asking("propose_descriptors", describe_second),
+        make_asking("inject_fact", reword_second),
     )
     (row,) = asyncio.run(replace(make_stage(wiki), askings=askings)(make_question(wiki)))
     assert [node.title for node in row.proof.nodes] == ["Ostrel", "Edda Marn"]

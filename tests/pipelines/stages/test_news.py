@@ -237,11 +237,6 @@ bridge-1,accept,Ana Roth,2026-11-20
 bridge-2,,,
 bridge-3,refuse,Ben,2026-11-21
 """
-STUDIO = [{"data": {"id": "bridge-1"}, "annotations": [
-    {"completed_by": {"id": 3, "email": "ana@example.org"}, "created_at": "2026-11-20T09:00:00Z",
-     "result": [{"from_name": "decision", "value": {"choices": ["accept"]}}]},
-    {"was_cancelled": True, "completed_by": 4, "created_at": "2026-11-20T09:00:00Z", "result": []},
-]}]  # fmt: skip
 ARGILLA = [{"id": "bridge-1", "updated_at": "2026-11-20 09:00:00", "responses": {"decision": [
     {"value": "accept", "user_id": "u-1", "status": "submitted"},
     {"value": "refuse", "user_id": "u-2", "status": "draft"},
@@ -254,7 +249,6 @@ ARGILLA = [{"id": "bridge-1", "updated_at": "2026-11-20 09:00:00", "responses": 
     [
         ("d.csv", CSV, "Ana Roth"),
         ("d.csv", "\ufeff" + CSV, "Ana Roth"),
-        ("d.json", json.dumps(STUDIO), "Label Studio user 3"),
         ("d.json", json.dumps(ARGILLA), "Argilla user u-1"),
     ],
 )
@@ -286,9 +280,9 @@ def test_a_chain_of_other_quotes_is_another_one_to_decide_on(corpus, tmp_path):
     [
         (CSV.replace("accept", "maybe"), "allowed: accept, refuse"),
         (CSV.replace("Ana Roth", " "), "who made it"),
-        (CSV.replace("2026-11-20", "yesterday"), "write it as 2026-"),
+        (CSV.replace("2026-11-20", "yesterday"), "on which day"),
         (CSV.replace("bridge-3", "bridge-1"), "contradict"),
-        ("id,decision\n", "neither the CSV"),
+        ("id,decision\nbridge-1,accept\n", "neither the CSV"),
     ],
 )
 def test_decisions_that_say_too_little_are_refused(tmp_path, content, said):

@@ -141,7 +141,7 @@ def test_the_second_request_says_what_was_wrong_and_a_writer_that_mends_it_is_ke
         told = inputs.tried and inputs.tried[0].text == wrong and repr(names[0]) in inputs.tried[0].problem
         return QuestionReply(question=right if told else wrong)
 
-    mending = replace(stage, asking=make_asking("write_question", mend, 2))
+    mending = replace(stage, asking=make_asking("write_question", mend))
     (question,) = asyncio.run(mending(path))
     assert question.text == right
     first, second = mending.asking.model.asked
@@ -163,7 +163,7 @@ def test_a_writer_learns_where_it_was_misread_and_neither_the_reading_nor_the_la
     def mend(inputs):
         return QuestionReply(question=("So: " if inputs.tried else "") + word(inputs))
 
-    mending = replace(stage, asking=make_asking("write_question", mend, 2), reader=Misreader())
+    mending = replace(stage, asking=make_asking("write_question", mend), reader=Misreader())
     (question,) = asyncio.run(mending(path))
     assert question.text.startswith("So: ")
     (tried,) = mending.asking.model.asked[1].inputs.tried
@@ -173,7 +173,7 @@ def test_a_writer_learns_where_it_was_misread_and_neither_the_reading_nor_the_la
 
 def test_a_writer_may_decline_and_the_row_is_refused_with_its_reason(stage, path):
     said = WrittenQuestionReply(question="none", declined="The line does not say how it is reached.")
-    declining = replace(stage, asking=make_asking("write_question", lambda inputs: said, 2))
+    declining = replace(stage, asking=make_asking("write_question", lambda inputs: said))
     refused = asyncio.run(declining(path))
     assert (refused.reason, refused.detail) == ("writer-declined", said.declined)
     assert len(declining.asking.model.asked) == 1

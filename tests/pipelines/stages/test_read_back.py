@@ -59,12 +59,12 @@ def _state_form(answer):
 def play(assembly, writer, reader):
     """Return the stages with a writer's words, read back by ``reader``."""
     model = FakeModel(writer)
-    ask = lambda name, version=1: RoleClient(model, load_prompt(name, version))  # noqa: E731
+    ask = lambda name, version=0: RoleClient(model, load_prompt(name, version))  # noqa: E731
     return (
         replace(assembly.build_stage("questions"), asking=ask("write_question"), reader=reader),
         replace(
             assembly.build_stage("rewrites"),
-            proposing=ask("propose_descriptors", 2),
+            proposing=ask("propose_descriptors", 4),
             rewriting=ask("rewrite_question"),
             reader=reader,
         ),

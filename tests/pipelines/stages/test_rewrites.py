@@ -350,7 +350,7 @@ def test_a_rewriter_is_told_once_what_was_wrong_and_the_mended_text_is_kept(toy)
         told = inputs.tried and "it gives away a hidden name: 'mira tolland'" in inputs.tried[0].problem
         return substitute(inputs) if told else QuestionReply(question=inputs.question)
 
-    stage = replace(make_stage(toy), rewriting=make_asking("rewrite_question", mend, 2))
+    stage = replace(make_stage(toy), rewriting=make_asking("rewrite_question", mend))
     assert "Mira Tolland" not in rewrite(stage, question).text
     assert [len(request.inputs.tried) for request in stage.rewriting.model.asked] == [0, 1]
     assert "it gives away a hidden name" in read_request(stage.rewriting.model)
@@ -368,7 +368,7 @@ def test_other_descriptors_are_proposed_once_all_were_refused_with_the_reason_fo
         told = Descriptor(text="the Other one", facts=(FactView(relation="nationality", text="Other"),))
         return say("the pupil of Tolland", told)(inputs)
 
-    stage = replace(make_stage(toy), proposing=make_asking("propose_descriptors", mend, 3))
+    stage = replace(make_stage(toy), proposing=make_asking("propose_descriptors", mend))
     row = rewrite(stage, make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel"))
     assert [c.verdict for c in row.certificates[0].candidates] == ["alias-leak", "not-unique", "accepted"]
     first, second = stage.proposing.model.asked

@@ -25,11 +25,6 @@ class Published:
     def dump(self):
         return self.root / f"toywiki-{self.config.snapshot}-pages-articles-multistream.xml.bz2"
 
-    @property
-    def index(self):
-        path = self.root / f"toywiki-{self.config.snapshot}-pages-articles-multistream-index.txt.bz2"
-        return [line.split(":", 2) for line in bz2.decompress(path.read_bytes()).decode().splitlines()]
-
     def pages(self):
         """The page elements of the whole dump."""
         return list(etree.fromstring(bz2.decompress(self.dump.read_bytes())).iter(f"{EXPORT}page"))
@@ -41,6 +36,11 @@ class Published:
             for page in self.pages()
             if page.findtext(f"{EXPORT}ns") == "0"
         }
+
+    def redirects(self):
+        """Target of each redirect page."""
+        found = ((page.findtext(f"{EXPORT}title"), page.find(f"{EXPORT}redirect")) for page in self.pages())
+        return {title: tag.get("title") for title, tag in found if tag is not None}
 
     def table(self, name, wiki="toywiki"):
         """Rows of an SQL table as dicts of strings by column name."""

@@ -44,7 +44,6 @@ from pipelines.toy.writer import (
     rewrite_question,
     write_question,
 )
-from schemas.proofs import Answer
 from schemas.tasks import (
     SUBJECT,
     AskedFactReply,
@@ -604,85 +603,3 @@ def test_what_was_refused_before_is_not_proposed_again():
     assert len(first) == 2
     assert second
     assert not set(first) & set(second)
-
-
-GLOSSED = HopView(
-    relation="mentions",
-    clause="In 1931 the council hired ____, who had won its prize.",
-    object_name="Ana Kovač",
-    object_type="architect",
-    gloss="was designed by",
-)
-
-
-def gloss_path(variety: int) -> WriteQuestionInputs:
-    school = HopView(
-        relation="mentions",
-        clause="She went to ____ at last.",
-        object_name="Oster School",
-        object_type="school",
-        gloss="studied at",
-    )
-    base = read_path("bridge Kelm Bridge > architect = architect Ana Kovač > birth_date ? date year", "1")
-    return base.model_copy(update={"hops": (GLOSSED, school), "variety": str(variety)})
-
-
-def test_a_hop_with_a_gloss_is_said_in_its_words_and_quotes_no_line():
-    for variety in range(30):
-        question = write_question(gloss_path(variety))
-        assert not re.search("____|“|council|Oster", question)
-        assert re.search(r"that Kelm Bridge was designed by|by whom Kelm Bridge was designed", question)
-        assert re.search(r"studied at|at which .* studied", question)
-
-
-def test_facts_stand_before_the_words_of_a_gloss():
-    bridge = ProposeDescriptorsInputs(
-        anchor_type="bridge",
-        subject_type="bridge",
-        hop=GLOSSED,
-        facts=(FactView(relation="birth_date", text="1930s"),),
-        count=5,
-        variety="1",
-    )
-    texts = [each.text for each in propose_descriptors(bridge).descriptors]
-    assert len(texts) == 3
-    assert re.fullmatch(
-        r"the architect born in the 1930s (by whom \[subject\] was designed|that \[subject\] was designed by)",
-        texts[-1],
-    )
-
-
-@pytest.mark.parametrize(("gloss", "said"), [("designed by", "was designed"), ("studied at", "studied")])
-def test_a_gloss_that_begins_with_a_passive_gets_its_verb(gloss, said):
-    hop = GLOSSED.model_copy(update={"gloss": gloss})
-    bridge = ProposeDescriptorsInputs(
-        anchor_type="bridge", subject_type="bridge", hop=hop, facts=(), count=1, variety="1"
-    )
-    (only,) = propose_descriptors(bridge).descriptors
-    assert f"[subject] {said}" in only.text
-
-
-def test_a_gloss_that_holds_signs_of_a_descriptor_leaves_one_slot():
-    hop = GLOSSED.model_copy(update={"gloss": "was [subject] {s} “drawn”\nby?"})
-    bridge = ProposeDescriptorsInputs(
-        anchor_type="bridge", subject_type="bridge", hop=hop, facts=(), count=5, variety="1"
-    )
-    for each in propose_descriptors(bridge).descriptors:
-        assert each.text.count("[subject]") == 1
-        assert not re.search(r"[{}“”\n?]", each.text)
-
-
-def test_an_attribute_without_words_of_its_own_is_asked_for_by_its_gloss():
-    answer = Answer(type="date", value="1931", precision="year", unit="", surface="1931", aliases=(), key="1931")
-    frames = list_frames("zyx", answer, "bridge", "was opened in")
-    assert "In what year was {s} opened?" in frames
-    assert len(frames) >= 4
-    named = answer.model_copy(update={"type": "name", "precision": ""})
-    assert "Who or what is {s} named after?" in list_frames("zyx", named, "bridge", "is named after")
-    assert list_frames("zyx", named, "bridge", "has a length of") == list_frames("zyx", named, "bridge")
-
-
-def test_inputs_without_a_gloss_are_dumped_as_before_there_were_any():
-    path = read_path("bridge Kelm Bridge > architect = architect Ana Kovač > birth_date ? date year", "1")
-    assert "gloss" not in path.model_dump_json()
-    assert '"gloss":"was designed by"' in gloss_path(1).model_dump_json()

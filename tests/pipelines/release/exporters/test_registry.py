@@ -6,16 +6,14 @@ import json
 import shutil
 from dataclasses import replace
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import ConfigError, ConservationError, CorruptInput, GateNotMet, Unavailable
 from pipelines.release.exporters import registry
-from pipelines.release.exporters.base import ExportOptions, read_lines
+from pipelines.release.exporters.base import ExportOptions
 from pipelines.release.exporters.conversations import read_conversations, take_apart
-from pipelines.release.exporters.registry import EXPORTERS, export_release, validate_export
-from pipelines.release.rows import EmbeddedImage
+from pipelines.release.exporters.registry import EXPORTERS, export_release
 from tests.pipelines.release.exporters.trajectories import HOSTILE, make_release, make_whole, publish
 from tests.pipelines.release.tampering import reseal
 
@@ -40,7 +38,9 @@ def exports(root, release):
 
 
 def read_rows(folder):
-    lines = [row for path in folder.glob("*.jsonl") for row in read_lines(path)]
+    lines = [
+        json.loads(line) for path in folder.glob("*.jsonl") for line in path.read_text("utf-8").split("\n") if line
+    ]
     return lines + [row for path in folder.glob("*.parquet") for row in pq.read_table(path).to_pylist()]
 
 
@@ -56,8 +56,7 @@ def read_row(release):
 def test_no_row_is_lost_and_reason_loss_credits_and_origin_travel_with_it(to, exports, release):
     folder, report = exports[to]
     rows = read_rows(folder)
-    assert report.rows_in == report.rows_out == len(rows) == 1 + len(HOSTILE)
-    assert validate_export(folder, to) == ()
+    assert report.rows == len(rows) == 1 + len(HOSTILE)
     assert report.files == sum(path.is_file() for path in folder.rglob("*"))
     told = [json.loads(row["synth"]) for row in rows]
     assert [each["id"] for each in told] == [each.row.id for each in read_conversations(release)]
@@ -65,7 +64,7 @@ def test_no_row_is_lost_and_reason_loss_credits_and_origin_travel_with_it(to, ex
     assert all(each["split"] == "train" and each["dialect"] == "synth" for each in told)
     assert (folder / "ATTRIBUTION.tsv").read_bytes() == (release / "ATTRIBUTION.tsv").read_bytes()
     origin = json.loads((folder / "export.json").read_text())
-    assert (origin["to"], origin["version"], origin["rows"]) == (to, release.name, report.rows_in)
+    assert (origin["to"], origin["version"], origin["rows"]) == (to, release.name, report.rows)
     longest = max(conversation.row.tokens for conversation in read_conversations(release))
     assert any(f"{longest:,} tokens" in note for note in report.notes)
 
@@ -140,7 +139,6 @@ def test_a_dialect_changes_tags_tools_and_system_message(to, tmp_path):
     export_release(release, tmp_path / "out", to, ExportOptions(dialect="dr-mmsearch", calls="text"))
     text = json.dumps(read_rows(tmp_path / "out")[0], default=str)
     assert "web_image_to_image_search" in text
-    assert validate_export(tmp_path / "out", to) == ()
 
 
 def test_a_release_in_another_dialect_is_exported_with_that_dialects_tools(tmp_path):
@@ -186,11 +184,10 @@ def fill_disk(written):
     ("changes", "error", "message"),
     [
         ({"after": fill_disk}, Unavailable, "the disk is full"),
-        ({"check": lambda folder: ["row 1: is bad"]}, GateNotMet, "row 1: is bad"),
         (
-            {"after": lambda written: replace(written, rows_out=written.rows_out - 1)},
+            {"after": lambda written: replace(written, rows=written.rows - 1)},
             ConservationError,
-            "18 rows released, 18 read, 17 written",
+            "18 rows released, 17 written",
         ),
     ],
 )
@@ -218,41 +215,6 @@ def test_a_release_that_was_changed_is_refused(release, tmp_path):
         export_release(copy, tmp_path / "out", "trl")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda row: {"loss": row.loss[:-1]}, "loss flags for"),
-        (lambda row: {"dialect": "french"}, "dialect 'french'"),
-        (lambda row: {"dialect": "vsearcher", "tools": "no json"}, "row rollout"),
-        (lambda row: {"dialect": "vsearcher", "tools": "[{}]"}, "row rollout"),
-        (lambda row: {"images": row.images[:-1]}, "placeholders for"),
-        (lambda row: {"messages": row.messages[:-1]}, "turns are"),
-        (lambda row: {"images": (*row.images[:-1], EmbeddedImage(bytes=b"<svg/>", path="a.svg"))}, "is not a JPEG"),
-        (
-            lambda row: {"images": (row.images[1], row.images[0].model_copy(update={"path": "a.png"}), row.images[2])},
-            "holds the bytes of",
-        ),
-    ],
-)
-def test_a_row_whose_parts_do_not_belong_together_is_refused(change, message, release):
-    row = read_row(release)
-    with pytest.raises(CorruptInput, match=message):
-        take_apart(row.model_copy(update=change(row)), "train")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [({1: "When?", 2: "<image> so"}, "not the user's has a picture"), ({1: "When <image>?"}, "after its beginning")],
-)
-def test_a_picture_that_is_not_before_a_users_message_is_refused(release, changes, message):
-    row = read_row(release)
-    messages = list(row.messages)
-    for place, content in changes.items():
-        messages[place] = messages[place].model_copy(update={"content": content})
-    with pytest.raises(CorruptInput, match=message):
-        take_apart(row.model_copy(update={"messages": tuple(messages)}), "train")
-
-
 def test_a_dialect_with_other_tags_is_written_as_text_even_where_nothing_is_called(release):
     row = read_row(release)
     said = row.messages[2].model_copy(update={"content": "<reason>\nseen\n</reason>\n<answer>1201</answer>"})
@@ -271,83 +233,6 @@ def test_a_row_of_another_version_is_refused(release, tmp_path):
     reseal(tmp_path / "old")
     with pytest.raises(CorruptInput, match=r"dialect: Field required; loss: Field required; make the release again"):
         export_release(tmp_path / "old", tmp_path / "out", "trl")
-
-
-@pytest.mark.parametrize("to", ["trl", "verl-sft"])
-def test_a_table_without_rows_is_no_dataset(to, exports, tmp_path):
-    table = pq.read_table(exports[to][0] / "train.parquet")
-    pq.write_table(table.slice(0, 0), tmp_path / "train.parquet")
-    assert validate_export(tmp_path, to) == ("train.parquet: holds no row",)
-
-
-def test_text_in_a_table_that_is_no_text_is_found(tmp_path):
-    raw = pa.array([b"\xff\xfe"], pa.binary())
-    texts = pa.Array.from_buffers(pa.string(), 1, raw.buffers())
-    pq.write_table(pa.table({"messages": texts}), tmp_path / "train.parquet")
-    (problem,) = validate_export(tmp_path, "trl")
-    assert "cannot be read" in problem
-
-
-@pytest.mark.parametrize("to", ["trl", "verl-sft"])
-def test_bytes_that_no_reader_opens_as_a_picture_are_found(to, exports, tmp_path):
-    table = pq.read_table(exports[to][0] / "train.parquet").slice(0, 2)
-    rows = table.to_pylist()
-    rows[1]["images"][2]["bytes"] = b"GIF of nothing"
-    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), tmp_path / "train.parquet")
-    (problem,) = validate_export(tmp_path, to)
-    assert problem.startswith("train.parquet row 2: images.2.bytes: is not a PNG")
-
-
-@pytest.mark.parametrize("to", EXPORTERS)
-def test_an_empty_folder_is_no_export(to, tmp_path):
-    assert validate_export(tmp_path, to)
-
-
-def test_a_broken_list_of_datasets_is_found(exports, tmp_path):
-    folder = tmp_path / "foreign"
-    shutil.copytree(exports["llamafactory"][0], folder)
-    for text, fault in (("{", "is not JSON"), ("[" * 100_000, "is not JSON"), ("{}", "dataset_info.json: row:")):
-        (folder / "dataset_info.json").write_text(text)
-        assert fault in validate_export(folder, "llamafactory")[0]
-
-
-def append(content):
-    return lambda folder: (folder / "train.jsonl").write_bytes((folder / "train.jsonl").read_bytes() + content + b"\n")
-
-
-def put_picture(content):
-    return lambda folder: next((folder / "images").rglob("*.png")).write_bytes(content)
-
-
-def halve_a_character(folder):
-    path = folder / "train.jsonl"
-    path.write_text(path.read_text(encoding="utf-8").replace("A page.", r"A \ud800 page."), encoding="utf-8")
-
-
-@pytest.mark.parametrize("to", LINES)
-@pytest.mark.parametrize(
-    ("spoil", "fault"),
-    [
-        (halve_a_character, "train.jsonl line "),
-        *((append(line), "line") for line in (b"no json", b"[]", b'{"a": 1', b"[" * 100_000)),
-        (append(b'{"a": "\xff\xfe"}'), f"line {2 + len(HOSTILE)} is not JSON"),
-        *((put_picture(content), ".png") for content in (b"", b"<html>not found</html>", b"\x89PNG\r\n\x1a\n")),
-        (lambda folder: next((folder / "images").rglob("*.png")).unlink(), "is missing"),
-    ],
-)
-def test_each_fault_of_a_foreign_export_is_found_once(to, spoil, fault, exports, tmp_path):
-    folder = tmp_path / "foreign"
-    shutil.copytree(exports[to][0], folder)
-    spoil(folder)
-    (problem,) = validate_export(folder, to)
-    assert fault in problem
-
-
-def test_only_a_folder_can_be_validated(tmp_path):
-    (tmp_path / "train.jsonl").write_text("{}")
-    for name, reason in (("out", "no such folder"), ("train.jsonl", "is a file; name its folder")):
-        with pytest.raises(ConfigError, match=reason):
-            validate_export(tmp_path / name, "trl")
 
 
 @pytest.mark.parametrize(
