@@ -10,7 +10,7 @@ which the solver searches as it likes. Decoys are plausible wrong answers of the
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
@@ -132,6 +132,10 @@ VERSION = 2
 BY_PICTURE = ("image-search", "both")
 BY_WORDS = ("text-search", "both")
 """Tools of a condition, after its plus, that search by picture and by words."""
+SEARCH_HITS = 3
+"""Results of one search that an attempt is shown."""
+MAX_SEARCHES = 2
+"""Searches an attempt may make as it likes (MMSearch-R1, 4.1: three rounds, the answer in the third)."""
 SNIPPET = 1000
 """Characters kept of each result after its title, twice as many where the question's words are spread."""
 GUESSES = 3
@@ -257,8 +261,6 @@ def make_oracle(record: Grounding, hits: Sequence[ImageHit] = ()) -> SolverOracl
 
 
 Preset = Literal["opensearch-vl", "vsearcher", "mars", "grid"]
-CONFIGURED = -1
-"""In a preset: the bound of the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,15 +308,15 @@ class Plan:
 _FREE: DifficultyReason = "solved-without-tools"
 _PRESETS: Mapping[Preset, Plan] = {
     "opensearch-vl": Plan((
-        Filter("text", max_correct=CONFIGURED, reason=_FREE),
-        Filter("image", max_correct=CONFIGURED, reason=_FREE),
-        Filter("image+image-search", max_correct=CONFIGURED, reason="solved-by-one-image-search"),
+        Filter("text", max_correct=0, reason=_FREE),
+        Filter("image", max_correct=0, reason=_FREE),
+        Filter("image+image-search", max_correct=0, reason="solved-by-one-image-search"),
     )),
     # Section 2.1 lists these as 2 and 1; text alone costs less.
     "vsearcher": Plan(
         (
-            Filter("text", max_correct=CONFIGURED, reason=_FREE),
-            Filter("image", max_correct=CONFIGURED, reason=_FREE),
+            Filter("text", max_correct=0, reason=_FREE),
+            Filter("image", max_correct=0, reason=_FREE),
         ),
         seeks_answer=True,
         judges_picture=True,
@@ -342,20 +344,10 @@ _PRESETS: Mapping[Preset, Plan] = {
 _ENDING = Filter("clause", max_correct=0, reason="clause-answers")
 
 
-def make_plan(
-    preset: Preset,
-    max_correct: int = 0,
-    probes: bool = False,
-    off: Collection[Condition] = (),
-) -> Plan:
+def make_plan(preset: Preset, probes: bool = False) -> Plan:
     """Return a preset's filters, the cheapest first."""
     plan = _PRESETS[preset]
-    steps: list[Filter] = []
-    wanted = ((_ENDING,) if probes else ()) + plan.filters
-    for step in (step for step in wanted if step.condition not in off):
-        bound = max_correct if step.max_correct == CONFIGURED else step.max_correct
-        steps.append(replace(step, max_correct=bound))
-    return replace(plan, filters=tuple(steps))
+    return replace(plan, filters=(_ENDING, *plan.filters)) if probes else plan
 
 
 def _shows_picture(condition: Condition) -> bool:

@@ -7,7 +7,7 @@ answers and is refused (research/quality.md U4).
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, get_args
 
 from pipelines.agent.attempts import (
@@ -71,6 +71,8 @@ class MeasuredDifficulty:
     searches: Searches
     plan: Plan
     settings: DifficultyConfig
+    at_once: bool = field(default=False, kw_only=True)
+    """Whether all attempts of a condition are made, at once; else none once no further one can change the decision."""
     watch: UnscoredWatch
     swaps: PictureSwaps | None = None
     """Source of swapped pictures; without it the conditions that need one are left out."""
@@ -100,9 +102,8 @@ class MeasuredDifficulty:
             self.contest is not None,
             repr(self.plan),
             self.settings.attempts,
+            self.at_once,
             self.settings.probe_attempts,
-            self.settings.early_stop,
-            self.settings.unproved,
             self.rater.identity if self.rater else "",
         ])  # fmt: skip
 
@@ -131,7 +132,7 @@ class MeasuredDifficulty:
             return self._show_attempts(course, alternatives)
         cells = tuple(series.sum_up(self.solvers[series.step.role]) for series in course.measured)
         standing = find_standing(record.proof, record.trace, is_solved(cells), self.covered)
-        kept = record.origin is not None and self.settings.unproved == "keep"
+        kept = record.origin is not None
         if standing == "unproved" and self.plan.refuses_unproved and not kept:
             refused = _reject(record, "unproved", "no attempt was right and there is no proof")
             return self._show_attempts(course, refused)
@@ -211,13 +212,13 @@ class MeasuredDifficulty:
         series = Series(step, len(exhibits))
         contested = self.contest is not None and bool(course.record.proof.nodes)
         watched = contested and _shows_truth(course.record, exhibits[0])
-        # Without an early stop all are made at once, so that one batch holds them.
-        ended = [] if self.settings.early_stop else await _attempt_at_once(solver, course.record, exhibits)
+        # Where the solver is asked in batches, one batch holds all attempts.
+        ended = await _attempt_at_once(solver, course.record, exhibits) if self.at_once else []
         for sample, exhibit in enumerate(exhibits):
             attempt = ended[sample] if ended else await solver.attempt(course.record, exhibit, sample)
             self.watch.add(attempt.verdict, attempt.problem)
             series.add(attempt, watched)
-            if self.settings.early_stop and is_enough(step, series.tally, series.planned, watched):
+            if not self.at_once and is_enough(step, series.tally, series.planned, watched):
                 break
         course.measured.append(series)
         return series
