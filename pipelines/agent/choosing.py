@@ -210,9 +210,7 @@ class PictureChooser:
         evidence = gather_evidence(self.lister.corpus, anchor.node, candidate.image, candidate.source)
         return weigh_evidence(evidence), explain_evidence(evidence)
 
-    async def _open(
-        self, candidate: Listed, anchor: Anchor, fetched: list[PictureCandidate]
-    ) -> Ranked | CheckResult:
+    async def _open(self, candidate: Listed, anchor: Anchor, fetched: list[PictureCandidate]) -> Ranked | CheckResult:
         if isinstance(candidate, RemoteCandidate):
             refused = run_checks(self._list_early_checks(candidate, anchor))
             found = refused[0] if refused else await self.lister.fetch_candidate(candidate)
@@ -232,9 +230,7 @@ class PictureChooser:
         if isinstance(self.ranker, MetadataRanker):
             yield partial(check_points, *self._weigh(anchor, candidate))
 
-    async def _examine(
-        self, ranked: Ranked, anchor: Anchor
-    ) -> tuple[_Look | None, tuple[CheckResult, ...]]:
+    async def _examine(self, ranked: Ranked, anchor: Anchor) -> tuple[_Look | None, tuple[CheckResult, ...]]:
         opened = await asyncio.to_thread(_open_candidate, ranked.candidate)
         if isinstance(opened, CheckResult):
             return None, (opened,)

@@ -19,7 +19,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.requests import Request
 
 from pipelines.agent.environment import Refusal
-from pipelines.cli.tool_server import LOOPBACK, ToolService
+from pipelines.cli.tool_server import LOOPBACK, REQUEST_BYTES, ToolService
 from pipelines.errors import ConfigError, ServiceError
 from schemas.datasets import RolloutImage
 

@@ -879,7 +879,8 @@ class Assembly:
         agent, rater = self.acting.make_agent("solver"), self.seeing.make_late_rater()
         watch = UnscoredWatch(self.config.runtime.unscored)
         contest = partial(check_alternative, self.ground) if self.config.method != "news" else None
-        return ChosenSearches(agent, self.roles.make_jury(), difficulty, make_oracle, watch, contest, rater, at_once=self._batches)
+        parts = (agent, self.roles.make_jury(), difficulty, make_oracle, watch, contest, rater)
+        return ChosenSearches(*parts, at_once=self._batches)
 
     @property
     def _batches(self) -> bool:

@@ -135,9 +135,7 @@ class Concepts(WithoutModels):
                 table = pa.Table.from_batches([batch])
                 table = table.filter(pc.is_in(table["node"], value_set=nodes.cast(table["node"].type)))
                 rows = zip(table.select(_SHOWN).to_pylist(), judge_pages(self.gate, table), strict=True)
-                for row, (reason, detail) in rows:
-                    split = self.splits.place("entity", row["title"])
-                    yield row, reason, detail
+                yield from ((row, reason, detail) for row, (reason, detail) in rows)
 
     def _look_up(self, files: Sequence[str]) -> dict[str, CorpusImage]:
         known = {file: image for file in files if (image := self.corpus.image(file)) is not None}

@@ -342,7 +342,7 @@ class Injections:
     async def _try(
         self, draft: ProofDraft, this: Round, descriptor: Descriptor
     ) -> ProofDraft | tuple[CheckResult, ...]:
-        corpus, rules, grown = self.ground.corpus, self.rules, this.proof
+        corpus, grown = self.ground.corpus, this.proof
         literal, linked = split_told(corpus, this.numbers[1], descriptor)
         said = list_constraints(corpus, this.numbers[1], 1, literal)
         proof = grown.model_copy(

@@ -285,9 +285,8 @@ class Rewrites:
     def _list_last_checks(self, record: Question, draft: Draft, fits: Sequence[Fit]) -> Iterator[Check]:
         for fit in fits:
             yield partial(check_fit, fit, self.settings.require_alone(fit.node))
-        if self.hides:
-            yield lambda: check_names(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
-            yield lambda: check_demonyms(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
+        yield lambda: check_names(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
+        yield lambda: check_demonyms(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
         yield partial(check_answer, draft.text, record.answer, draft.type_words)
 
     def _complete_proof(self, record: Question, draft: Draft, counts: Sequence[Count]) -> Proof:

@@ -187,7 +187,6 @@ class Seeds(WithoutModels):
             pages = batch if self.source is None else _take_joined(batch, joined)
             verdicts = list(zip(pages.select(_SHOWN).to_pylist(), judge_pages(gate, pages), strict=True))
             for row, (reason, detail) in verdicts:
-                split = self.splits.place("entity", row["title"])
                 if reason is None and gate.require_image and not self._is_far(row):
                     image = self.corpus.image(row["image"]) if row["image"] else None
                     reason, detail = self._judge_image(image, row["image"] or row["title"], row["image_free"])
