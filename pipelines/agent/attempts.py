@@ -358,10 +358,6 @@ def make_plan(
     return replace(plan, filters=tuple(steps))
 
 
-def _shows_picture(condition: Condition) -> bool:
-    return condition.startswith(("image", "swapped"))
-
-
 def fit_filters(filters: Sequence[Filter], pictured: bool, swappable: bool) -> tuple[tuple[Filter, ...], list[str]]:
     """Return the steps that fit a question, and the conditions that do not.
 
@@ -381,7 +377,7 @@ def fit_filters(filters: Sequence[Filter], pictured: bool, swappable: bool) -> t
 def _fit_condition(condition: Condition, pictured: bool, swappable: bool) -> Condition | None:
     if condition.startswith("swapped"):
         return condition if pictured and swappable else None
-    if pictured or not _shows_picture(condition):
+    if pictured or not condition.startswith(("image", "swapped")):
         return condition
     return _BY_WORDS.get(condition)
 

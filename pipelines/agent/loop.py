@@ -205,15 +205,15 @@ def _find_limit(settings: RolloutsConfig, frame: Frame, course: Course) -> StopR
         return "turn-limit"
     if frame.stopwatch.seconds >= settings.max_seconds:
         return "time-limit"
-    if settings.max_context_tokens and _count_tokens(course) >= settings.max_context_tokens:
+    if (
+        settings.max_context_tokens
+        and (course.tokens or sum(ESTIMATED.count(message.text) for message in course.messages))
+        >= settings.max_context_tokens
+    ):
         return "context-limit"
     if settings.max_context and sum(len(message.text) for message in course.messages) > settings.max_context:
         return "context-limit"
     return None
-
-
-def _count_tokens(course: Course) -> int:
-    return course.tokens or sum(ESTIMATED.count(message.text) for message in course.messages)
 
 
 def _make_request(agent: Agent, frame: Frame, course: Course) -> ChatRequest:
