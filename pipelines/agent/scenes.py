@@ -21,7 +21,6 @@ from tempfile import TemporaryDirectory
 
 from PIL import Image
 
-from pipelines.agent.observations import ImageStore
 from pipelines.agent.pictures import Gauge, find_gauge
 from pipelines.agent.tools import cut_picture, place_box
 from pipelines.config.settings import HighResolutionConfig, SplitRule
@@ -29,7 +28,7 @@ from pipelines.corpus.images import describe_image
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value, draw_unit
-from pipelines.pictures import compute_phash, encode_picture, measure_distance, open_pixels, read_header
+from pipelines.pictures import PictureStore, compute_phash, encode_picture, measure_distance, open_pixels, read_header
 from pipelines.services.prompting import RoleClient, ask_model
 from pipelines.services.protocols import ImageSearch
 from schemas.datasets import Difficulty, Picture, Scene, ScenePart, Split
@@ -106,7 +105,7 @@ class SceneMaker:
     """
 
     corpus: Corpus
-    pictures: ImageStore
+    pictures: PictureStore
     search: ImageSearch
     splits: SplitRule
     settings: HighResolutionConfig

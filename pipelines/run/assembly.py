@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from pipelines.agent.acceptance import Cascade
-from pipelines.agent.attempts import PictureSwaps, Preset, Searches, make_plan
+from pipelines.agent.attempts import Preset, Searches, make_plan
 from pipelines.agent.cascade import EstimatedTokens, open_tokenizer
 from pipelines.agent.choosing import DistractorFetcher, EaseRater, PictureChooser
 from pipelines.agent.depicting import CandidateLister, ClipRanker, MetadataRanker, Ranker
@@ -888,13 +888,12 @@ class Assembly:
         plan = make_plan(preset, difficulty.max_correct, difficulty.probe_attempts > 0, off)
         version = PHRASINGS[difficulty.phrasing]
         return MeasuredDifficulty(
-            solvers={role: roles.ask(role, "answer_question", version) for role in plan.list_roles()},
+            solver=roles.ask("solver", "answer_question", version),
             jury=roles.make_jury(),
             searches=self.acting.make_searches(),
             plan=plan,
             settings=difficulty,
             watch=UnscoredWatch(judging.max_unscored, judging.min_attempts),
-            swaps=PictureSwaps(self.ground, self.roles.pictures),
             contest=partial(check_alternative, self.ground) if difficulty.alternatives else None,
             list_endings=partial(list_endings, self.ground.corpus),
             picture_judge=roles.ask("judge", "judge_picture") if "judge" in self.config.roles else None,

@@ -40,8 +40,3 @@ def test_a_box_means_the_picture_as_it_is_displayed():
 def test_pixels_beyond_the_picture_are_refused_with_its_size(box):
     with pytest.raises(RecordFailed, match="200 x 100"):
         cut_picture(draw_halves(), box, "pixels")
-
-
-def test_a_part_of_a_few_pixels_is_refused():
-    with pytest.raises(RecordFailed, match="crop-too-small"):
-        cut_picture(draw_halves(), (0, 0, 15, 100), "pixels")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.agent.transcript import BadTurn, Turn, parse_turn, show_reply, write_down
+from pipelines.agent.transcript import BadTurn, Turn, parse_turn, write_down
 from pipelines.services.protocols import ChatReply, ToolCall
 
 LOOK = ToolCall("1", "image_search", '{"image": "img_1"}')
@@ -69,10 +69,6 @@ def test_anything_else_is_a_bad_turn(text, calls, said):
         read(text, calls)
 
 
-def test_no_arguments_are_an_empty_object():
-    assert read("x", [ToolCall("1", "image_search", "")]).arguments == "{}"
-
-
 @given(TEXT, TEXT, st.lists(st.builds(ToolCall, TEXT, TEXT, TEXT), max_size=2))
 def test_reading_raises_nothing_but_bad_turn_and_what_was_read_is_what_was_called(text, reasoning, calls):
     try:
@@ -85,8 +81,3 @@ def test_reading_raises_nothing_but_bad_turn_and_what_was_read_is_what_was_calle
         assert json.loads(turn.arguments) == json.loads(calls[0].arguments or "{}")
     else:
         assert turn.answer in text
-
-
-def test_a_reply_that_is_no_turn_is_shown_with_all_that_came():
-    shown = show_reply(ChatReply("Both.", 1, 1, calls=(LOOK, LOOK), reasoning="Hm."))
-    assert [shown.count(part) for part in ("Both.", "Hm.", "image_search")] == [1, 1, 2]

@@ -8,7 +8,7 @@ from PIL import Image
 
 from pipelines.agent.dialects import DIALECTS, find_dialect
 from pipelines.agent.tools import cut_picture
-from pipelines.agent.transcript import Turn, parse_turn, render_turn
+from pipelines.agent.transcript import Turn, render_turn
 from pipelines.errors import RecordFailed
 from pipelines.ids import canonical_json
 from pipelines.release.exporters.conversations import restate_turn
@@ -46,14 +46,6 @@ def test_a_restated_box_cuts_the_same_part_and_can_be_said(image, box, unit):
         if unit == "normalised" or name == "mars":
             render_turn(restated, dialect)
         assert cut(**json.loads(restated.arguments)) == cut(image, box, unit)
-
-
-def test_a_box_in_thousandths_is_said_in_pixels():
-    turn = Turn("Closer.", "crop", '{"box":[0,250,500,1000]}')
-    restated = restate_turn(turn, find_dialect("opensearch-vl"), SIZES)
-    assert restated.arguments == '{"box":[0,120,320,480],"unit":"pixels"}'
-    said = render_turn(restated, find_dialect("opensearch-vl"))
-    assert json.loads(parse_turn(said, find_dialect("opensearch-vl")).arguments)["box"] == [0, 120, 320, 480]
 
 
 @pytest.mark.parametrize(

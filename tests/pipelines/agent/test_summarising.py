@@ -1,5 +1,5 @@
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -78,19 +78,8 @@ def test_what_is_no_summary_falls_back_to_the_passages_that_fit(reply, problem):
     assert problem in summary.problem
 
 
-def test_forms_of_a_name_are_no_inventions():
-    assert summarise("The old Kelmish mill burned down on 3 May 1871.").whole
-
-
 def test_what_is_looked_for_may_be_named_where_it_is_denied():
     assert summarise("Kelm is a town. The page does not say that the mill stood in Velm or burned in 1866.").whole
-
-
-def test_a_short_page_is_shown_as_it_is_and_no_model_is_asked():
-    summariser = make_summariser("Something else entirely.")
-    summary = asyncio.run(summariser.summarise(GOAL, "Kelm", "Kelm is a town."))
-    assert (summary.text, summary.whole) == ("Kelm is a town.", True)
-    assert summariser.asking.model.requests == []
 
 
 def test_the_model_is_shown_the_goal_and_what_fits_it_without_markup():
@@ -116,15 +105,3 @@ def test_templates_sum_up_a_page_with_its_own_sentences():
     assert summary.whole
     assert summary.text.startswith("About Kelm:\n")
     assert summary.text.endswith(FACT)
-
-
-def test_templates_sum_up_any_page_of_sentences():
-    summariser = Summariser(RoleClient(TemplatesModel(), load_prompt("summarise_page")))
-    text = "Opened: 1931\n\n" + "He said: “no”. Then he left for 20 years. " * 100 + "z" * 5000
-    assert asyncio.run(summariser.summarise("zeppelin", "The year 1931", text)).whole
-
-
-def test_identity_follows_model_and_prompt():
-    summariser = make_summariser(GOOD)
-    other = replace(summariser.asking.model, identity="says@2")
-    assert summariser.identity != Summariser(replace(summariser.asking, model=other)).identity

@@ -1,7 +1,3 @@
-from hypothesis import given
-from hypothesis import strategies as st
-
-from pipelines.agent.cascade import read_trail
 from pipelines.checks.rollouts import fold_words, names
 from schemas.datasets import SearchResult
 from tests.pipelines.checks.walking import (
@@ -17,8 +13,6 @@ from tests.pipelines.checks.walking import (
     visit,
     walk,
 )
-
-TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=80)
 
 
 def list_pages(trail):
@@ -52,29 +46,6 @@ def test_a_question_that_a_failed_call_says_again_contaminates_nothing():
     assert walk(call("visit", see(make_rollout(answer()).question), url="x"), answer()).legs[0].flags == (
         "question-text",
     )
-
-
-def test_the_last_reply_is_read_again():
-    assert walk(answer("1204")).legs[-1].answer == "1204"
-
-
-def test_arguments_that_are_no_object_are_none():
-    for source in ("[1]", "{", "", "7"):
-        step = fail(url="x").model_copy(update={"arguments": source})
-        assert walk(step, answer()).legs[0].arguments == {}
-
-
-@given(TEXTS, TEXTS, TEXTS)
-def test_nothing_that_a_rollout_holds_fails_to_be_read(text, arguments, reply):
-    step = fail(url="x").model_copy(update={"arguments": arguments, "reply": reply, "observation": see(text)})
-    trail = read_trail(make_rollout(step, answer(text), dialect=arguments))
-    assert len(trail.legs) == 2
-
-
-@given(TEXTS)
-def test_folded_words_stand_between_single_spaces(text):
-    folded = fold_words(text)
-    assert folded == " " or folded == f" {' '.join(folded.split())} "
 
 
 def test_a_name_is_found_whole_or_by_the_words_that_tell_it():

@@ -1,4 +1,3 @@
-import json
 import re
 
 import pytest
@@ -98,32 +97,10 @@ def test_neutralised_text_holds_no_markup_however_it_was_nested(text):
     assert not FOREIGN.search(neutralise_markup(text))
 
 
-@pytest.mark.parametrize(
-    "token", ["<image>", "<Video/>", "</think>", "<tool_call>", "<tool_response>", "<|im_end|>", "<|im_start|>", "</s>"]
-)
-def test_each_kind_of_markup_is_stripped(token):
-    assert neutralise_markup(f"a {token}b") == "a b"
-
-
-def test_ordinary_angle_brackets_stay():
-    assert neutralise_markup("3 < 4 and <b>x</b> -> y") == "3 < 4 and <b>x</b> -> y"
-
-
 def test_an_error_shows_its_class_on_the_first_line_and_reads_back():
     rendered = render_observation(Observation(ok=False, error="unknown-page", text="No page.", images=()))
     assert rendered == "<tool_response>\nerror: unknown-page\nNo page.\n</tool_response>"
     assert read_observation(rendered).splitlines()[0] == "error: unknown-page"
-
-
-def test_a_warning_shows_its_class_on_the_first_line_and_reads_back():
-    rendered = render_observation(Observation(ok=True, error="", text="As it was.", images=(), warning="no-weights"))
-    assert rendered == "<tool_response>\nwarning: no-weights\nAs it was.\n</tool_response>"
-    assert read_observation(rendered).splitlines()[0] == "warning: no-weights"
-
-
-def test_a_rendered_call_is_json_with_name_and_arguments():
-    call = render_turn(Turn("x", "crop", '{"box":[1,2,3,4]}')).split("<tool_call>")[1].split("</tool_call>")[0]
-    assert json.loads(call) == {"name": "crop", "arguments": {"box": [1, 2, 3, 4]}}
 
 
 # Hostile text
@@ -142,18 +119,6 @@ def test_a_rendered_call_is_json_with_name_and_arguments():
 def test_text_that_almost_is_markup_is_looked_through_once(text):
     # Each took minutes where a pattern could be left and entered again at every space.
     assert neutralise_markup(text) == text
-
-
-def test_markup_that_is_nested_over_and_over_loses_its_beginnings():
-    text = neutralise_markup("<ima" * 50_000 + "<image>" + "ge>" * 50_000)
-    assert "<" not in text
-    assert not FOREIGN.search(text)
-
-
-@given(st.lists(st.sampled_from(("<", "[", "IN", "ST]", "<s", ">", "image", "reason")), max_size=60).map("".join))
-def test_neutralising_twice_is_neutralising_once(text):
-    once = neutralise_markup(text)
-    assert neutralise_markup(once) == once
 
 
 @pytest.mark.parametrize("tag", ["reason", "search", "text_search", "information", "summary"])

@@ -77,13 +77,6 @@ BEFORE = "In what year did Edda Marn, a friend of Jon Vask, move to Ostrel for 3
 
 
 @pytest.mark.parametrize(
-    "text", ["Who met jon vask?", "Who met Jon Vaskov?", "Who met Jon  Vask?", "Who met Vask?", ""]
-)
-def test_a_name_in_any_other_form_is_lost(text):
-    assert check_named(text, "Jon Vask").code == "descriptor-lost"
-
-
-@pytest.mark.parametrize(
     "after",
     [
         BEFORE.replace("Edda Marn", "the painter born in Lumby"),

@@ -1,27 +1,20 @@
 """Names, demonyms, answers and file names in a text (research/quality.md L3, L5); hostile text."""
 
-import time
 import tomllib
 import unicodedata
-from decimal import Decimal
 from importlib import resources
-from timeit import repeat
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.checks.leakage import (
-    build_leak_index,
     check_answer,
     check_demonyms,
     check_file_names,
     check_names,
-    find_numbers,
 )
-from pipelines.graph.answers import compare_answers, type_answer
-from pipelines.graph.values import parse_date, parse_number
-from pipelines.names import fold_name
+from pipelines.graph.answers import type_answer
 from schemas.proofs import Answer
 
 NODES = (
@@ -31,8 +24,6 @@ NODES = (
     ("U.N.", "United Orns"),
     ("St. Mary's Church, Tarn", "Orn Church"),
 )
-SOME = ("Kelmor", "kelmor", "the bridge", "KB", "Nice")
-NAMES = st.one_of(st.text(min_size=1, max_size=12), st.sampled_from(SOME))
 QUESTION = "Who designed the bridge that crosses the river near the church in the image?"
 
 
@@ -47,34 +38,6 @@ def typed(text, relation="label"):
 )
 def test_nothing_to_look_in_or_for_is_unknown(text, names):
     assert check_names(text, names).outcome == "UNKNOWN"
-
-
-@given(
-    st.sampled_from([name for names in NODES for name in names if name[0].isupper() and len(name) > 5]), st.booleans()
-)
-def test_every_long_name_is_found_inside_a_question(name, upper):
-    text = f"Who designed {name.upper() if upper else name.lower()} in the image?"
-    assert not check_names(text, NODES).passed
-
-
-@given(st.text(max_size=40), st.lists(NAMES, min_size=1, max_size=3), st.lists(NAMES, max_size=3))
-def test_more_names_never_turn_a_leak_into_a_pass(text, names, more):
-    before = check_names(f"q {text} {names[-1]}", [names])
-    after = check_names(f"q {text} {names[-1]}", [[*names, *more]])
-    assert before.outcome != "FAIL" or after.outcome == "FAIL"
-
-
-@pytest.mark.parametrize("text", ["in 1932", "on 6 April", "April", "the 5 towers", "19311", "the 1930s"])
-def test_another_date_does_not_alarm(text):
-    assert check_answer(f"What happened {text}?", typed("5 April 1931")).outcome == "PASS"
-
-
-def test_two_hundred_names_are_looked_for_in_a_few_milliseconds():
-    names = [[f"Kelmor{i}x{j} Tarn{j}" for j in range(40)] for i in range(5)]
-    index = build_leak_index(names)
-    assert index.find(QUESTION) == ()
-    # The best of some: a machine may be busy with other things.
-    assert min(repeat(lambda: index.find(QUESTION), timer=time.process_time, number=1)) < 0.01
 
 
 LEAKS = [
@@ -198,12 +161,6 @@ def test_every_regular_demonym_is_found(name, suffix, change):
     assert check_demonyms(text, ((f"Castle of {name}",),)).code == "demonym-leak"
 
 
-@given(INVENTED, INVENTED, st.sampled_from("ian ese er ean ish".split()))
-def test_more_names_never_turn_a_demonym_into_a_pass(name, other, suffix):
-    text = f"Who is the {name + suffix} painter?"
-    assert check_demonyms(text, ((name, other),)).outcome == check_demonyms(text, ((name,),)).outcome == "FAIL"
-
-
 TOLD = {
     "5 April 1931": ["in 1931", "the fifth of April", "April the fifth", "April 5", "5th day of April", "1931.04.05",
         "5/4/31", "31-04-05", "19310405", "'31", "nineteen thirty-one", "nineteen hundred and thirty-one", "MCMXXXI",
@@ -264,25 +221,11 @@ def test_the_host_of_a_picture_names_no_entity():
     assert check_file_names((path,), parliament, typed("granite")).code == "file-leak"
 
 
-def test_words_of_the_anchor_and_type_words_are_known():
-    names = (("Xan Tannery",),)
-    assert check_file_names(("Tarn_Tannery.jpg",), names, typed("granite")).outcome == "FAIL"
-    known = frozenset({"tarn", "tannery"})
-    assert check_file_names(("Tarn_Tannery.jpg",), names, typed("granite"), known).outcome == "PASS"
-
-
 RAW = tomllib.loads(resources.files("pipelines.checks").joinpath("data/demonyms.toml").read_text("utf-8"))
-KNOWN = [
-    (name, demonym) for group in ("places", "people") for name, row in RAW[group].items() for demonym in row.split(", ")
-]
 
 
 def check(text, *names, types=frozenset()):
     return check_demonyms(f"Who is the {text} of the image?", (names,), types)
-
-
-def test_every_demonym_of_the_table_is_found():
-    assert [(name, demonym) for name, demonym in KNOWN if check(demonym, name).outcome != "FAIL"] == []
 
 
 def test_the_realm_of_a_ruler_and_a_peninsula_tell_no_name():
@@ -290,11 +233,6 @@ def test_the_realm_of_a_ruler_and_a_peninsula_tell_no_name():
     assert check("American president", "President of the United States").outcome == "FAIL"
     assert check("Irish parliament", "Republic of Ireland").outcome == "FAIL"
     assert check("Iberian land", "Spain").outcome == "PASS"
-
-
-def test_the_table_is_large_and_gives_each_demonym_to_a_name_once():
-    folded = [(fold_name(name), fold_name(demonym)) for name, demonym in KNOWN]
-    assert len(folded) == len(set(folded)) > 300
 
 
 def test_an_ordinary_word_of_the_table_is_never_derived_by_rule():
@@ -325,21 +263,6 @@ def make_answer(kind, value, surface):
     return Answer(type=kind, value=value, precision="", unit="", surface=surface, aliases=(value + surface,), key=value)
 
 
-@given(TEXT)
-def test_any_text_can_be_looked_through_for_numbers(text):
-    assert all(number >= 0 for number in find_numbers(text))
-
-
-@given(TEXT, st.lists(st.lists(TEXT, max_size=3), max_size=3))
-def test_any_text_can_be_checked_for_any_names(text, names):
-    assert check_names(text, names).outcome in ("PASS", "FAIL", "UNKNOWN")
-
-
-@given(TEXT, st.lists(st.lists(TEXT, max_size=3), max_size=3))
-def test_any_text_can_be_checked_for_any_demonyms(text, names):
-    assert check_demonyms(text, names).outcome in ("PASS", "FAIL", "UNKNOWN")
-
-
 @given(st.lists(TEXT, max_size=3), st.lists(st.lists(TEXT, max_size=2), max_size=2), KIND, TEXT)
 def test_any_file_names_can_be_checked_for_any_names_and_answer(files, names, kind, value):
     answer = make_answer(kind, value, value)
@@ -355,47 +278,6 @@ def test_a_long_text_of_one_kind_is_read_to_its_end(unit):
     assert check_names(text, names).code == "alias-leak"
     assert check_demonyms(text, names).code == "demonym-leak"
     assert check_answer(text, type_answer("7 m", "", "label")).code == "answer-leak"
-
-
-@given(TEXT, KIND, TEXT, TEXT)
-def test_any_text_can_be_checked_for_and_compared_with_any_answer(text, kind, value, surface):
-    answer = make_answer(kind, value, surface)
-    assert check_answer(text, answer).outcome in ("PASS", "FAIL", "UNKNOWN")
-    assert compare_answers(text, answer) in ("correct", "incorrect", "unscored")
-
-
-@given(TEXT, TEXT, TEXT)
-def test_any_value_can_be_typed_and_is_right_by_its_own_words(text, iso, relation):
-    answer = type_answer(text, iso, relation)
-    assert answer is None or compare_answers(answer.surface, answer) == "correct"
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("12.345.678 people", 12_345_678), ("12.345", 12_345), ("12,345.6", "12345.6"), ("3 Million", 3_000_000),
-        ("12.345,6", "12345.6"), ("1,5", "1.5"), ("12,34,567", 1_234_567), ("1_204", 1204), ("3\u00bd", "3.5"),
-        ("two and a half", "2.5"), ("9\u00d710^6", 9_000_000), ("4 dozen", 48), ("l93l", 1931), ("1 9 3 1", 1931),
-        ("forty-second", 42), ("fortieth", 40), ("nineteen oh five", 1905), ("mcmxxxi", 1931),
-        ("2.5 crore", 25_000_000),
-        ("one " * 40 + "seven hundred and twelve", 712),
-    ],
-)  # fmt: skip
-def test_grouped_numbers_are_read_in_every_way(text, number):
-    assert Decimal(number) in find_numbers(text)
-
-
-def test_a_number_of_very_many_digits_is_no_accident():
-    assert find_numbers("9" * 300_001 + " million")
-
-
-@pytest.mark.parametrize("text", ["5 Au\u017fust 1931", "Apr\u0131l 1931", "5 Apr\u0130L 1931"])
-def test_a_month_in_letters_that_only_look_alike_is_no_date(text):
-    assert parse_date(text) is None
-
-
-def test_a_scale_in_letters_that_only_look_alike_scales_nothing():
-    assert getattr(parse_number("3 m\u0131llion"), "value", "3") == "3"
 
 
 @pytest.mark.parametrize(("kind", "value"), [("number", "about 3"), ("date", "spring")])

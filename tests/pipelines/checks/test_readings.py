@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import json
 from dataclasses import dataclass, field
-from functools import partial
 
 import pytest
 
@@ -14,9 +13,7 @@ from pipelines.checks.readings import (
     UNREAD,
     Evaluator,
     compare_reading,
-    find_gloss,
     find_others,
-    judge_screening,
     list_offers,
     state_hop,
     state_relation,
@@ -112,28 +109,6 @@ def test_a_step_in_the_other_direction_is_named_unless_its_relation_has_none(dem
         refused[result.outcome].add(state_hop(hop))
     assert refused["PASS"] == refused["PASS"] & SYMMETRIC
     assert len(refused["FAIL"]) > 5
-
-
-def test_another_precision_than_the_answers_is_named(demo_corpus, questions):
-    dated = [question for question in questions if question.answer.type == "date"]
-    assert dated
-    for question in dated:
-        for form in {"", "day", "month", "year"} - {question.answer.precision}:
-            assert "the answer is a" in compare(demo_corpus, question, form=form).detail
-
-
-def test_a_condition_of_the_proof_that_was_not_read_is_lost(demo_corpus, questions):
-    conditioned = [q for q in questions if any(fact.relation != "type" for fact in q.proof.constraints)]
-    for question in conditioned:
-        assert "lost the condition" in compare(demo_corpus, question, facts=()).detail
-
-
-def test_a_condition_read_without_its_words_counts_as_one_read_with_them(demo_corpus, questions):
-    for question in questions:
-        facts = tuple(fact.model_copy(update={"words": ""}) for fact in read_rightly(question).facts)
-        assert compare(demo_corpus, question, facts=facts).passed
-        added = compare(demo_corpus, question, facts=(*facts, ADDED.model_copy(update={"words": ""})))
-        assert "adds a condition on node 1: '2019'" in added.detail
 
 
 def test_a_reader_that_is_unsure_refuses(demo_corpus, questions):
@@ -256,15 +231,6 @@ def test_another_entity_that_a_step_leads_to_refuses(demo_ground, questions):
     assert all(other.title in shown for other in screening.others)
 
 
-def test_others_that_a_search_does_not_find_are_no_screening(demo_ground, questions):
-    question = next(each for each in questions if each.screening.others)
-    judge = partial(judge_screening, demo_ground, question.text, question.reading)
-    assert judge(question.screening, question.proof, question.answer).passed
-    for others in ((), question.screening.others[1:]):
-        told = question.screening.model_copy(update={"others": others})
-        assert judge(told, question.proof, question.answer).code == "second-entity"
-
-
 def test_a_page_that_says_a_step_leads_to_it_fits_for_the_grammar():
     def say(backward, source):
         entity = FoundEntity(
@@ -282,13 +248,3 @@ def test_a_page_that_says_a_step_leads_to_it_fits_for_the_grammar():
 
     assert [fit.entity for fit in say(backward=True, source="Mira Tolland")] == ["e1"]
     assert say(backward=False, source="Mira Tolland") == say(backward=True, source="Jon Vask") == ()
-
-
-def test_readers_see_what_a_field_means(demo_ground, questions):
-    model, _, _ = evaluate(demo_ground, questions[0], say_rightly(questions[0]))
-    (request,) = model.requests
-    shown = "\n".join(message.text for message in request.messages)
-    glossed = [offer for offer in request.inputs.relations if offer.gloss]
-    assert len(glossed) >= len(request.inputs.relations) / 2
-    assert all(f"{offer.statement} = {offer.gloss}" in shown for offer in glossed)
-    assert not find_gloss("words that are no field")

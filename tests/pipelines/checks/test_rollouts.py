@@ -1,13 +1,8 @@
 """What the rejection cascade finds in a rollout."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pipelines.agent.dialects import DIALECTS
-from pipelines.agent.transcript import Turn, render_turn
 from pipelines.checks.rollouts import (
-    LONGEST_END,
     check_claims,
     check_contamination,
     check_images,
@@ -22,7 +17,7 @@ from pipelines.checks.rollouts import (
     fold_words,
     locate_answer,
 )
-from schemas.datasets import RolloutImage, SearchResult
+from schemas.datasets import RolloutImage
 from schemas.proofs import Answer
 from tests.pipelines.checks.walking import (
     ANSWER,
@@ -93,25 +88,9 @@ def test_a_claim_that_nothing_shows_is_named(thought, claim):
     assert repr(claim) in result.detail
 
 
-@pytest.mark.parametrize(
-    "said",
-    ["Kelm of ", "Kelm and ", "Ana Kovač, and ", "THE A ", "A. ", "Marlow ", "5 April 1204, ", "12,500 ", "The "],
-)
-def test_a_model_that_is_caught_in_a_loop_is_looked_through_to_its_end(said):
-    thought = (said * LONGEST_END)[: LONGEST_END - 100]
-    assert judge(thought).outcome in ("PASS", "FAIL")
-    assert not judge(f"{thought}. It was built by Hans Oder.").passed
-
-
 @pytest.mark.parametrize("check", [check_contamination, check_turns, check_jumps])
 def test_a_clean_rollout_passes(check):
     assert check(walk()).passed
-
-
-def test_a_visit_to_a_dataset_contaminates_even_where_it_was_refused():
-    refused = see("May not be read.", ok=False, error="blocked-host", flags=("dataset-host",))
-    result = check_contamination(walk(*replace_step(2, call("visit", refused, url="https://e.org/x"))))
-    assert (result.outcome, result.detail) == ("FAIL", "step 2: dataset-host")
 
 
 @pytest.mark.parametrize(
@@ -126,12 +105,6 @@ def test_a_visit_to_a_dataset_contaminates_even_where_it_was_refused():
 def test_a_flag_that_the_row_lacks_is_found_again(text, flag):
     step = call("visit", see(text), url="https://e.org/x")
     assert flag in check_contamination(walk(CLEAN[0], step, answer())).detail
-
-
-def test_half_of_the_question_with_the_answer_is_a_copy_of_both():
-    reworded = "When was the birthplace of the person, and the bridge in the image founded? On 5 April 1204."
-    assert check_contamination(walk(CLEAN[0], visit("Quiz", reworded), answer())).code == "contaminated"
-    assert check_contamination(walk(CLEAN[0], visit("Quiz", reworded.replace("1204", "1207")), answer())).passed
 
 
 @pytest.mark.parametrize(
@@ -151,14 +124,6 @@ def test_a_link_that_was_not_seen_is_named(steps, missing):
     result = check_path(walk(*steps))
     assert (result.outcome, result.code) == ("FAIL", "path-not-covered")
     assert missing in result.detail
-
-
-def test_a_failed_call_shows_no_page():
-    blind = [
-        step.model_copy(update={"observation": step.observation.model_copy(update={"ok": False})})
-        for step in CLEAN[:-1]
-    ]
-    assert not check_path(walk(*blind, answer())).passed
 
 
 BAD_TURN = call("visit", see("That is no turn.", ok=False, error="bad-turn")).model_copy(
@@ -191,18 +156,6 @@ def test_one_malformed_step_is_named(steps, problem):
 
 def test_an_answer_that_is_not_the_last_replys_is_refused():
     assert "the last reply answers '5 April 1204'" in check_turns(walk(answer="1204")).detail
-
-
-@pytest.mark.parametrize("name", [name for name in DIALECTS if name != "synth"])
-def test_a_rollout_is_held_to_its_own_dialect(name):
-    page = CLEAN[1]
-    turn = Turn("So.", answer="5 April 1204")
-    last = change(answer(), thought="So.", reply=render_turn(turn, DIALECTS[name]))
-    assert check_turns(walk(last, dialect=name, answer="5 April 1204")).passed
-    assert not check_turns(walk(last, dialect="nobody", answer="5 April 1204")).passed
-    if last.reply != render_turn(turn):
-        assert not check_turns(walk(last, answer="5 April 1204")).passed
-    assert page.tool == "visit"
 
 
 def test_errors_one_after_the_other_are_fatal_at_their_number():
@@ -247,16 +200,6 @@ def test_a_picture_that_is_not_there_yet_is_named(steps, count, problem):
     assert problem in result.detail
 
 
-def test_a_result_is_shown_under_a_picture_of_its_observation():
-    def find(name, made):
-        result = SearchResult(url="https://e.org/a", title="A", thumbnail=make_picture(), image=name)
-        return call("image_search", see("x", images=made, results=(result,)), image="img_1")
-
-    assert judge_images(find("img_2", ("img_2",)), count=2).passed
-    assert judge_images(find("", ()), count=1).passed
-    assert "a result is shown as img_2" in judge_images(find("img_2", ()), count=1).detail
-
-
 def judge_repeats(*steps, **settings):
     return check_repetition(walk(*steps, answer()), **settings)
 
@@ -283,11 +226,6 @@ def test_a_call_that_failed_may_be_tried_again_but_not_fail_again():
     assert judge_repeats(missing, found).passed
     assert not judge_repeats(missing, missing).passed
     assert not judge_repeats(found, missing).passed
-
-
-@given(st.lists(st.sampled_from(CLEAN[:-1]), max_size=8))
-def test_a_rollout_repeats_exactly_when_a_call_comes_twice(steps):
-    assert judge_repeats(*steps).passed == (len({step.arguments for step in steps}) == len(steps))
 
 
 def make_answer(kind, value, unit="", surface="", aliases=()):
@@ -351,13 +289,6 @@ def test_the_first_observation_that_holds_the_answer_supports_it():
 def test_how_an_observation_is_laid_out_supports_nothing(step, number):
     trail = walk(step, answer(number), reference=make_answer("number", number), answer=number)
     assert not check_support(trail).passed
-
-
-def test_a_support_points_into_the_text_as_it_is_shown():
-    seen = see("[1] Kelm\nURL: https://e.org/3\nIt has 3 arches.\nPicture: img_2", images=("img_2",))
-    steps = (call("text_search", seen, query="x"), answer("3"))
-    step, (start, end) = find_support(walk(*steps, reference=make_answer("number", "3"), answer="3"))
-    assert (step, seen.text[start - 4 : end + 7]) == (0, "has 3 arches")
 
 
 @pytest.mark.parametrize(

@@ -96,28 +96,10 @@ def test_a_quote_names_both_ends_of_its_fact(corpus):
     assert "link-unsupported" in find_codes(corpus, other)
 
 
-def test_the_answer_stands_in_the_quote(corpus):
-    assert "link-unsupported" in find_codes(
-        corpus, make_trace(corpus, answer="5 May 1871"), answer=make_answer("5 May 1871")
-    )
-
-
-def test_bridge_and_anchor_are_two_things(corpus):
-    trace = make_trace(corpus, first=("Ana Roth", "is", "Ana Roth"))
-    assert "bridge-is-anchor" in find_codes(corpus, trace)
-
-
 def test_the_first_quote_does_not_give_the_answer_away(corpus):
     trace = make_trace(corpus)
     told = trace.links[0].evidence.model_copy(update={"text": "Kelm Bridge of Ana Roth, born 4 May 1871"})
     assert "answer-in-first-link" in find_codes(corpus, change_link(trace, 0, evidence=told))
-
-
-def test_steps_that_say_anything_else_than_the_links_are_found(corpus):
-    trace = make_trace(corpus)
-    for number in range(4):
-        steps = (*trace.steps[:number], f"{trace.steps[number]} Surely.", *trace.steps[number + 1 :])
-        assert find_codes(corpus, trace.model_copy(update={"steps": steps})) == ["link-unsupported"]
 
 
 @pytest.mark.parametrize("change", [{"anchor": "Kelm"}, {"links": ()}], ids=["another anchor", "no links"])

@@ -7,14 +7,12 @@ from PIL import Image
 from pipelines.agent.choosing import EaseRater, PictureChooser
 from pipelines.agent.depicting import CandidateList, CandidateLister, MetadataRanker
 from pipelines.agent.picture_search import LocalImageSearch
-from pipelines.checks.verdicts import CheckResult
 from pipelines.config.settings import GroundingsConfig
 from pipelines.corpus.images import find_page_images
 from pipelines.errors import ConfigError, RecordFailed, Unavailable
 from pipelines.graph.facts import read_attributes
 from pipelines.graph.proofs import make_question_id
 from pipelines.graph.query import Indexes
-from pipelines.names import fold_name
 from pipelines.pictures import PictureStore
 from pipelines.run.assembly import Assembly
 from pipelines.run.shards import read_fetched
@@ -167,42 +165,9 @@ def test_a_question_that_says_too_much_or_too_little_is_refused(stage, row, demo
         say("")
 
 
-def test_in_audit_mode_picture_need_and_text_give_their_codes(stage, row, demo_corpus, tmp_path):
-    path = tmp_path / "broken.jpg"
-    path.write_bytes(b"")
-    said = QuestionReply(question=f"Is it {row.answer.surface}?")
-    worse = replace(
-        show_other(stage, demo_corpus, tmp_path, path),
-        asking=make_asking("refer_to_anchor", lambda inputs: said),
-        settings=SETTINGS.model_copy(update={"min_answers": 100_000}),
-    )
-    assert ground(worse, row).codes == ("picture-not-needed",)
-    assert worse.asking.model.asked == []
-    refused = ground(replace(worse, audit=True), row)
-    assert refused.reason == "picture-not-needed"
-    assert {"picture-not-needed", "picture-unusable", "answer-leak", "descriptor-lost"} <= set(refused.codes)
-    missing = replace(worse, chooser=replace(worse.chooser, lister=NoPictures()), settings=SETTINGS, audit=True)
-    assert {"no-picture", "answer-leak"} <= set(ground(missing, row).codes)
-
-
-def test_no_question_of_the_demo_names_a_node(demo):
-    for made in demo.rows("groundings", Grounding):
-        text = f" {fold_name(made.text)} "
-        assert all(f" {fold_name(node.title)} " not in text for node in made.proof.nodes)
-        assert "image" in made.text
-
-
 def find_titles(corpus, path):
     hits = asyncio.run(LocalImageSearch(corpus).search_image(PictureFile("", path), 5))
     return [hit.title for hit in hits]
-
-
-def test_the_picture_of_every_question_of_the_demo_finds_its_page(demo, demo_corpus):
-    rows = demo.rows("groundings", Grounding)
-    assert rows
-    for row in rows:
-        path = PictureStore(demo.root / "images").path(row.picture.sha256, row.picture.extension)
-        assert row.proof.nodes[0].title in find_titles(demo_corpus, path)
 
 
 def test_every_usable_picture_of_an_article_finds_its_page(demo_corpus):
@@ -259,13 +224,3 @@ def test_a_reference_is_requested_once_more_with_what_was_wrong_and_the_mended_t
     )
     assert ground(never, row).reason == "alias-leak"
     assert len(never.asking.model.asked) == 2
-
-
-def test_what_another_reference_cannot_mend_is_not_requested_again(stage, row):
-    class Finder(TrustingReader):
-        async def screen(self, text, reading, proof, answer):
-            return None, CheckResult("FAIL", "second-entity", "Odo Marrick: fits, too")
-
-    found = replace(stage, reader=Finder())
-    assert ground(found, row).reason == "second-entity"
-    assert len(found.asking.model.asked) == 1

@@ -9,9 +9,7 @@ from pipelines.cli.view.cards import list_path
 from pipelines.config.settings import NewsConfig, SplitRule, SplitsConfig
 from pipelines.errors import ConfigError
 from pipelines.pictures import PictureStore
-from pipelines.run.reviewing import count_unmatched, read_decisions
-from pipelines.run.runner import PlannedStage
-from pipelines.run.workspace import Workspace
+from pipelines.run.reviewing import read_decisions
 from pipelines.stages.anchors import Anchors
 from pipelines.stages.articles import Articles
 from pipelines.stages.bridges import Bridges
@@ -19,7 +17,6 @@ from pipelines.stages.reviews import Decision, Reviews
 from schemas.base import Rejection
 from schemas.datasets import Article, Bridge
 from schemas.tasks import AnchorsReply, AskedBridgeReply, ChainReply, FoundBridgeReply, NamedAnchor
-from tests.pipelines.cli.conftest import FakeStage, write_stage
 from tests.pipelines.stages.news_wiki import (
     ARTICLES,
     BRIDGE,
@@ -83,20 +80,6 @@ def test_a_source_has_no_more_articles_than_its_cap_and_the_earliest_are_kept(tm
     ]  # fmt: skip
     kept, refused = sort_articles(build_news(tmp_path, *rows), per_source=1)
     assert (kept, refused) == (["Day 1"], {"source-over-quota": "Times has 1 already"})
-
-
-def test_what_is_over_its_quota_makes_no_copy_of_an_article_of_another_source(tmp_path):
-    early = ARTICLES[2] | {"published": "2026-10-01", "picture": "kelm.png"}
-    over = early | {"url": "https://times.example/2", "published": "2026-10-02", "title": "Again",
-                    "text": f"Rain.{FILLER}", "picture": "tower.png"}  # fmt: skip
-    other = over | {"url": "https://sun.example/1", "published": "2026-10-03", "title": "Elsewhere", "source": "Sun"}
-    kept, refused = sort_articles(build_news(tmp_path, early, over, other), per_source=1)
-    assert (kept, list(refused)) == (["An old tower", "Elsewhere"], ["source-over-quota"])
-
-
-def test_a_wiki_has_no_articles(demo_corpus):
-    with pytest.raises(ConfigError, match=r"news\.source"):
-        list(Articles(demo_corpus, NewsConfig(), 256)())
 
 
 # Anchors
@@ -227,11 +210,6 @@ def test_a_question_is_explained_by_its_chain(corpus):
     ]
 
 
-def test_other_decisions_are_another_key():
-    one, other = (Reviews({"b": Decision(accepted, "Ana", "2026-11-20")}) for accepted in (True, False))
-    assert len({Reviews().fingerprint(), one.fingerprint(), other.fingerprint()}) == 3
-
-
 CSV = """id,decision,decided_by,decided_on
 bridge-1,accept,Ana Roth,2026-11-20
 bridge-2,,,
@@ -257,22 +235,6 @@ def test_decisions_are_read_back_with_who_and_when(tmp_path, name, content, by):
     decisions = read_decisions(str(tmp_path / name))
     assert decisions["bridge-1"] == Decision(True, by, "2026-11-20")
     assert "bridge-2" not in decisions
-
-
-def test_decisions_on_no_chain_of_a_run_are_counted(corpus, tmp_path):
-    write_stage(tmp_path, FakeStage("bridges", Bridge), "b" * 16, [make_bridge(corpus, "unsure")])
-    planned = [PlannedStage(Bridges, "b" * 16, Workspace(tmp_path).stage("bridges", "b" * 16), (), "")]
-    (tmp_path / "d.csv").write_text(CSV)
-    news = NewsConfig(decisions=str(tmp_path / "d.csv"))
-    assert count_unmatched(news, planned) == 1, "that on bridge-3"
-    assert count_unmatched(NewsConfig(), planned) == 0
-
-
-def test_a_chain_of_other_quotes_is_another_one_to_decide_on(corpus, tmp_path):
-    (one,), _ = bridge(corpus, tmp_path)
-    (other,), _ = bridge(corpus, tmp_path, {FoundBridgeReply: {"quote": f"{FIRST} Many people came to see it"}})
-    assert (one.text, one.answer) == (other.text, other.answer)
-    assert one.record_id != other.record_id
 
 
 @pytest.mark.parametrize(

@@ -177,15 +177,3 @@ def test_a_careless_last_step_passes_in_at_most_two_of_a_hundred(demo, assembly,
     assert len(damaged) >= 10
     passed = [text for row, text in damaged if asyncio.run(grammar.check(text, row.proof, row.answer))[1].passed]
     assert len(passed) <= 0.02 * len(damaged), passed
-
-
-def test_reading_back_costs_the_clean_twin_at_most_five_of_a_hundred(demo, assembly, paths):
-    model = assembly.roles.find_model("writer")
-    rewriting = assembly.build_stage("rewrites"), assembly.build_stage("groundings")
-    stages = (assembly.build_stage("questions"), *rewriting)
-    assert model.name == "templates"
-    trusted, _ = drive([replace(stage, reader=TrustingReader()) for stage in stages], paths)
-    read, kept = drive(stages, paths)
-    assert len(trusted) > 20
-    assert len(read) >= 0.95 * len(trusted), kept
-    assert all(row.reading is not None and row.screening is not None for row in read)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 
-from pipelines.run.stage import DatasetStage
 from pipelines.stages.samples import Samples
 from schemas.base import Rejection
 from schemas.datasets import Question
@@ -27,10 +26,6 @@ def run(stage, rows):
     made = list(stage([rows]))
     refused = {row.record_id: row.reason for row in made if isinstance(row, Rejection)}
     return [row for row in made if not isinstance(row, Rejection)], refused
-
-
-def test_samples_is_a_dataset_stage():
-    assert isinstance(Samples(0.6), DatasetStage)
 
 
 def test_a_sample_is_even_and_keeps_the_first_ids_with_their_category():
