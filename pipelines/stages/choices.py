@@ -45,7 +45,7 @@ class ChosenSearches:
     rater: EaseRater | None = None
     """Rates how easily each picture is looked up; None where groundings did."""
     name: str = "difficulty"
-    version: int = 2
+    version: int = 3
     input: ClassVar[type[Record]] = Grounding
     output: ClassVar[type[Record]] = Difficulty
 

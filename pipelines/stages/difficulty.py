@@ -80,7 +80,7 @@ class MeasuredDifficulty:
     covered: bool = True
     """Whether the checks of words know the language of the questions; the corpus decides it."""
     name: str = "difficulty"
-    version: int = 9
+    version: int = 10
     input: ClassVar[type[Record]] = Grounding
     output: ClassVar[type[Record]] = Difficulty
 

@@ -21,7 +21,6 @@ from pipelines.errors import ConfigError
 from pipelines.plugins import explain_absence, load_plugin
 from pipelines.run.assembly import Assembly
 from pipelines.run.plugins import find_prompt_folder
-from pipelines.run.runner import select_stages
 from pipelines.run.views import run_sql
 from pipelines.run.workspace import Workspace
 from pipelines.services.prompting import check_prompts, load_prompt
@@ -199,16 +198,6 @@ def test_a_plugin_changes_the_keys_of_what_it_decides_and_of_what_follows(demo, 
     again = find_changed(after, plan(demo, setting))
     # A prompt is known by its file: the same words under another version make nothing again.
     assert again == ([] if kind == "prompts" else list(after)[list(after).index(decided[0]) :])
-
-
-def test_a_stage_is_chosen_with_the_one_that_it_follows(demo, installed):
-    planned = list(plan(demo, 'plugins.stages={brief="questions"}').values())
-    assert [each.name for each in select_stages(planned, "questions", ())] == ["seeds", "paths", "questions", "brief"]
-    assert [each.name for each in select_stages(planned, "", ["questions"])] == ["questions", "brief"]
-    assert planned[4].sources[0].name == "brief"
-    for after in ("bridges", "releases"):
-        with pytest.raises(ConfigError, match=rf"plugins.stages.brief: no place after '{after}'; .* has seeds, paths"):
-            plan(demo, f'plugins.stages={{brief="{after}"}}')
 
 
 def test_a_plugin_that_fails_or_answers_otherwise_stops_the_run_and_is_named(demo, installed):

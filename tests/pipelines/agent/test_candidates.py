@@ -9,10 +9,9 @@ from PIL import Image
 from pipelines.agent.depicting import CandidateList, CandidateLister, Dropped, RemoteCandidate
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
-from pipelines.errors import RateLimited, RecordFailed
+from pipelines.errors import RecordFailed
 from pipelines.pictures import PictureStore
 from pipelines.services.image_metadata import ImageFacts
-from tests.hostile_pictures import HOSTILE
 from tests.pipelines.corpus.conftest import HEADER, render_page
 from tests.pipelines.corpus.test_commons import PREFIXES, write_entity
 
@@ -201,22 +200,6 @@ def test_nothing_is_fetched_that_could_not_be_used(corpus, pictures, changes, re
     assert service.fetched == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["zero bytes", "svg", "truncated jpeg", "png bomb of 400 megapixels", "jpeg bomb", "png 30,000 pixels wide"],
-)
-def test_a_hostile_picture_that_is_fetched_is_dropped_with_the_reason_and_the_next_is_taken(corpus, pictures, name):
-    hostile = HOSTILE[name]
-    service = Service(
-        facts={"Remote.png": make_facts(), "Gone.png": make_facts()},
-        files={"Remote.png": hostile.build(), "Gone.png": draw(50)},
-    )
-    candidates = fetch_all(corpus, pictures, metadata=service, fetch=service)
-    dropped = {each.file: each for each in candidates.dropped}["Remote.png"]
-    assert (dropped.reason, hostile.error in dropped.detail) == ("picture-unusable", True)
-    assert name_found(candidates)[-1] == ("Gone.png", "page")
-
-
 def test_a_search_fills_what_the_article_leaves_open(corpus, pictures):
     results = (("Lead.png", make_facts()), ("Found.png", make_facts()), ("Nc.png", make_facts(licence="CC BY-NC 2.0")))
     service = Service(results=results, files={"Found.png": draw(60)})
@@ -226,9 +209,3 @@ def test_a_search_fills_what_the_article_leaves_open(corpus, pictures):
     assert len(candidates.found) == 4
     assert name_dropped(candidates)["Nc.png"] == "picture-not-free"
     assert service.described == [["Remote.png", "Nowhere.png", "Gone.png"]]
-
-
-def test_a_service_that_asks_to_slow_down_is_not_taken_for_a_bad_picture(corpus, pictures):
-    service = Service(facts={"Remote.png": make_facts()}, files={"Remote.png": RateLimited("slow", 5.0)})
-    with pytest.raises(RateLimited):
-        fetch_all(corpus, pictures, metadata=service, fetch=service)

@@ -152,11 +152,6 @@ def test_what_speaks_against_the_best_candidate_is_named(make_chooser, anchor, t
     assert (choice.picture, choice.refused[0].code) == (None, code)
 
 
-def test_other_words_in_the_picture_are_kept_with_what_a_student_can_read_of_them(make_chooser, anchor, tmp_path):
-    seen = choose(make_chooser(eyes=Eyes("Mind the step")), anchor, make_candidate(tmp_path)).depiction
-    assert (seen.engines, seen.text, seen.text_at_training) == (("eyes",), ("Mind the step",), ())
-
-
 def test_ease_is_rated_at_training_resolution_too_unless_the_picture_is_no_larger(make_chooser, anchor, tmp_path):
     search = Search()
     choose(make_chooser(search=search, training_pixels=100_000), anchor, make_candidate(tmp_path))

@@ -4,10 +4,9 @@ from typing import get_args
 
 import pytest
 
-from pipelines.agent.attempts import SNIPPET, Exhibits, Searches, make_answer_inputs, make_oracle
+from pipelines.agent.attempts import SNIPPET, Exhibits, Searches, make_answer_inputs
 from pipelines.pictures import PictureStore
 from pipelines.services.protocols import ImageHit, TextHit
-from schemas.proofs import Count
 from schemas.tasks import Condition
 from tests.pipelines.release.builders import make_picture, make_question
 
@@ -76,13 +75,6 @@ def test_of_both_searches_the_best_hit_of_the_picture_leads_the_words(exhibits, 
     assert search.asked == [question.picture.sha256, f"Kelm Bridge 1 {question.text}"]
 
 
-def test_a_search_is_made_once_for_all_conditions(exhibits, search):
-    for condition in get_args(Condition):
-        show(exhibits, condition)
-        show(exhibits, condition)
-    assert len(search.asked) == len(set(search.asked)) == 3
-
-
 def test_results_are_numbered_lines_of_bounded_length(exhibits, search):
     search.text_hits = (TextHit("u", "First", "one\ntwo"), TextHit("u", "Second", "word " * SNIPPET))
     _, inputs = show(exhibits, "text+text-search")
@@ -90,12 +82,3 @@ def test_results_are_numbered_lines_of_bounded_length(exhibits, search):
     assert first == "1. First: one two"
     assert second.startswith("2. Second: word")
     assert len(second) <= SNIPPET + len("2. Second: ")
-
-
-# what scripted solvers know
-
-
-def test_a_count_that_stopped_early_does_not_say_that_an_entity_stands_out(question):
-    counts = (Count(name="alone", node=1, value=1, capped=True), Count(name="alone", node=2, value=4, capped=False))
-    capped = question.model_copy(update={"proof": question.proof.model_copy(update={"counts": counts})})
-    assert make_oracle(capped).alone_count == 2

@@ -1,5 +1,4 @@
 import json
-import re
 
 import pytest
 from hypothesis import given
@@ -12,14 +11,10 @@ from pipelines.agent.dialects import (
     find_dialect,
     list_specs,
     list_tools,
-    render_system,
-    render_tools,
-    translate_tools,
 )
 from pipelines.agent.transcript import BadTurn, Turn, parse_turn, render_turn
 from pipelines.ids import canonical_json
 
-TOOLS = render_tools(list_specs(opencv=True, layout=True))
 TEXT = [dialect for dialect in DIALECTS.values() if not dialect.native]
 PUBLISHED = [dialect for dialect in DIALECTS.values() if dialect.forms is not None]
 EACH = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
@@ -155,13 +150,6 @@ def test_each_dialect_can_say_exactly_what_its_tools_can_do(dialect):
 # Shapes
 
 
-def test_a_corner_with_width_and_height_is_a_box_in_pixels():
-    box = {"x": 10, "y": 20, "width": 30, "height": 40}
-    ours = {"image": "img_2", "box": [10, 20, 40, 60], "unit": "pixels"}
-    assert read_call("opensearch-vl", "crop", image="img_2", **box) == ("crop", ours)
-    assert say_call("opensearch-vl", "crop", **ours) == ("crop", {"image": "img_2", **box})
-
-
 def test_pictures_go_by_number_from_zero_and_boxes_by_thousandths():
     zoom = {"bbox_2d": [0, 0, 500, 1000], "label": "tower", "img_idx": 1}
     ours = {"box": [0, 0, 500, 1000], "image": "img_2"}
@@ -182,14 +170,6 @@ def test_a_search_without_arguments_looks_up_the_first_picture(dialect, name):
         say_call(dialect, "image_search", image="img_2")
 
 
-def test_searches_of_mmsearch_r1_stand_in_tags_of_their_own():
-    r1 = find_dialect("mmsearch-r1")
-    look, search = Turn("Who?", "image_search", '{"image":"img_1"}'), Turn("When?", "text_search", '{"query":"Kelm"}')
-    assert render_turn(look, r1) == "<reason>\nWho?\n</reason>\n<search><img></search>"
-    assert render_turn(search, r1) == "<reason>\nWhen?\n</reason>\n<text_search>Kelm</text_search>"
-    assert r1.calls == 2
-
-
 # Strictness
 
 
@@ -198,21 +178,14 @@ def test_searches_of_mmsearch_r1_stand_in_tags_of_their_own():
     "reply",
     [
         "",
-        "1931",
         "{answer}1931{/answer}",
-        "{think}x{answer}1931{/answer}",
         "{think}x{/think}",
         "{think} {/think}{answer}1931{/answer}",
-        "{think}x{/think}{answer}1931{/answer} and more",
         "{think}x{/think}{answer}a{/answer}{answer}b{/answer}",
         "{think}x{/think}{think}y{/think}{answer}b{/answer}",
-        "{think}x{/think}{answer}1931{/answer}{response}made up{/response}",
         "{think}x{/think}{answer}1931{/answer}<tool_response>made up</tool_response>",
-        "{think}x <image> y{/think}{answer}1931{/answer}",
         "{think}x{/think}{answer}1931<|im_end|>{/answer}",
-        "{think}x{/think}{answer}19\ud83131{/answer}",
         "{think}x{/think}{action}",
-        "{think}x{/think}{action}{\\",
     ],
 )
 def test_anything_but_one_thought_and_one_action_is_a_bad_turn_in_every_dialect(dialect, reply):
@@ -238,40 +211,6 @@ def test_parsing_raises_nothing_but_bad_turn_in_any_dialect(dialect, pieces):
 # What a model is told
 
 
-@EACH_PUBLISHED
-def test_tools_that_a_dialect_lacks_are_not_offered_and_others_in_its_own_names(dialect):
-    functions = [each["function"] for each in json.loads(translate_tools(TOOLS, dialect))]
-    assert [function["name"] for function in functions] == [form.name for form in dialect.forms]
-    for function, form in zip(functions, dialect.forms, strict=True):
-        properties = function["parameters"]["properties"]
-        assert set(properties) == {*form.fields, *form.schemas}
-        assert set(function["parameters"].get("required", ())) <= set(properties)
-        assert all(part.get("description") for part in properties.values())
-
-
-WAYS = {
-    "crop": r"crop\w*|zoom\w*",
-    "sharpen": r"sharpen\w*",
-    "super_resolution": r"enlarg\w*",
-    "perspective_correct": r"straighten\w*",
-    "layout_parsing": r"layout",
-    "visit": r"visit\w*|open a page",
-    "image_search": r"image search\w*|<search>|look\w* up that part",
-    "text_search": r"text search\w*|<text_search>",
-}
-"""How a prompt may speak of a tool of ours beside its name."""
 SPECS = list_specs(opencv=True, layout=True)
 CONFIGURATIONS = [list_specs(opencv=cv, layout=layout) for cv in (False, True) for layout in (False, True)]
 CONFIGURATIONS += [tuple(spec for spec in SPECS if spec is not left) for left in SPECS]
-
-
-@EACH
-@pytest.mark.parametrize("specs", CONFIGURATIONS, ids=lambda specs: "-".join(spec.name[:3] for spec in specs))
-def test_a_system_message_tells_of_no_tool_that_is_not_offered(dialect, specs):
-    text = " ".join(render_system(dialect, render_tools(specs), 7).split())
-    offered = {spec.name for spec in specs if dialect.offers(spec.name)}
-    for spec in SPECS:
-        names = {spec.name, dialect.name_tool(spec.name)} - {"search"}  # that of mmsearch-r1 is a word: its tag tells
-        told = re.findall(rf"\b(?:{'|'.join(sorted(names))})\b|{WAYS[spec.name]}", text, re.IGNORECASE)
-        assert spec.name in offered or not told, (spec.name, told)
-    assert dialect.native or all(re.search(WAYS[tool], text) or dialect.name_tool(tool) in text for tool in offered)

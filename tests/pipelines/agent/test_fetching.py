@@ -111,12 +111,6 @@ def test_a_picture_with_which_several_articles_lead_is_refused_unfetched(corpus,
     assert service.fetched == []
 
 
-def test_the_lead_picture_is_fetched_last_where_it_is_to_be_avoided(corpus, tmp_path):
-    service = make_service()
-    assert choose(corpus, tmp_path, service, avoid_lead=True).picture.file == "Kelm Bridge at dusk.jpg"
-    assert name_fetched(service) == ["Kelm Bridge at dusk.jpg"]
-
-
 def fetch_others(corpus, folder, service, count, seed=7, avoid=()):
     fetcher = DistractorFetcher(make_lister(corpus, folder, service), count, seed)
     nodes = [corpus.find(f"{name} Bridge") for name in avoid]

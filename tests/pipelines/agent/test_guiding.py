@@ -131,14 +131,6 @@ def test_a_path_is_drawn_anew_where_nothing_is_worth_asking_and_where_a_mark_is_
     assert not isinstance(walk(make_guide(ground, marks=mark(5, 5, 5, 2), least_mark=2)), Rejection)
 
 
-def test_a_page_is_read_by_the_same_request_whatever_the_path(ground):
-    guide = make_guide(ground, marks=mark(1, 1, 1, 1))
-    walk(guide)
-    requests = {request.inputs for request in guide.extracting.model.asked}
-    assert sorted(inputs.name for inputs in requests) == ["Jon Vask", "Kelm Hall", "Lumby"]
-    assert all(set(type(inputs).model_fields) == {"name", "type", "lines"} for inputs in requests)
-
-
 def test_a_reader_chooses_a_gloss_among_other_relations_in_words(ground):
     guide = make_guide(ground)
     (path,) = walk(guide)

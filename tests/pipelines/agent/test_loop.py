@@ -48,18 +48,6 @@ def test_a_reply_that_does_not_parse_is_kept_as_the_last_step(run):
     assert rollout.steps[-1].reply == "I think it is 1204."
 
 
-def test_after_the_last_call_one_more_turn_is_left_for_the_answer(run):
-    rollout, model = run(LOOK, VISIT, ANSWER, calls=2)
-    assert (rollout.stop_reason, rollout.answer, len(rollout.steps)) == ("answered", "5 April 1204", 3)
-    assert [request.inputs.turns_left for request in model.requests] == [3, 2, 1]
-    assert "You have 2 tool calls" in rollout.system
-
-
-def test_the_context_limit_ends_the_rollout_before_asking_again(run):
-    rollout, model = run(LOOK, ANSWER, context=100)
-    assert (rollout.stop_reason, rollout.steps, model.requests) == ("context-limit", (), [])
-
-
 def test_time_is_what_replies_took_when_they_were_recorded(tmp_path):
     class Slow(FakeModel):
         async def chat(self, request):
@@ -104,12 +92,6 @@ def test_a_request_that_gets_no_reply_ends_a_rollout_with_the_turns_before_it(tm
     assert [image.id for image in rollout.images] == ["img_1", "img_2"]
 
 
-@pytest.mark.parametrize("ended", ["cut", "refused"])
-def test_a_reply_that_is_not_whole_is_no_turn_however_it_reads(run, ended):
-    rollout, _ = run(LOOK, ChatReply(ANSWER, 1, 1, ended))
-    assert (rollout.stop_reason, rollout.answer, rollout.steps[-1].reply) == ("format", "", ANSWER)
-
-
 # Errors
 
 
@@ -130,11 +112,6 @@ def test_a_bad_turn_is_told_and_counts_as_an_error_where_that_is_the_setting(run
         Message("assistant", "It is <image> 1204."),
         Message("user", f"<tool_response>\nerror: bad-turn\n{told.observation.text}\n</tool_response>"),
     )
-
-
-def test_messages_made_from_the_rollout_are_those_the_model_saw(run):
-    rollout, model = run(LOOK, CROP, VISIT, ANSWER)
-    assert list_messages(rollout)[:-1] == model.requests[-1].messages
 
 
 def test_no_oracle_value_reaches_the_messages(tmp_path):

@@ -34,33 +34,15 @@ def test_the_thought_is_the_reasoning_or_else_the_text(text, reasoning, thought)
 
 
 @pytest.mark.parametrize(
-    ("text", "reasoning", "turn"),
-    [
-        ("It says so. <answer>1931</answer>", "", Turn("It says so.", answer="1931")),
-        ("<answer> 1931 </answer>\n", "It says so.", Turn("It says so.", answer="1931")),
-        ("<think>It says so.</think><answer>1931</answer>", "", Turn("It says so.", answer="1931")),
-    ],
-)
-def test_an_answer_stands_in_its_tags_at_the_end(text, reasoning, turn):
-    assert read(text, (), reasoning) == turn
-
-
-@pytest.mark.parametrize(
     ("text", "calls", "said"),
     [
         ("Both.", [LOOK, LOOK], "2 tool calls"),
         ("", [], "neither a tool call nor an answer"),
-        ("It is 1931.", [], "neither a tool call nor an answer"),
         ("<answer>1931</answer>", [], "the thought is empty"),
-        ("", [LOOK], "the thought is empty"),
         ("x <answer>1</answer>", [LOOK], "the tags are"),
-        ("x <answer>1</answer> y <answer>2</answer>", [], "the tags are"),
         ("x", [ToolCall("1", "", "{}")], "name must be"),
-        ("x", [ToolCall("1", "visit", "url")], "arguments are not a JSON object"),
         ("x", [ToolCall("1", "visit", "[1]")], "arguments are not a JSON object"),
-        ("x", [ToolCall("1", "visit", '{"a": 1, "a": 2}')], "a key occurs twice"),
         ("x", [ToolCall("1", "visit", "[" * 100_000)], "arguments are not a JSON object"),
-        ("x", [ToolCall("1", "visit", '{"a": "</tool_call>"}')], "the tags are"),
         ("x <image>", [LOOK], "may not stand inside"),
     ],
 )

@@ -13,13 +13,6 @@ def test_what_fits_the_goal_comes_first_and_then_the_page_from_its_beginning():
     assert len(shown) <= 1000
 
 
-def test_without_a_goal_or_a_fit_a_long_page_is_its_beginning():
-    for goal in ("", "zeppelins"):
-        shown = choose_passages(PAGE, goal, 500)
-        assert shown.startswith("Kelm is a town.\n\nParagraph 0")
-        assert len(shown) <= 500
-
-
 @given(st.text(max_size=3000), st.text(max_size=50), st.integers(min_value=1, max_value=2000))
 def test_no_more_is_shown_than_is_allowed_and_the_same_each_time(text, goal, limit):
     shown = choose_passages(text, goal, limit)

@@ -11,7 +11,6 @@ from PIL import Image, ImageDraw
 
 from pipelines.agent.pictures import (
     BROKEN,
-    MOST_PIXELS,
     RESTORED,
     Gauge,
     Reader,
@@ -19,14 +18,11 @@ from pipelines.agent.pictures import (
     RepairTool,
     correct_perspective,
     degrade_picture,
-    enlarge_picture,
     find_gauge,
     list_words,
     make_repairs,
     place_corners,
-    sharpen_picture,
 )
-from pipelines.errors import RecordFailed, Unavailable
 from pipelines.pictures import compute_phash, find_extension, measure_distance, open_pixels
 from pipelines.services.protocols import ImageHit, TextBlock
 from tests.pipelines.agent.signs import draw_scene, encode_scene
@@ -77,34 +73,6 @@ def test_a_picture_turned_away_is_recognised_again_once_corrected(seed):
     assert made is not None
     original = compute_phash(data)
     assert measure_distance(compute_phash(made), original) <= 8 < measure_distance(compute_phash(turned), original)
-
-
-def test_what_is_no_quadrilateral_is_left_alone():
-    triangle = draw_card([(320, 40), (600, 440), (40, 440)])
-    small = draw_card([(20, 20), (120, 30), (110, 90), (25, 80)])
-    plain = draw_card([], outline=False)
-    whole = draw_card([(2, 2), (638, 2), (638, 478), (2, 478)])
-    assert [correct_perspective(data) for data in (triangle, small, plain, whole)] == [None] * 4
-
-
-def test_a_picture_too_large_to_enlarge_is_refused_before_the_network_sees_it():
-    data = encode_scene(Image.new("RGB", (MOST_PIXELS // 256 + 1, 256)))
-    with pytest.raises(RecordFailed, match="picture-too-large"):
-        enlarge_picture(data, Doubling())
-
-
-@pytest.mark.parametrize(
-    "tool",
-    [
-        sharpen_picture,
-        correct_perspective,
-        lambda data: enlarge_picture(data, Doubling()),
-        lambda data: degrade_picture(data, "blur", 0.5),
-    ],
-)
-def test_broken_bytes_are_the_records_failure(tool):
-    with pytest.raises(RecordFailed):
-        tool(encode_scene(draw_scene(1))[:200])
 
 
 @pytest.mark.parametrize("degradation", DEGRADATIONS)
@@ -221,14 +189,6 @@ def test_words_must_be_lost_and_come_back(tmp_path, degraded, repaired, holds):
     assert attempt(gauge).holds is holds
 
 
-def test_perspective_hides_a_picture_from_a_search_and_its_tool_brings_it_back(tmp_path):
-    tried = attempt(look(tmp_path, None, HashSearch()), "perspective", 0.75)
-    assert tried.holds
-    assert tried.trial.repair == "perspective_correct"
-    assert tried.describe().startswith("perspective 0.75 (upper_left_x")
-    assert tried.describe().endswith("image-search 0.00, 1.00 after perspective_correct")
-
-
 def run_course(gauge, strengths, mend=None):
     repair = RepairTool("sharpen", "fake", mend) if mend else make_repairs(None, opencv=False)["blur"]
     return asyncio.run(RepairLoop(DATA, gauge, "blur", repair, (1,)).find_strength(strengths))
@@ -280,27 +240,3 @@ def test_every_engine_reads_at_every_scale_and_each_line_counts_once():
     assert reading.engines == ("first", "second")
     assert first.asked == second.asked == [1.0, 2.0]
     assert Reader((first, second)).identity == "first@1+second@1@1,2"
-
-
-@pytest.mark.parametrize(
-    ("size", "scales", "asked"),
-    [
-        ((1280, 960), (1.0, 2.0), [1.0]),
-        ((2600, 2000), (2.0, 1.0), [2.0]),
-        ((1280, 960), (1.0, 0.5), [1.0, 0.5]),
-        ((400, 100), (1.0, 1.2), [1.0, 1.2]),
-    ],
-)
-def test_a_picture_that_cannot_be_enlarged_is_not_read_twice(size, scales, asked):
-    engine = FakeOcr()
-    asyncio.run(Reader((engine,), scales).read(draw_sign("", size)))
-    assert engine.asked == asked
-    with pytest.raises(RecordFailed, match="picture-format"):
-        asyncio.run(Reader((engine,)).read(b"no picture"))
-    assert engine.asked == asked
-
-
-@pytest.mark.parametrize("error", [RecordFailed("ocr-timeout", "slow"), Unavailable("away")])
-def test_a_reading_is_whole_or_there_is_none(error):
-    with pytest.raises(type(error)):
-        read(FakeOcr({1.0: [("Kelmor", BOX)]}, "first"), FakeOcr(name="second", error=error))

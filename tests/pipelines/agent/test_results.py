@@ -3,11 +3,10 @@ import io
 import pytest
 from PIL import Image
 
-from pipelines.agent.observations import SIDE, Thumbnails, keep_result, shrink_picture
+from pipelines.agent.observations import SIDE, Thumbnails, shrink_picture
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
-from pipelines.services.protocols import ImageHit, TextHit
-from tests.pipelines.agent.trail import SOURCE, make_picture
+from tests.pipelines.agent.trail import SOURCE
 
 
 def write_picture(path, size=(640, 480), form="JPEG", **settings):
@@ -43,11 +42,3 @@ def test_a_picture_that_cannot_be_decoded_has_none_and_one_that_is_gone_is_away(
         thumbnails.make(tmp_path / "gone", "other", SOURCE)
     with pytest.raises(RecordFailed):
         shrink_picture(b"no picture")
-
-
-def test_a_result_is_kept_without_markup_and_with_its_thumbnail(tmp_path):
-    picture = make_picture(tmp_path)
-    hit = ImageHit("https://w/A<image>", "A <think>\ud800", "text", 0.0, picture)
-    kept = keep_result(hit, "img_3")
-    assert (kept.url, kept.title, kept.thumbnail, kept.image) == ("https://w/A", "A ?", picture, "img_3")
-    assert keep_result(TextHit("https://w/A", "A", "text")).thumbnail is None

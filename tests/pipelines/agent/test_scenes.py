@@ -140,21 +140,3 @@ def test_a_picture_of_4k_stays_as_it_is_with_the_box_that_a_model_says(composed,
     assert (row.scene.box, row.scene.share, row.scene.parts) == (made.scene.box, made.scene.share, ())
     assert list(stage.prompts()) == ["locate_object/v1"]
     assert [model.role for model in stage.models()] == ["judge"]
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        '{"found": false, "box": []}',
-        '{"found": true, "box": []}',
-        '{"found": true, "box": [0, 0, 900, 900]}',
-        '{"found": true, "box": [1, 1, 90, 90]}',
-        '{"found": true, "box": [500, 10, 400, 90]}',
-        "somewhere on the left",
-    ],
-)
-def test_what_is_no_small_box_of_the_thing_is_not_taken(composed, tmp_path, demo_corpus, reply):
-    made, picture = composed
-    row, record, _ = locate(tmp_path, demo_corpus, reply, made, picture)
-    assert (row.record_id, row.scene) == (record.record_id, None)
-    assert row.left_whole.startswith("no-scene: 0 pictures of others")

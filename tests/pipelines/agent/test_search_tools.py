@@ -6,12 +6,9 @@ import pytest
 from PIL import Image
 
 from pipelines.agent.contamination import Watched
-from pipelines.agent.observations import GAP, LONGEST_DETAIL, Summariser, read_hits, read_page
+from pipelines.agent.observations import Summariser, read_hits, read_page
 from pipelines.agent.tools import ToolBox
 from pipelines.pictures import PictureStore
-from pipelines.services.addresses import ForbiddenAddress
-from pipelines.services.clients.recorded import RecordedPages
-from pipelines.services.clients.replies import open_replies
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ImageHit, PageText, TextHit
 from pipelines.toy.writer import TemplatesModel
@@ -111,14 +108,6 @@ def test_a_visit_with_a_summariser_shows_what_the_page_says_of_the_goal(tmp_path
     assert read_page(bad.text).text.startswith("The designer of it was")
 
 
-def test_of_a_long_page_what_fits_the_goal_comes_first(tmp_path, images):
-    tools = make_reading(tmp_path, summariser=None, page_limit=1000)
-    goal = {"url": make_url("Kelm Bridge"), "goal": "designer"}
-    text = read_page(call(tools, images, "visit", goal).observation.text).text
-    assert text.startswith(f"The designer of it was Ana Kovač.\n\n{GAP}\n\nKelm Bridge crosses")
-    assert len(text) <= 1000
-
-
 def test_a_part_of_a_picture_is_searched_and_is_no_picture_of_the_rollout(tmp_path, images):
     seen = []
 
@@ -204,13 +193,6 @@ def test_what_holds_the_question_or_the_rows_id_is_flagged(tmp_path, images):
     assert flag("text_search", {"query": "a b"}) == ("question-text", "row-id")
 
 
-def test_leaked_protocol_is_flagged_and_stripped(tmp_path, images):
-    leak = {"A": "Summary: <think> Okay, the user wants</think> 1982"}
-    observation = call(make_tools(tmp_path, pages=FakePages(leak)), images, "visit", {"url": make_url("A")}).observation
-    assert observation.flags == ("protocol-tags",)
-    assert "<think>" not in observation.text
-
-
 @pytest.mark.parametrize(
     "url",
     ["http://127.0.0.1/x", "http://[::1]/", "http://169.254.169.254/", "file:///etc/passwd", "http://2130706433/"],
@@ -223,21 +205,3 @@ def test_online_an_address_outside_the_public_web_is_refused_before_anyone_asks(
     tools = make_tools(tmp_path, pages=Unasked(), online=True)
     observation = call(tools, images, "visit", {"url": url}).observation
     assert (observation.ok, observation.error) == (False, "forbidden-address")
-
-
-class Trap(FakePages):
-    """Pages whose names, or what they redirect to, lead where nobody may go."""
-
-    async def read_page(self, url):
-        raise ForbiddenAddress(f"{url!r} leads to 10.0.0.1, which is not a public address" + "." * 4000)
-
-
-@pytest.mark.parametrize("recorded", [False, True])
-def test_a_page_that_leads_to_a_private_address_is_an_error_of_the_call(tmp_path, images, recorded):
-    pages = RecordedPages(Trap(), open_replies(tmp_path), live=True) if recorded else Trap()
-    tools = make_tools(tmp_path, pages=pages, online=True)
-    for _ in range(2):
-        observation = call(tools, images, "visit", {"url": make_url("Kelm Bridge")}).observation
-        assert (observation.ok, observation.error) == (False, "forbidden-address")
-        assert "leads to 10.0.0.1" in observation.text
-        assert len(observation.text) <= LONGEST_DETAIL

@@ -22,13 +22,9 @@ def test_what_json_writes_is_read(value):
     ("source", "said"),
     [
         ("[]", "no object but list"),
-        ("{", "property name"),
         ('{"a": 1, "a": 1}', "a key occurs twice"),
-        ('{"a": {"b": 1, "b": 2}}', "a key occurs twice"),
         ('{"a": NaN}', "NaN is no JSON number"),
-        ('{"a": -Infinity}', "is no JSON number"),
         ('{"a": 1e999}', "out of range"),
-        ('{"a": ' + "9" * 5000 + "}", "digits"),
     ],
 )
 def test_what_json_has_no_word_for_is_refused(source, said):

@@ -1,5 +1,4 @@
 from pipelines.checks.rollouts import fold_words, names
-from schemas.datasets import SearchResult
 from tests.pipelines.checks.walking import (
     BRIDGE,
     ENGINEER,
@@ -24,12 +23,6 @@ def test_pages_are_those_that_were_opened_or_found():
     assert list_pages(trail) == [(BRIDGE, False), (ENGINEER, False), (BRIDGE, True)]
     assert "mira" not in trail.legs[0].seen
     assert trail.legs[2].seen == " "
-
-
-def test_a_result_that_the_text_does_not_show_was_shown_by_its_title():
-    found = SearchResult(url=make_url(ENGINEER), title=ENGINEER)
-    trail = walk(call("text_search", see("Summed up: an engineer.", results=(found,)), query="x"), answer())
-    assert list_pages(trail) == [(ENGINEER, False)]
 
 
 def test_what_a_call_uses_is_its_words_and_its_address_decoded():

@@ -42,13 +42,6 @@ def decide(*replies, rules=BOTH, watch=None):
     return asyncio.run(Trajectories(Cascade(rules, verifier=verifier, watch=watch))(ROLLOUT))
 
 
-def test_two_statements_and_the_step_are_read_after_free_reasoning():
-    said, asked = verify(f"Step 3 searches for nothing.\n{say(plausible=False, step=3)}")
-    assert (said.coherent, said.plausible, said.step) == (True, False, 3)
-    assert [request.task for request in asked] == ["verify_trajectory"]
-    assert asked[0].messages[-1].images == (ROLLOUT.images[0].picture.sha256,)
-
-
 @pytest.mark.parametrize(
     ("reply", "reasons"),
     [
@@ -75,16 +68,10 @@ def test_what_both_verifications_pass_is_accepted_and_says_so():
     [
         "",
         "It holds together.",
-        "yes",
         '{"coherent": true}',
         say(coherent="true"),
-        say(coherent=1),
-        say(plausible=None),
         say(step=1),
         say(coherent=False, step=0),
-        say(step=-1),
-        say(step=True),
-        say(reason="fine"),
         say() + say(coherent=False, step=1),
         say()[:-4],
     ],

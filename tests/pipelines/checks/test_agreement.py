@@ -1,7 +1,6 @@
 """Whether the prose of a page agrees with its infobox."""
 
 from collections import Counter
-from random import Random
 
 import pytest
 
@@ -11,9 +10,9 @@ from pipelines.graph.answers import type_answer
 from pipelines.graph.facts import read_attributes
 from pipelines.graph.query import Indexes
 from tests.pipelines.checks.claims import prove
-from tests.pipelines.checks.planted_alternatives import PLANTS, ask, draw, list_siblings, make_case
+from tests.pipelines.checks.planted_alternatives import PLANTS, ask, draw
 from tests.pipelines.painters import PAGES, born, paint
-from tests.planted.scenes import OverlayCorpus, PoolSize, Scene, make_pool
+from tests.planted.scenes import OverlayCorpus, PoolSize, make_pool
 from tests.toy import box, build_toy_corpus
 
 TOWNS = {
@@ -71,21 +70,13 @@ def corroborate(ground, title, relation, value):
         ("Kelm Bridge", "open", "5 April 1931", "agrees"),
         ("Kelm Bridge", "open", "1931", "agrees"),
         ("Kelm Bridge", "open", "6 April 1931", "disputes"),
-        ("Kelm Bridge", "open", "5 April 1932", "disputes"),
-        ("Kelm Bridge", "open", "7 May 1950", "disputes"),
-        ("Kelm Bridge", "open", "1950", "disputes"),
         ("Kelm Bridge", "length", "320 m", "agrees"),
-        ("Kelm Bridge", "length", "0.32 km", "agrees"),
         ("Kelm Bridge", "length", "321 m", "disputes"),
         ("Kelm Bridge", "style", "Art Deco", "agrees"),
         ("Kelm Bridge", "style", "Gothic Revival", "disputes"),
         ("Kelm Bridge", "height", "40 m", "silent"),
-        ("Mira Tolland", "birth_date", "2 April 1880", "agrees"),
-        ("Mira Tolland", "birth_date", "9 May 1931", "disputes"),
         ("Mira Tolland", "death_date", "9 May 1931", "agrees"),
-        ("Mira Tolland", "death_date", "2 April 1880", "disputes"),
         ("Jon Vask", "birth_date", "2 April 1880", "silent"),
-        ("Jon Vask", "num_built", "3", "agrees"),
         ("Dunn Bridge", "num_built", "3", "silent"),
     ],
 )  # fmt: skip
@@ -122,27 +113,10 @@ OF_OTHERS = [
         "birth_date = February 12, 1809",
         "Edward Baker Lincoln (Eddie), born in 1846, died February 1, 1850, probably of tuberculosis.",
     ),
-    (
-        "Angela Merkel",
-        "person",
-        "birth_date = 17 July 1954",
-        "In 1977, at the age of 23, Merkel, then Angela Kasner, "
-        "married physics student Ulrich Merkel (born 1953) and took his surname.",
-    ),
     ("Aldous Huxley", "writer", "death_date = 22 November 1963", "Huxley's mother died in 1908 when he was 14."),
-    ("Alabama", "state", "area_land_km2 = 131,426", "The factory opened in September, covering 53 acres of grassland."),
-    ("Alabama", "state", "area_water_km2 = 4,338", "Alabama is the thirtieth-largest state with 135,765 km2 of area."),
     ("Alabama", "state", "elevation_m = 150", "The state ranges in elevation from sea level to more than 610 m."),
-    ("Berlin", "city", "population_urban = 4473101", "Berlin has a population of 3.7 million inhabitants."),
     ("Berlin", "city", "area_km2 = 891.7", "Tiergarten is a park. It covers an area of 210 hectares."),
-    ("Toronto", "city", "population_total = 2,615,060", "In 2012 Toronto published a population of 2,791,140."),
     ("Aruba", "country", "GDP_PPP_per_capita = $25,300", "The GDP per capita for Aruba was $28,924 in 2014."),
-    (
-        "IBM",
-        "company",
-        "founded = June 16, 1911",
-        "The company switched to transistorized designs with the 7000 and 1400 series, beginning in 1958.",
-    ),
     ("Alaska", "state", "Length = 2,285", "The cost of goods has long been higher than in the other 48 states."),
 ]
 
@@ -155,20 +129,6 @@ def test_a_sentence_that_may_be_about_something_else_is_left_to_a_reader(tmp_pat
     assert found.outcome in ("open", "silent")
     assert check_agreement(found, "uncontradicted", read=True).passed
     assert not check_agreement(found, "required").passed
-
-
-@pytest.mark.parametrize(
-    ("value", "mode", "outcome", "code"),
-    [
-        ("320 m", "required", "PASS", ""),
-        ("321 m", "required", "FAIL", "answer-disputed"),
-        ("321 m", "uncontradicted", "FAIL", "answer-disputed"),
-        ("321 m", "off", "PASS", ""),
-    ],
-)
-def test_the_mode_says_what_is_demanded(ground, value, mode, outcome, code):
-    result = check_agreement(corroborate(ground, "Kelm Bridge", "length", value), mode)
-    assert (result.outcome, result.code) == (outcome, code)
 
 
 def test_the_toy_world_agrees_with_itself_and_disputes_its_neighbour_values(demo, demo_corpus):
@@ -243,13 +203,6 @@ def test_what_nothing_supports_where_infobox_and_prose_agree_is_refuted(corpus, 
     assert check(corpus, text, attribute).passed
 
 
-def test_another_value_of_the_field_is_confirmed(corpus):
-    edits = edit(corpus, "movement = Luminist", "movement = {{ubl|Luminist|Tonalist}}")
-    result = check(corpus, "Tonalist", edits=edits)
-    assert (result.outcome, result.code) == ("FAIL", "alternative-answer")
-    assert "Ada Brill has 'Tonalist' for movement" in result.detail
-
-
 def test_what_another_dump_says_is_confirmed(corpus):
     later = edit(corpus, "movement = Luminist", "movement = Tonalist")
     result = check(corpus, "Tonalist", later=later)
@@ -301,17 +254,3 @@ def test_planted_alternatives_are_confirmed_and_never_refuted(pool, kind):
     assert outcomes["PASS"] == 0
     assert sum(outcomes.values()) >= QUESTIONS
     assert wilson_interval(outcomes["FAIL"], sum(outcomes.values()))[0] >= CONFIRMED.get(kind, 0.95)
-
-
-@pytest.mark.slow
-def test_values_of_other_entities_are_refuted_and_never_confirmed(pool):
-    outcomes = Counter()
-    for number, question in enumerate(pool.questions):
-        case = make_case(pool, question)
-        siblings = list_siblings(case)
-        for other, _ in Random(number).sample(siblings, min(3, len(siblings))):
-            outcomes[ask(case, Scene(case.claim), other.surface).outcome] += 1
-    total = sum(outcomes.values())
-    assert total >= 2 * QUESTIONS
-    assert outcomes["FAIL"] == 0
-    assert outcomes["PASS"] >= 0.9 * total

@@ -124,28 +124,6 @@ def test_each_kind_of_overlap_is_found_alone(tmp_path, number):
         assert (refused[row.record_id].reason in kinds, asked.id in refused[row.record_id].detail) == (True, True)
 
 
-def test_an_answer_is_the_same_in_another_format_and_in_a_sentence(tmp_path):
-    number = next(place for place, row in enumerate(OURS) if row[3] == "14 March 1871")
-    node = OURS[number][2]
-    for kind, answer in (
-        ("exact", "1871-03-14"),
-        ("sentence", "It opened to all on 14 March 1871, so the plate says."),
-    ):
-        rows = [ask(1, f"When did {node} open its gates?", answer)]
-        opened = open_benchmark(tmp_path / kind, "columns", rows)
-        assert [each.kind for each in find_overlaps([make_ours(tmp_path, number)], opened, None)] == ["benchmark-fact"]
-
-
-def test_a_text_that_a_benchmark_asks_of_many_pictures_is_its_template(tmp_path):
-    text, _, _, answer = OURS[0]
-    row = make_ours(tmp_path, 0)
-    for count, kinds in ((2, {"benchmark-question"}), (3, set())):
-        rows = [ask(number, text, answer if not number else f"place {number}") for number in range(count)]
-        opened = open_benchmark(tmp_path / str(count), "columns", rows)
-        found = {each.kind for each in find_overlaps([row], opened, None)}
-        assert (found & {"benchmark-question"}) == kinds
-
-
 def test_a_long_run_is_an_overlap_whatever_the_answer_where_it_holds_names_or_the_answer_is_not_told(tmp_path):
     run = "the observatory on Hohenried plateau that opened its dome in 1911 for the comet of that year"
     row = make_ours(tmp_path, 0).model_copy(update={"text": f"Who paid for {run} is asked here, and who drew it?"})

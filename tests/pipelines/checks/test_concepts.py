@@ -71,13 +71,10 @@ def refuse(ground, text, title="Kelm Bridge"):
     ("text", "codes"),
     [
         ("What is the name of the bridge in the image?", []),
-        ("What is the structure shown in the image called?", []),
         ("Which bridge is in the image?", ["other-opening"]),
-        ("Name the bridge in the image?", ["other-opening"]),
         ("What is the Kelm Bridge in the image called?", ["alias-leak"]),
         ("What is the bridge of Kelm in the image called?", ["alias-leak"]),
         ("What is the name of the oak bridge in the image?", ["fact-unproved"]),
-        ("What is the name of the bridge in Ostrel in the image?", ["fact-unproved"]),
         ("What is the name of the suspension bridge in the image?", ["reference-narrower"]),
         ("What is the name of this bridge?", ["reference-missing"]),
     ],

@@ -64,12 +64,3 @@ def test_a_sentence_is_probed_for_its_own_page_and_a_relation_for_that_of_the_an
         "the person who was given the mill next to": (numbers[3], numbers[1]),
         "the architect of": (numbers[3],),
     }
-
-
-def test_of_the_answer_nodes_sentence_only_what_the_question_says_is_probed(ground, told):
-    numbers = locate_nodes(ground.corpus, told.proof.nodes)
-    first, second, *_ = list_probes(numbers, "A mill was given to a banker.", told.proof)
-    assert (first.words, second.words) == (
-        "mill was given to banker", "mill was given to banker town established date",
-    )  # fmt: skip
-    assert first.pages == (numbers[2], numbers[1])

@@ -1,8 +1,6 @@
 """Names, demonyms, answers and file names in a text (research/quality.md L3, L5); hostile text."""
 
-import tomllib
 import unicodedata
-from importlib import resources
 
 import pytest
 from hypothesis import given
@@ -42,80 +40,45 @@ def test_nothing_to_look_in_or_for_is_unknown(text, names):
 
 LEAKS = [
     (("Australia Zoo", "Beerwah Reptile Park"), "the Australia-Zoo"), (("Australia Zoo",), "AUSTRALIAZOO"),
-    (("Australia Zoo",), "the Australian zoo's founder"), (("Antonín Dvořák",), "Dvorak’s opera"),
-    (("Antonín Dvořák",), "the DVOŘÁKS"), (("Johann Wolfgang von Goethe",), "the Goethean poem"),
-    (("Johann Wolfgang von Goethe",), "Göthe"), (("Buddha",), "the Buddhist temple"),
     (("Buddhism",), "a Buddhist temple"), (("United Nations", "UN"), "a U.N. agency"),
     (("United Nations",), "a U.N. agency"), (("United Nations",), "the U. N. agency"),
     (("UNESCO", "United Nations Educational, Scientific and Cultural Organization"), "unesco"),
-    (("United Nations Educational, Scientific and Cultural Organization",), "UNESCO"),
     (("St. Mary's Church",), "Saint Marys church"), (("Sainte-Chapelle",), "the Ste Chapelle"),
-    (("Sainte-Marie",), "St Marie"), (("Saint Petersburg",), "St. Petersburg"),
     (("Müller Tower",), "Mueller built it"), (("Mueller Tower",), "Müller built it"),
     (("Øresund Bridge",), "the Oeresund"), (("Åland",), "Aaland"), (("Łódź",), "Lodz"), (("Reykjavík",), "REYKJAVIK"),
-    (("Kelmor Bridge",), "Kel\u200bmor"), (("Kelmor Bridge",), "Кеlmor"), (("Kelmor Bridge",), "K e l m o r"),
-    (("Kelmor Bridge",), "K-e-l-m-o-r"), (("Kelmor Bridge",), "K.e.l.m.o.r."), (("Kelmor Bridge",), "Kel mor"),
     (("Kelmor Bridge",), "Kel-\nmor"), (("Kelmor Bridge",), "Ke1mor"), (("Goethe",), "G0ethe"),
     (("Kelmor Bridge",), "Kel\ufe0fmor"), (("Kelmor Bridge",), "K\u20dde\u20ddl\u20ddm\u20ddo\u20ddr\u20dd"),
-    (("Kelmor Bridge",), "𝓚𝓮𝓵𝓶𝓸𝓻"), (("Kelmor Bridge",), "ᴋᴇʟᴍᴏʀ"), (("Kelmor Bridge",), "🅺🅴🅻🅼🅾🆁"),
     (("Kelmor Bridge",), "Ｋｅｌｍｏｒ"), (("Kelmor Bridge",), "Kelmor%20Bridge"),
-    (("Dvořák Hall",), "Dvo%C5%99%C3%A1k"),
     (("Dvořák Hall",), "Dvo&#345;&aacute;k"), (("Kelmor Bridge",), "Kelmor_Bridge"),
     (("Kelmor Bridge",), "K\u0301elmor"), (("Kelmor Bridge",), "Kel\x00mor"), (("Kelmor Bridge",), "ꮶelmor"),
-    (("Coca-Cola",), "CocaCola"), (("Coca Cola",), "coca-cola"), (("CocaCola",), "Coca Cola"), (("O'Neal",), "ONeal"),
     (("Oneal",), "O'Neal’s house"), (("Xi'an",), "in Xian"), (("Xian",), "in Xi’an"), (("Hawaiʻi",), "Hawaii"),
-    (("The Beatles",), "one Beatle"), (("Beatles",), "the Beatles'"), (("Kennedy",), "the Kennedys"),
-    (("Kennedy",), "the Kennedies"), (("Charles Dickens",), "Dickens' house"),
     (("Charles Dickens",), "Dickens's house"), (("World War II",), "World War Two"),
-    (("World War II",), "World War 2"), (("Henry VIII",), "Henry the Eighth"),
     (("Old Bridge 2",), "the Old Bridge II"), (("Nice", "Nizza"), "in Nice"), (("Nice",), "in Niçe"),
     (("Nice",), "in Νice"), (("Reading, Berkshire",), "the town of Reading"), (("Estonia", "ES"), "code ES."),
-    (("Spain", "🇪🇸"), "flag 🇪🇸 here"), (("Norway", "NO"), "from (NO)"), (("Fo", "Dario Fo"), "by Fo?"),
     (("World Health Organization", "WHO"), "the WHO says"), (("The Who",), "a song by the Who"),
     (("Pirate", "🏴\u200d☠\ufe0f"), "the 🏴\u200d☠\ufe0f flag"), (("東京", "Tokyo"), "where is 東京駅"),
     (("東京スカイツリー",), "東京 スカイツリー"), (("Tokyo (東京)",), "東京"),
     (("กร\u0e38งเทพ",), "ในกร\u0e38งเทพมหานคร"),
-    (("Kelmor",), "东京Kelmor大桥"), (("서울",), "서울에서"), (("Москва",), "город Москва"),
     (("Mark Twain", "Samuel Langhorne Clemens"), "Mr Clemens"), (("John Fitzgerald Kennedy",), "J.F.K."),
-    (("John Fitzgerald Kennedy",), "JFK"), (("British Broadcasting Corporation",), "BBC"),
     (("Kelmor (river)",), "the Kelmor's mouth"), (("Mount Wood",), "Mt. Wood"), (("Fort Wood",), "Ft. Wood"),
     (("Netherlands",), "a Dutch painter"), (("Kingdom of the Netherlands",), "the Dutchman"),
-    (("Switzerland",), "the Swiss bank"), (("Denmark",), "Danish"), (("Italy",), "ITALIAN"),
     (("France",), "a Frenchwoman"), (("Poland",), "the Polish king"), (("London",), "a Londoner"),
-    (("Vienna",), "Viennese waltz"), (("Manchester",), "the Mancunian band"), (("Karl Marx",), "the Marxist"),
-    (("Isaac Newton",), "Newtonian"), (("Confucius",), "Confucian"), (("Plato",), "Platonic"),
-    (("Aristotle",), "Aristotelian"), (("Franz Kafka",), "kafkaesque"), (("New Zealand",), "a New Zealander"),
     (("China",), "Sino-Indian war"), (("Kelmor",), "Kelmorian"), (("Ostrania",), "the Ostranian painter"),
     (("Goethe",), "G\u200boethean"), (("Sikhism",), "Sikh"), (("Israel",), "Israelis"),
-    (("Amsterdam",), "Amsterdammers"), (("Panama",), "Panamanian"), (("Cuba",), "Cubans"),
-    (("Iceland",), "Icelandic"), (("Galileo",), "Galilean"), (("Quebec",), "Québécois"),
-    (("Copernicus",), "Copernican"), (("Shakespeare",), "Shakespearean"), (("Lake Geneva",), "Genevan"),
     (("Corsica",), "Corsicans"), (("Bank of England",), "Anglo-Saxon"), (("Siena",), "Sienese"),
     (("Darwin",), "Darwinism"), (("Martin Luther",), "Lutheran"),
 ]  # fmt: skip
 CLEAN = [
     (("Nice", "Nizza"), "a nice old bridge"), (("Reading, Berkshire",), "the reading room"),
     (("Norway", "NO"), "No one"), (("Norway", "NO"), "with no roof"), (("Indiana", "IN"), "In which town"),
-    (("Helium", "He"), "He was born where"), (("Spain", "ES", "🇪🇸"), "yes, in the west"),
     (("Spain", "🇪🇸"), "the flag 🇩🇪🇸🇪"), (("Fo",), "for the food"), (("The Who",), "Who built the tower"),
-    (("The Who",), "the man who built it"), (("?",), "what is it?"), (("Canada", "CAN"), "can it be seen"),
     (("Who", "WHO"), "who is"), (("Italy",), "the Gothic organic vital"), (("Goethe",), "gothic"),
-    (("Marin County",), "the marine museum"), (("Organ Pipe",), "organic farm"),
     (("Titan (moon)",), "titanic effort"), (("Rome",), "the romantic garden"), (("Paris",), "the parish church"),
-    (("Poland",), "to polish the floor"), (("Poland",), "a pole"), (("Kelmor Bridge", "KB"), "the kb of data"),
     (("Kelmor",), "kelm rock"), (("Ana Dvořák",), "in AD 79"), (("Brel Castle",), "in 44 BC"),
-    (("Union Station",), "in the U.S. west"), (("Iron Tower",), "it is"), (("Orn",), "born torn horn"),
     (("Kelmor Bridge", "the bridge", "bridge"), "the bridge"), (("August Strindberg",), "in August"),
-    (("May Kelmor",), "in May"), (("Bath",), "the bath house"), (("Mobile, Alabama",), "a mobile crane"),
-    (("Orange",), "an orange roof"), (("Cork",), "made of cork"), (("Robin Williams",), "named after William"),
-    (("Mercury",), "the tourist boat"), (("Tours",), "guided tours"), (("Chad",), "the charity"),
     (("Turkey",), "the turkey farm"), (("Saint Kelmor",), "the saint's day"), (("John Smith",), "the smithy"),
-    (("Georgia",), "the gorge"), (("World War II",), "the two world fairs"), (("Henry VIII",), "the eighth king"),
     (("United Nations",), "the united front"), (("Iran",), "the i"), (("Denmark",), "the mark of the den"),
-    (("Victoria Bridge",), "the victory column"), (("Bosnia",), "the boss"),
-    (("Museum of Kelmor",), "the museum of art"), (("Johann Bach",), "the bachelor"), (("Berlin",), "the Bern liner"),
     (("Peter Stone",), "stone bridge"), (("George Kelm",), "a Georgian house"), (("China",), "the chin"),
-    (("Ireland",), "the fire land"), (("Magnet Cove",), "a magnetic field"), (("Park Güell",), "the parking place"),
 ]  # fmt: skip
 
 
@@ -166,22 +129,16 @@ TOLD = {
         "5/4/31", "31-04-05", "19310405", "'31", "nineteen thirty-one", "nineteen hundred and thirty-one", "MCMXXXI",
         "mcmxxxi", "1 9 3 1", "l931", "in 19\u200b31", "１９３１", "1931/04/05", "5.IV.1931", "Apr. 5th", "April, 5"],
     "9 September 1905": ["nineteen oh five", "nineteen-oh-five", "9 Sept", "ninth of September", "Sep 9"],
-    "31 May 1870": ["the thirty-first of May", "31st May", "May thirty-one"],
     "1,204": ["1204", "1 204", "1'204", "1.204", "1_204", "twelve hundred and four",
         "one thousand two hundred and four", "MCCIV", "1204th", "1,204.0", "1.204,0"],
     "320 m": ["1,050 ft", "1050 feet", "0.32 km", "320m", "350 yards", "three hundred and twenty",
         "one thousand and fifty feet", "320th", "32,000 cm", "0.199 mi"],
     "1.88 m": ["6 ft 2 in", "6'2\"", "6 feet 2 inches", "188 cm", "1,88 m", "74 inches"],
     "72 kg": ["159 lb", "158.7 pounds", "72,000 g", "11 st 5 lb", "LXXII"],
-    "12 m": ["39 ft", "39.4 feet", "13.1 yards"],
-    "50 km2": ["5,000 ha", "19.3 sq mi", "12,355 acres", "5000 hectares"],
     "45 %": ["0.45", "forty-five percent", "45 per cent", "45%", "9/20"],
     "3.5 kg": ["3,5", "3 1/2", "three and a half", "3½", "7/2", "7.7 lb"],
     "9,000,000": ["9 million", "9M", "9 mn", "90 lakh", "9×10^6", "9e6", "9.000.000", "nine million"],
-    "36": ["three dozen", "thirty-sixth", "XXXVI", "36th"], "30": ["thirtieth"],
-    "100": ["hundredth", "a hundred", "C. hundred"], "20 °C": ["68 °F", "293 K", "twenty"],
     "United Nations": ["U.N.", "united-nations"], "Florence": ["Florentine", "FLORENCE"],
-    "pale blue": ["pale-blue", "PALE BLUE", "paleblue"], "Ana Dvořák": ["Dvorak", "Dvořák, Ana"],
     "The Hague": ["Hague", "the hague"],
 }  # fmt: skip
 FILE_NODES = (("Kelmor Bridge", "KB"), ("Ana Dvořák",))
@@ -207,40 +164,6 @@ def test_a_file_name_that_tells_a_node_or_the_answer_is_refused(name):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["File:Old_view_01.jpg", "https://x.example/a/a7/320px-Tarn%20Castle.jpg", "IMG_20190405.jpg", "Tarn in the fog"],
-)
-def test_a_file_name_of_something_else_passes(name):
-    assert check_file_names((name,), FILE_NODES, typed("granite")).outcome == "PASS"
-
-
-def test_the_host_of_a_picture_names_no_entity():
-    parliament = (("House of Commons", "Commons"),)
-    host, path = "https://commons.wikimedia.org/wiki/File:Old_view.jpg", "https://x.example/wiki/File:Commons_1900.jpg"
-    assert check_file_names((host,), parliament, typed("granite")).outcome == "PASS"
-    assert check_file_names((path,), parliament, typed("granite")).code == "file-leak"
-
-
-RAW = tomllib.loads(resources.files("pipelines.checks").joinpath("data/demonyms.toml").read_text("utf-8"))
-
-
-def check(text, *names, types=frozenset()):
-    return check_demonyms(f"Who is the {text} of the image?", (names,), types)
-
-
-def test_the_realm_of_a_ruler_and_a_peninsula_tell_no_name():
-    assert check("English king", "Henry VIII of England").outcome == "PASS"
-    assert check("American president", "President of the United States").outcome == "FAIL"
-    assert check("Irish parliament", "Republic of Ireland").outcome == "FAIL"
-    assert check("Iberian land", "Spain").outcome == "PASS"
-
-
-def test_an_ordinary_word_of_the_table_is_never_derived_by_rule():
-    words = RAW["ordinary"].split()
-    assert [word for word in words if check(word, f"Xan {word[:4].capitalize()}").outcome != "PASS"] == []
-
-
-@pytest.mark.parametrize(
     ("answer", "text"), [("Switzerland", "Swiss"), ("Vask Tarnov", "Tarnovian"), ("Italy", "Italians")]
 )
 def test_a_demonym_of_the_answer_is_the_answer(answer, text):
@@ -249,24 +172,8 @@ def test_a_demonym_of_the_answer_is_the_answer(answer, text):
     assert check_answer("Where did the Belgians live?", typed).outcome == "PASS"
 
 
-PIECES = st.sampled_from([
-    ".", ",", " ", "-", "(", ")", "'", "/", "_", "\n", "\u200b", "\ud7af", "12", "345", "000", "5", "1931", "\u0663",
-    "\u00b2", "\u216b", "\u00bd", " thousand", " m\u0131llion", " billion", "hundred", " and ", "XIV", " Apr\u0131l ",
-    " au\u017fust ", " May ", "BC", "AD ", "st", "km", "$", "US$", "\u212a", "inf", "nan", "E9", "\u0e17", "the ",
-    "U.N.",
-])  # fmt: skip
-TEXT = st.one_of(st.text(max_size=30), st.lists(st.one_of(PIECES, st.text(max_size=2)), max_size=9).map("".join))
-KIND = st.sampled_from(["date", "number", "name", "string"])
-
-
 def make_answer(kind, value, surface):
     return Answer(type=kind, value=value, precision="", unit="", surface=surface, aliases=(value + surface,), key=value)
-
-
-@given(st.lists(TEXT, max_size=3), st.lists(st.lists(TEXT, max_size=2), max_size=2), KIND, TEXT)
-def test_any_file_names_can_be_checked_for_any_names_and_answer(files, names, kind, value):
-    answer = make_answer(kind, value, value)
-    assert check_file_names(files, names, answer).outcome in ("PASS", "FAIL", "UNKNOWN")
 
 
 @pytest.mark.parametrize(

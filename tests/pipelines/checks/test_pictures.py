@@ -1,5 +1,4 @@
 import io
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,6 @@ from pipelines.checks.pictures import (
     Copy,
     Plainness,
     check_copies,
-    check_parts,
     check_picture,
     check_simple,
     check_use,
@@ -25,8 +23,6 @@ from pipelines.checks.pictures import (
 from pipelines.pictures import compute_phash, measure_distance
 from pipelines.services.protocols import ImageHit
 from pipelines.toy.pictures import SIMPLE
-from pipelines.toy.publishing import write_world
-from pipelines.toy.world import WorldConfig
 
 FREE = [
     "CC BY-SA 4.0", "CC BY 2.0", "cc-by-sa-3.0", "CC0", "CC0 1.0", "CC0 1.0 Universal", "CC-Zero", "Public domain",
@@ -56,14 +52,6 @@ def test_a_licence_is_free_or_forbids_use_or_is_not_recognised(licences, kind, o
     results = [check_picture(800, 600, name, 512) for name in licences]
     assert {result.outcome for result in results} == {outcome}
     assert {result.code for result in results} == {"" if outcome == "PASS" else "picture-not-free"}
-
-
-@pytest.mark.parametrize(
-    ("size", "outcome"), [((512, 512), "PASS"), ((800, 511), "FAIL"), ((511, 800), "FAIL"), ((0, 800), "UNKNOWN")]
-)
-def test_the_shorter_side_decides_whether_a_picture_is_too_small(size, outcome):
-    result = check_picture(*size, "CC0", 512)
-    assert (result.outcome, result.code) == (outcome, "" if outcome == "PASS" else "picture-too-small")
 
 
 def shelve(*rows):
@@ -126,18 +114,6 @@ def join(columns, rows, gap, parts):
     return whole
 
 
-@pytest.mark.parametrize(("columns", "rows"), [(2, 1), (1, 2), (2, 2)])
-@pytest.mark.parametrize("gap", [0, 6])
-@pytest.mark.parametrize("last", [False, True])
-def test_a_montage_is_known_by_any_of_its_parts(columns, rows, gap, last):
-    parts = [paint(seed) for seed in range(10, 10 + columns * rows)]
-    shelf = shelve(("b.jpg", ("Other",), compute_phash(encode(parts[-1 if last else 0]))))
-    data = encode(join(columns, rows, gap, parts), "JPEG", quality=85)
-    result = check_parts(data, "Kelm", shelf)
-    assert (result.outcome, result.code) == ("FAIL", "picture-ambiguous")
-    assert check_parts(data, "Other", shelf).passed
-
-
 def hit(title, distance):
     return ImageHit(f"https://example.org/{title}", title, "", distance)
 
@@ -188,30 +164,12 @@ def test_plain_drawings_are_refused_in_whatever_format_and_size(name):
     assert found.count("picture-too-simple") >= 0.9 * len(found)
 
 
-@pytest.mark.slow
-def test_pictures_of_the_toy_world_pass_unless_they_were_drawn_simple(tmp_path):
-    write_world(tmp_path / "world", WorldConfig(entities=300, seed=5))
-    truth = (tmp_path / "world" / "truth" / "pictures.jsonl").read_text().splitlines()
-    images, refused, simple = tmp_path / "world" / "images", set(), set()
-    for row in map(json.loads, truth):
-        if not check_simple((images / row["file"]).read_bytes(), (row["file"],)).passed:
-            refused.add(row["file"])
-        if row["simple"]:
-            simple.add(row["file"])
-    assert simple
-    assert len(simple - refused) <= 0.05 * len(simple), simple - refused
-    assert len(refused - simple) <= 0.01 * len(truth), refused - simple
-
-
 @pytest.mark.parametrize(
     ("change", "refused"),
     [
         ({}, False), ({"edges": 0.0059}, True), ({"edges": 0.006}, False),
         ({"drawn": 0.99, "abrupt": 0.14, "sharp": 0.0}, True),
-        ({"drawn": 0.9899, "abrupt": 0.14, "sharp": 0.0}, False),
         ({"drawn": 0.99, "abrupt": 0.1399, "sharp": 0.0}, False),
-        ({"drawn": 0.99, "abrupt": 0.09, "sharp": 0.20}, True),
-        ({"drawn": 0.99, "abrupt": 0.09, "sharp": 0.1999}, False),
         ({"flat": 0.80, "abrupt": 0.14, "sharp": 0.0}, True), ({"flat": 0.7999, "abrupt": 0.14, "sharp": 0.0}, False),
         ({"drawn": 1.0, "flat": 1.0}, False), ({"sharp": 1.0, "abrupt": 1.0}, False),
     ],

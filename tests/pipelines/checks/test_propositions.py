@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from pipelines.checks.propositions import Claim, ProseReader, is_single_valued, list_claims, list_reading_problems
+from pipelines.checks.propositions import Claim, ProseReader, list_claims, list_reading_problems
 from pipelines.graph.facts import read_attributes, read_relations
 from pipelines.graph.query import Indexes
 from pipelines.services.prompting import RoleClient, load_prompt
@@ -86,12 +86,6 @@ def test_the_same_entity_by_any_of_its_names_passes(read, value):
     assert reading.propositions[0].likeness == "same"
 
 
-@pytest.mark.parametrize("value", ["unclear", "her sister", "Sten Fosk", "Ada"])
-def test_who_cannot_be_told_is_unknown(read, value):
-    result, _, _ = read("spouse", say("His first spouse", value))
-    assert (result.outcome, result.code) == ("UNKNOWN", "multi-valued")
-
-
 @pytest.mark.parametrize(
     ("reply", "outcome"),
     [
@@ -105,37 +99,19 @@ def test_of_a_relation_that_often_has_several_values_silence_is_no_evidence(read
 
 
 @pytest.mark.parametrize(
-    ("key", "single"), [("birth_place", True), ("mother", True), ("spouse", False), ("sons", False)]
-)
-def test_some_relations_have_one_value(key, single):
-    assert is_single_valued(key) == single
-
-
-@pytest.mark.parametrize(
     ("relation", "value", "outcome", "code"),
     [
         ("birth_date", "2 April 1871", "PASS", ""),
-        ("birth_date", "April 2nd, 1871", "PASS", ""),
         ("birth_date", "1871", "UNKNOWN", "answer-unconfirmed"),
-        ("birth_date", "the 1870s", "UNKNOWN", "answer-unconfirmed"),
         ("birth_date", "3 April 1871", "FAIL", "answer-disputed"),
-        ("birth_date", "1872", "FAIL", "answer-disputed"),
         ("birth_date", "the 1880s", "FAIL", "answer-disputed"),
-        ("birth_date", "the spring of that year", "UNKNOWN", "answer-disputed"),
         ("birth_date", "not 2 April 1871", "FAIL", "answer-disputed"),
-        ("birth_date", "not 1875", "UNKNOWN", "answer-unconfirmed"),
         ("material", "granite, from Valdonia", "PASS", ""),
-        ("material", "granite, and marble", "UNKNOWN", "answer-unconfirmed"),
         ("height", "412 metres", "PASS", ""),
-        ("height", "four hundred and twelve metres", "PASS", ""),
         ("height", "1,352 ft", "PASS", ""),
-        ("height", "about 400 m", "UNKNOWN", "answer-unconfirmed"),
         ("height", "about 300 m", "FAIL", "answer-disputed"),
         ("height", "380 m", "FAIL", "answer-disputed"),
-        ("height", "a fair stretch", "UNKNOWN", "answer-disputed"),
-        ("material", "Granite", "PASS", ""),
         ("material", "grey granite", "UNKNOWN", "answer-unconfirmed"),
-        ("material", "brick", "FAIL", "answer-disputed"),
     ],
 )  # fmt: skip
 def test_an_answer_is_held_to_what_the_prose_says(read, relation, value, outcome, code):
@@ -195,13 +171,3 @@ def test_a_reading_that_was_edited_is_named_without_a_model(demo_ground, row, ch
     first, *others = row.proof.page_readings
     edited = first.model_copy(update={"propositions": (first.propositions[0].model_copy(update=change),)})
     assert problem in " ".join(find(demo_ground, row, page_readings=(edited, *others)))
-
-
-def test_readings_that_are_missing_or_of_other_sentences_are_named(demo_ground, row):
-    first, *others = row.proof.page_readings
-    assert "readings for" in find(demo_ground, row, page_readings=tuple(others))[0]
-    other = first.model_copy(update={"sentences": "0" * 64})
-    assert "other sentences" in find(demo_ground, row, page_readings=(other, *others))[0]
-    silent = first.model_copy(update={"propositions": ()})
-    strict = row.proof.thresholds.model_copy(update={"agreement": "required"})
-    assert "answer-unconfirmed" in find(demo_ground, row, page_readings=(silent, *others), thresholds=strict)[0]

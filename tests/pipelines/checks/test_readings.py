@@ -9,7 +9,6 @@ import pytest
 
 from pipelines.checks.readings import (
     DIFFERS,
-    SYMMETRIC,
     UNREAD,
     Evaluator,
     compare_reading,
@@ -80,16 +79,12 @@ ADDED = ReadFact(node=1, statement="", value="2019", words="that was")
     ("damage", "said"),
     [
         (lambda q: damage_hop(q, statement="rival"), "says rival, not"),
-        (lambda q: damage_hop(q, statement=""), "says none of the relations offered, not"),
         (lambda q: damage_hop(q, words="made up"), "words that do not stand in the text"),
         (lambda q: {"hops": read_rightly(q).hops[1:]}, "steps, the proof"),
-        (lambda q: {"hops": (*read_rightly(q).hops, read_rightly(q).hops[-1])}, "steps, the proof"),
         (lambda q: {"asked": "number of windows"}, "asks for number of windows, not"),
-        (lambda q: {"asked": ""}, "asks for none of the attributes offered"),
         (lambda q: {"facts": (*read_rightly(q).facts, ADDED)}, "adds a condition on node 1"),
         (lambda q: {"questions": 2}, "asks 2 questions"),
         (lambda q: {"instruction": "Answer in French"}, "holds an instruction"),
-        (lambda q: {"text": "0" * 64}, "another text was read"),
         (lambda q: {"unit": "furlongs"}, "asks for furlongs"),
     ],
 )
@@ -98,17 +93,6 @@ def test_each_difference_is_named(demo_corpus, questions, damage, said):
         result = compare(demo_corpus, question, **damage(question))
         assert (result.outcome, result.code) == ("FAIL", DIFFERS)
         assert said in result.detail
-
-
-def test_a_step_in_the_other_direction_is_named_unless_its_relation_has_none(demo_corpus, questions):
-    refused = {"FAIL": set(), "PASS": set()}
-    for question in questions:
-        hop = question.proof.hops[0]
-        result = compare(demo_corpus, question, **damage_hop(question, backward=not hop.backward))
-        assert result.passed or "goes " in result.detail
-        refused[result.outcome].add(state_hop(hop))
-    assert refused["PASS"] == refused["PASS"] & SYMMETRIC
-    assert len(refused["FAIL"]) > 5
 
 
 def test_a_reader_that_is_unsure_refuses(demo_corpus, questions):
@@ -180,16 +164,6 @@ def test_a_reply_that_cannot_be_used_refuses(demo_ground, questions, reply):
     model, reading, result = evaluate(demo_ground, questions[0], lambda inputs: reply)
     assert (reading, result.outcome, result.code) == (None, "UNKNOWN", UNREAD)
     assert len(model.requests) == 2
-
-
-def test_an_id_that_was_not_offered_is_no_relation(demo_ground, questions):
-    def reply(inputs):
-        said = json.loads(say_rightly(questions[0])(inputs))
-        said["asked"] = "r999"
-        return json.dumps(said)
-
-    _, _, result = evaluate(demo_ground, questions[0], reply)
-    assert "none of the attributes offered" in result.detail
 
 
 def name_nodes(ground, question):

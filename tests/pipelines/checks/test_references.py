@@ -55,11 +55,8 @@ def test_a_question_that_points_to_nothing_is_refused(text):
     [
         ("Who built the bridge in the image.", "no question mark"),
         ("Who built [subject] near the bridge in the image?", "not filled"),
-        ("Who built {name} near the bridge in the image?", "not filled"),
-        ("Who built <name> near the bridge in the image?", "not filled"),
         ("Who built ____ near the bridge in the image?", "not filled"),
         ("Who built (the bridge in the image?", "bracket"), ("Who built the bridge) in the image?", "bracket"),
-        ("Who built (the] bridge in the image?", "bracket"), ("Who built the the bridge in the image?", "the the"),
         ("Who built of of the bridge in the image?", "of of"), ("Who built a the bridge in the image?", "a the"),
         ("Who built , the bridge in the image?", " ,"), ("Who built the bridge in the image??", "??"),
     ],

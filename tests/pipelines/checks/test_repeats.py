@@ -67,12 +67,6 @@ def test_two_proved_facts_with_one_answer_are_two_questions():
     assert refuse_near([sign(1), sign(2, answer_key="year:1")], USUAL) == {}
 
 
-def test_questions_that_nothing_proves_are_compared_by_words_and_answer():
-    rows = [pool(1, LONG, "paris"), pool(2, LONG, "paris"), pool(3, LONG, "rome"), pool(4, "Who is it?", "paris")]
-    assert name_refused(refuse_near(rows, USUAL)) == ["question-0002"]
-    assert name_refused(refuse_near([pool(1, LONG, "paris"), sign(2, answer_key="paris")], USUAL)) == ["question-0002"]
-
-
 def test_a_path_that_is_mostly_another_is_refused_in_other_words():
     tail = ("x river y", "y mouth z")
     rows = [

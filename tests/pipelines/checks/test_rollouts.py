@@ -10,7 +10,6 @@ from pipelines.checks.rollouts import (
     check_path,
     check_repetition,
     check_sought,
-    check_support,
     check_tool_errors,
     check_turns,
     find_support,
@@ -54,16 +53,12 @@ def judge(thought, text="5 April 1204", **settings):
     "thought",
     [
         "So it is 5 April 1204.", "It was founded on April 5th, 1204, as the page says.",
-        "Ana Kovač was born in Marlow; Kelm Bridge is hers.", "Kovač’s town, Marlow, was founded then.",
         "According to Wikipedia, Saint John Hospital opened in December 1881.",
-        "St. John Hospital of J.R. Oder it is.", "For it was J. R. Oder who came, by the St. John Hospital.",
         "The US Embassy dates from the 1950s, the 20th century.",
         "Velm has 12500 people, 3,500,000 trees and 12 bells.", "The tower is 320 metres (0.32 km) high.",
         "Between 1881 and 1956 lie 75 years.", "Step 1 led to img_1 and 7 hits; see https://example.org/Nowhere_99.",
         "Opening the page helped. Nothing else did. I am sure.",
-        "Engineer Ana Kovač of Marlow and the Kelm Bridge of Velm.", "ANA KOVAČ, that is.",
         "I am 100% sure. Confidence: 95 %. I'm 99 percent certain, with a confidence level of 90%.",
-        "## Summary\nBased on the Image Search Results, it is Kelm Bridge.",
         "The User asks for the Town. The JSON result and the Infobox say so. Let me VERIFY: yes.", "",
     ],
 )  # fmt: skip
@@ -140,11 +135,8 @@ def change(step, **changes):
     [
         (replace_step(2, change(CLEAN[2], reply=CLEAN[2].reply.replace("</think>", ""))), "step 2: the tags are"),
         (replace_step(2, change(CLEAN[2], tool="visit")), "step 2: the step is not what its reply says"),
-        (replace_step(2, change(CLEAN[2], thought="Another.")), "step 2: the step is not what its reply says"),
         (replace_step(2, change(CLEAN[2], observation=None)), "step 2: a step before the answer must be a call"),
-        (replace_step(2, answer()), "step 2: a step before the answer must be a call"),
         (replace_step(2, fail("dance", "unknown-tool")), "step 2: dance: unknown-tool"),
-        (replace_step(2, fail("visit", "bad-arguments")), "step 2: visit: bad-arguments"),
         (replace_step(2, BAD_TURN), "step 2: the tags are absent"),
     ],
 )
@@ -152,10 +144,6 @@ def test_one_malformed_step_is_named(steps, problem):
     result = check_turns(walk(*steps))
     assert (result.outcome, result.code) == ("FAIL", "format")
     assert result.detail.startswith(problem)
-
-
-def test_an_answer_that_is_not_the_last_replys_is_refused():
-    assert "the last reply answers '5 April 1204'" in check_turns(walk(answer="1204")).detail
 
 
 def test_errors_one_after_the_other_are_fatal_at_their_number():
@@ -183,14 +171,10 @@ def judge_images(*steps, count=1):
     ("steps", "count", "problem"),
     [
         ((call("image_search", see("x"), image="img_2"), crop("img_2")), 2, "step 0: the call names img_2"),
-        ((fail("image_search", "unknown-image", image="img_9"),), 1, "step 0: the call names img_9"),
         ((fail("image_search", "unknown-image", image="photo"),), 1, "step 0: the call names photo"),
-        ((visit("A", goal="compare it with img_4"),), 1, "step 0: the call names img_4"),
         ((visit("A", thought="As img_2 shows."),), 1, "step 0: the thought names img_2"),
         ((crop("img_3"),), 3, "step 0: the observation shows ['img_3']; next are ['img_2']"),
-        ((crop("img_2"), crop("img_2")), 2, "step 1: the observation shows ['img_2']; next are ['img_3']"),
         ((crop("img_2"),), 1, "the pictures are ['img_1']; the steps show ['img_1', 'img_2']"),
-        ((), 2, "the pictures are ['img_1', 'img_2']; the steps show ['img_1']"),
         ((), 0, "the pictures are []; the first is img_1"),
     ],
 )
@@ -218,14 +202,6 @@ def judge_repeats(*steps, **settings):
 )
 def test_queries_of_the_same_words_are_a_repetition(first, second, repeats):
     assert judge_repeats(search(first, ENGINEER), search(second, TOWN)).passed != repeats
-
-
-def test_a_call_that_failed_may_be_tried_again_but_not_fail_again():
-    missing = fail(url="https://example.org/x")
-    found = call("visit", see("Title: X"), url="https://example.org/x")
-    assert judge_repeats(missing, found).passed
-    assert not judge_repeats(missing, missing).passed
-    assert not judge_repeats(found, missing).passed
 
 
 def make_answer(kind, value, unit="", surface="", aliases=()):
@@ -259,10 +235,8 @@ def find(text, reference):
         ("Founded: 5 April 1204", ANSWER, "5 April 1204"),
         ("founded on the 5th of April, 1204.", ANSWER, "5th of April, 1204"), ("in April 1204", ANSWER, None),
         ("15 April 1204", ANSWER, None), ("Length: 2,000 m", LENGTH, "2,000 m"), ("a length of 2 km", LENGTH, "2 km"),
-        ("Length: 2000", LENGTH, "2000"), ("2,000 ft", LENGTH, None), ("1,5 and 5.2 and 15", COUNT, None),
         ("with five arches", COUNT, "five"), ("with 5 arches", COUNT, "5"),
         ("by ANA  KOVAC herself", NAME, "ANA  KOVAC"), ("by Ana\nKovač", NAME, "Ana\nKovač"),
-        ("by Hana Kovač", NAME, None), ("Let us see who came.", STATES, None), ("in the US.", STATES, "US"),
         ("UNITED  STATES", STATES, "UNITED  STATES"), ("", NAME, None),
     ],
 )  # fmt: skip
@@ -274,21 +248,6 @@ def test_the_first_observation_that_holds_the_answer_supports_it():
     step, (start, end) = find_support(walk())
     assert step == 4
     assert CLEAN[4].observation.text[start:end] == "5 April 1204"
-
-
-@pytest.mark.parametrize(
-    ("step", "number"),
-    [
-        (look("A", "B", "C"), "3"),
-        (search("x", "A", "B", "C"), "2"),
-        (call("visit", see("Title: A\nURL: https://e.org/7\n\nNo more."), url="https://e.org/7"), "7"),
-        (call("layout_parsing", see("text [12, 40, 500, 60] (0.93): Hello"), image="img_1"), "40"),
-        (call("crop", see("img_2: a part, 300 x 200 pixels.", images=("img_2",)), image="img_1"), "300"),
-    ],
-)
-def test_how_an_observation_is_laid_out_supports_nothing(step, number):
-    trail = walk(step, answer(number), reference=make_answer("number", number), answer=number)
-    assert not check_support(trail).passed
 
 
 @pytest.mark.parametrize(
@@ -326,11 +285,8 @@ def test_small_numbers_and_ordinary_words_are_said_by_chance_and_others_from_mem
         ((look("A page"), search("Kelm Bridge designer", "A page"), *CLEAN[2:]), BRIDGE),
         ((look("A page"), fail(url="https://e.org/Kelm_Bridge"), *CLEAN[2:]), BRIDGE),
         ((look("A page"), answer(thought="That is the Kelm Bridge.")), BRIDGE),
-        ((CLEAN[0], search("Ana Kovac birthplace", ENGINEER), *CLEAN[3:]), ENGINEER),
-        ((CLEAN[0], search("Kovač, Ana", ENGINEER), *CLEAN[3:]), ENGINEER),
         ((*CLEAN[:2], search("Marlow founded", TOWN), *CLEAN[5:]), TOWN),
         ((CLEAN[0], visit(BRIDGE, "A bridge.", goal="is it by Ana Kovač?"), answer()), ENGINEER),
-        ((CLEAN[0], fail(url="https://en.wikipedia.org/wiki/Ana_Kova%C4%8D"), *CLEAN[3:]), ENGINEER),
         ((CLEAN[0], answer(thought="Ana Kovač built it, so 5 April 1204.")), ENGINEER),
     ],
 )

@@ -77,14 +77,6 @@ def test_the_reason_says_what_there_was_too_much_of_and_what_was_asked_for():
     assert "50.0% to 100.0%" in over.detail
 
 
-def test_each_split_has_its_own_mix():
-    questions = [
-        *ask(["search-free", "image"]),
-        replace(SIGNATURE, record_id="q-900", split="eval", search_need="search-free"),
-    ]
-    assert list(refuse_mix(questions, (0.5, 0.5))) == ["q-900"]
-
-
 SHARES = {1: 0.4, 3: 0.3, 5: 0.3}
 
 
@@ -114,13 +106,6 @@ def test_no_larger_mix_is_within_the_tolerance(available, tolerance):
 def draw_rounds(counts):
     numbers = [kind for kind, count in counts.items() for _ in range(count)]
     return [replace(SIGNATURE, record_id=f"q-{n:03d}", rounds=kind) for n, kind in enumerate(numbers)]
-
-
-def test_questions_of_no_round_have_no_part_in_the_mix_of_rounds():
-    rows = draw_rounds({1: 4, 3: 3, 5: 4, 0: 9})
-    assert set(refuse_rounds(rows, SHARES, 0.0)) == {"q-010"}
-    assert refuse_rounds(draw_rounds({0: 9}), SHARES, 0.0) == {}
-    assert refuse_rounds(rows, {}, 0.0) == {}
 
 
 def test_a_number_of_rounds_that_is_missing_stops_with_the_setting_and_the_counts():

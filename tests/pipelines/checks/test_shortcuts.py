@@ -115,18 +115,6 @@ def test_an_answer_that_many_others_have_too_is_guessable(ground, relation, valu
     assert result.code == ("" if outcome == "PASS" else "guessable-answer")
 
 
-@pytest.mark.parametrize(
-    ("relation", "value", "outcome"),
-    [
-        ("illustrator", "Graeme Base", "PASS"), ("highest_point", "Mount Cheaha", "PASS"), ("pub_date", "1729", "PASS"),
-        ("authority", "Gray 1825", "PASS"), ("result", "W", "UNKNOWN"), ("rank", "No. 1", "UNKNOWN"),
-        ("frequency", "Quarterly", "UNKNOWN"), ("direction", "left-to-right", "UNKNOWN"),
-    ],
-)  # fmt: skip
-def test_of_a_relation_that_nobody_else_shows_names_and_dates_cannot_be_guessed(ground, relation, value, outcome):
-    assert check_guessable(ground, relation, type_answer(value, "", relation), 0.05).outcome == outcome
-
-
 COUNT = 220
 
 

@@ -82,12 +82,6 @@ def test_cells_record_what_was_searched_and_how_often_that_was_right(tmp_path):
     assert made.tools == ("fake-text", "fake-images")
 
 
-def test_what_is_never_right_is_dropped_with_the_counts(tmp_path):
-    made, _ = measure(tmp_path, ["free wrong", "image wrong", "image unknown"])
-    assert made.reason == "never-solved"
-    assert "0 of 1 correct, 0 unscored (search-free); 0 of 2 correct, 0 unscored (image)" in made.detail
-
-
 @pytest.mark.parametrize("early_stop", [True, False])
 def test_an_early_stop_saves_what_cannot_change_the_label(tmp_path, early_stop):
     ways = ["image right", "free wrong", "free right", "both wrong", "both wrong"]

@@ -9,7 +9,6 @@ from pipelines.errors import ConfigError
 from pipelines.stages.concepts import Concepts, read_list
 from schemas.base import Rejection
 from schemas.reasons import STAGE_REASONS
-from tests.chaos.driving import call_here, list_settings
 from tests.toy import box, build_toy_corpus
 
 GATE = SeedsConfig(min_in_degree=0, hub_in_degree=3, require_infobox=False, require_image=False)
@@ -90,17 +89,6 @@ def test_a_line_that_is_no_concept_with_a_frequency_is_named(tmp_path, line):
     path.write_text(f"boat\t7\n{line}\n", "utf-8")
     with pytest.raises(ConfigError, match=r"line [23]"):
         read_list(path)
-
-
-def test_a_missing_list_is_told_before_its_digest_is_taken_and_before_anything_is_built(corpus, tmp_path, capsys):
-    with pytest.raises(ConfigError, match=r"concepts\.list .*gone\.tsv"):
-        make_stage(corpus, list=str(tmp_path / "gone.tsv")).fingerprint()
-    given = list_settings([f"concepts.list={tmp_path / 'gone.tsv'}", f"corpus.world={tmp_path}"])
-    outcome = call_here(
-        capsys, "run", "--recipe", "fvqa", "--set", "models=scripted", "--workspace", tmp_path / "w", *given
-    )
-    assert (outcome.code, "gone.tsv" in outcome.err) == (2, True)
-    assert not (tmp_path / "w" / "corpus").exists()
 
 
 def test_the_list_and_the_draw_are_part_of_the_key(corpus, tmp_path):

@@ -5,7 +5,6 @@ import pytest
 
 from pipelines.agent.pictures import RepairTool, degrade_picture, make_repairs
 from pipelines.config.settings import EnhancementsConfig
-from pipelines.errors import RecordFailed
 from pipelines.pictures import PictureStore
 from pipelines.services.protocols import ImageHit
 from pipelines.stages.enhancements import Enhancements
@@ -104,18 +103,6 @@ def test_every_row_keeps_what_a_search_by_its_final_picture_finds(build, picture
     assert run(build({"share": 0.0}), ask(degraded))[0].found == offer.found
 
 
-def test_a_picture_that_the_search_refuses_or_a_question_without_anchor_costs_no_other(build, picture):
-    class Refusing(HashSearch):
-        async def search_image(self, picture, count):
-            raise RecordFailed("picture-refused", "too large")
-
-    (row,) = run(build({"share": 0.0}, search=Refusing()), ask(picture))
-    assert (row.picture, row.found) == (picture, ())
-    record = ask(picture)
-    outside = record.model_copy(update={"proof": record.proof.model_copy(update={"nodes": ()})})
-    assert run(build(), outside)[0].left_whole.startswith("untested: ")
-
-
 @pytest.mark.slow
 def test_about_the_share_is_chosen_and_the_same_ones_each_time(build, picture):
     stage = build({"share": 0.1, "tries": 1.0, "degradations": ("blur",), "strengths": (0.01,)})
@@ -149,13 +136,6 @@ def test_a_picture_for_which_the_loop_does_not_hold_is_left_as_it_is_with_the_tr
     assert row.left_whole.partition(": ")[0] == reason
     assert detail in row.left_whole
     assert len(list(tmp_path.rglob("*.png"))) == 1
-
-
-def test_words_of_the_picture_are_the_test_where_it_has_some(build, picture):
-    reader = make_reader("old harbour", *["old harbour"] * 8)
-    (row,) = run(build({"strengths": (0.5,)}, reader=reader, search=HashSearch("Another")), ask(picture))
-    assert row.left_whole.startswith("unharmed: ")
-    assert "text 1.00" in row.left_whole
 
 
 def test_the_fingerprint_follows_rules_tools_and_tests_and_nothing_when_none_is_degraded(build):

@@ -5,10 +5,9 @@ import pytest
 from PIL import Image
 
 from pipelines.agent.choosing import EaseRater, PictureChooser
-from pipelines.agent.depicting import CandidateList, CandidateLister, MetadataRanker
+from pipelines.agent.depicting import CandidateLister, MetadataRanker
 from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.config.settings import GroundingsConfig
-from pipelines.corpus.images import find_page_images
 from pipelines.errors import ConfigError, RecordFailed, Unavailable
 from pipelines.graph.facts import read_attributes
 from pipelines.graph.proofs import make_question_id
@@ -17,7 +16,6 @@ from pipelines.pictures import PictureStore
 from pipelines.run.assembly import Assembly
 from pipelines.run.shards import read_fetched
 from pipelines.run.workspace import Workspace
-from pipelines.services.protocols import PictureFile
 from pipelines.stages.groundings import Groundings
 from schemas.base import Rejection
 from schemas.datasets import Grounding, Rewrite
@@ -41,15 +39,6 @@ class OtherPictures:
 
     def image_path(self, file):
         return self.place or self.corpus.image_path(file)
-
-
-class NoPictures:
-    """Finds nothing."""
-
-    identity = "none"
-
-    async def list_candidates(self, node, lead):
-        return CandidateList((), ())
 
 
 def refer(inputs):
@@ -104,14 +93,6 @@ def test_a_grounding_is_a_picture_in_the_store_and_a_question_about_it(stage, ro
     assert uncounted.proof.counts == row.proof.counts
 
 
-def test_an_article_without_a_picture_is_refused_unless_none_is_required(stage, row):
-    bare = replace(stage, chooser=replace(stage.chooser, lister=NoPictures()))
-    assert ground(bare, row.model_copy(update={"image": ""})).detail == "the article has no free picture"
-    assert ground(bare, row).reason == "no-picture"
-    made = ground(replace(bare, settings=SETTINGS.model_copy(update={"require_image": False})), row)
-    assert (made.picture, made.depiction) == (None, None)
-
-
 @pytest.mark.parametrize(
     ("image", "reason"),
     [
@@ -163,22 +144,6 @@ def test_a_question_that_says_too_much_or_too_little_is_refused(stage, row, demo
     assert say(f"{good} ({fact})").reason == "fact-unproved"
     with pytest.raises(RecordFailed, match="is blank"):
         say("")
-
-
-def find_titles(corpus, path):
-    hits = asyncio.run(LocalImageSearch(corpus).search_image(PictureFile("", path), 5))
-    return [hit.title for hit in hits]
-
-
-def test_every_usable_picture_of_an_article_finds_its_page(demo_corpus):
-    others = 0
-    for node in demo_corpus.article_nodes():
-        for file in find_page_images(demo_corpus.text(node)):
-            image = demo_corpus.image(file)
-            if image is not None and image.phash and image.path:
-                others += file != demo_corpus.page(node).image
-                assert demo_corpus.page(node).title in find_titles(demo_corpus, demo_corpus.image_path(file))
-    assert others >= 10
 
 
 def test_what_was_fetched_is_searched_by_the_stages_after_groundings_alone(demo, demo_corpus, tmp_path):

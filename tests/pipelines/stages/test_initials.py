@@ -99,12 +99,6 @@ def test_the_model_is_offered_facts_and_the_beginning_of_the_page_and_no_more(wi
     assert text.count("Ostrel") == 1
 
 
-def test_only_facts_that_pass_every_check_are_offered(wiki):
-    stage = make_stage(wiki, agreement="required")
-    ask(stage, make_seed(wiki))
-    assert list_offered(stage) == ["birth_place", "birth_date"]
-
-
 def test_only_answers_of_the_seeds_split_are_offered(wiki):
     splits = next(
         rule
@@ -131,28 +125,15 @@ def test_a_seed_without_a_fact_to_ask_for_is_refused_with_what_stood_against_eac
     assert refused.detail == "the page has no typed fact"
 
 
-def test_volatile_facts_are_not_offered(tmp_path):
-    pages = {"Kelm": box("settlement", "'''Kelm''' is a town.", "settlement_type = Town", "population_total = 4,211")}
-    corpus = build_toy_corpus(tmp_path, pages, {})
-    refused = ask(make_stage(corpus), make_seed(corpus, "Kelm"))
-    assert (refused.reason, refused.codes) == ("no-fact", ("no-fact", "volatile"))
-
-
 @pytest.mark.parametrize(
     ("relation", "question"),
     [
         ("death_date", ASKED),
         ("birth_date", "On what date was Odo Marrick born?"),
-        ("birth_date", "On what date was edda marn born?"),
         ("birth_date", "On what date in 1871 was Edda Marn born?"),
-        ("birth_date", "In what year was Edda Marn born?"),
         ("birth_date", "On what date was Edda Marn, the latest of her name, born?"),
-        ("movement", "What movement, Tonalism or another, was Edda Marn of?"),
-        ("birth_date", "On what date was the Tonalism painter Edda Marn born?"),
         ("birth_date", "On what date was Edda Marn born"),
-        ("birth_date", "On what date was Edda Marn born? Ostrel was the place."),
         ("birth_date", "Edda Marn was a painter. On what date was Edda Marn born?"),
-        ("birth_date", "When? On what date was Edda Marn born?"),
         ("birth_date", "On what date was Edda Marn born? I hope this helps!"),
     ],
 )

@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from pipelines.cli.view.cards import list_path
 from pipelines.config.settings import NewsConfig, SplitRule, SplitsConfig
 from pipelines.errors import ConfigError
 from pipelines.pictures import PictureStore
@@ -152,17 +151,12 @@ def test_a_question_leads_over_two_articles_with_the_quotes_of_both(corpus, tmp_
     [
         ({FoundBridgeReply: {"bridge": NONE}}, "no-bridge"),
         ({FoundBridgeReply: {"quote": f"{FIRST} Indeed."}}, "quote-not-found"),
-        ({FoundBridgeReply: {"bridge": "Karl Beck"}}, "link-unsupported"),
         ({FoundBridgeReply: {"bridge": "kelm bridge"}}, "bridge-is-anchor"),
-        ({FoundBridgeReply: {"bridge": "Kelm"}}, "bridge-is-anchor"),
         ({AskedBridgeReply: {"article": NONE}}, "no-question"),
         ({AskedBridgeReply: {"article": "a7"}}, "quote-not-found"),
-        ({AskedBridgeReply: {"article": "a1"}}, "quote-not-found"),
         ({AskedBridgeReply: {"answer": "about 1871 or so"}}, "answer-untyped"),
-        ({AskedBridgeReply: {"answer": "born in the old town of Lund"}}, "answer-too-long"),
         ({AskedBridgeReply: {"answer": "Ana Roth"}}, "answer-is-bridge"),
         ({AskedBridgeReply: {"question": "When was Ana Roth of the bridge in the image born?"}}, "alias-leak"),
-        ({AskedBridgeReply: {"question": "On what date was she born?"}}, "reference-missing"),
         ({ChainReply: {"verdict": "no"}}, "chain-refused"),
     ],
 )
@@ -199,15 +193,6 @@ def test_what_nobody_decided_is_refused_and_what_a_person_decided_says_who_and_w
     assert (kept.trace.decided_by, kept.trace.decided_on) == ("Ana", "2026-11-20")
     refused = run(Reviews({"bridge-1": Decision(False, "Ana", "2026-11-20")}), make_bridge(corpus, "yes"))
     assert (refused.reason, refused.detail) == ("refused-by-person", "by Ana on 2026-11-20")
-
-
-def test_a_question_is_explained_by_its_chain(corpus):
-    (kept,) = run(Reviews(), make_bridge(corpus, "yes"))
-    assert [row[:2] for row in list_path(kept)][:3] == [
-        ("begins at", "Kelm Bridge"),
-        ("was designed by →", "Ana Roth"),
-        ("was born on →", "4 May 1871"),
-    ]
 
 
 CSV = """id,decision,decided_by,decided_on

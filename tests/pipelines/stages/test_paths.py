@@ -25,21 +25,6 @@ def paths(demo) -> list[Path]:
     return demo.rows("paths", Path)
 
 
-def test_one_seed_has_distinct_paths_and_not_more_than_asked_for(paths):
-    by_seed = {}
-    for path in paths:
-        by_seed.setdefault(path.parent_id, set()).add(path.record_id)
-    assert max(map(len, by_seed.values())) == 2
-    assert sum(map(len, by_seed.values())) == len(paths)
-
-
-def test_hops_join_one_node_to_the_next(paths):
-    for path in paths:
-        for hop, source, target in zip(path.hops, path.nodes, path.nodes[1:], strict=False):
-            assert (hop.subject_id, hop.object_id) == (source.page_id, target.page_id)
-            assert (hop.relation == "mentions") == (hop.clause != "") == (hop.evidence.kind == "sentence")
-
-
 def test_evidence_is_cut_from_the_page_and_its_revision(demo_corpus, paths):
     def check(evidence: Evidence):
         node = demo_corpus.find(evidence.title)

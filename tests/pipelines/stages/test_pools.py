@@ -68,19 +68,14 @@ def test_a_question_is_taken_with_its_origin_picture_and_typed_answer(tmp_path):
 REFUSALS = {
     "no question": (ask(question=" "), "no-question"),
     "question without end": (ask(question="why " * 600), "no-question"),
-    "question of another type": (ask(question={"a": 1}), "no-question"),
     "no answer": (ask(answer=""), "no-answer"),
     "placeholder": (ask(answer="N/A"), "placeholder-answer"),
     "list": (ask(answer="Ada, Ben and Cid"), "answer-untyped"),
-    "sentence": (ask(answer="It was designed by Ada Vask."), "answer-untyped"),
     "long": (ask(answer="The Old Society Of Kelm Bridge Builders"), "answer-too-long"),
     "in the question": (ask(answer="bridge"), "answer-leak"),
     "no picture": (ask(image=None), "no-picture"),
-    "picture that is not there": (ask(image="2.png"), "no-picture"),
     "picture outside": (ask(image="../rows.jsonl"), "no-picture"),
     "two pictures": (ask(image=["1.png", "1.png"]), "several-pictures"),
-    "no picture by its bytes": (ask(image="text.png"), "picture-unusable"),
-    "cut picture": (ask(image="cut.png"), "picture-unusable"),
     "bomb": (ask(image="bomb.png"), "picture-unusable"),
 }
 
@@ -153,11 +148,6 @@ def mix(walked: int, pools: dict[str, int], shares: dict[str, float]) -> Counter
     kept = [row for row in found if isinstance(row, Grounding)]
     assert {row.record_id for row in kept} == {row.record_id for row in turned if isinstance(row, Grounding)}
     return Counter(row.origin.pool if row.origin else "" for row in kept)
-
-
-def test_shares_are_of_all_questions_and_no_walked_one_is_left_out():
-    assert mix(60, {"a": 50, "b": 50}, {"a": 0.3, "b": 0.1}) == {"": 60, "a": 30, "b": 10}
-    assert mix(10, {"a": 5, "b": 50}, {"a": 0.0, "b": 0.25}) == {"": 10, "a": 5, "b": 5}
 
 
 def test_a_pool_that_has_too_few_gives_all_and_is_named():

@@ -12,7 +12,7 @@ from pipelines.stages.questions import Questions
 from schemas.base import Rejection
 from schemas.datasets import Path, Question
 from schemas.proofs import UNCOUNTED
-from schemas.tasks import QuestionReply, WriteQuestionInputs, WrittenQuestionReply
+from schemas.tasks import QuestionReply, WrittenQuestionReply
 from tests.pipelines.stages.players import TrustingReader, make_asking, read_request
 
 
@@ -53,14 +53,6 @@ def test_a_question_carries_its_path_as_a_proof(stage, path, demo_corpus):
         path.hops,
     )
     assert (question.proof.constraints, question.proof.counts) == ((), ())
-
-
-def test_the_writer_gets_the_path_and_the_typed_answer(stage, path):
-    (question,) = asyncio.run(stage(path))
-    (request,) = stage.asking.model.asked
-    assert isinstance(request.inputs, WriteQuestionInputs)
-    assert request.inputs.answer == question.answer
-    assert request.task == "write_question"
 
 
 @pytest.mark.parametrize(

@@ -49,12 +49,6 @@ def test_an_sft_row_names_its_trajectory(pictures):
     ]
 
 
-def test_an_unscored_trajectory_makes_no_row(pictures):
-    question = make_question(0, pictures[0])
-    rows = run_stage([question], [make_trajectory(7, question, verdict="unscored")])
-    assert [row.dataset for row in rows] == ["vqa"]
-
-
 def test_same_anchor_and_answer_key_is_a_duplicate_question(pictures):
     first, second = make_question(0, pictures[0]), make_question(1, pictures[1])
     anchor = first.proof.nodes[0]
@@ -77,13 +71,6 @@ def test_same_picture_of_another_anchor_is_a_duplicate_picture(pictures, field):
     assert rejections(run_stage([first, second], [])) == {second.record_id: "duplicate-picture"}
 
 
-def test_two_questions_about_one_anchor_may_share_its_picture(pictures):
-    first, second = make_question(0, pictures[0]), make_question(1, pictures[0], text="Who chose that town's arms?")
-    nodes = (first.proof.nodes[0], *second.proof.nodes[1:])
-    second = second.model_copy(update={"proof": second.proof.model_copy(update={"nodes": nodes})})
-    assert rejections(run_stage([first, second], [])) == {}
-
-
 def share_anchor(questions):
     """Return the questions with the anchor of the first."""
     anchor = questions[0].proof.nodes[0]
@@ -102,14 +89,6 @@ def test_an_anchor_used_too_often_in_a_split_is_refused_by_record_id(pictures):
     assert rejections(run_stage(questions, [], max_per_anchor=5)) == {}
 
 
-def test_an_answer_used_too_often_in_a_split_is_refused_by_record_id(pictures):
-    first = make_question(0, pictures[0])
-    questions = [first, *(make_question(number, pictures[number], answer=first.answer) for number in range(1, 4))]
-    over = {question.record_id: "answer-over-used" for question in questions[2:]}
-    loose = {"max_answer_share": 1.0, "gates": {"commonest": 1.0, "one_answer": 1.0}}
-    assert rejections(run_stage(questions[::-1], [], max_per_answer=2, **loose)) == over
-
-
 def test_with_target_sizes_the_question_that_came_first_is_kept_and_rows_come_by_record_id(pictures):
     first = make_question(0, pictures[0])
     questions = [first, *(make_question(number, pictures[number], answer=first.answer) for number in (1, 2))]
@@ -126,33 +105,6 @@ def test_a_wording_beyond_its_share_is_refused_by_record_id():
     rows = run_stage(questions[::-1], [], max_skeleton_share=0.2)
     assert rejections(rows) == {questions[1].record_id: "skeleton-over-used"}
     assert rejections(run_stage(questions, [], max_skeleton_share=0.4)) == {}
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(["sft", "rl", "eval"]), st.booleans()), max_size=40),
-    st.sampled_from([0.05, 0.2, 0.34, 0.5]),
-)
-def test_no_published_dataset_has_more_of_a_wording_than_its_share(rows, share):
-    questions = [make_question(n, None, split, text=f"what {word}?") for n, (word, split, _) in enumerate(rows)]
-    pairs = zip(questions, rows, strict=True)
-    solved = [make_trajectory(n, question) for n, (question, row) in enumerate(pairs) if row[2]]
-    solved = [trajectory for trajectory in solved if trajectory.split == "sft"]
-    words = {question.record_id: question.text for question in questions}
-    entries = [row for row in run_stage(questions, solved, max_skeleton_share=share) if not isinstance(row, Rejection)]
-    for dataset in ("sft", "rl", "vqa"):
-        kept = {entry.parent_id for entry in entries if entry.dataset == dataset}
-        most = max(Counter(words[name] for name in kept).values(), default=0)
-        assert most <= max(1, share * len(kept) + 1e-9)
-
-
-def label(needs, split="rl"):
-    return [make_question(number, None, split, search_need=need) for number, need in enumerate(needs)]
-
-
-def test_each_split_has_a_share_of_its_own():
-    first = make_question(7, None, "sft", search_need="search-free")
-    questions = [*label(["image", "search-free"]), first]
-    assert rejections(run_stage(questions, [], search_free=(0.0, 0.5))) == {first.record_id: "search-free-over-share"}
 
 
 @given(

@@ -188,13 +188,6 @@ def test_a_question_whose_run_was_stopped_asks_only_for_what_is_missing(tmp_path
     assert asked == [[0, 1, 2, 3, 4], [3]]
 
 
-def test_a_question_without_a_picture_is_rejected_with_the_reason(stage):
-    rejection = asyncio.run(stage(make_question(None)))
-    assert isinstance(rejection, Rejection)
-    assert (rejection.record_id, rejection.reason) == ("question-0001", "no-teacher-turn")
-    assert "no picture" in rejection.detail
-
-
 def test_the_fingerprint_changes_with_everything_that_decides_a_rollout(stage, tmp_path):
     agent = stage.agent
     others = [
@@ -210,15 +203,6 @@ def test_the_fingerprint_changes_with_everything_that_decides_a_rollout(stage, t
     assert len({each.fingerprint() for each in [stage, *others]}) == len(others) + 1
     same = [replace(stage), replace(stage, wanted=9), replace(stage, cascade=Cascade(TrajectoriesConfig(max_tokens=9)))]
     assert {each.fingerprint() for each in same} == {stage.fingerprint()}
-
-
-def test_the_oracle_is_the_proof_as_a_plan(tmp_path):
-    oracle = make_oracle(make_question(make_picture(tmp_path)), 2)
-    assert (oracle.anchor_title, oracle.attempt) == ("Kelm Bridge", 2)
-    assert [(hop.relation, hop.object_title) for hop in oracle.hops] == [
-        ("designer", "Ana Kovač"),
-        ("birth_place", "Marlow (town)"),
-    ]
 
 
 def test_the_oracle_names_the_tool_that_repairs_a_degraded_picture(tmp_path):

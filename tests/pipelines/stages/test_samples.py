@@ -44,10 +44,3 @@ def test_names_and_facts_are_sampled_apart():
     assert Counter((row.proof.answer_relation, row.knowledge) for row in kept) == {
         ("title", "Arts"): 10, ("founded", "Arts"): 2, ("founded", "Place"): 2,
     }  # fmt: skip
-
-
-def test_what_is_kept_is_handed_on_as_it_is():
-    row = classify(1, "Nature")
-    (kept,), _ = run(Samples(1.0), [row])
-    assert (kept.text, kept.canonical, kept.answer, kept.proof) == (row.text, row.text, row.answer, row.proof)
-    assert (kept.certificates, kept.knowledge) == ((), "Nature")

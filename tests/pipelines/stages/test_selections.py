@@ -14,7 +14,7 @@ from pipelines.pictures import PictureStore
 from pipelines.run.stage import DatasetStage
 from pipelines.stages.selections import Selections, choose_degradations
 from schemas.base import Rejection
-from schemas.datasets import Enhancement, Offer, SearchResult
+from schemas.datasets import Offer, SearchResult
 from schemas.reasons import STAGE_REASONS
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.agent.trail import SOURCE
@@ -90,22 +90,6 @@ def test_a_chosen_picture_is_degraded_as_its_trial_says_and_makes_another_questi
     assert (found.parent_id, found.original, found.trial, found.found) == (row.record_id, picture, trial, FOUND)
     assert (found.record_id != row.record_id, found.offers, found.left_whole) == (True, (), "")
     assert (found.picture.author, found.picture.licence) == (picture.author, picture.licence)
-
-
-def test_the_share_is_of_what_is_kept_however_rows_come(tmp_path):
-    data = encode_scene(draw_scene(1))
-    store = PictureStore(tmp_path / "images")
-    picture = store.add_bytes(data, SOURCE)
-    blur = degrade_picture(data, "blur", 0.5).parameters
-    trial = make_trial(degradation="blur", repair="sharpen", strength=0.5, parameters=blur)
-    rows = [make_question(n, None) for n in range(30)]
-    rows += [make_question(n, picture, offers=(Offer(trial=trial),)) for n in range(30, 33)]
-    limits = ReleasesConfig(max_skeleton_share=1.0, max_per_anchor=9)
-    stage = make_selections(tmp_path, limits, share=0.1, degradations=("blur",))
-    kept = [row for row in select(stage, *rows) if isinstance(row, Enhancement)]
-    degraded = sum(row.trial is not None for row in kept)
-    assert degraded == min(round(0.1 * len(kept)), sum(row.picture is not None for row in kept))
-    assert {row.record_id for row in select(stage, *reversed(rows))} == {row.record_id for row in select(stage, *rows)}
 
 
 @given(

@@ -168,11 +168,6 @@ def test_the_process_judges_marks_decide_on_their_mean(good):
     assert (rows[2].process.relevance, rows[2].process.cross_modal, rows[2].process.judge) == (1, 1, "process")
 
 
-def test_a_way_that_the_process_judge_says_nothing_clear_of_is_refused_as_unscored(good):
-    (row,) = select([change(good, record_id="r0")], process=make_process("good work"))
-    assert (row.reason, row.codes) == ("process-unscored", ("process-unscored",))
-
-
 def test_the_process_judge_is_asked_of_faultless_rollouts_alone(good):
     rollouts = [
         change(good, record_id="r0"),
@@ -189,20 +184,8 @@ def test_the_process_judge_is_asked_of_faultless_rollouts_alone(good):
     ]
 
 
-def test_each_check_can_be_left_out(good):
-    memory = change(good, steps=good.steps[-1:])
-    assert {"from-memory", "unsupported", "path-not-covered"} <= set(refuse(memory))
-    for left_out in refuse(memory):
-        checks = [name for name in ALL_CHECKS if name != left_out]
-        assert refuse(memory, *checks) == [name for name in refuse(memory) if name != left_out]
-
-
 def test_a_rollout_that_gives_no_answer_is_not_asked_how_it_came_by_it(good):
     assert refuse(answer_with(good, "unknown")) == ["no-answer"]
-
-
-def test_of_a_wrong_answer_it_is_not_asked_whether_a_tool_showed_it(good):
-    assert refuse(answer_with(good, "5 April 1205")) == ["wrong-answer", "unseen-claim"]
 
 
 def test_a_rollout_without_a_path_is_refused_as_nothing_can_be_held_against_it(good):
