@@ -89,7 +89,7 @@ def _read_leg(step: Step, dialect: str, watched: Watched) -> Leg:
         arguments=arguments,
         thought=fold_words(step.thought),
         used=fold_words(" ; ".join(_list_used(arguments))),
-        seen=_join_sights(shown, sights),
+        seen="".join(sight.words for sight in sights) if sights else fold_words(shown),
         told=_blank_layout(step.tool, shown),
         sights=sights,
         # A failed call says again what the model wrote into it, such as the question in a search engine's address.
@@ -147,10 +147,6 @@ def _list_sights(tool: str, observation: Observation) -> Iterator[Sight]:
 def _blank_layout(tool: str, shown: str) -> str:
     layout = _LAYOUT.get(tool)
     return layout.sub(lambda found: "|" * len(found[0]), shown) if layout is not None else ""
-
-
-def _join_sights(shown: str, sights: tuple[Sight, ...]) -> str:
-    return "".join(sight.words for sight in sights) if sights else fold_words(shown)
 
 
 def _make_sight(url: str, title: str, text: str, *, opened: bool) -> Sight:

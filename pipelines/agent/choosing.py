@@ -28,10 +28,10 @@ from pipelines.agent.depicting import (
     check_depiction,
     check_points,
     choose_distractors,
-    explain_evidence,
-    gather_evidence,
-    weigh_evidence,
+    find_depicts,
+    weigh_file,
 )
+from pipelines.agent.observations import credit_picture
 from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.agent.pictures import Reader, Reading
 from pipelines.checks.legibility import check_readable
@@ -52,7 +52,6 @@ from pipelines.ids import digest_value
 from pipelines.pictures import (
     MAX_BYTES,
     TRAINING_PIXELS,
-    PictureSource,
     PictureStore,
     Probe,
     encode_picture,
@@ -207,8 +206,7 @@ class PictureChooser:
         return sorted(candidates, key=lambda each: -points[each.image.file])
 
     def _weigh(self, anchor: Anchor, candidate: Listed) -> tuple[float, str]:
-        evidence = gather_evidence(self.lister.corpus, anchor.node, candidate.image, candidate.source)
-        return weigh_evidence(evidence), explain_evidence(evidence)
+        return weigh_file(self.lister.corpus, anchor.node, candidate.image, candidate.source)
 
     async def _open(self, candidate: Listed, anchor: Anchor, fetched: list[PictureCandidate]) -> Ranked | CheckResult:
         if isinstance(candidate, RemoteCandidate):
@@ -274,8 +272,7 @@ class PictureChooser:
 
     async def _take(self, look: _Look, anchor: Anchor, candidates: int) -> Choice:
         ranked, image = look.ranked, look.ranked.candidate.image
-        source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
-        picture = await asyncio.to_thread(self.pictures.add_bytes, look.data, source)
+        picture = await asyncio.to_thread(self.pictures.add_bytes, look.data, credit_picture(image))
         eases: tuple[Ease, Ease] = ("", "") if self.rater is None else await self.rater.rate(picture, anchor.title)
         reading = look.reading
         depiction = Depiction(
@@ -287,7 +284,7 @@ class PictureChooser:
             distractors=ranked.distractors,
             over_threshold=ranked.over_threshold,
             articles=len(image.title),
-            depicts=anchor.qid in image.depicts if image.depicts and anchor.qid else None,
+            depicts=find_depicts(image, anchor.qid),
             engines=reading.engines if reading else (),
             text=reading.lines if reading else (),
             text_at_training=look.small,

@@ -35,6 +35,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.agent.observations import credit_picture
 from pipelines.checks.pictures import is_free_licence
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus import store as descriptions
@@ -44,7 +45,7 @@ from pipelines.corpus.store import Corpus, describe_entity
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.ids import digest_value, draw_unit
 from pipelines.names import fold_name, is_common_word
-from pipelines.pictures import PictureSource, PictureStore
+from pipelines.pictures import PictureStore
 from pipelines.services.image_metadata import (
     MOST_FILES,
     FileFetch,
@@ -181,11 +182,10 @@ class CandidateLister:
         """Return a candidate with its file, or why it cannot be used."""
         assert self.fetch is not None
         image = candidate.image
-        credit = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
         try:
             data = await self.fetch.fetch_file(candidate.remote)
             # Beside the loop: what is decoded would hold up every record under way.
-            picture = await asyncio.to_thread(self.pictures.add_bytes, data, credit)
+            picture = await asyncio.to_thread(self.pictures.add_bytes, data, credit_picture(image))
         except RecordFailed as error:
             return Dropped(image.file, "picture-unusable", f"{image.file}: {error}")
         fetched = replace(
@@ -298,51 +298,27 @@ _SHORTEST_WORD = 3
 _PARTICLES = frozenset("a an and at by for from in of on or the to with".split())
 
 
-@dataclass(frozen=True, slots=True)
-class FileEvidence:
-    """What speaks for and against a picture."""
-
-    source: CandidateSource
-    named: Named
-    single: bool
-    """Whether no article but the anchor's leads with it."""
-    depicts: bool | None
-    """None where Commons says nothing."""
-    contrary: tuple[str, ...]
-    """Words of the file name that speak of something other than a view of the anchor."""
+def find_depicts(image: CorpusImage, qid: str) -> bool | None:
+    """Return whether Commons says that a picture depicts an entity; None where it says nothing."""
+    return qid in image.depicts if image.depicts and qid else None
 
 
-def weigh_evidence(evidence: FileEvidence) -> float:
-    """Return the points, 0..1, by the table of this module."""
-    points = _SOURCES[evidence.source] + _NAMED[evidence.named] + _DEPICTS[evidence.depicts]
-    points += _ONE_ARTICLE * evidence.single + (_NOT_IT if evidence.contrary else 0.0)
-    return round(min(max(points, 0.0), 1.0), 2)
-
-
-def explain_evidence(evidence: FileEvidence) -> str:
-    """Return the same in words, for a reader."""
-    parts = [f"source {evidence.source}", f"file named for {_NAMED_WORDS[evidence.named]}"]
-    parts += [] if evidence.single else ["leads other articles"]
-    if evidence.depicts is not None:
-        parts.append("depicts it" if evidence.depicts else "depicts others")
-    parts += [f"file name says {', '.join(evidence.contrary)}"] if evidence.contrary else []
-    return ", ".join(parts)
-
-
-def gather_evidence(corpus: Corpus, node: int, image: CorpusImage, source: CandidateSource) -> FileEvidence:
-    """Collect the metadata of a candidate for an anchor's picture."""
+def weigh_file(corpus: Corpus, node: int, image: CorpusImage, source: CandidateSource) -> tuple[float, str]:
+    """Return the points, 0..1, of a candidate for an anchor's picture, by the table of this module, and why."""
     page = corpus.page(node)
     stem = _EXTENSION.sub("", image.file)
     names = fold_own_names(corpus, node)
     owned = {word for name in (*names, fold_name(page.title), fold_name(page.type)) for word in name.split()}
     contrary = [word for word in fold_name(stem).split() if word in _NOT_IT_WORDS and word not in owned]
-    return FileEvidence(
-        source=source,
-        named=_find_named(corpus, node, stem, names),
-        single=not set(image.title) - {page.title},
-        depicts=page.qid in image.depicts if image.depicts and page.qid else None,
-        contrary=tuple(dict.fromkeys(contrary)),
-    )
+    named, single = _find_named(corpus, node, stem, names), not set(image.title) - {page.title}
+    depicts = find_depicts(image, page.qid)
+    points = _SOURCES[source] + _NAMED[named] + _DEPICTS[depicts] + _ONE_ARTICLE * single + _NOT_IT * bool(contrary)
+    parts = [f"source {source}", f"file named for {_NAMED_WORDS[named]}"]
+    parts += [] if single else ["leads other articles"]
+    if depicts is not None:
+        parts.append("depicts it" if depicts else "depicts others")
+    parts += [f"file name says {', '.join(dict.fromkeys(contrary))}"] if contrary else []
+    return round(min(max(points, 0.0), 1.0), 2), ", ".join(parts)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -504,9 +480,8 @@ class MetadataRanker:
         """Order by points; see :meth:`ClipRanker.rank`."""
         ranked = []
         for candidate in candidates:
-            evidence = gather_evidence(self.corpus, node, candidate.image, candidate.source)
-            points = weigh_evidence(evidence)
-            ranked.append(Ranked(candidate, points, None, 0, None, explain_evidence(evidence)))
+            points, why = weigh_file(self.corpus, node, candidate.image, candidate.source)
+            ranked.append(Ranked(candidate, points, None, 0, None, why))
         return _sort_best_first(ranked)
 
 

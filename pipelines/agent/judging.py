@@ -13,13 +13,12 @@ unscored. In the place of marks it may verify two statements: that the way is co
 
 import json
 import re
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Annotated, Final, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from pipelines.agent.observations import cut_text
 from pipelines.errors import GateNotMet, RecordFailed
@@ -241,7 +240,6 @@ class UnscoredWatch:
     def __init__(self, limit: float, least: int = LEAST_SCORED) -> None:
         self._limit, self._least = limit, least
         self._unscored = self._seen = 0
-        self._lock = threading.Lock()
 
     def add(self, verdict: Verdict, problem: str = "") -> None:
         """Count an answer."""
@@ -250,14 +248,12 @@ class UnscoredWatch:
     @property
     def counts(self) -> tuple[int, int]:
         """How many answers were unscored, of how many."""
-        with self._lock:
-            return self._unscored, self._seen
+        return self._unscored, self._seen
 
     def merge(self, counts: tuple[int, int], problem: str = "") -> None:
         """Count answers that were counted elsewhere, or one."""
-        with self._lock:
-            self._unscored, self._seen = self._unscored + counts[0], self._seen + counts[1]
-            unscored, seen = self._unscored, self._seen
+        self._unscored, self._seen = self._unscored + counts[0], self._seen + counts[1]
+        unscored, seen = self._unscored, self._seen
         if seen >= self._least and unscored > self._limit * seen:
             raise GateNotMet(
                 f"judging: {unscored:,} of {seen:,} answers are unscored, allowed is a share of {self._limit:g} "
@@ -281,13 +277,7 @@ _PROCESS_JUDGING_REPAIR = (
 )
 
 
-def _check_mark(value: object) -> object:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError("a mark is a whole number from 1 to 5")
-    return value
-
-
-Mark = Annotated[int, BeforeValidator(_check_mark), Field(ge=1, le=5)]
+Mark = Annotated[int, Field(strict=True, ge=1, le=5)]
 
 
 class Marks(ProcessReply):
@@ -299,13 +289,7 @@ class Marks(ProcessReply):
     cross_modal: Mark
 
 
-def _check_statement(value: object) -> object:
-    if not isinstance(value, bool):
-        raise ValueError("the value is true or false")
-    return value
-
-
-Statement = Annotated[bool, BeforeValidator(_check_statement)]
+Statement = Annotated[bool, Field(strict=True)]
 
 
 class Statements(VerificationReply):

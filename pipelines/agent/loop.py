@@ -210,14 +210,11 @@ def _find_limit(settings: RolloutsConfig, frame: Frame, course: Course) -> StopR
     if frame.stopwatch.seconds >= MAX_SECONDS:
         return "time-limit"
     if settings.max_context_tokens:
-        is_long = _count_tokens(course) >= settings.max_context_tokens
+        used = course.tokens or sum(ESTIMATED.count(message.text) for message in course.messages)
+        is_long = used >= settings.max_context_tokens
     else:
         is_long = sum(len(message.text) for message in course.messages) > MAX_CHARACTERS
     return "context-limit" if is_long else None
-
-
-def _count_tokens(course: Course) -> int:
-    return course.tokens or sum(ESTIMATED.count(message.text) for message in course.messages)
 
 
 def _make_request(agent: Agent, frame: Frame, course: Course) -> ChatRequest:

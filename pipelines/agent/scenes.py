@@ -21,7 +21,6 @@ from tempfile import TemporaryDirectory
 
 from PIL import Image
 
-from pipelines.agent.observations import ImageStore
 from pipelines.agent.pictures import Gauge, find_gauge
 from pipelines.agent.tools import cut_picture, place_box
 from pipelines.config.settings import SplitRule
@@ -31,6 +30,7 @@ from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value, draw_unit
 from pipelines.pictures import (
     TRAINING_PIXELS,
+    PictureStore,
     compute_phash,
     encode_picture,
     measure_distance,
@@ -119,7 +119,7 @@ class SceneMaker:
     """
 
     corpus: Corpus
-    pictures: ImageStore
+    pictures: PictureStore
     search: ImageSearch
     splits: SplitRule
     share: float

@@ -33,7 +33,7 @@ from pipelines.graph.facts import (
 )
 from pipelines.graph.proofs import cite_sentence, make_query
 from pipelines.graph.prose import Sentence, list_prose
-from pipelines.graph.query import MENTIONS, Indexes, ShownField, find_article, locate_nodes, read_field
+from pipelines.graph.query import MENTIONS, Indexes, find_article, locate_nodes, read_field
 from pipelines.graph.statements import Statement, fold_forms, read_sentence
 from pipelines.graph.titles import asks_name
 from pipelines.graph.values import (
@@ -208,7 +208,9 @@ def _speaks_of_subject(
         return False
     if fold_word(text[:subject].split()[-1]) in _PRONOUNS | _POSSESSIVES and not _is_in_lead(corpus, node, sentence):
         return False
-    cue_ends = [word.end() for word in WORD.finditer(text, subject, reading.start) if _is_cue(word.group(), cues)]
+    cue_ends = [
+        word.end() for word in WORD.finditer(text, subject, reading.start) if stem_word(fold_word(word.group())) in cues
+    ]
     between = text[subject : max(cue_ends, default=reading.start)]
     if len(between) > LONGEST_CLAUSE:
         return False
@@ -232,10 +234,6 @@ def _is_plain_number(sentence: Sentence, reading: Statement, answer: Answer) -> 
         return False
     one, other = (abs(float(value)) for value in (answer.value, said.value))
     return said.unit != answer.unit or LIKE_SIZE * min(one, other) >= max(one, other)
-
-
-def _is_cue(word: str, cues: frozenset[str]) -> bool:
-    return stem_word(fold_word(word)) in cues
 
 
 def _holds_other_name(corpus: Corpus, node: int, text: str) -> bool:
@@ -487,16 +485,12 @@ def _is_about(corpus: Corpus, node: int, sentence: Sentence, cues: frozenset[str
 
 def _check_refuted(ground: Indexes, node: int, asked: _Asked) -> CheckResult:
     title, field = ground.corpus.page(node).title, read_field(ground.corpus, node, asked.relation)
-    if not _is_single(field):
+    if not (field.complete and len(field.facts) == 1):
         return CheckResult("UNKNOWN", CODE, f"{title} does not have one value of {asked.relation}")
     said = find_corroboration(ground, node, asked.relation, asked.answer)
     if said.outcome != "agrees":
         return CheckResult("UNKNOWN", CODE, f"the prose does not confirm {asked.answer.surface!r}: {said.detail}")
     return PASSED
-
-
-def _is_single(field: ShownField) -> bool:
-    return field.complete and len(field.facts) == 1
 
 
 _LIST = Path(__file__).with_name("data") / "volatile.toml"

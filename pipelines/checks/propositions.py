@@ -159,7 +159,11 @@ class ProseReader:
                 reader = f"{self.asking.model.name}:{self.identity[:16]}"
             propositions = [_place(self.ground, claim, chosen.sentences, stated) for stated in reply.propositions]
         except RecordFailed as error:
-            return CheckResult("UNKNOWN", _name_doubt(claim), f"{page.title} was not read: {error.detail}")
+            return CheckResult(
+                "UNKNOWN",
+                "multi-valued" if isinstance(claim.value, int) else "answer-unconfirmed",
+                f"{page.title} was not read: {error.detail}",
+            )
         return PageReading(
             page_id=page.page_id,
             relation=claim.relation,
@@ -167,10 +171,6 @@ class ProseReader:
             sentences=chosen.digest,
             propositions=tuple(propositions),
         )
-
-
-def _name_doubt(claim: Claim) -> str:
-    return "multi-valued" if isinstance(claim.value, int) else "answer-unconfirmed"
 
 
 def _place(ground: Indexes, claim: Claim, sentences: Sequence[Sentence], stated: StatedValue) -> ReadProposition:

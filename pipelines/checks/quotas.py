@@ -84,7 +84,7 @@ def place_question(row: Enhancement, by: Sequence[Dimension]) -> Stratum:
         "hops": len(row.proof.hops),
         "domain": row.domain,
         "answer_type": row.answer.type,
-        "difficulty": grade_difficulty([cell for cell in row.cells if not cell.condition.startswith("swapped")]),
+        "difficulty": grade_difficulty(row.cells),
     }
     return (row.split, *(str(values[dimension]) for dimension in by))
 

@@ -664,12 +664,10 @@ def find_unbacked_names(said: str, backing: Sequence[str]) -> Iterator[str]:
     """
     said = _LEFT_OUT.sub(" ; ", said)
     for run in _list_runs(said):
-        if not _is_backed(said, run, backing) and not (_begins_sentence(said, run[0]) and _rest(said, run, backing)):
+        if not _is_backed(said, run, backing) and not (
+            _begins_sentence(said, run[0]) and (len(run) == 1 or _is_backed(said, run[1:], backing))
+        ):
             yield said[run[0].start() : run[-1].end()]
-
-
-def _rest(said: str, run: Run, backing: Sequence[str]) -> bool:
-    return len(run) == 1 or _is_backed(said, run[1:], backing)
 
 
 def _list_runs(said: str) -> Iterator[Run]:

@@ -239,12 +239,13 @@ def find_redundant(ground: Indexes, query: Query, key: str) -> tuple[Constraint,
     return tuple(
         constraint
         for place, constraint in enumerate(query.constraints)
-        if list(answer_query(ground, _drop_constraint(query, place))) == [key]
+        if list(
+            answer_query(
+                ground, replace(query, constraints=(*query.constraints[:place], *query.constraints[place + 1 :]))
+            )
+        )
+        == [key]
     )
-
-
-def _drop_constraint(query: Query, place: int) -> Query:
-    return replace(query, constraints=(*query.constraints[:place], *query.constraints[place + 1 :]))
 
 
 MAX_FITTING = 64

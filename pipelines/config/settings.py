@@ -600,12 +600,12 @@ class InjectionsConfig(Section):
 class DifficultyConfig(Section):
     """Attempts under conditions of rising cost, and which questions they refuse."""
 
-    preset: Literal["opensearch-vl", "vsearcher", "mars", "fvqa", "grid"] = Field(
+    preset: Literal["opensearch-vl", "vsearcher", "mars", "fvqa"] = Field(
         "opensearch-vl",
         description="which conditions are measured and decide: opensearch-vl (no tool, then one image search), "
         "vsearcher (with the picture, text alone, picture too simple), mars (rare successes with the picture), fvqa "
         "(the solver searches as it likes, in the dialect of rollouts; what it searched when it was right is the "
-        "label), grid (every condition; only an alternative that is not refuted refuses)",
+        "label)",
     )
     attempts: int = Field(8, ge=1, description="attempts a condition and solver")
     probe_attempts: int = Field(

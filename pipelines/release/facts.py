@@ -113,7 +113,6 @@ class ReleaseFacts:
         words["standing"][f"standing: {question.standing}"] += 1
         words["standing"]["search need not measured"] += not question.search_need
         words["standing"]["with wrong answers given twice, all refuted"] += bool(question.alternatives)
-        words["standing"]["shown a swapped picture"] += bool(question.swapped_with)
         words["standing"].update(f"left out: {name}" for name in question.left_out)
         for cell in question.cells:
             self._add_cell(cell)

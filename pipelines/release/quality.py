@@ -42,7 +42,6 @@ NOT_MEASURED = {
     "judge": "false accepts and false rejects of the judge",
     "planted defects": "recall and false alarms of the checks: `make bench` in a clone of synth",
     "benchmark contamination": "no benchmark was compared with",
-    "picture ablation": "no attempt with a swapped picture was made",
     "people": "balance of country and gender of the people asked about was not counted",
 }
 
@@ -290,7 +289,6 @@ def measure_quality(
         quality |= _measure_trajectories(facts)
     reviewed = measure_reviews({name: each.stratum for name, each in facts.questions.items()}, facts.reviews)
     done = {
-        "picture ablation": bool(facts.words["standing"]["shown a swapped picture"]),
         "benchmark contamination": bool(context.benchmarks),
         "human audit": bool(reviewed),
     }

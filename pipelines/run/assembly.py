@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from pipelines.agent.acceptance import Cascade
-from pipelines.agent.attempts import MAX_SEARCHES, SEARCH_HITS, PictureSwaps, Preset, Searches, make_plan
+from pipelines.agent.attempts import MAX_SEARCHES, SEARCH_HITS, Preset, Searches, make_plan
 from pipelines.agent.cascade import EstimatedTokens, open_tokenizer
 from pipelines.agent.choosing import FETCHED_OTHERS, DistractorFetcher, EaseRater, PictureChooser
 from pipelines.agent.depicting import LISTED, CandidateLister, ClipRanker, MetadataRanker, Ranker
@@ -891,17 +891,15 @@ class Assembly:
         """Build the stage difficulty with the conditions of a preset."""
         difficulty, roles = self.config.difficulty, self.roles
         plan = make_plan(preset, difficulty.probe_attempts > 0)
-        version = (
-            3 if preset == "vsearcher" else 4
-        )  # VSearcher asks for a short phrase at once, the others let it think
+        # VSearcher asks for a short phrase at once; the others let the solver think.
+        version = 3 if preset == "vsearcher" else 4
         return MeasuredDifficulty(
-            solvers={role: roles.ask(role, "answer_question", version) for role in plan.list_roles()},
+            solver=roles.ask("solver", "answer_question", version),
             jury=roles.make_jury(),
             searches=self.acting.make_searches(),
             plan=plan,
             settings=difficulty,
             watch=UnscoredWatch(self.config.runtime.unscored),
-            swaps=PictureSwaps(self.ground, self.roles.pictures),
             contest=partial(check_alternative, self.ground) if self.config.method != "news" else None,
             list_endings=partial(list_endings, self.ground.corpus),
             picture_judge=roles.ask("judge", "judge_picture") if "judge" in self.config.roles else None,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, get_args
 
+from pipelines.agent.observations import credit_picture
 from pipelines.agent.pictures import Reader
 from pipelines.checks.leakage import check_names
 from pipelines.checks.traces import check_quote, quote_span
@@ -15,7 +16,7 @@ from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.ids import digest_value, make_record_id
 from pipelines.names import compile_phrase, fold_name
-from pipelines.pictures import PictureSource, PictureStore
+from pipelines.pictures import PictureStore
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Anchor, Article, Picture
@@ -83,9 +84,8 @@ class Anchors:
         image = self.corpus.image(file)
         if image is None:
             raise RecordFailed("picture-missing", file)
-        source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
         try:
-            return self.pictures.add_file(self.corpus.image_path(file), source)
+            return self.pictures.add_file(self.corpus.image_path(file), credit_picture(image))
         except RecordFailed as error:
             if error.error == "picture-missing":
                 raise Unavailable(f"picture {file}: {error.detail}; restore it and run again") from error

@@ -6,22 +6,21 @@ answers and is refused (research/quality.md U4).
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, get_args
 
 from pipelines.agent.attempts import (
+    SOLVER,
     AlternativeCheck,
     Attempt,
     Exhibit,
     Exhibits,
     Filter,
-    PictureSwaps,
     Plan,
     Searches,
     Series,
     Solver,
-    Swap,
     fit_filters,
     hold_against_corpus,
     is_enough,
@@ -65,8 +64,7 @@ class QuestionCourse:
 class MeasuredDifficulty:
     """The stage: grounded questions in, measured questions out, or a rejection by the plan's rules."""
 
-    solvers: Mapping[str, RoleClient]
-    """By role, as the plan names them."""
+    solver: RoleClient
     jury: Jury
     searches: Searches
     plan: Plan
@@ -74,8 +72,6 @@ class MeasuredDifficulty:
     at_once: bool = field(default=False, kw_only=True)
     """Whether all attempts of a condition are made, at once; else none once no further one can change the decision."""
     watch: UnscoredWatch
-    swaps: PictureSwaps | None = None
-    """Source of swapped pictures; without it the conditions that need one are left out."""
     contest: AlternativeCheck | None = None
     """Checks repeated wrong answers; None skips the check."""
     list_endings: EndingList = lambda proof, answer: ()
@@ -86,18 +82,17 @@ class MeasuredDifficulty:
     covered: bool = True
     """Whether the checks of words know the language of the questions; the corpus decides it."""
     name: str = "difficulty"
-    version: int = 9
+    version: int = 10
     input: ClassVar[type[Record]] = Grounding
     output: ClassVar[type[Record]] = Difficulty
 
     def fingerprint(self) -> str:
         judge = self._find_picture_judge()
         return digest_value([
-            {role: asking.identity for role, asking in self._list_solvers()},
+            self.solver.identity,
             make_schema(PictureReply),
             self.jury.identity,
             self.searches.identity,
-            self.swaps.identity if self.swaps and self._swaps_pictures() else "",
             judge.identity if judge else "",
             self.contest is not None,
             repr(self.plan),
@@ -109,20 +104,18 @@ class MeasuredDifficulty:
 
     def prompts(self) -> dict[str, str]:
         judge = self._find_picture_judge()
-        asked = [*(asking for _, asking in self._list_solvers()), *([judge] if judge else [])]
+        asked = [self.solver, *([judge] if judge else [])]
         return {asking.prompt.label: asking.prompt.digest for asking in asked} | self.jury.prompts()
 
     def models(self) -> tuple[ModelEntry, ...]:
         judge = self._find_picture_judge()
-        solvers = tuple(asking.describe(role) for role, asking in self._list_solvers())
-        return (*solvers, *(self.jury.models() or ([judge.describe("judge")] if judge else ())))
+        return (self.solver.describe(SOLVER), *(self.jury.models() or ([judge.describe("judge")] if judge else ())))
 
     async def __call__(self, record: Grounding) -> Sequence[Difficulty] | Rejection:
         refused = await self._look(record)
         if refused is not None:
             return refused
-        swap = self.swaps.choose(record) if self.swaps and self._swaps_pictures() else None
-        course = self._start(record, swap)
+        course = self._start(record)
         refused = await self._attempt_all(course)
         if refused is not None:
             return refused
@@ -130,10 +123,9 @@ class MeasuredDifficulty:
         alternatives = hold_against_corpus(self.contest, record, given)
         if isinstance(alternatives, Rejection):
             return self._show_attempts(course, alternatives)
-        cells = tuple(series.sum_up(self.solvers[series.step.role]) for series in course.measured)
+        cells = tuple(series.sum_up(self.solver) for series in course.measured)
         standing = find_standing(record.proof, record.trace, is_solved(cells), self.covered)
-        kept = record.origin is not None
-        if standing == "unproved" and self.plan.refuses_unproved and not kept:
+        if standing == "unproved" and record.origin is None:
             refused = _reject(record, "unproved", "no attempt was right and there is no proof")
             return self._show_attempts(course, refused)
         return (
@@ -142,7 +134,6 @@ class MeasuredDifficulty:
                 cells=cells,
                 standing=standing,
                 alternatives=alternatives,
-                swapped_with=swap.title if swap else "",
                 left_out=tuple(course.left_out),
                 tools=self.searches.tools,
             ),
@@ -153,13 +144,6 @@ class MeasuredDifficulty:
             return record.depiction
         ease, small = await self.rater.rate(record.picture, record.proof.nodes[0].title)
         return record.depiction.model_copy(update={"ease": ease, "ease_at_training": small})
-
-    def _list_solvers(self) -> Iterator[tuple[str, RoleClient]]:
-        for role in self.plan.list_roles():
-            yield role, self.solvers[role]
-
-    def _swaps_pictures(self) -> bool:
-        return any(step.condition.startswith("swapped") for step in self.plan.filters)
 
     def _find_picture_judge(self) -> RoleClient | None:
         return self.picture_judge if self.plan.judges_picture else None
@@ -179,15 +163,14 @@ class MeasuredDifficulty:
             return _reject(record, "unscored", f"picture judge: {error}")
         return _reject(record, TOO_SIMPLE, f"says {judge.model.name}") if reply.simple else None
 
-    def _start(self, record: Grounding, swap: Swap | None) -> QuestionCourse:
+    def _start(self, record: Grounding) -> QuestionCourse:
         pictured = record.picture is not None
         endings = self.list_endings(record.proof, record.answer) if record.proof.nodes else ()
         filters = [step for step in self.plan.filters if endings or step.condition != "clause"]
-        steps, left_out = fit_filters(filters, pictured, swap is not None)
+        steps, left_out = fit_filters(filters, pictured)
         if pictured and self.plan.judges_picture and self.picture_judge is None:
             left_out.append(TOO_SIMPLE)
-        exhibits = Exhibits(record, self.searches, swap.picture if swap else None)
-        return QuestionCourse(record, exhibits, endings, steps, left_out, [])
+        return QuestionCourse(record, Exhibits(record, self.searches), endings, steps, left_out, [])
 
     async def _attempt_all(self, course: QuestionCourse) -> Rejection | None:
         for step in course.steps:
@@ -199,7 +182,7 @@ class MeasuredDifficulty:
         return None
 
     def _show_attempts(self, course: QuestionCourse, refused: Rejection) -> RefusedQuestion:
-        made = (each for series in course.measured for each in series.list_attempts(self.solvers[series.step.role]))
+        made = (each for series in course.measured for each in series.list_attempts(self.solver))
         return RefusedQuestion(**dict(refused), attempts=tuple(made))
 
     async def _attempt_step(self, course: QuestionCourse, step: Filter) -> Series:
@@ -208,7 +191,7 @@ class MeasuredDifficulty:
             exhibits = [
                 Exhibit("clause", ending=each) for each in course.endings for _ in range(self.settings.probe_attempts)
             ]
-        solver = Solver(step.role, self.solvers[step.role], self.jury)
+        solver = Solver(self.solver, self.jury)
         series = Series(step, len(exhibits))
         contested = self.contest is not None and bool(course.record.proof.nodes)
         watched = contested and _shows_truth(course.record, exhibits[0])
@@ -224,9 +207,11 @@ class MeasuredDifficulty:
         return series
 
     def _describe(self, series: Series) -> str:
-        tally, solver = series.tally, self.solvers[series.step.role].model.name
+        tally = series.tally
         unscored = f", {tally.unscored} unscored" if tally.unscored else ""
-        return f"{tally.correct} of {tally.done} correct{unscored} by {solver} ({series.step.condition})"
+        return (
+            f"{tally.correct} of {tally.done} correct{unscored} by {self.solver.model.name} ({series.step.condition})"
+        )
 
 
 async def _attempt_at_once(solver: Solver, record: Grounding, exhibits: Sequence[Exhibit]) -> list[Attempt]:

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import ClassVar
 
 from pipelines.agent.observations import VERSION as RESULTS
-from pipelines.agent.observations import ImageStore, credit_picture, keep_results
+from pipelines.agent.observations import credit_picture, keep_results
 from pipelines.agent.pictures import DEGRADING_VERSION as DEGRADING
 from pipelines.agent.pictures import (
     FINE,
@@ -34,7 +34,7 @@ from pipelines.config.settings import EnhancementsConfig
 from pipelines.errors import RecordFailed
 from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_value, draw_unit
-from pipelines.pictures import find_extension
+from pipelines.pictures import PictureStore, find_extension
 from pipelines.services.prompting import RoleClient
 from pipelines.services.protocols import ImageSearch, PictureFile
 from schemas.base import Record
@@ -59,7 +59,7 @@ class Enhancements:
     trainers that replay it.
     """
 
-    pictures: ImageStore
+    pictures: PictureStore
     search: ImageSearch
     reader: Reader | None
     """Without a reader, a search by picture is the only test."""

@@ -70,7 +70,7 @@ from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Candidate, Certificate, Question, Rewrite
 from schemas.manifest import ModelEntry
-from schemas.proofs import Answer, Constraint, Proof
+from schemas.proofs import Answer, Constraint
 from schemas.reasons import RewriteReason
 from schemas.tasks import (
     NOTHING,
@@ -441,7 +441,7 @@ class Injections:
         yield partial(check_path_length, corpus, numbers, rules.hub_in_degree)
         article = find_article(corpus, numbers[-1], draft.proof.answer_relation, answer)
         yield partial(check_earlier_pages, corpus, numbers, answer, article)
-        beside = (*_list_aside(corpus, draft.proof), numbers[-1])
+        beside = (*locate_nodes(corpus, [branch.node for branch in draft.proof.branches]), numbers[-1])
         yield partial(check_earlier_pages, corpus, beside, answer, article)
         yield from list_hidden_checks(corpus, draft.text, draft.proof, answer)
 
@@ -456,7 +456,3 @@ class Injections:
             detail=f"round {last.round} of {rounds}: {said}",
             codes=(last.code,),
         )
-
-
-def _list_aside(corpus: Corpus, proof: Proof) -> list[int]:
-    return locate_nodes(corpus, [branch.node for branch in proof.branches])

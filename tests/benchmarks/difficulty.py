@@ -130,7 +130,7 @@ def _play(
     knower = ScriptedSolver(right_without_tools=ability, right_with_search=ability, name=f"right {ability}")
     counted, nothing = Attempts(knower), NothingFound()
     stage = MeasuredDifficulty(
-        solvers={"solver": RoleClient(counted, load_prompt("answer_question", 4))},
+        solver=RoleClient(counted, load_prompt("answer_question", 4)),
         jury=Jury(),
         searches=Searches(nothing, nothing, PictureStore(scratch / "images")),
         plan=make_plan(preset),

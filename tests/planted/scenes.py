@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from pipelines.checks.examination import Claim, examine
+from pipelines.checks.examination import Claim
 from pipelines.checks.proofs import find_problems
 from pipelines.checks.propositions import Claim as PageClaim
 from pipelines.checks.propositions import ProseReader, list_claims
@@ -65,6 +65,7 @@ from schemas.datasets import Grounding
 from schemas.proofs import Branch, Constraint, Evidence, Hop, NearMiss, PathNode, Proof
 from tests.planted.aging import write_later
 from tests.planted.disguises import draw_sentence
+from tests.planted.examining import examine
 from tests.planted.words import Pair, Vocabulary, invent_person, invent_title, invent_word
 
 _DESCRIBED = ARTICLE_PARTS.names[1:]

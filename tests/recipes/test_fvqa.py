@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.checks.examination import Claim, examine
+from pipelines.checks.examination import Claim
 from pipelines.cli.commands import load_config, run_recipe
 from pipelines.corpus.store import Corpus
 from pipelines.graph.query import Indexes
@@ -18,6 +18,7 @@ from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace
 from schemas.datasets import Difficulty, Seed
 from tests.conftest import hold_lock
+from tests.planted.examining import examine
 from tests.sharing import find_shared
 
 pytestmark = pytest.mark.slow

@@ -155,7 +155,7 @@ def _find_filter_problems(told: Mapping[str, Told], proofs: Sequence[ProofRow]) 
     if preset is None:
         return
     plan = make_plan(preset, probes=bool(told.get("difficulty.probe_attempts")))
-    bounds = {step.condition: step.max_correct for step in plan.filters if step.max_correct is not None}
+    bounds = {step.condition: step.max_correct for step in plan.filters}
     for row in proofs:
         for cell in row.difficulty:
             bound = bounds.get(cell.condition)

@@ -54,21 +54,6 @@ def test_an_entity_is_one_however_a_question_was_made(kind):
     assert apart == {}
 
 
-@pytest.mark.parametrize("kind", OTHERS)
-def test_another_release_holds_the_entities_of_news_and_pools(kind):
-    row = OTHERS[kind]
-    held = mark_question(row.proof, row.answer, (), row.trace, row.origin)
-    refused = refuse_apart([make_signature(WALKED)], held)
-    assert refused[WALKED.record_id].reason == "in-other-release"
-    assert held & mark_question(WALKED.proof, WALKED.answer)
-    assert not held & mark_question(make_question(9, None).proof, make_question(9, None).answer)
-
-
-def test_the_final_fact_of_news_is_the_same_as_that_of_a_path():
-    news = make_news(2, "Nobody", "Ostrava 1")
-    assert make_signature(news).final == make_signature(WALKED).final == "ostrava 1 founded"
-
-
 def test_guessing_the_commonest_answer_of_what_news_ask_for_is_limited():
     same = make_question(5, None).answer
     rows = [make_news(n, f"A {n}", f"B {n}", "mayor", answer=same) for n in range(10, 14)]

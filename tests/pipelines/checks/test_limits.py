@@ -29,18 +29,6 @@ def test_shares_that_do_not_settle_are_named_and_not_left_broken():
     assert "search_free" not in str(stopped.value)
 
 
-def test_shares_that_settle_all_hold():
-    rows = draw({"rounds": 1, "skeleton": "a"}, {"rounds": 3, "skeleton": "b"})
-    limits = Limits(ReleasesConfig(max_skeleton_share=0.5, rounds_tolerance=0.01), rounds={1: 0.5, 3: 0.5})
-    assert refuse_over_limits(rows, (), limits) == {}
-
-
-def test_questions_of_pools_beside_injected_ones_are_kept():
-    rows = draw({"rounds": 1}, {"rounds": 0})
-    limits = Limits(ReleasesConfig(max_skeleton_share=1.0, rounds_tolerance=0.05), rounds={1: 1.0})
-    assert refuse_over_limits(rows, (), limits) == {}
-
-
 def test_every_limit_decides():
     limits = [Limits(ReleasesConfig(exam=exam), rounds=rounds) for exam in (False, True) for rounds in ({}, {1: 1.0})]
     assert len({repr(each.decides) for each in limits}) == len(limits)

@@ -5,15 +5,10 @@ import pytest
 
 from pipelines.agent.pictures import RepairTool, degrade_picture, make_repairs
 from pipelines.config.settings import EnhancementsConfig
-from pipelines.errors import CorruptInput, RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
-from pipelines.run.runner import process_records
-from pipelines.run.stage import RecordStage
 from pipelines.services.protocols import ImageHit
 from pipelines.stages.enhancements import Enhancements
-from schemas.base import make_table
 from schemas.datasets import Difficulty, Enhancement, SearchResult
-from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.agent.test_pictures import DATA, HashSearch, make_reader
 from tests.pipelines.agent.trail import SOURCE, make_question
 
@@ -108,30 +103,6 @@ def test_every_row_keeps_what_a_search_by_its_final_picture_finds(build, picture
     assert run(build({"share": 0.0}), ask(degraded))[0].found == offer.found
 
 
-def test_a_picture_that_the_search_refuses_or_a_question_without_anchor_costs_no_other(build, picture):
-    class Refusing(HashSearch):
-        async def search_image(self, picture, count):
-            raise RecordFailed("picture-refused", "too large")
-
-    (row,) = run(build({"share": 0.0}, search=Refusing()), ask(picture))
-    assert (row.picture, row.found) == (picture, ())
-    record = ask(picture)
-    outside = record.model_copy(update={"proof": record.proof.model_copy(update={"nodes": ()})})
-    assert run(build(), outside)[0].left_whole.startswith("untested: ")
-
-
-def test_nothing_is_searched_without_a_picture_or_where_no_result_is_wanted(build, picture):
-    class Away(HashSearch):
-        async def search_image(self, picture, count):
-            raise Unavailable("search")
-
-    stage = build({"share": 0.0}, search=Away())
-    assert run(stage, ask(None))[0].found == ()
-    assert run(replace(stage, results=0), ask(picture))[0].found == ()
-    with pytest.raises(Unavailable):
-        run(stage, ask(picture))
-
-
 @pytest.mark.slow
 def test_about_the_share_is_chosen_and_the_same_ones_each_time(build, picture):
     stage = build({"share": 0.1, "tries": 1.0, "degradations": ("blur",), "strengths": (0.01,)})
@@ -165,33 +136,6 @@ def test_a_picture_for_which_the_loop_does_not_hold_is_left_as_it_is_with_the_tr
     assert row.left_whole.partition(": ")[0] == reason
     assert detail in row.left_whole
     assert len(list(tmp_path.rglob("*.png"))) == 1
-
-
-def test_words_of_the_picture_are_the_test_where_it_has_some(build, picture):
-    reader = make_reader("old harbour", *["old harbour"] * 8)
-    (row,) = run(build({"strengths": (0.5,)}, reader=reader, search=HashSearch("Another")), ask(picture))
-    assert row.left_whole.startswith("unharmed: ")
-    assert "text 1.00" in row.left_whole
-
-
-def test_a_changed_picture_and_an_absent_search_are_no_property_of_the_row(build, picture, tmp_path):
-    class Away(HashSearch):
-        async def search_image(self, picture, count):
-            raise Unavailable("search")
-
-    with pytest.raises(Unavailable):
-        run(build(search=Away()), ask(picture))
-    PictureStore(tmp_path).path(picture.sha256, "png").write_bytes(encode_scene(draw_scene(9), "png"))
-    with pytest.raises(CorruptInput):
-        run(build(), ask(picture))
-
-
-def test_the_stage_runs_under_the_runner_and_its_rows_fit_parquet(build, picture):
-    stage = build({"share": 0.5})
-    assert isinstance(stage, RecordStage)
-    rows, _ = asyncio.run(process_records(stage, [ask(picture, number) for number in range(6)], 2))
-    assert len(rows.kept) == 6
-    assert make_table(Enhancement, rows.kept, "key").num_rows == 6
 
 
 def test_the_fingerprint_follows_rules_tools_and_tests_and_nothing_when_none_is_degraded(build):

@@ -1,7 +1,6 @@
 """Seeds by SPARQL: the same as from the dumps, and each candidate in one place."""
 
-from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
@@ -10,14 +9,11 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import SeedsConfig, SparqlConfig, SplitRule, SplitsConfig
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.run.assembly import Assembly
-from pipelines.run.runner import run_source_stage
-from pipelines.run.workspace import StageFolder, Workspace
+from pipelines.run.workspace import Workspace
 from pipelines.services.clients.recorded import RecordedSparql
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.clients.sparql import SparqlEndpoint
-from pipelines.services.protocols import QueryTimeout
 from pipelines.stages.seeds import Seeds, WikidataSource
-from schemas.base import Failure, Rejection
 from schemas.datasets import Seed
 from tests.pipelines.corpus.entity_lines import make_entity, render_line, write_dump
 from tests.pipelines.services.clients.sparql_server import (
@@ -26,7 +22,6 @@ from tests.pipelines.services.clients.sparql_server import (
     Answer,
     describe_item,
     load_store,
-    say,
     serve_sparql,
 )
 from tests.toy import PAGES, build_toy_corpus
@@ -130,58 +125,6 @@ def test_a_fault_of_the_endpoint_changes_no_seed(corpus, store, fault, tmp_path)
     replies.close()
 
 
-def test_every_candidate_of_the_endpoint_ends_in_one_place(corpus, store, tmp_path):
-    gate = RARE.model_copy(update={"classes": ("Q100", "Q200", "Q300"), "count_identifiers": False})
-    with serve_sparql(store) as server:
-        stage = make_stage(corpus, gate, make_endpoint(server.url))
-        rows = list(stage())
-        wanted = [entity for entity in DESCRIBED if entity.sitelinks <= 4 and entity.statements >= 20]
-        assert len(rows) == stage.count_candidates() == len(wanted)
-        assert run_source_stage(stage, StageFolder(tmp_path / "seeds"), shard_rows=2) >= 1
-    ends = [row.parent_id if isinstance(row, Seed) else row.record_id for row in rows]
-    assert len(set(ends)) == len(ends)
-    reasons = Counter(row.reason for row in rows if isinstance(row, Rejection))
-    assert {"not-in-corpus", "too-few-statements"} <= set(reasons)
-
-
-def test_rows_that_are_no_candidates_are_failed_rows(corpus, store):
-    bad = '{"head":{"vars":[]},"results":{"bindings":[{"item":{"type":"uri","value":"http://x/Q1"}}]}}'
-    with serve_sparql(store, Answer(change=say(bad))) as server:
-        stage = make_stage(corpus, RARE, make_endpoint(server.url), page_rows=99)
-        rows = list(stage())
-        assert len(rows) == stage.count_candidates()
-    assert [row.error for row in rows if isinstance(row, Failure)] == ["row-malformed"]
-
-
-def test_an_endpoint_with_nothing_of_the_kind_is_a_mistake_of_the_configuration(corpus):
-    with serve_sparql(load_store(PREFIXES)) as server:
-        stage = make_stage(corpus, RARE, make_endpoint(server.url))
-        with pytest.raises(ConfigError, match="the raw RDF dump has not"):
-            list(stage())
-
-
-def test_the_endpoints_counts_go_before_the_corpuss(corpus, store):
-    newer = load_store(PREFIXES + "".join(replace(entity, statements=40).as_turtle() for entity in DESCRIBED))
-    with serve_sparql(newer) as server:
-        seeds = list_seeds(make_stage(corpus, RARE, make_endpoint(server.url)))
-    assert {seed.statements for seed in seeds} == {40}
-
-
-@dataclass
-class AwaySparql:
-    """An endpoint that gives no complete reply."""
-
-    identity: str = "away"
-
-    async def select(self, query, divisible=False):
-        raise QueryTimeout("cut")
-
-
-def test_an_endpoint_that_always_fails_stops_the_stage(corpus):
-    with pytest.raises(Unavailable, match="run again"):
-        list(make_stage(corpus, RARE, AwaySparql())())
-
-
 def test_the_fingerprint_covers_endpoint_and_site_and_not_how_it_is_asked(corpus):
     stages = [
         make_stage(corpus, RARE),
@@ -244,15 +187,11 @@ def test_drawing_by_sparql_needs_a_class_and_a_contact(demo, demo_corpus, tmp_pa
 @pytest.mark.parametrize(
     "setting",
     [
-        "seeds.classes=['P31']",
         "seeds.classes=['Q5 }']",
-        "seeds.rule=other",
         "seeds.source=file",
         "sparql.endpoint=file:///etc/passwd",
-        "sparql.endpoint=https://me:secret@example.org/sparql",
         "sparql.endpoint=https://example.org/sparql?key=secret",
         'sparql.contact="a\\nHost: b"',
-        "sparql.pause=-1",
     ],
 )
 def test_settings_that_could_not_stand_in_a_request_are_refused(setting):
