@@ -43,9 +43,6 @@ from schemas.datasets import Split
 
 MAX_PER_ANCHOR = 3
 """Questions of a split sharing an anchor."""
-MAX_GOLD_SHARE, MAX_GOLD_SHARE_TRAINED = 0.25, 0.5
-"""Largest share of the right answer among those that the words allow where the picture is not seen, each weighted by
-how many entities lead to it: of questions for evaluation, and for training, which only learn to guess by it."""
 ROUNDS_TOLERANCE = 0.05
 """How far the share of a number of rounds of injection may be from its weight."""
 COMMONEST, ONE_ANSWER = 0.1, 0.5
@@ -76,7 +73,7 @@ class Limits:
         """All of it, as part of a stage's fingerprint."""
         own = self.settings
         caps = [own.max_per_answer, MAX_PER_ANCHOR, bound_answers(own), own.max_skeleton_share, *own.search_free]
-        caps += [MAX_GOLD_SHARE, MAX_GOLD_SHARE_TRAINED]
+        caps += [own.max_gold_share]
         near = [NEAR_TEXT, NEAR_TEXT_ACROSS, NEAR_PATH, NEAR_PATH_ACROSS, own.max_per_fact]
         others: list[object] = [sorted(self.apart), self.benchmarks.digests]
         others += [self.quotas.decides] if self.quotas else []
@@ -100,7 +97,7 @@ def refuse_across_splits(
         limits: what other releases hold, and the largest gold shares.
         store: opened for copies of pictures; None compares the recorded hashes alone.
     """
-    refused = refuse_apart(signatures, limits.apart) | refuse_gold(signatures)
+    refused = refuse_apart(signatures, limits.apart) | refuse_gold(signatures, limits.settings)
     refused |= refuse_shared([each for each in signatures if each.record_id not in refused])
     refused |= refuse_near_across([each for each in signatures if each.record_id not in refused])
     if store is None:
@@ -206,9 +203,9 @@ def _refuse_mix(signatures: Sequence[Signature], bounds: tuple[float, float], nu
     return refuse_mix(signatures, narrow_bounds(bounds, 2.0 ** (number - PASSES)))
 
 
-def bound_gold(split: Split) -> float:
-    """Return the largest gold share that a question of a split may have."""
-    return MAX_GOLD_SHARE if split == "eval" else MAX_GOLD_SHARE_TRAINED
+def bound_gold(settings: ReleasesConfig, split: Split) -> float:
+    """Return the largest gold share that a question of a split may have; training only learns to guess by it."""
+    return settings.max_gold_share if split == "eval" else min(1.0, 2.0 * settings.max_gold_share)
 
 
 def bound_answers(settings: ReleasesConfig) -> float:
@@ -216,14 +213,14 @@ def bound_answers(settings: ReleasesConfig) -> float:
     return min(settings.max_answer_share, ONE_ANSWER, COMMONEST)
 
 
-def refuse_gold(signatures: Iterable[Signature]) -> dict[str, Rejection]:
+def refuse_gold(signatures: Iterable[Signature], settings: ReleasesConfig) -> dict[str, Rejection]:
     """Refuse questions whose gold share is over the bound of their split (``guessed-without-picture``).
 
     What cannot be counted is let pass and reported as not measured.
     """
     refused: dict[str, Rejection] = {}
     for each in signatures:
-        bound = bound_gold(each.split)
+        bound = bound_gold(settings, each.split)
         if each.gold_share is not None and each.gold_share > bound:
             detail = f"its answer is {each.gold_share:.1%} of those its words allow; in {each.split} {bound:.0%} may be"
             refused[each.record_id] = Rejection(

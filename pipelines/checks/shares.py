@@ -147,7 +147,7 @@ def list_short_rounds(available: Mapping[int, int], shares: Mapping[int, float],
         if found < (share - tolerance) * total - ROUNDING:
             yield (
                 f"{found:,} of {total:,} questions have {number} rounds, {found / total:.1%} where injections.weights "
-                f"wants {share:.1%} within {tolerance:.1%} (releases.rounds_tolerance): at most {kept:,} of all can be "
+                f"wants {share:.1%} within {tolerance:.1%}: at most {kept:,} of all can be "
                 "released; raise its share of injections.draws, or seeds.limit"
             )
 
@@ -172,8 +172,8 @@ def refuse_rounds(
     if counted and not sum(kept.values()):
         wanted = ", ".join(f"{share:.0%} of {kind}" for kind, share in sorted(shares.items()))
         raise GateNotMet(
-            f"releases.rounds_tolerance {tolerance:g}: of questions by number of rounds there are {told}, and none of "
-            f"their selections is {wanted}; raise it, change injections.weights, or make more of what is missing"
+            f"injections: of questions by number of rounds there are {told}, and none of "
+            f"their selections is {wanted} within {tolerance:g}; change injections.weights, or make more of what is missing"
         )
     return {
         signature.record_id: Rejection(

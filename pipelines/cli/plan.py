@@ -220,7 +220,7 @@ def _bound_rows(config: RunConfig, stage: str) -> int:
     """Return how many rows one row of a stage makes at most."""
     # Of a release: a row of vqa, and one of rl or one of sft for each trajectory.
     released = 1 + min(config.rollouts.wanted, config.rollouts.attempts)
-    return {"rollouts": config.rollouts.attempts, "releases": released}.get(stage, 1)
+    return {"paths": config.paths.per_seed, "rollouts": config.rollouts.attempts, "releases": released}.get(stage, 1)
 
 
 def bound_attempts(config: RunConfig, hidden: int, judges: int, a_call: int) -> int:
@@ -262,7 +262,7 @@ def bound_requests(config: RunConfig, stage: str) -> int:
     read = config.tools.pages_read if find_dialect(config.rollouts.dialect).reads_pages(summed) else 0
     # A guided walk ranks the steps at each node and the answers at its end, and has its marks. Pages are read once: the
     # seed's, and those after each hop.
-    longest, walks = max(config.paths.hops), config.paths.walks
+    longest, walks = max(config.paths.hops), config.paths.per_seed * config.paths.walks
     guided = 1 + walks * (longest + 2 + longest) if config.paths.guide == "model" else 0
     a_call = 2 + max(read * (1 + summed), summed)
     # Of the answer and of the way, each once more when a reply gives no verdict.

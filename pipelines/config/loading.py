@@ -110,6 +110,8 @@ def _check_targets(config: RunConfig) -> None:
         raise ConfigError("configuration: targets.by hops: method injection walks no paths of a given length")
     for split, share in config.splits:
         _check_target(config, split, share)
+    if targets.sft.wanted and "sft" not in config.rollouts.splits:
+        raise ConfigError("configuration: targets.sft: rows of sft are rollouts, and rollouts.splits leaves sft out")
     if len(set(targets.by)) < len(targets.by):
         raise ConfigError(f"configuration: targets.by {list(targets.by)}: name each dimension once")
 

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pipelines.ids import draw_unit
 from pipelines.secrets import check_address, check_variable
 from schemas.datasets import Split, Verification
-from schemas.proofs import AnswerType
+from schemas.proofs import Agreement, AnswerType
 
 Variable = Annotated[str, AfterValidator(check_variable)]
 """Name of an environment variable that holds a key, never the key."""
@@ -213,6 +213,10 @@ class GroundingsConfig(Section):
     """Pictures."""
 
     min_side: int = Field(512, ge=1, description="shorter side, pixels")
+    require_image: bool = Field(True, description="refuse rows without a usable picture")
+    retrieval_rank: int = Field(
+        10, ge=0, description="one search for the question may not find the answer's page among so many; 0 is off"
+    )
     min_answers: int = Field(5, ge=0, description="distinct answers over all anchors of the type (N_img); 0 is off")
     ocr: tuple[OcrEngine, ...] = Field(
         ("rapidocr",), description="engines that look for readable names; () leaves that check out"
@@ -521,6 +525,7 @@ class PathsConfig(Section):
     hops: tuple[int, ...] = Field((2, 3, 4), description="path lengths h")
     weights: tuple[float, ...] = Field((0.4, 0.4, 0.2), description="probability of each length")
     walks: int = Field(10, ge=1, description="walks tried for a seed before it is dropped")
+    per_seed: int = Field(1, ge=1, description="paths made from a seed")
     text_hops: bool = Field(False, description="allow hops made by a link in a sentence, beside infobox relations")
     guide: Literal["off", "model"] = Field(
         "off",
@@ -548,6 +553,15 @@ class PathsConfig(Section):
 class QuestionsConfig(Section):
     """Canonical questions, and what their answers must be."""
 
+    agreement: Agreement = Field(
+        "required",
+        description="what a sentence of the answer's page must say beside the infobox: required (the same), "
+        "uncontradicted (nothing else) or off",
+    )
+    read_pages: bool = Field(
+        True, description="let the evaluator read the prose for the answer and for second values of the hops"
+    )
+    volatile: bool = Field(False, description="allow answers that change with time: populations, office holders, ranks")
     obfuscated_answers: float = Field(
         0.0, ge=0.0, le=1.0, description="share of fuller dates of which only the month and year, or year, is asked"
     )
@@ -619,6 +633,9 @@ class DifficultyConfig(Section):
 class RolloutsConfig(Section):
     """Teacher rollouts."""
 
+    splits: tuple[Split, ...] = Field(
+        ("sft",), description="splits whose questions are rolled out; only sft releases trajectories, () rolls out none"
+    )
     wanted: int = Field(
         2,
         ge=1,
@@ -712,6 +729,13 @@ class ReleasesConfig(Section):
         le=1.0,
         description="largest share of one answer among a dataset's questions that ask for its relation, which is what "
         "guessing it scores; each answer is kept once in any case",
+    )
+    max_gold_share: float = Field(
+        0.25,
+        gt=0.0,
+        le=1.0,
+        description="largest share of the right answer among those that the words allow where the picture is not seen, "
+        "each weighted by how many entities lead to it; of questions for training twice that",
     )
     max_skeleton_share: float = Field(
         0.05,

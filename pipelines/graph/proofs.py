@@ -233,6 +233,8 @@ class AnchorRules:
         page = corpus.page(node)
         if self.splits.place("entity", page.title) != split:
             return "other-split"
+        if not self.settings.require_image:
+            return OPEN
         picture = corpus.image(page.image) if page.image else None
         if picture is None or not picture.path or picture.error:
             return "no-image"

@@ -22,6 +22,7 @@ from pipelines.checks.sets import (
     name_kind,
     read_relation,
 )
+from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import GateNotMet
 from pipelines.graph.facts import stem_key
 from pipelines.graph.odds import read_gold_share
@@ -104,7 +105,7 @@ def _describe(interval: Interval) -> dict[str, float]:
     return {name: round(value, DIGITS) for name, value in parts.items()}
 
 
-def measure_guessability(rows: Sequence[Guessed]) -> dict[str, Row]:
+def measure_guessability(rows: Sequence[Guessed], settings: ReleasesConfig) -> dict[str, Row]:
     """Return what each guesser scores, over all questions and in each split, with its gate and the verdict.
 
     A share is judged from :data:`LEAST_ROWS` questions on. The gold share is judged row by row, whatever the number.
@@ -116,7 +117,7 @@ def measure_guessability(rows: Sequence[Guessed]) -> dict[str, Row]:
         chosen, ending = [rows[place] for place in own], f", {scope}" if scope else ""
         table[f"commonest answer{ending}"] = _judge_commonest(chosen)
         if scope:
-            table[f"without the picture{ending}"] = _judge_gold(chosen)
+            table[f"without the picture{ending}"] = _judge_gold(chosen, settings)
         table[f"words alone{ending}"] = _judge_wording(right, own)
     table["one answer of an attribute"] = _judge_variety(rows, ONE_ANSWER, LEAST_ASKING)
     return table
@@ -139,8 +140,8 @@ def _judge_commonest(rows: Sequence[Guessed]) -> Row:
     return {"questions": len(rows), **_describe(interval), "most": most, "verdict": verdict}
 
 
-def _judge_gold(rows: Sequence[Guessed]) -> Row:
-    most = bound_gold("eval" if rows[0].split == TEST else "sft")
+def _judge_gold(rows: Sequence[Guessed], settings: ReleasesConfig) -> Row:
+    most = bound_gold(settings, "eval" if rows[0].split == TEST else "sft")
     shares = [row.gold_share for row in rows if row.gold_share is not None]
     over, missing = sum(share > most for share in shares), len(rows) - len(shares)
     verdict: Verdict = NOT_MET if over else "met where measured" if missing else "met"

@@ -258,7 +258,7 @@ def measure_quality(
         "benchmarks": describe_benchmarks(context.benchmarks),
         **{name: count_values(facts.words[name]) for name in ("hops", "answer types", "domains", "anchor types")},
         "answers": _measure_answers(facts),
-        "guessability": measure_guessability([each.asked for each in own]),
+        "guessability": measure_guessability([each.asked for each in own], settings),
         "proof counts": {
             **{name: _describe_counts(facts, name) for name in COUNTS},
             "alone, first hidden node": _describe_counts(facts, "alone, 1"),

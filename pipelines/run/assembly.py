@@ -622,9 +622,8 @@ class Assembly:
     @cached_property
     def answer_limits(self) -> Thresholds:
         """Thresholds that every answer must meet."""
-        return UNCOUNTED.model_copy(
-            update={"agreement": "required", "answer_share": MOST_ANSWER_SHARE, "read_pages": True}
-        )
+        own = self.config.questions.model_dump(include={"agreement", "volatile", "read_pages"})
+        return UNCOUNTED.model_copy(update=own | {"answer_share": MOST_ANSWER_SHARE})
 
     @cached_property
     def graph(self) -> WalkGraph:
@@ -648,9 +647,9 @@ class Assembly:
         return make_evaluator(self.ground, self.roles)
 
     @cached_property
-    def pages(self) -> ProseReader:
-        """The evaluator as a reader of pages."""
-        return make_page_reader(self.ground, self.roles)
+    def pages(self) -> ProseReader | None:
+        """The evaluator as a reader of pages, unless pages are not to be read."""
+        return make_page_reader(self.ground, self.roles) if self.config.questions.read_pages else None
 
     def close(self) -> None:
         """Close models and pictures; a second call does nothing."""
@@ -707,7 +706,7 @@ class Assembly:
 
     def _build_rollouts(self) -> Rollouts:
         rollouts = self.config.rollouts
-        numbers = (rollouts.attempts, rollouts.wanted)
+        numbers = (rollouts.attempts, rollouts.wanted, rollouts.splits)
         return Rollouts(self.make_agent(), *numbers, self.acting.make_cascade())
 
     @cached_property
@@ -751,7 +750,7 @@ class Assembly:
     def _build_paths(self) -> Paths:
         limits = self.answer_limits.model_copy(update={"answers": self.config.groundings.min_answers})
         hub = self.hub_in_degree
-        shares = {split: bound_gold(split) for split in get_args(Split)}
+        shares = {split: bound_gold(self.config.releases, split) for split in get_args(Split)}
         demands = PathDemands(limits, ANSWER_TOKENS, hub, shares)
         releases, used = self.config.releases, self.quotas.used if self.quotas else ()
         kept = (releases.max_per_answer, releases.max_answer_share)

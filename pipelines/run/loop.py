@@ -434,9 +434,10 @@ def _check_selected(assembly: Assembly, planned: Sequence[PlannedStage], warner:
         lost = "; ".join(map(_describe_loss, sealed))
         raise _NothingLeftError(f"nothing was released: no question is left, so the teacher is not asked: {lost}")
     warner.heed(check_degraded(splits.total(), degraded, assembly.config.enhancements))
-    if assembly.config.splits.sft and not splits["sft"]:
+    wanted = assembly.config.rollouts.splits
+    if wanted and not any(splits[split] for split in wanted):
         left = ", ".join(f"{split} {count:,}" for split, count in sorted(splits.items()))
-        warner.say(f"no question of sft is left, so none is rolled out; there are: {left}")
+        warner.say(f"no question of {' or '.join(wanted)} is left, so none is rolled out; there are: {left}")
 
 
 def list_asked_roles(config: RunConfig, chosen: Sequence[PlannedStage], again: bool = False) -> tuple[str, ...]:

@@ -82,8 +82,6 @@ class RoundCounts:
     """How many questions there are by split and what :func:`list_marks` says."""
     spent: Usage
     """Of all stages up to selections, in all rounds."""
-    requests: int
-    """Of the rows so far, those answered from recordings included: the same for a run that was killed on its way."""
 
 
 def read_usage(folders: Iterable[tuple[str, StageFolder]]) -> dict[str, Usage]:
@@ -116,7 +114,6 @@ def count_round(planned: Sequence[PlannedStage], quotas: Quotas, used: Mapping[s
     """
     by_name = {plan.name: plan for plan in planned}
     asking = planned[: planned.index(by_name["selections"])]
-    usages = [manifest.usage for plan in asking if (manifest := plan.folder.read_manifest())]
     answers = Counter[tuple[str, str]]()
     for row in read_parts(by_name["enhancements"].folder, Enhancement):
         if row.proof.nodes:
@@ -127,7 +124,6 @@ def count_round(planned: Sequence[PlannedStage], quotas: Quotas, used: Mapping[s
         count_selected(planned, quotas),
         answers,
         sum((used[plan.name] for plan in asking if plan.name in used), Usage()),
-        sum(usage.calls + usage.cached_calls for usage in usages),
     )
 
 

@@ -141,7 +141,7 @@ def check_dump(config: RunConfig, dump: Path, last: str = "") -> Iterator[Findin
             yield Finding("language", "error", f"{wiki}, {said}")
     elif played and config.corpus.generate is None and not site.base_url.startswith(TOY_WIKI):
         yield Finding("models", "warning", f"scripted players know the toy world alone, not {dump.name}: {models}")
-    if reaches(last, "groundings") and not (config.commons.fetch or side.images):
+    if config.groundings.require_image and reaches(last, "groundings") and not (config.commons.fetch or side.images):
         said = f"no images/images.tsv lies beside {dump.name}: groundings will refuse every row; {PICTURES}"
         yield Finding("pictures", "warning", said)
 

@@ -301,7 +301,7 @@ def check_prompts(folder: str) -> int:
         return 0
     root, shipped = Path(folder), resources.files("prompts")
     if not root.is_dir():
-        raise ConfigError(f"prompts.dir {root}: no such folder")
+        raise ConfigError(f"prompts {root}: no such folder")
     known = sorted(entry.name for entry in shipped.iterdir() if entry.is_dir() and entry.name[0] != "_")
     # A folder of a plugin is a package, too.
     replaced = [path for path in sorted(root.iterdir()) if not path.name.startswith((".", "__"))]
@@ -309,7 +309,7 @@ def check_prompts(folder: str) -> int:
         if path.name not in known or not path.is_dir():
             near = difflib.get_close_matches(path.name, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
-            raise ConfigError(f"prompts.dir {path}: no prompt has this name; {hint}")
+            raise ConfigError(f"prompts {path}: no prompt has this name; {hint}")
         for number, version in _list_versions(path):
             _read_prompt(f"{path.name}{OWN}{number}", f"prompt {version}", version.read_bytes())
     return len(replaced)

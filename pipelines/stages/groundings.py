@@ -37,8 +37,6 @@ from schemas.reasons import GroundingReason
 from schemas.tasks import NOTHING, QuestionReply, ReferToAnchorInputs, Tried
 
 REASONS = frozenset(get_args(GroundingReason))
-RETRIEVAL_RANK = 10
-"""Results of one search for the question among which the answer's page may not be: a first page of results."""
 UNMENDABLE = frozenset(["file-leak", "one-retrieval", "second-entity", "several-answers", "no-names"])
 """Reasons that another reference to the picture cannot remove."""
 
@@ -75,7 +73,8 @@ class Groundings:
     def fingerprint(self) -> str:
         rules = [
             self.settings.min_answers,
-            RETRIEVAL_RANK,
+            self.settings.require_image,
+            self.settings.retrieval_rank,
             self.chooser.identity,
             self.distractors.identity if self.distractors else "",
             *([[each.plugin.identity for each in self.plugged]] if self.plugged else []),
@@ -166,7 +165,7 @@ class Groundings:
         return Wording(text, reading, screening, refused)
 
     def _complete_proof(self, record: Rewrite, counts: Sequence[Count]) -> Proof:
-        demanded = {"answers": self.settings.min_answers, "retrieval_rank": RETRIEVAL_RANK}
+        demanded = {"answers": self.settings.min_answers, "retrieval_rank": self.settings.retrieval_rank}
         thresholds = record.proof.thresholds.model_copy(update=demanded)
         return record.proof.model_copy(update={"counts": (*record.proof.counts, *counts), "thresholds": thresholds})
 
@@ -196,7 +195,7 @@ class Groundings:
         )
 
     def _refuse_missing(self, listed: CandidateList, record: Rewrite) -> CheckResult:
-        if listed.found:
+        if listed.found or not self.settings.require_image:
             return PASSED
         if not listed.dropped:
             detail = f"{record.image} is not at hand" if record.image else "the article has no free picture"

@@ -21,7 +21,7 @@ from pipelines.agent.scenes import TOOL
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
 from schemas.base import Record, Rejection
-from schemas.datasets import Enhancement, Rollout
+from schemas.datasets import Enhancement, Rollout, Split
 from schemas.manifest import ModelEntry
 from schemas.tasks import TeacherHop, TeacherOracle
 
@@ -39,6 +39,7 @@ class Rollouts:
     agent: Agent
     attempts: int = 5
     wanted: int = 5
+    splits: Sequence[Split] = ("sft",)
     cascade: Cascade = field(default_factory=Cascade)
     name: str = "rollouts"
     version: int = 7
@@ -57,7 +58,7 @@ class Rollouts:
 
     def fingerprint(self) -> str:
         decides = self.cascade.identity if self.stops_early else ""
-        numbers = [self.attempts, min(self.wanted, self.attempts)]
+        numbers = [self.attempts, min(self.wanted, self.attempts), sorted(self.splits)]
         return digest_value([*numbers, self.agent.identity, decides])
 
     def prompts(self) -> dict[str, str]:
@@ -70,8 +71,8 @@ class Rollouts:
         return (teacher, *(self.cascade.models() if self.stops_early else ()))
 
     async def __call__(self, record: Enhancement) -> Sequence[Rollout] | Rejection:
-        if record.split != "sft":
-            detail = f"{record.split} releases no trajectories"
+        if record.split not in self.splits:
+            detail = f"{record.split} is not of rollouts.splits"
             return Rejection(record_id=record.record_id, reason="other-split", detail=detail)
         if record.picture is None:
             detail = "the question has no picture, and a rollout begins with img_1"

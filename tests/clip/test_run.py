@@ -104,13 +104,6 @@ def test_cards_name_the_ranker(run: Run) -> None:
     assert all("heart/heart.pt" in card.read_text("utf-8") for card in cards)
 
 
-def test_grounding_again_by_another_margin_encodes_nothing_again(run: Run) -> None:
-    before = run.count_kept()
-    assert before > 250
-    run.run("groundings.min_margin=0.001")
-    assert run.count_kept() == before
-
-
 @pytest.mark.parametrize("command", [("plan", "--json"), ("doctor", "--json"), ("status", "--json")])
 def test_looking_at_such_a_run_does_not_fail(
     run: Run, command: tuple[str, ...], capsys: pytest.CaptureFixture[str]

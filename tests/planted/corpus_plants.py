@@ -14,7 +14,7 @@ from pipelines.checks.agreement import is_volatile
 from pipelines.checks.descriptors import offer_facts, stands_in
 from pipelines.checks.limits import Limits
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.config.settings import GuessingGates, ReleasesConfig
+from pipelines.config.settings import ReleasesConfig
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.answers import derive_answer
 from pipelines.graph.facts import read_attributes, read_relations, type_value
@@ -446,10 +446,7 @@ def _repeat(rows: list[Grounding], rng: Random) -> Pair:
     return Pair(f"{shape}: {row.text[:80]}", _release(rows), _release([*rows, copy]), (code,))
 
 
-REPEATS = Limits(
-    ReleasesConfig(max_answer_share=1.0, gates=GuessingGates(commonest=1.0, one_answer=1.0), max_gold_share=1.0,
-                   max_gold_share_trained=1.0)
-)  # fmt: skip
+REPEATS = Limits(ReleasesConfig(max_answer_share=1.0, max_gold_share=1.0))
 """What may repeat, whatever guessing scores: a sample has other shares than the whole."""
 
 

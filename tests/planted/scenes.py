@@ -427,7 +427,7 @@ LAST = "groundings"
 METHODS = ("paths", "injection")
 SETTINGS = (
     "seeds.small_corpus.min_in_degree=1", "paths.per_seed=2", "rewrites.min_alone_first=2", "rewrites.min_alone=2",
-    "groundings.min_answers=2", "releases.max_gold_share=1.0", "releases.max_gold_share_trained=1.0",
+    "groundings.min_answers=2", "releases.max_gold_share=1.0",
     "injections.rounds=[1, 2, 3]", "injections.weights=[0.4, 0.4, 0.2]",
     "questions.max_answer_share=0.5", "runtime.workers=1",
 )  # fmt: skip

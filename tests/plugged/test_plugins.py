@@ -15,7 +15,6 @@ from pipelines.checks.examination import Claim, PluggedCheck
 from pipelines.checks.verdicts import CheckResult
 from pipelines.cli.view.cards import explain_record
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import PromptsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.plugins import explain_absence, load_plugin
@@ -182,7 +181,7 @@ def find_changed(before, after):
         ('plugins.stages={brief="enhancements"}', "selections", "stages"),
         ('models.solver={adapter="plugin", name="shrug"}', "difficulty", "backends"),
         ('plugins.tools={text_search="silence"}', "difficulty", "backends"),
-        ('prompts.plugin="wording"', "questions", "prompts"),
+        ('plugins.prompts="wording"', "questions", "prompts"),
     ],
 )
 def test_a_plugin_changes_the_keys_of_what_it_decides_and_of_what_follows(demo, installed, setting, first, kind):
@@ -232,18 +231,15 @@ def test_a_source_reads_a_pool_and_is_part_of_its_identity(demo, installed, tmp_
     assert plan(demo, f"pools=[{{{pool}}}]")["pools"].key != planned["pools"].key
 
 
-def test_a_version_of_a_prompt_is_chosen_by_the_configuration(installed):
+def test_the_highest_version_of_a_prompt_is_taken(installed):
     folder = installed / "acme_parts" / "wording" / "write_question"
     folder.mkdir(exist_ok=True)
     words = (Path(prompts.__file__).parent / "write_question" / "v4.md").read_text()
     for number in (1, 2):
         (folder / f"v{number}.md").write_text(words.replace("walking", f"going {number} times over"))
-    found = find_prompt_folder(PromptsConfig(plugin="wording"))
+    found = find_prompt_folder(make_config(read_recipe("demo"), ["plugins.prompts=wording"]))
     assert check_prompts(found) == 1
     assert load_prompt("write_question", 4, found).label == "write_question/own-v2"
-    assert load_prompt("write_question", 4, found, {"write_question": 1}).label == "write_question/own-v1"
-    with pytest.raises(ConfigError, match=r"prompts.versions.write_question: .* has no v3.md"):
-        check_prompts(found, {"write_question": 3})
 
 
 @pytest.mark.parametrize(

@@ -96,8 +96,6 @@ def settings(models, tmp_path_factory) -> list[str]:
         # Random weights reason about nothing, answer no ending, and give one answer to everything: what these settings
         # allow would refuse every row.
         "difficulty.probe_attempts=0",
-        "difficulty.phrasing='direct'",
-        "difficulty.alternatives=false",
         "difficulty.attempts=2",
         "runtime.unscored=1.0",
         "runtime.concurrency=16",

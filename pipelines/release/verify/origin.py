@@ -35,7 +35,11 @@ from pipelines.release.verify.reports import Problem
 
 SHARD = re.compile(r"(?:data|proofs)/(?P<split>[a-z]+)-(?P<number>\d{5})-of-(?P<of>\d{5})\.parquet")
 THRESHOLDS: Mapping[str, str] = {
+    "agreement": "questions.agreement",
+    "volatile": "questions.volatile",
+    "read_pages": "questions.read_pages",
     "answers": "groundings.min_answers",
+    "retrieval_rank": "groundings.retrieval_rank",
 }
 """What a question must meet, and the setting that says so."""
 OF_PATHS: Mapping[str, str] = {

@@ -113,14 +113,14 @@ def make_chooser(tmp_path):
         reader = Reader((eyes,)) if eyes else None
         store = PictureStore(tmp_path / "store")
         chosen = GroundingsConfig(**settings)
-        rater = EaseRater(search or Search(), store, training_pixels=chosen.training_pixels)
+        rater = EaseRater(search or Search(), store)
         return PictureChooser(store, NoLister(), order or Order(), rater, copies or Copies(), reader, chosen)
 
     return make
 
 
-def choose(chooser, anchor, *candidates, audit=False):
-    return asyncio.run(chooser.choose(anchor, candidates, audit))
+def choose(chooser, anchor, *candidates):
+    return asyncio.run(chooser.choose(anchor, candidates))
 
 
 def test_the_best_ranked_candidate_that_passes_is_taken_and_stored(make_chooser, anchor, tmp_path):
@@ -152,24 +152,13 @@ def test_what_speaks_against_the_best_candidate_is_named(make_chooser, anchor, t
     assert (choice.picture, choice.refused[0].code) == (None, code)
 
 
-def test_ease_is_rated_at_training_resolution_too_unless_the_picture_is_no_larger(make_chooser, anchor, tmp_path):
+def test_ease_is_rated_at_training_resolution_too(make_chooser, anchor, tmp_path):
     search = Search()
-    choose(make_chooser(search=search, training_pixels=100_000), anchor, make_candidate(tmp_path))
+    choose(make_chooser(search=search), anchor, make_candidate(tmp_path))
     full, small = search.sizes
     assert full == (640, 520)
     assert choose(make_chooser(search=Search(())), anchor, make_candidate(tmp_path)).depiction.ease == "hard"
-    assert small[0] * small[1] <= 101_000
-    search = Search()
-    choose(make_chooser(search=search, training_pixels=1_000_000), anchor, make_candidate(tmp_path))
-    assert len(search.sizes) == 1
-
-
-def test_the_lead_picture_can_be_kept_for_last(make_chooser, anchor, tmp_path):
-    lead, other = make_candidate(tmp_path), make_candidate(tmp_path, "B.jpg", "page", seed=2)
-    order = Order(a=0.3, b=0.1)
-    assert choose(make_chooser(order), anchor, lead, other).picture.file == "A.jpg"
-    assert choose(make_chooser(order, avoid_lead=True), anchor, lead, other).picture.file == "B.jpg"
-    assert choose(make_chooser(order, avoid_lead=True), anchor, lead).picture.file == "A.jpg"
+    assert small[0] * small[1] <= 264_000
 
 
 def test_a_picture_that_an_engine_cannot_read_gives_way_to_one_that_it_can(make_chooser, anchor, tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pipelines.agent import depicting
 from pipelines.agent.depicting import (
     METADATA_PASSES,
     ClipRanker,
@@ -18,7 +19,6 @@ from pipelines.agent.depicting import (
     find_lead_picture,
     weigh_file,
 )
-from pipelines.config.settings import GroundingsConfig
 from pipelines.errors import RecordFailed
 from pipelines.services.protocols import PictureFile
 from schemas.corpus import CorpusImage
@@ -29,7 +29,6 @@ ANCHOR = "Bridge 00"
 ARCHITECT = "Mira Tolland"
 LONE = "Lone Shrub"
 WIDTH = 64
-MARGIN = GroundingsConfig()
 
 
 def make_png(name):
@@ -101,8 +100,8 @@ def make_candidate(corpus, name, source="page"):
     return PictureCandidate(image, source, PictureFile(sha(name), corpus.folder / f"{name}.png"))
 
 
-def rank(corpus, encoder, names, anchor=ANCHOR, path=(), rules=MARGIN):
-    ranker = ClipRanker(corpus, encoder, rules, 7)
+def rank(corpus, encoder, names, anchor=ANCHOR, path=()):
+    ranker = ClipRanker(corpus, encoder, 7)
     candidates = [make_candidate(corpus, name) for name in names]
     nodes = [corpus.find(title) for title in (anchor, *path)]
     ranked = asyncio.run(ranker.rank(nodes[0], nodes, candidates))
@@ -116,20 +115,22 @@ def test_the_picture_most_like_the_description_is_first_and_passes(corpus):
     assert ranked[0][0] == "view"
     assert ranked[0][1].score == 1.0
     assert ranked[0][1].over_threshold
-    assert [check_depiction(each, MARGIN).outcome for _, each in ranked] == ["PASS", "FAIL", "FAIL"]
+    assert [check_depiction(each).outcome for _, each in ranked] == ["PASS", "FAIL", "FAIL"]
 
 
-def test_the_lead_picture_of_another_that_fits_better_refuses_a_picture(corpus):
+def test_the_lead_picture_of_another_that_fits_better_refuses_a_picture(corpus, monkeypatch):
+    monkeypatch.setattr(depicting, "DISTRACTORS", 29)
     shown = leads() | {sha("view"): (ANCHOR, "fog"), sha("Bridge 11"): (ANCHOR,)}
-    [(_, ranked)] = rank(corpus, FakeEncoder(shown), ["view"], rules=GroundingsConfig(distractors=29))
+    [(_, ranked)] = rank(corpus, FakeEncoder(shown), ["view"])
     assert ranked.margin < 0
     assert ranked.note == "lead picture of 'Bridge 11': 1.000"
 
 
-def test_the_entities_described_most_like_the_anchor_are_held_against_it(corpus):
+def test_the_entities_described_most_like_the_anchor_are_held_against_it(corpus, monkeypatch):
+    monkeypatch.setattr(depicting, "DISTRACTORS", 2)
     twin = {"Bridge 23": (ANCHOR, "twin"), ANCHOR: (ANCHOR, "twin")}
     encoder = FakeEncoder(leads() | {sha("wrong"): ("twin", "Bridge 23")}, twin | {"Bridge 23": ("twin", "Bridge 23")})
-    [(_, nearest)] = rank(corpus, encoder, ["wrong"], rules=GroundingsConfig(distractors=2))
+    [(_, nearest)] = rank(corpus, encoder, ["wrong"])
     assert "Bridge 23" in nearest.note
     assert nearest.distractors == 2
 
@@ -138,17 +139,12 @@ NAN = float("nan")
 
 
 @pytest.mark.parametrize(
-    ("decides", "score", "margin", "outcome"),
-    [
-        ("margin", 0.20, 0.01, "PASS"), ("margin", 0.40, 0.0, "FAIL"), ("margin", 0.40, -0.1, "FAIL"),
-        ("threshold", 0.29, -0.1, "PASS"), ("threshold", 0.28, 0.3, "FAIL"), ("both", 0.29, 0.01, "PASS"),
-        ("both", 0.28, 0.01, "FAIL"), ("both", 0.29, 0.0, "FAIL"),
-        *((decides, NAN, NAN, "FAIL") for decides in ("margin", "threshold", "both")),
-    ],
-)  # fmt: skip
-def test_the_settings_decide_what_a_picture_must_have(corpus, decides, score, margin, outcome):
+    ("score", "margin", "outcome"),
+    [(0.20, 0.01, "PASS"), (0.40, 0.0, "FAIL"), (0.40, -0.1, "FAIL"), (NAN, NAN, "FAIL")],
+)
+def test_a_picture_must_be_nearer_to_the_anchor_than_to_others(corpus, score, margin, outcome):
     ranked = Ranked(make_candidate(corpus, "view"), score, margin, 20, True)
-    result = check_depiction(ranked, GroundingsConfig(decides=decides))
+    result = check_depiction(ranked)
     assert (result.outcome, result.code) == (outcome, "" if outcome == "PASS" else "picture-of-another")
 
 
@@ -163,7 +159,7 @@ def rank_by_metadata(corpus, *pairs, anchor=ANCHOR):
 def test_metadata_put_the_anchors_own_picture_first(corpus):
     ranked = rank_by_metadata(corpus, ("Bridge 07", "page"), (ARCHITECT, "search"), (ANCHOR, "infobox"))
     assert [each.candidate.image.file for each in ranked] == ["Bridge 00.png", "Bridge 07.png", "Mira Tolland.png"]
-    assert [check_depiction(each, MARGIN).outcome for each in ranked] == ["PASS", "UNKNOWN", "UNKNOWN"]
+    assert [check_depiction(each).outcome for each in ranked] == ["PASS", "UNKNOWN", "UNKNOWN"]
     assert ranked[0].note == "source infobox, file named for it"
     assert (ranked[0].margin, ranked[0].distractors, ranked[0].over_threshold) == (None, 0, None)
 

@@ -61,9 +61,9 @@ def make_lister(corpus, folder, service) -> CandidateLister:
     return CandidateLister(corpus, PictureStore(folder / "store"), metadata=service, fetch=service)
 
 
-def choose(corpus, folder, service, ranker=None, audit=False, title="Kelm Bridge", **settings):
+def choose(corpus, folder, service, ranker=None, title="Kelm Bridge", **settings):
     lister = make_lister(corpus, folder, service)
-    chosen = GroundingsConfig(refuse_simple=False, **settings)
+    chosen = GroundingsConfig(**settings)
     ranker = ranker or MetadataRanker(corpus)
     chooser = PictureChooser(lister.pictures, lister, ranker, None, LocalImageSearch(corpus), None, chosen)
     node = corpus.find(title)
@@ -71,7 +71,7 @@ def choose(corpus, folder, service, ranker=None, audit=False, title="Kelm Bridge
 
     async def run():
         listed = await lister.list_candidates(node, anchor.lead)
-        return await chooser.choose(anchor, listed.found, audit)
+        return await chooser.choose(anchor, listed.found)
 
     return asyncio.run(run())
 

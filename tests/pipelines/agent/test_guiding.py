@@ -168,7 +168,7 @@ def test_a_question_over_quotations_verifies_and_one_that_quotes_otherwise_does_
     (question,) = asyncio.run(Questions(ground, writing, TrustingReader(), None, UNCOUNTED, 6, splits)(path))
     asking = (RoleClient(templates, load_prompt(name, 4)) for name in ("propose_descriptors",))
     rewriting = RoleClient(templates, load_prompt("rewrite_question", 3))
-    rules = RewritesConfig(min_alone_first=1, min_alone=1, near_misses=50, forbid_shortcuts=True)
+    rules = RewritesConfig(min_alone_first=1, min_alone=1)
     made = asyncio.run(Rewrites(ground, *asking, rewriting, TrustingReader(), rules, 1000, 6)(question))
     assert not isinstance(made, Rejection), made
     (rewrite,) = made

@@ -102,7 +102,7 @@ def test_the_fatal_step_ends_the_rollout_and_both_its_places_are_kept(run):
 
 
 def test_a_bad_turn_is_told_and_counts_as_an_error_where_that_is_the_setting(run):
-    rollout, model = run(LOOK, "It is <image> 1204.", ANSWER, bad_turns="tell")
+    rollout, model = run(LOOK, "It is <image> 1204.", ANSWER, dialect=TELLING)
     assert (rollout.stop_reason, rollout.answer) == ("answered", "5 April 1204")
     told = rollout.steps[1]
     assert (told.tool, told.reply) == ("", "It is <image> 1204.")
@@ -221,34 +221,30 @@ CUT = st.just(ChatReply(LOOK, 1, 1, "cut"))
 @given(
     lines=st.lists(LINES | CUT, min_size=8, max_size=8),
     calls=st.integers(0, 6),
-    context=st.sampled_from([5_000, 6_500, 200_000]),
     context_tokens=st.sampled_from([0, 710, 711]),
-    bad_turns=st.sampled_from(["stop", "tell"]),
-    fatal_errors=st.integers(1, 4),
-    stop_when_fatal=st.booleans(),
+    dialect=st.sampled_from([SYNTH, TELLING]),
 )
 def test_every_rollout_ends_for_one_reason_within_its_limits_and_with_its_pictures_in_order(run, lines, **setting):
     rollout, model = run(*lines, **setting)
     steps, last = rollout.steps, rollout.steps[-1] if rollout.steps else None
     assert len(model.requests) == len(steps) <= setting["calls"] + 1
-    assert all(sum(len(message.text) for message in asked.messages) <= setting["context"] for asked in model.requests)
     assert [image.id for image in rollout.images] == [f"img_{n + 1}" for n in range(len(rollout.images))]
     made = [name for step in steps if step.observation for name in step.observation.images]
     assert made == [image.id for image in rollout.images[1:]]
     assert [step.observation is None for step in steps[:-1]] == [False] * len(steps[:-1])
     ended = {
         "answered": lambda: not last.tool and last.observation is None and rollout.answer == "5 April 1204",
-        "format": lambda: not last.tool and last.observation is None and setting["bad_turns"] == "stop",
-        "tool-errors": lambda: setting["stop_when_fatal"] and rollout.fatal_reached == len(steps) - 1,
+        "format": lambda: not last.tool and last.observation is None and not setting["dialect"].tells_bad_turns,
+        "tool-errors": lambda: rollout.fatal_reached == len(steps) - 1,
         "turn-limit": lambda: len(steps) == setting["calls"] + 1,
-        "context-limit": lambda: setting["context"] < 200_000 or setting["context_tokens"],
+        "context-limit": lambda: setting["context_tokens"],
     }
     assert ended[rollout.stop_reason]()
     assert bool(rollout.answer) == (rollout.stop_reason == "answered")
     outcomes = "".join("x" if step.observation and not step.observation.ok else "." for step in steps)
-    begins = outcomes.find("x" * setting["fatal_errors"])
+    begins = outcomes.find("xxx")
     assert (-1 if rollout.fatal_begins is None else rollout.fatal_begins) == begins
-    if setting["stop_when_fatal"] and rollout.fatal_begins is not None:
+    if rollout.fatal_begins is not None:
         assert rollout.stop_reason == "tool-errors"
     assert list_messages(rollout)[: len(model.requests[-1].messages) if model.requests else 2] == (
         model.requests[-1].messages if model.requests else list_messages(rollout)[:2]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipelines.agent.scenes import THOUSANDTHS, SceneMaker, count_columns, plan_box
 from pipelines.agent.tools import cut_picture, place_box
-from pipelines.config.settings import EnhancementsConfig, HighResolutionConfig, SplitRule, SplitsConfig
+from pipelines.config.settings import EnhancementsConfig, SplitRule, SplitsConfig
 from pipelines.pictures import PictureStore, compute_phash, measure_distance, read_header
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ImageHit
@@ -81,11 +81,10 @@ def make_composer(folder, corpus):
     question = make_question(picture)
     record = Difficulty(**{name: getattr(question, name) for name in Difficulty.model_fields})
 
-    def set_in_scene(always=None, licence="CC BY 4.0", **changes):
+    def set_in_scene(always=None, licence="CC BY 4.0"):
         shown = picture.model_copy(update={"licence": licence})
-        rules = HighResolutionConfig(share=1.0, **changes)
         search, splits = Seeing(picture.phash, always), SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), 7)
-        maker = SceneMaker(corpus, PictureStore(folder), search, splits, rules, 262_144, 7)
+        maker = SceneMaker(corpus, PictureStore(folder), search, splits, 1.0, 7)
         return asyncio.run(maker.compose(record, shown)), picture
 
     return set_in_scene
@@ -125,8 +124,8 @@ def locate(tmp_path, corpus, reply, made, picture):
     question = make_question(large)
     record = Difficulty(**{name: getattr(question, name) for name in Difficulty.model_fields})
     locator = RoleClient(FakeModel(lambda inputs: reply), load_prompt("locate_object"))
-    splits, rules = SplitRule(SplitsConfig(), 7), HighResolutionConfig(share=1.0)
-    maker = SceneMaker(corpus, store, Seeing(picture.phash), splits, rules, 262_144, 7, locator)
+    splits = SplitRule(SplitsConfig(), 7)
+    maker = SceneMaker(corpus, store, Seeing(picture.phash), splits, 1.0, 7, locator)
     stage = Enhancements(store, Seeing(picture.phash), None, {}, EnhancementsConfig(share=0.0), 7, scenes=maker)
     (row,) = asyncio.run(stage(record))
     return row, record, stage

@@ -173,10 +173,7 @@ def make_tools(folder: Path, **changes) -> ToolBox:
 
 def make_agent(model, tools: ToolBox, dialect: Dialect = SYNTH, **settings) -> Agent:
     """Return an agent; settings are those of its limits or its own."""
-    limits = {
-        name: settings.pop(name) for name in ("calls", "seconds", "context", "context_tokens") if name in settings
-    }
-    chosen = {"bad_turns", "fatal_errors", "stop_when_fatal"} & set(settings)
-    values = {f"max_{name}": value for name, value in limits.items()} | {name: settings.pop(name) for name in chosen}
+    limits = {name: settings.pop(name) for name in ("calls", "context_tokens") if name in settings}
+    values = {f"max_{name}": value for name, value in limits.items()}
     rollouts = RolloutsConfig.model_construct(**(RolloutsConfig().model_dump() | values))
     return Agent(model, dialect.load_prompt(), tools, rollouts, dialect=dialect, **settings)

@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.checks.limits import Limits, refuse_across_splits, refuse_over_limits
 from pipelines.checks.sets import list_shared_values, make_signature, mark_question, refuse_apart
-from pipelines.config.settings import GuessingGates, ReleasesConfig
+from pipelines.config.settings import ReleasesConfig
 from pipelines.graph.proofs import NO_PROOF
 from schemas.datasets import Origin, Scene, ScenePart
 from schemas.proofs import Trace, TraceLink
@@ -54,14 +54,14 @@ def test_an_entity_is_one_however_a_question_was_made(kind):
     assert apart == {}
 
 
-def test_guessing_the_commonest_answer_of_what_news_ask_for_is_limited():
+def test_guessing_the_commonest_answer_of_what_news_ask_for_is_limited(monkeypatch):
+    monkeypatch.setattr(limits_module, "COMMONEST", 0.5)
     same = make_question(5, None).answer
     rows = [make_news(n, f"A {n}", f"B {n}", "mayor", answer=same) for n in range(10, 14)]
     rows += [make_news(n, f"A {n}", f"B {n}", "mayor") for n in range(14, 16)]
     signatures = [make_signature(row) for row in rows]
     assert {each.asked for each in signatures} == {"mayor"}
-    gates = GuessingGates(commonest=0.5)
-    limits = Limits(ReleasesConfig(max_skeleton_share=1.0, max_answer_share=0.5, max_per_answer=9, gates=gates))
+    limits = Limits(ReleasesConfig(max_skeleton_share=1.0, max_answer_share=0.5, max_per_answer=9))
     refused = refuse_over_limits(signatures, (), limits)
     assert {each.reason for each in refused.values()} == {"answer-over-used"}
     assert len(refused) == 2
@@ -89,7 +89,7 @@ def test_a_part_of_a_scene_is_in_one_split_and_in_no_other_release(tmp_path):
 
 def test_questions_of_an_exam_are_counted_in_a_dataset_of_their_own():
     rows = [make_question(n, None, split) for n, split in enumerate(("eval", "sft", "eval", "sft"))]
-    limits = Limits(ReleasesConfig(max_skeleton_share=0.5, max_per_anchor=9))
+    limits = Limits(ReleasesConfig(max_skeleton_share=0.5))
     counted = {}
     for exam in (False, True):
         signatures = [make_signature(row, exam) for row in rows]

@@ -4,17 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from pipelines.checks import repeats
 from pipelines.checks.near import Sketches, find_alike, shingle_text
 from pipelines.checks.repeats import count_near, refuse_near, refuse_near_across
 from pipelines.checks.sets import make_signature
-from pipelines.config.settings import ReleasesConfig
 from tests.pipelines.release.builders import make_question
 
 LONG = "In which year was the town founded that is the birthplace of the architect who designed the bridge in the image"
 LIKE = LONG.replace("designed", "planned") + "?"
 ((_, _, ALIKE),) = find_alike(*(Sketches([shingle_text(text)], 0.1) for text in (LONG, LIKE)))
 PLAIN = make_signature(make_question(0, None))
-USUAL = ReleasesConfig()
 
 
 def sign(number, text=LONG, **changes):
@@ -54,17 +53,19 @@ SHARED = [
 
 
 @pytest.mark.parametrize("shared", SHARED, ids=lambda shared: next(iter(shared)))
-def test_near_words_about_one_fact_or_picture_are_refused_and_the_first_is_kept(shared):
+def test_near_words_about_one_fact_or_picture_are_refused_and_the_first_is_kept(shared, monkeypatch):
     pictured = {name: value for name, value in shared.items() if name not in ("final", "hops")}
     rows = [sign(1, **pictured), sign(2, LIKE, **shared)]
     assert ALIKE > 0.6
-    assert name_refused(refuse_near(rows, ReleasesConfig(near_text=ALIKE))) == ["question-0002"]
-    assert name_refused(refuse_near(rows[::-1], ReleasesConfig(near_text=ALIKE))) == ["question-0001"]
-    assert refuse_near(rows, ReleasesConfig(near_text=ALIKE + 0.01)) == {}
+    monkeypatch.setattr(repeats, "NEAR_TEXT", ALIKE)
+    assert name_refused(refuse_near(rows)) == ["question-0002"]
+    assert name_refused(refuse_near(rows[::-1])) == ["question-0001"]
+    monkeypatch.setattr(repeats, "NEAR_TEXT", ALIKE + 0.01)
+    assert refuse_near(rows) == {}
 
 
 def test_two_proved_facts_with_one_answer_are_two_questions():
-    assert refuse_near([sign(1), sign(2, answer_key="year:1")], USUAL) == {}
+    assert refuse_near([sign(1), sign(2, answer_key="year:1")]) == {}
 
 
 def test_a_path_that_is_mostly_another_is_refused_in_other_words():
@@ -74,7 +75,7 @@ def test_a_path_that_is_mostly_another_is_refused_in_other_words():
         sign(2, "How deep?", hops=("2 hq x", *tail), final="z depth"),
         sign(3, "What else?", hops=("3 hq x", *tail), final="z area"),
     ]
-    refused = refuse_near(rows, USUAL)
+    refused = refuse_near(rows)
     assert name_refused(refused) == ["question-0002"]
     assert refused["question-0002"].detail == "0.60 of the facts of its path as question-0001"
 
@@ -82,16 +83,16 @@ def test_a_path_that_is_mostly_another_is_refused_in_other_words():
 def test_across_splits_less_is_enough_and_evaluation_keeps_its_own():
     entities = ("bridge 1", "architect 9", "town 1")
     train, held_out = sign(1, LIKE), sign(2, split="eval", entities=entities)
-    assert refuse_near([train, held_out], USUAL) == {}
-    assert refuse_near_across([train, replace(held_out, entities=("elsewhere",))], USUAL) == {}
-    refused = refuse_near_across([train, held_out], USUAL)
+    assert refuse_near([train, held_out]) == {}
+    assert refuse_near_across([train, replace(held_out, entities=("elsewhere",))]) == {}
+    refused = refuse_near_across([train, held_out])
     assert name_refused(refused) == ["question-0001"]
     assert refused["question-0001"].detail.endswith("the same entity bridge 1 as question-0002 in eval")
 
 
 def test_reports_say_how_many_are_near_by_measure_and_threshold():
     rows = [sign(1), sign(2, final="t1 founded"), sign(3, split="eval", entities=("bridge 1",)), pool(4, LONG, "x")]
-    assert count_near(rows, USUAL) == {
+    assert count_near(rows) == {
         "words 0.8 alike, one split": 1,
         "path 0.6 alike, one split": 0,
         "words 0.6 alike, two splits": 1,
@@ -99,5 +100,5 @@ def test_reports_say_how_many_are_near_by_measure_and_threshold():
         "final fact of another row": 2,
     }
     kept = [rows[0], *rows[2:]]
-    kept = [each for each in kept if each.record_id not in refuse_near_across(kept, USUAL)]
-    assert set(count_near(kept, USUAL).values()) == {0}
+    kept = [each for each in kept if each.record_id not in refuse_near_across(kept)]
+    assert set(count_near(kept).values()) == {0}

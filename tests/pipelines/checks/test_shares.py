@@ -109,7 +109,7 @@ def draw_rounds(counts):
 
 
 def test_a_number_of_rounds_that_is_missing_stops_with_the_setting_and_the_counts():
-    with pytest.raises(GateNotMet, match=r"releases\.rounds_tolerance 0\.05: .* 20 of 1, 9 of 3, 0 of 5") as stopped:
+    with pytest.raises(GateNotMet, match=r"injections: .* 20 of 1, 9 of 3, 0 of 5") as stopped:
         refuse_rounds(draw_rounds({1: 20, 3: 9}), SHARES, 0.05)
     assert "injections.weights" in str(stopped.value)
 

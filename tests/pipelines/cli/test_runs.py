@@ -489,9 +489,7 @@ def test_what_a_release_does_not_tell_is_to_be_given_again(work, demo, capsys, t
     refused = call_here(capsys, "run", *options, "--workspace", work)
     assert refused.code == 2
     assert "made with other values of commons.api, models than recipe demo has, and does not tell them" in refused.err
-    given = list_settings(
-        ["models.solver.name=mine", "commons.api=http://127.0.0.1:1/api.php", "commons.contact=a@b.c"]
-    )
+    given = list_settings(["models.solver.name=mine", "commons.api=http://127.0.0.1:1/api.php", "contact=a@b.c"])
     made = call_here(capsys, "run", *options, *given, "--workspace", work)
     assert made.code == 0, made.err
     assert "run again: models: not the value that the release was made with" in made.err

@@ -7,8 +7,8 @@ import pytest
 from tests.chaos.driving import call_here, copy_workspace, list_trusted, make_run, share_small_run
 
 IMPOSSIBLE = {
-    "an encoder without weights": (["groundings.ranker=clip"], "encoder.pretrained is empty"),
-    "weights that are not there": (["groundings.ranker=clip", "encoder.pretrained=/nowhere/w"], "clip|/nowhere/w"),
+    "an encoder without weights": (["tools.image_search=clip"], "encoder.pretrained is empty"),
+    "weights that are not there": (["tools.image_search=clip", "encoder.pretrained=/nowhere/w"], "clip|/nowhere/w"),
     "a search by likeness": (["tools.image_search=clip"], "encoder.pretrained is empty"),
     "no teacher": (["models.teacher.name="], "no model for models.teacher"),
     "a teacher at no address": (
@@ -60,7 +60,7 @@ def test_commons_is_asked_from_the_seeds_on_and_never_in_nobodys_name(
     before = list_trusted(own)
     for choice in (["--until", "seeds"], []):
         refused = run(capsys, own, ["commons.fetch=true"], *choice)
-        assert (refused.code, "commons.contact is empty" in refused.err) == (2, True)
+        assert (refused.code, "contact is empty" in refused.err) == (2, True)
     assert run(capsys, own, ["commons.fetch=true"], "--until", "corpus").code == 0
     assert list_trusted(own) == before
 

@@ -82,13 +82,13 @@ def test_cells_record_what_was_searched_and_how_often_that_was_right(tmp_path):
     assert made.tools == ("fake-text", "fake-images")
 
 
-@pytest.mark.parametrize("early_stop", [True, False])
-def test_an_early_stop_saves_what_cannot_change_the_label(tmp_path, early_stop):
+@pytest.mark.parametrize("at_once", [True, False])
+def test_an_early_stop_saves_what_cannot_change_the_label(tmp_path, at_once):
     ways = ["image right", "free wrong", "free right", "both wrong", "both wrong"]
-    made, model = measure(tmp_path, ways, early_stop=early_stop, contest=lambda *asked: CheckResult("UNKNOWN"))
+    made, model = measure(tmp_path, ways, at_once=at_once, contest=lambda *asked: CheckResult("UNKNOWN"))
     # The last two give the same wrong answer, after the label is settled: they decide nothing.
     assert made.search_need == "search-free"
-    assert len(set(model.asked)) == (3 if early_stop else 5)
+    assert len(set(model.asked)) == (5 if at_once else 3)
 
 
 def test_a_wrong_answer_given_twice_is_held_against_the_corpus(tmp_path):

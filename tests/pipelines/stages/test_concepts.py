@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipelines.config.settings import ConceptsConfig, SeedsConfig, SplitRule, SplitsConfig
 from pipelines.errors import ConfigError
-from pipelines.stages.concepts import Concepts, read_list
+from pipelines.stages.concepts import HEAD, Concepts, read_list
 from schemas.base import Rejection
 from schemas.reasons import STAGE_REASONS
 from tests.toy import box, build_toy_corpus
@@ -36,7 +36,7 @@ def make_stage(corpus, folder=None, listed=LIST, gate=GATE, seed=7, **changes):
     if folder is not None:
         path = str(folder / "concepts.tsv")
         (folder / "concepts.tsv").write_text(listed, "utf-8")
-    values = {"list": path, "head": 0.5, "tail": 0.5, "draws": 100} | changes
+    values = {"list": path, "draws": 100} | changes
     return Concepts(corpus, gate, ConceptsConfig(**values), SPLITS, seed)
 
 
@@ -66,21 +66,21 @@ def test_without_a_list_the_articles_are_the_concepts_and_their_links_the_freque
 @settings(max_examples=30)
 @given(
     st.lists(st.integers(0, 10**6), min_size=4, max_size=60),
-    st.floats(0.05, 0.5), st.floats(0.05, 0.5), st.integers(2, 70), st.integers(0, 5),
+    st.integers(2, 70), st.integers(0, 5),
 )  # fmt: skip
 def test_as_many_are_drawn_from_the_head_as_from_the_tail_and_only_from_there(
-    corpus, tmp_path_factory, counts, head, tail, draws, seed
+    corpus, tmp_path_factory, counts, draws, seed
 ):
     listed = "".join(f"thing {number}\t{count}\n" for number, count in enumerate(counts))
     folder = tmp_path_factory.getbasetemp()
-    stage = make_stage(corpus, folder, listed, seed=seed, head=head, tail=tail, draws=draws)
+    stage = make_stage(corpus, folder, listed, seed=seed, draws=draws)
     bands = {band: [each for each in stage.drawn if each.band == band] for band in ("head", "tail")}
     assert len(bands["head"]) == len(bands["tail"]) <= draws // 2
     assert len({each.name for each in stage.drawn}) == len(stage.drawn)
     assert min(each.frequency for each in bands["head"]) >= max(each.frequency for each in bands["tail"])
     rest = sorted(counts, reverse=True)
-    assert all(each.frequency >= rest[min(len(rest) - 1, int(head * len(rest) + 1))] for each in bands["head"])
-    assert stage.drawn == make_stage(corpus, folder, listed, seed=seed, head=head, tail=tail, draws=draws).drawn
+    assert all(each.frequency >= rest[min(len(rest) - 1, int(HEAD * len(rest) + 1))] for each in bands["head"])
+    assert stage.drawn == make_stage(corpus, folder, listed, seed=seed, draws=draws).drawn
 
 
 @pytest.mark.parametrize("line", ["car", "car\tmany", "\t5", "tree\t4\ntree\t5", "car\t-1", ""])
@@ -94,9 +94,7 @@ def test_a_line_that_is_no_concept_with_a_frequency_is_named(tmp_path, line):
 def test_the_list_and_the_draw_are_part_of_the_key(corpus, tmp_path):
     other = LIST.replace("900", "901")
     stages = (
-        {}, {"draws": 50}, {"head": 0.4}, {"tail": 0.4}, {"textual": 0.1}, {"seed": 8}, {"listed": other},
+        {}, {"draws": 50}, {"seed": 8}, {"listed": other},
     )  # fmt: skip
     keys = {make_stage(corpus, tmp_path, **changes).fingerprint() for changes in stages}
     assert len(keys) == len(stages)
-    same = {make_stage(corpus, tmp_path, **changes).fingerprint() for changes in ({}, {"kept": 0.2}, {"least_mark": 5})}
-    assert len(same) == 1

@@ -75,14 +75,13 @@ def make_solver(replies, name="fake", default=UNKNOWN):
 
 
 def make_stage(tmp_path, replies=None, preset="opensearch-vl", attempts=4, **changes):
-    search, early = FakeSearch(), changes.pop("early_stop", True)
-    plan = make_plan(preset, max_correct=changes.pop("max_correct", 0))
+    search, plan = FakeSearch(), make_plan(preset)
     values = {
         "solver": make_solver(replies or {}),
         "jury": Jury(),
         "searches": Searches(search, search, PictureStore(tmp_path / "images")),
         "plan": plan,
-        "settings": DifficultyConfig(attempts=attempts, early_stop=early),
+        "settings": DifficultyConfig(attempts=attempts),
         "watch": NO_LIMIT,
     }
     return MeasuredDifficulty(**(values | changes))
@@ -182,10 +181,12 @@ def test_a_solver_reasons_freely_and_its_last_line_is_the_answer(tmp_path, quest
     said = [
         "The bridge is Kelm Bridge.\nIt opened in 1201, I think.\n\n**Answer:** 1201",
         "<think>1999?</think>\nAnswer: 1999",
+        "Answer: 1998",
+        "Answer: 1997",
     ]
-    row = measure(make_stage(tmp_path, {"image": said}, max_correct=2), question)
+    row = measure(make_stage(tmp_path, {"image": said}, "mars"), question)
     (cell,) = [cell for cell in row.cells if cell.condition == "image"]
-    assert (cell.correct, cell.unscored, cell.prompt) == (2, 0, "answer_question/v4")
+    assert (cell.correct, cell.unscored, cell.prompt) == (1, 0, "answer_question/v4")
 
 
 @pytest.mark.parametrize("said", ["It must be 1201.", "Answer: 1999\nAnswer: 1201", "Answer: 1201\nOr so.", "Answer:"])
@@ -316,7 +317,7 @@ def test_a_refuted_alternative_travels_with_the_row(tmp_path, question):
 def test_what_nobody_solved_and_nothing_proves_is_refused(tmp_path, question):
     bare = question.model_copy(update={"proof": question.proof.model_copy(update={"corpus": ""})})
     assert measure(make_stage(tmp_path), bare).reason == "unproved"
-    solved = make_stage(tmp_path, {"image": [RIGHT, UNKNOWN, UNKNOWN, UNKNOWN]}, max_correct=1)
+    solved = make_stage(tmp_path, {"image": [RIGHT, UNKNOWN, UNKNOWN, UNKNOWN]}, "mars")
     assert measure(solved, bare).standing == "solved"
 
 
@@ -349,10 +350,9 @@ def test_the_fingerprint_covers_everything_that_decides(tmp_path):
     search = FakeSearch(identity="search:2")
     others = [
         replace(stage, settings=DifficultyConfig(attempts=5)),
-        replace(stage, settings=stage.settings.model_copy(update={"early_stop": False})),
+        replace(stage, at_once=True),
         replace(stage, settings=stage.settings.model_copy(update={"probe_attempts": 3})),
         replace(stage, plan=make_plan("vsearcher", probes=True)),
-        replace(stage, plan=make_plan("vsearcher", max_correct=1)),
         replace(stage, plan=make_plan("mars")),
         replace(stage, searches=replace(stage.searches, images=search)),
         replace(stage, searches=replace(stage.searches, hits=5)),
@@ -386,10 +386,9 @@ def run_crowd(stage, crowd):
 
 
 def play(tmp_path, preset="opensearch-vl", attempts=8, name="knower", **changes):
-    settings_of_stage = {key: changes.pop(key) for key in ("early_stop", "max_correct") if key in changes}
     counted = CountingModel(ScriptedSolver(name=name, **changes))
     solver = RoleClient(counted, load_prompt("answer_question", 4))
-    return make_stage(tmp_path, preset=preset, attempts=attempts, solver=solver, **settings_of_stage), counted
+    return make_stage(tmp_path, preset=preset, attempts=attempts, solver=solver), counted
 
 
 class CountingModel:
@@ -438,22 +437,19 @@ SAID = st.sampled_from([RIGHT, AnswerReply(answer=WRONG), AnswerReply(answer="18
         st.lists(SAID, min_size=4, max_size=4),
     ),
     st.sampled_from(["opensearch-vl", "vsearcher", "mars"]),
-    st.integers(0, 3),
     st.sampled_from(["PASS", "FAIL", ""]),
     st.booleans(),
 )
-def test_whatever_is_said_an_early_stop_leads_to_the_same_end(
-    tmp_path_factory, said, preset, max_correct, outcome, proved
-):
+def test_whatever_is_said_an_early_stop_leads_to_the_same_end(tmp_path_factory, said, preset, outcome, proved):
     folder = tmp_path_factory.getbasetemp()
     row, ends = strip(make_question(1, make_picture(folder, 1))), []
     if not proved:
         row = row.model_copy(update={"proof": row.proof.model_copy(update={"corpus": ""})})
-    for early_stop in (True, False):
+    for at_once in (True, False):
         contest = contest_with(outcome)[0] if outcome else None
         solver = answer_with(make_sampled(said))
         made = measure(
-            make_stage(folder, None, preset, max_correct=max_correct, early_stop=early_stop, contest=contest,
+            make_stage(folder, None, preset, at_once=at_once, contest=contest,
                        solver=solver),
             row,
         )  # fmt: skip
@@ -489,4 +485,4 @@ def make_sampled(said):
 )  # fmt: skip
 def test_each_published_filter_has_a_recipe(recipe, preset, attempts):
     difficulty = make_config(read_recipe(recipe), ["corpus.dump=dump.xml"]).difficulty
-    assert (difficulty.preset, difficulty.attempts, difficulty.max_correct) == (preset, attempts, 0)
+    assert (difficulty.preset, difficulty.attempts) == (preset, attempts)

@@ -22,7 +22,7 @@ from schemas.datasets import Grounding, Rewrite
 from schemas.tasks import QuestionReply
 from tests.pipelines.stages.players import TrustingReader, make_asking, read_request
 
-SETTINGS = GroundingsConfig(require_image=True, min_answers=2, retrieval_rank=0)
+SETTINGS = GroundingsConfig(min_answers=2, retrieval_rank=0)
 
 
 class OtherPictures:
@@ -148,8 +148,8 @@ def test_a_question_that_says_too_much_or_too_little_is_refused(stage, row, demo
 
 def test_what_was_fetched_is_searched_by_the_stages_after_groundings_alone(demo, demo_corpus, tmp_path):
     assert list(read_fetched(demo.stage("groundings"))) == []
-    contact = demo.config.commons.model_copy(update={"fetch": True, "contact": "a@b.example"})
-    config = demo.config.model_copy(update={"commons": contact})
+    fetching = demo.config.commons.model_copy(update={"fetch": True})
+    config = demo.config.model_copy(update={"commons": fetching, "contact": "a@b.example"})
     assembly = Assembly(config, Workspace(tmp_path), demo_corpus)
     planned = {plan.name: plan for plan in assembly.plan_stages()}
     later = (planned["difficulty"].stage.searches.images, planned["enhancements"].stage.search)

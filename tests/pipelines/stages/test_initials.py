@@ -50,7 +50,7 @@ def say(relation, question):
     return lambda inputs: AskedFactReply(relation=relation, question=question)
 
 
-def make_stage(corpus, reply=None, splits=ALL_SFT, page_words=8, audit=False, max_tokens=6, **rules):
+def make_stage(corpus, reply=None, splits=ALL_SFT, page_words=8, max_tokens=6, **rules):
     asking = make_asking("ask_fact", reply or say("birth_date", ASKED))
     return Initials(
         Indexes(corpus),
@@ -61,7 +61,6 @@ def make_stage(corpus, reply=None, splits=ALL_SFT, page_words=8, audit=False, ma
         max_tokens,
         splits,
         page_words,
-        audit,
     )
 
 
@@ -166,7 +165,6 @@ def test_the_fingerprint_knows_the_rules_the_splits_and_the_method(wiki):
         make_stage(wiki, volatile=True),
         make_stage(wiki, splits=NONE_SFT),
         make_stage(wiki, page_words=9),
-        make_stage(wiki, audit=True),
     ]
     prints = [stage.fingerprint(), *(other.fingerprint() for other in others)]
     assert len(set(prints)) == len(prints)

@@ -52,7 +52,7 @@ def run(stage, record):
 
 
 def sort_articles(corpus, **settings):
-    rows = list(Articles(corpus, NewsConfig(**({"min_words": 10} | settings)), 256)())
+    rows = list(Articles(corpus, NewsConfig(**settings), 256)())
     kept = [row.title for row in rows if isinstance(row, Article)]
     return kept, {row.reason: row.detail for row in rows if isinstance(row, Rejection)}
 
@@ -85,7 +85,7 @@ def test_a_source_has_no_more_articles_than_its_cap_and_the_earliest_are_kept(tm
 
 
 def name_in(corpus, tmp_path, *anchors, words="Kelm Bridge"):
-    (record,) = (row for row in Articles(corpus, NewsConfig(after="2026-06-30", min_words=5), 256)()
+    (record,) = (row for row in Articles(corpus, NewsConfig(after="2026-06-30"), 256)()
                  if isinstance(row, Article))  # fmt: skip
     reply = AnchorsReply(anchors=tuple(NamedAnchor(name=name, kind="object", quote=quote) for name, quote in anchors))
     asking = say("name_anchors", reply)

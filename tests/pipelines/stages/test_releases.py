@@ -86,7 +86,6 @@ def test_an_anchor_used_too_often_in_a_split_is_refused_by_record_id(pictures):
     questions = share_anchor([make_question(n, pictures[0], text=f"Who of the {n} is meant?") for n in range(1, 6)])
     over = {question.record_id: "anchor-over-used" for question in questions[3:]}
     assert rejections(run_stage(questions[::-1], [])) == over
-    assert rejections(run_stage(questions, [], max_per_anchor=5)) == {}
 
 
 def test_with_target_sizes_the_question_that_came_first_is_kept_and_rows_come_by_record_id(pictures):
@@ -129,7 +128,6 @@ def test_both_shares_hold_of_what_is_kept(rows, free, share):
 def test_every_limit_is_part_of_the_key():
     changed = [
         Releases(Limits(ReleasesConfig(max_per_answer=2))),
-        Releases(Limits(ReleasesConfig(max_per_anchor=2))),
         Releases(Limits(ReleasesConfig(max_skeleton_share=0.2))),
         Releases(Limits(ReleasesConfig(search_free=(0.0, 0.2)))),
         Releases(),

@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.cli.commands import run_recipe
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import SeedsConfig, SparqlConfig, SplitRule, SplitsConfig
+from pipelines.config.settings import SeedsConfig, SplitRule, SplitsConfig
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.run.assembly import Assembly
 from pipelines.run.workspace import Workspace
@@ -28,11 +28,10 @@ from tests.toy import PAGES, build_toy_corpus
 
 SPLITS = SplitRule(SplitsConfig(sft=0.6, rl=0.3, eval=0.1), seed=7)
 SITE = "https://toy.example/"
-RARE = SeedsConfig(rule="vsearcher", max_sitelinks=4, min_statements=20, classes=("Q100", "Q200"), require_image=False)
+RARE = SeedsConfig(rule="vsearcher", classes=("Q100", "Q200"), require_image=False)
 LINKED = RARE.model_copy(update={"rule": "opensearch-vl", "min_in_degree": 2, "hub_in_degree": 4})
 GATES = {
     "rare": RARE,
-    "rare without identifiers": RARE.model_copy(update={"count_identifiers": False}),
     "linked": LINKED,
     "one class": RARE.model_copy(update={"classes": ("Q200",)}),
 }
@@ -40,7 +39,7 @@ GATES = {
 
 def make_endpoint(address, **changes):
     settings = {"contact": "x@example.org", "pause": 0.0, "tries": 2, "backoff": 0.01} | changes
-    return SparqlEndpoint(SparqlConfig(endpoint=address, **settings))
+    return SparqlEndpoint(address, **settings)
 
 
 @dataclass(frozen=True)
@@ -146,12 +145,12 @@ def test_the_generated_world_gives_the_same_seeds_both_ways(demo, demo_corpus, t
     graph = load_store(turtle, munge=True)
     instances = graph.query("SELECT DISTINCT ?c WHERE { ?i <http://www.wikidata.org/prop/direct/P31> ?c }")
     classes = sorted(row["c"].value.rpartition("/")[2] for row in instances)
-    settings = make_settings(f"corpus.world={demo.world}", "seeds.min_statements=12", "seeds.max_sitelinks=60")
+    settings = make_settings(f"corpus.world={demo.world}", "seeds.limit=0")
     with serve_sparql(graph) as server:
         asked = ["seeds.source=sparql", f"seeds.classes={classes}", f"sparql.endpoint={server.url}"]
         asked += [
             "sparql.site=https://en.wikipedia.org/",
-            "sparql.contact=x@example.org",
+            "contact=x@example.org",
             "sparql.pause=0",
             "sparql.page_rows=40",
         ]
@@ -172,8 +171,8 @@ def test_the_generated_world_gives_the_same_seeds_both_ways(demo, demo_corpus, t
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        (["sparql.contact=x@example.org"], "seeds.classes is empty"),
-        (["seeds.classes=['Q5']"], "sparql.contact is empty"),
+        (["contact=x@example.org"], "seeds.classes is empty"),
+        (["seeds.classes=['Q5']"], "contact is empty"),
     ],
 )
 def test_drawing_by_sparql_needs_a_class_and_a_contact(demo, demo_corpus, tmp_path, settings, words):
@@ -191,7 +190,7 @@ def test_drawing_by_sparql_needs_a_class_and_a_contact(demo, demo_corpus, tmp_pa
         "seeds.source=file",
         "sparql.endpoint=file:///etc/passwd",
         "sparql.endpoint=https://example.org/sparql?key=secret",
-        'sparql.contact="a\\nHost: b"',
+        'contact="a\\nHost: b"',
     ],
 )
 def test_settings_that_could_not_stand_in_a_request_are_refused(setting):
@@ -206,10 +205,10 @@ def test_a_run_that_the_endpoint_stopped_goes_on_and_asks_only_what_is_missing(d
             f"corpus.world={demo.world}",
             "seeds.source=sparql",
             "seeds.classes=['Q5', 'Q12280']",
-            f"sparql={{endpoint='{server.url}', contact='x@example.org', site='https://en.wikipedia.org/'}}",
-            *("sparql.pause=0", "sparql.backoff=0.01", "sparql.page_rows=10"),
+            f"sparql={{endpoint='{server.url}', site='https://en.wikipedia.org/'}}",
+            *("contact=x@example.org", "sparql.pause=0", "sparql.page_rows=10"),
         ]
-        config = make_config(read_recipe("demo"), make_settings("seeds.max_sitelinks=99", *settings))
+        config = make_config(read_recipe("demo"), make_settings(*settings))
         with pytest.raises(Unavailable, match="run again to continue"):
             run_recipe(config, tmp_path, "seeds", ())
         answered, server.always = server.queries[:5], None

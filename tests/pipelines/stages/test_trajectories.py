@@ -9,7 +9,7 @@ from pipelines.agent.judging import Jury, ProcessJury
 from pipelines.agent.loop import run_rollout
 from pipelines.agent.observations import ANSWER as ANSWER_SUPPORT
 from pipelines.agent.transcript import Turn, render_turn
-from pipelines.config.settings import ALL_CHECKS, TrajectoriesConfig
+from pipelines.config.settings import TrajectoriesConfig
 from pipelines.stages.rollouts import make_oracle
 from pipelines.stages.trajectories import Trajectories
 from pipelines.toy.teacher import ScriptedTeacher
@@ -48,17 +48,16 @@ def decide(cascade, rollouts):
 
 
 def select(rollouts, judges=(), process=None):
-    return decide(Cascade(TrajectoriesConfig(checks=(), min_process=3.0), Jury(tuple(judges)), process), rollouts)
+    return decide(Cascade(TrajectoriesConfig(min_process=3.0), Jury(tuple(judges)), process), rollouts)
 
 
-def refuse(rollout, *checks, **changes):
-    """Return the codes against a rollout under some mechanical checks, all by default."""
-    rules = TrajectoriesConfig(checks=checks or ALL_CHECKS, **changes)
-    return [fault.reason for fault in find_faults(rollout, rules=rules)]
+def refuse(rollout, **changes):
+    """Return the codes against a rollout."""
+    return [fault.reason for fault in find_faults(rollout, rules=TrajectoriesConfig(**changes))]
 
 
 def list_reasons(rollout):
-    return [fault.reason for fault in find_faults(rollout, rules=TrajectoriesConfig(checks=(), min_process=3.0))]
+    return [fault.reason for fault in find_faults(rollout, rules=TrajectoriesConfig(min_process=3.0))]
 
 
 def test_a_right_answer_becomes_a_trajectory_under_the_rollouts_id(good):

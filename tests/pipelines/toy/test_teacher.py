@@ -213,7 +213,7 @@ def test_a_spoiled_reply_is_none_in_every_dialect(speak, dialect, vice):
 @pytest.mark.parametrize("vice", ["break_format", "two_calls"])
 def test_a_teacher_that_is_told_of_a_bad_turn_goes_on_without_another(tmp_path, vice):
     agent = make_agent(ScriptedTeacher("teacher", Vices(**{vice: 1.0})), make_tools(tmp_path))
-    agent = replace(agent, settings=agent.settings.model_copy(update={"bad_turns": "tell"}))
+    agent = replace(agent, dialect=replace(agent.dialect, tells_bad_turns=True))
     question = make_question(make_picture(tmp_path))
     rollout = asyncio.run(run_rollout(agent, question, make_oracle(question, 0)))
     assert [step.observation.error for step in rollout.steps[:-1]].count("bad-turn") == 1
