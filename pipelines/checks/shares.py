@@ -173,7 +173,8 @@ def refuse_rounds(
         wanted = ", ".join(f"{share:.0%} of {kind}" for kind, share in sorted(shares.items()))
         raise GateNotMet(
             f"injections: of questions by number of rounds there are {told}, and none of "
-            f"their selections is {wanted} within {tolerance:g}; change injections.weights, or make more of what is missing"
+            f"their selections is {wanted} within {tolerance:g}; change injections.weights, or make more of "
+            "what is missing"
         )
     return {
         signature.record_id: Rejection(

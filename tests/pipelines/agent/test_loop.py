@@ -1,11 +1,12 @@
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.agent.dialects import DIALECTS, find_dialect
+from pipelines.agent.dialects import DIALECTS, SYNTH, find_dialect
 from pipelines.agent.loop import run_rollout
 from pipelines.agent.transcript import Turn, render_turn
 from pipelines.errors import RecordFailed
@@ -26,6 +27,8 @@ LOOK = render_turn(Turn("Look it up.", "image_search", '{"image":"img_1"}'))
 CROP = render_turn(Turn("Closer.", "crop", '{"box":[0,0,500,500]}'))
 VISIT = render_turn(Turn("Read.", "visit", json.dumps({"url": make_url("Kelm Bridge")})))
 ANSWER = render_turn(Turn("Done.", answer="5 April 1204"))
+
+TELLING = replace(SYNTH, tells_bad_turns=True)
 
 
 BAD = render_turn(Turn("Try.", "image_search", '{"image":"img_9"}'))

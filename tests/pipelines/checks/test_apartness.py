@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from pipelines.checks import limits as limits_module
 from pipelines.checks.limits import Limits, refuse_across_splits, refuse_over_limits
 from pipelines.checks.sets import list_shared_values, make_signature, mark_question, refuse_apart
 from pipelines.config.settings import ReleasesConfig

@@ -166,8 +166,7 @@ def test_an_address_with_a_secret_is_refused_and_the_secret_not_repeated(key, va
 def test_a_contact_holds_an_address():
     for value in ("", "me@example.org", "https://example.org/bot", "A team, bot@example.org, https://example.org"):
         assert make(f"contact='{value}'").contact == value
-    for value in (" ", "me", "me @ example.org", "@", "https:// x", "é@b", "a@b
-"):
+    for value in (" ", "me", "me @ example.org", "@", "https:// x", "é@b", "a@b\n"):
         with pytest.raises(ConfigError, match="contact"):
             make_config(read_recipe("demo") | {"contact": value})
 
