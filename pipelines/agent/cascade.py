@@ -400,18 +400,18 @@ def _find_answer_faults(rollout: Rollout, judgement: Judgement | None) -> list[R
     return []
 
 
-def list_left_out(rollout: Rollout) -> tuple[TrajectoryReason, ...]:
-    """Return the checks that a rollout cannot be held to, as its question has no path."""
+def list_left_out(rules: TrajectoriesConfig, rollout: Rollout) -> tuple[TrajectoryReason, ...]:
+    """Return the checks among those the rules name that a rollout cannot be held to, as its question has no path."""
     titles = (*rollout.path, *rollout.bridges)
-    return () if titles else ASKED_OF_PATHS
+    return () if titles else tuple(name for name in ASKED_OF_PATHS if name in rules.checks)
 
 
 def _run(case: _Case) -> list[tuple[TrajectoryReason, CheckResult]]:
-    left_out = set(list_left_out(case.trail.rollout))
+    left_out = set(list_left_out(case.rules, case.trail.rollout))
     left_out |= set(_ASKED_OF_ANSWERS) if case.judgement is None else set()
     if case.judgement is not None and case.judgement.verdict == "incorrect":
         left_out.add("unsupported")
-    asked = [name for name in _ORDER if name in _CHECKS and name not in left_out]
+    asked = [name for name in _ORDER if name in case.rules.checks and name not in left_out]
     return [(name, _CHECKS[name](case)) for name in asked]
 
 

@@ -135,13 +135,13 @@ _STARTER = """\
 #   synth run --config {path}
 # `synth config --config {path}` lists every key with its value, who set it, and what it means.
 extends = "{recipe}"
+# contact = "you@example.org"  # Commons and other services want one
 
 [corpus]
 {corpus}
 
 [commons]
 fetch = false  # true fetches the pictures that do not lie beside the dump
-# contact = "you@example.org"  # Commons wants one
 
 [encoder]
 pretrained = ""  # weights that rank pictures, as "openai"; needs `pip install 'synth[clip]'`

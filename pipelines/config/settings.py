@@ -55,6 +55,7 @@ class CorpusConfig(Section):
 class SmallCorpus(Section):
     """Seed gates for a corpus too small for those of a whole Wikipedia, in place of those of the same name."""
 
+    min_in_degree: int = Field(3, ge=0, description="opensearch-vl: fewest articles linking to a seed")
     hub_share: float = Field(0.015, ge=0.0, le=1.0, description="share of articles, by in-degree, that are hubs")
     require_infobox: bool = Field(True, description="opensearch-vl: seeds need an infobox")
     require_image: bool = Field(True, description="seeds need a free lead picture")
@@ -562,6 +563,9 @@ class QuestionsConfig(Section):
         True, description="let the evaluator read the prose for the answer and for second values of the hops"
     )
     volatile: bool = Field(False, description="allow answers that change with time: populations, office holders, ranks")
+    max_answer_share: float = Field(
+        0.05, gt=0.0, le=1.0, description="largest share of one answer among all of its relation; 1 is no limit"
+    )
     obfuscated_answers: float = Field(
         0.0, ge=0.0, le=1.0, description="share of fuller dates of which only the month and year, or year, is asked"
     )
@@ -675,6 +679,7 @@ ALL_CHECKS: tuple[TrajectoryCheck, ...] = get_args(TrajectoryCheck)
 class TrajectoriesConfig(Section):
     """The rejection cascade. Format and the answer always decide."""
 
+    checks: tuple[TrajectoryCheck, ...] = Field(ALL_CHECKS, description="mechanical checks that refuse")
     max_tokens: int = Field(32_000, ge=0, description="length a student is trained at, pictures included; 0: no limit")
     tokenizer: str = Field(
         "", description="tokenizer.json of the student, read with `tokenizers`; empty: lengths are estimated from above"

@@ -105,8 +105,6 @@ if TYPE_CHECKING:
 
 ANSWER_TOKENS = 6
 """Longest answer, white-space tokens: longer ones are seldom given word for word (VSearcher, 2.2)."""
-MOST_ANSWER_SHARE = 0.05
-"""Largest share of one answer among all of its relation: a commoner one is guessed."""
 NEWS_WORDS = 900
 """Words of an article of the news that a model is shown: nearly all are shorter."""
 NEWS_OTHERS = 3
@@ -115,8 +113,6 @@ NEWS_ANCHORS = 1
 """Things in a picture about which a question is tried; one a picture is released."""
 LEAST_MARK = 3
 """Least mark, 1 to 5, for what a curious person would ask about a concept: the middle."""
-SMALL_IN_DEGREE = 3
-"""Most that is asked of the articles linking to a seed in a small corpus."""
 SMALL_CORPUS = 1_000_000
 """Articles under which the gates of ``seeds.small_corpus`` count."""
 NEAR_BITS = 4.0
@@ -623,7 +619,7 @@ class Assembly:
     def answer_limits(self) -> Thresholds:
         """Thresholds that every answer must meet."""
         own = self.config.questions.model_dump(include={"agreement", "volatile", "read_pages"})
-        return UNCOUNTED.model_copy(update=own | {"answer_share": MOST_ANSWER_SHARE})
+        return UNCOUNTED.model_copy(update=own | {"answer_share": self.config.questions.max_answer_share})
 
     @cached_property
     def graph(self) -> WalkGraph:
@@ -713,9 +709,7 @@ class Assembly:
     def seed_gate(self) -> SeedsConfig:
         """The settings of seeds that count for this corpus."""
         seeds, small = self.config.seeds, self.config.seeds.small_corpus
-        own = small.model_dump(include={"require_infobox", "require_image"}) if self.small else {}
-        if self.small:
-            own["min_in_degree"] = min(seeds.min_in_degree, SMALL_IN_DEGREE)
+        own = small.model_dump(exclude={"hub_share"}) if self.small else {}
         return seeds.model_copy(update={"hub_in_degree": self.hub_in_degree, **own})
 
     def _build_seeds(self) -> AnyStage:

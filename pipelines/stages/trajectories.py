@@ -47,7 +47,7 @@ class Trajectories:
             return _reject(record.record_id, found.faults)
         rules = self.cascade.rules
         verified = () if self.cascade.verifier is None else rules.verifications
-        return (_accept(record, found, verified, list_left_out(record)),)
+        return (_accept(record, found, verified, list_left_out(rules, record)),)
 
 
 def _accept(

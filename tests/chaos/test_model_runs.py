@@ -34,7 +34,6 @@ TINY = (
     "seed=9",
     "difficulty.probe_attempts=0",
     "runtime.concurrency=8",
-    "paths.answer_types={date=0.7, number=0.3}",
 )
 """No name is an answer: of those a scripted judge would be asked, which the counts here do not mean."""
 ROLE = ("adapter=openai", "name=mock", "revision=r1", "prices={ output = 1000 }")

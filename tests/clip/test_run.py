@@ -59,7 +59,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         (
             f"corpus.world={folder / 'world'}",
             *SETTINGS,
-            "groundings.ranker=clip",
             "tools.image_search=clip",
             f"encoder.model={written.config}",
             f"encoder.pretrained={written.weights}",

@@ -368,7 +368,7 @@ HELD_LISTED = (
     Held("an uncaught defect", "exit 4, one line with its log and where to report it", "the log has the traceback",
          f"{PIPELINES}/cli/test_defects.py::test_a_defect_is_one_line_with_its_log_and_exit_code_4",
          "exit 1, which means a gate not met"),
-    Held("a page on port 6379", "refused, live.ports", "the rollout goes on with the refusal as its observation",
+    Held("a page on port 6379", "refused, allowed are", "the rollout goes on with the refusal as its observation",
          f"{PIPELINES}/services/test_addresses.py::"
          "test_pages_come_from_the_ports_of_the_web_unless_others_are_set", "fetched"),
 )  # fmt: skip

@@ -37,6 +37,7 @@ SHARD = re.compile(r"(?:data|proofs)/(?P<split>[a-z]+)-(?P<number>\d{5})-of-(?P<
 THRESHOLDS: Mapping[str, str] = {
     "agreement": "questions.agreement",
     "volatile": "questions.volatile",
+    "answer_share": "questions.max_answer_share",
     "read_pages": "questions.read_pages",
     "answers": "groundings.min_answers",
     "retrieval_rank": "groundings.retrieval_rank",

@@ -157,7 +157,7 @@ def find_trajectory_problems(manifest: ReleaseManifest, trajectory: Trajectory, 
     yield from _find_id_problems(manifest, trajectory)
     if told.get("tools.family") == "local":
         yield from _find_stamp_problems(manifest, trajectory)
-    if not whole or "trajectories.max_tokens" not in told:
+    if not whole or "trajectories.checks" not in told:
         return
     rules = TrajectoriesConfig.model_validate(read_sections(told).get("trajectories", {}), strict=False)
     estimated = manifest.untold.get("trajectories.tokenizer") == EMPTY

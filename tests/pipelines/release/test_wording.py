@@ -36,7 +36,7 @@ def make_release(rng, told, count=120):
 
 
 def test_words_that_tell_an_answer_are_caught_by_their_gate():
-    table = measure_guessability(make_release(Random(7), told=1.0))
+    table = measure_guessability(make_release(Random(7), told=1.0), ReleasesConfig())
     assert table["words alone"]["verdict"] == "not met"
     with pytest.raises(GateNotMet, match="words alone: "):
         check_guessability(table)
@@ -44,7 +44,7 @@ def test_words_that_tell_an_answer_are_caught_by_their_gate():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_words_that_tell_nothing_are_let_pass(seed):
-    table = measure_guessability(make_release(Random(seed), told=0.0))
+    table = measure_guessability(make_release(Random(seed), told=0.0), ReleasesConfig())
     assert {row["verdict"] for name, row in table.items() if "words" in name} == {"met"}
     check_guessability(table)
 

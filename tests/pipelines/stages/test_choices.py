@@ -49,11 +49,13 @@ class Chooser:
         return ChatReply(lines[sum(message.role == "assistant" for message in request.messages)], 1, 1)
 
 
-def measure(folder, ways, contest=None, watch=None, **changes):
+def measure(folder, ways, contest=None, watch=None, at_once=False, **changes):
     model = Chooser(tuple(ways))
     agent = make_agent(model, make_tools(folder), R1, calls=2)
     config = DifficultyConfig(**({"preset": "fvqa", "attempts": len(ways)} | changes))
-    stage = ChosenSearches(agent, Jury(()), config, make_oracle, watch or UnscoredWatch(1.0, 1), contest)
+    stage = ChosenSearches(
+        agent, Jury(()), config, make_oracle, watch or UnscoredWatch(1.0, 1), contest, at_once=at_once
+    )
     question = make_question(make_picture(folder))
     row = Grounding(**{name: getattr(question, name) for name in Grounding.model_fields})
     made = asyncio.run(stage(row))

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from pipelines.config.settings import ConceptsConfig, SeedsConfig, SplitRule, SplitsConfig
 from pipelines.errors import ConfigError
-from pipelines.stages.concepts import HEAD, Concepts, read_list
+from pipelines.stages import concepts
+from pipelines.stages.concepts import Concepts, read_list
 from schemas.base import Rejection
 from schemas.reasons import STAGE_REASONS
 from tests.toy import box, build_toy_corpus
@@ -24,6 +25,15 @@ PAGES = {
 LIST = (
     "ostrel\t900\nKelm Bridge\t800\nE. Marn\t30\nEdda Marn\t20\nVelloby\t10\nastrolabe\t9\nJon Vask\t8\nTonalism\t1\n"
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def halves():
+    """A list of a few lines is all head and tail."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(concepts, "HEAD", 0.5)
+        patch.setattr(concepts, "TAIL", 0.5)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +89,7 @@ def test_as_many_are_drawn_from_the_head_as_from_the_tail_and_only_from_there(
     assert len({each.name for each in stage.drawn}) == len(stage.drawn)
     assert min(each.frequency for each in bands["head"]) >= max(each.frequency for each in bands["tail"])
     rest = sorted(counts, reverse=True)
-    assert all(each.frequency >= rest[min(len(rest) - 1, int(HEAD * len(rest) + 1))] for each in bands["head"])
+    assert all(each.frequency >= rest[min(len(rest) - 1, int(0.5 * len(rest) + 1))] for each in bands["head"])
     assert stage.drawn == make_stage(corpus, folder, listed, seed=seed, draws=draws).drawn
 
 

@@ -234,7 +234,6 @@ def test_where_an_entity_has_no_fact_left_the_round_before_is_done_anew(forked):
     def describe_places(inputs):
         return describe(inputs) if inputs.hop.relation != "death_place" else say("the banker Brem")(inputs)
 
-    assert [node.title for node in inject(forked, 2).proof.nodes] == ["Sellby", "Odo Brem", "Edda Marn"]
     row = inject(forked, 2, players={"propose_descriptors": describe_places})
     assert [node.title for node in row.proof.nodes] == [*reversed(TITLES[:3])]
 

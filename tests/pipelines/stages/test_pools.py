@@ -99,13 +99,13 @@ def test_a_question_is_refused_by_name(tmp_path, name):
     assert pools.count_candidates() == 2
 
 
-def test_duplicates_other_languages_and_other_splits_are_refused(tmp_path):
-    rows = [ask(language="EN"), ask(language="EN", id="b"), ask(language="CN", id="c")]
-    pools = make_pools(tmp_path, rows, language="EN")
+def test_duplicates_and_other_splits_are_refused(tmp_path):
+    rows = [ask(), ask(id="b")]
+    pools = make_pools(tmp_path, rows)
     (tmp_path / "pictures" / "1.png").write_bytes(draw(1))
-    assert [getattr(row, "reason", "") for row in pools()] == ["", "duplicate-question", "other-language"]
+    assert [getattr(row, "reason", "") for row in pools()] == ["", "duplicate-question"]
     names = [ask(id=str(n), answer=f"Ada Vask {n}", entity=f"Bridge {n}") for n in range(60)]
-    by_rule = make_pools(tmp_path, names, split="", language="")
+    by_rule = make_pools(tmp_path, names, split="")
     rule, found = by_rule.splits, list(by_rule())
     kept = [row for row in found if isinstance(row, Grounding)]
     assert kept

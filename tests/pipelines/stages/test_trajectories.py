@@ -4,18 +4,17 @@ import json
 import pytest
 
 from pipelines.agent.acceptance import Cascade
-from pipelines.agent.cascade import find_faults
 from pipelines.agent.judging import Jury, ProcessJury
 from pipelines.agent.loop import run_rollout
 from pipelines.agent.observations import ANSWER as ANSWER_SUPPORT
 from pipelines.agent.transcript import Turn, render_turn
-from pipelines.config.settings import TrajectoriesConfig
+from pipelines.config.settings import ALL_CHECKS, TrajectoriesConfig
 from pipelines.stages.rollouts import make_oracle
 from pipelines.stages.trajectories import Trajectories
 from pipelines.toy.teacher import ScriptedTeacher
 from schemas.base import Rejection, make_table
 from schemas.datasets import Rollout, Step, Trajectory
-from tests.pipelines.agent.trail import make_agent, make_picture, make_question, make_tools
+from tests.pipelines.agent.trail import find_faults, make_agent, make_picture, make_question, make_tools
 from tests.pipelines.stages.players import make_asking
 
 
@@ -48,16 +47,17 @@ def decide(cascade, rollouts):
 
 
 def select(rollouts, judges=(), process=None):
-    return decide(Cascade(TrajectoriesConfig(min_process=3.0), Jury(tuple(judges)), process), rollouts)
+    return decide(Cascade(TrajectoriesConfig(checks=(), min_process=3.0), Jury(tuple(judges)), process), rollouts)
 
 
-def refuse(rollout, **changes):
-    """Return the codes against a rollout."""
-    return [fault.reason for fault in find_faults(rollout, rules=TrajectoriesConfig(**changes))]
+def refuse(rollout, *checks, **changes):
+    """Return the codes against a rollout under some mechanical checks, all by default."""
+    rules = TrajectoriesConfig(checks=checks or ALL_CHECKS, **changes)
+    return [fault.reason for fault in find_faults(rollout, rules=rules)]
 
 
 def list_reasons(rollout):
-    return [fault.reason for fault in find_faults(rollout, rules=TrajectoriesConfig(min_process=3.0))]
+    return [fault.reason for fault in find_faults(rollout, rules=TrajectoriesConfig(checks=(), min_process=3.0))]
 
 
 def test_a_right_answer_becomes_a_trajectory_under_the_rollouts_id(good):

@@ -37,7 +37,7 @@ AGENT = name_agent("who@example.org")
 
 TITLES = [f"File:Kelm {number}.jpg" for number in range(5)]
 ORIGINAL = "/wikipedia/commons/6/65/Kelm_Bridge.png"
-THUMBNAIL = "/wikipedia/commons/thumb/6/65/Kelm_Bridge.png/330px-Kelm_Bridge.png"
+THUMBNAIL = "/wikipedia/commons/thumb/6/65/Kelm_Bridge.png/1280px-Kelm_Bridge.png"
 COMMONS = "https://upload.wikimedia.org/wikipedia/commons"
 
 
@@ -425,7 +425,7 @@ def fetch(server, remote=None, **settings):
 
 def test_a_small_original_is_fetched_as_it_is_and_a_large_one_at_a_standard_width(commons):
     assert fetch(commons) == PICTURE
-    assert fetch(commons, make_remote(commons, 331)) == draw(1)
+    assert fetch(commons, make_remote(commons, 1281)) == draw(1)
     assert [request.path for request in commons.asked] == [ORIGINAL, THUMBNAIL]
     headers = commons.asked[0].headers
     assert (headers["user-agent"], headers["accept-encoding"]) == (AGENT, "identity")
