@@ -19,7 +19,7 @@ from pipelines.graph.query import Indexes
 from pipelines.graph.titles import TITLE, find_name
 from pipelines.ids import digest_value, make_record_id
 from pipelines.names import digest_aliases
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Rejection
 from schemas.datasets import Question, Seed
 from schemas.proofs import Proof, Thresholds
@@ -28,7 +28,7 @@ from schemas.tasks import NOTHING, AskConceptInputs, ClassifiedReply, ClassifyQu
 
 
 @dataclass(frozen=True)
-class ConceptAsker:
+class ConceptAsker(Prompted):
     """Asks for names, and classifies questions about concepts."""
 
     ground: Indexes
@@ -48,9 +48,6 @@ class ConceptAsker:
     def identity(self) -> str:
         asked = [self.asking.identity, self.classifying.identity, self.reader.identity, make_schema(ClassifiedReply)]
         return digest_value([*asked, repr(self.limits), self.max_tokens, self.page_words, self.least_mark])
-
-    def prompts(self) -> dict[str, str]:
-        return {each.prompt.label: each.prompt.digest for each in (self.asking, self.classifying)}
 
     async def ask(self, record: Seed, number: int) -> Sequence[Question] | Rejection:
         """Return a question for the name of a concept; a refused one is requested once more with the reason."""

@@ -29,7 +29,7 @@ from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value, draw_unit
 from pipelines.pictures import PictureStore, compute_phash, encode_picture, measure_distance, open_pixels, read_header
-from pipelines.services.prompting import RoleClient, ask_model
+from pipelines.services.prompting import Prompted, RoleClient, ask_model
 from pipelines.services.protocols import ImageSearch
 from schemas.datasets import Difficulty, Picture, Scene, ScenePart, Split
 from schemas.tasks import BoxReply, LocateObjectInputs
@@ -94,7 +94,7 @@ async def _tells(gauge: Gauge, view: SceneView) -> tuple[bool, bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class SceneMaker:
+class SceneMaker(Prompted):
     """Everything that decides which pictures are set in a scene, and what it shows.
 
     Attributes:

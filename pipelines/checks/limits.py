@@ -77,11 +77,6 @@ def refuse_across_splits(
     """Return the rejections of what is in another release, needs no picture to be guessed, or is in two splits.
 
     What nearly repeats a question of another split, or shows a copy of its picture, is in two.
-
-    Args:
-        signatures: of all questions, the first of a split to be kept first.
-        limits: what other releases hold, and the largest gold shares.
-        store: opened for copies of pictures; None compares the recorded hashes alone.
     """
     refused = refuse_apart(signatures, limits.apart) | refuse_gold(signatures, limits.settings)
     refused |= refuse_shared([each for each in signatures if each.record_id not in refused])
@@ -95,13 +90,7 @@ def refuse_across_splits(
 def refuse_over_limits(
     signatures: Sequence[Signature], solved: Collection[str], limits: Limits
 ) -> dict[str, Rejection]:
-    """Return the rejections of duplicates and near ones, then of each limit in turn; a limit counts rows kept so far.
-
-    Args:
-        signatures: of the questions that may be kept, the first to be kept first.
-        solved: ids of those that have, or may have, a trajectory.
-        limits: the limits.
-    """
+    """Return the rejections of duplicates and near ones, then of each limit in turn, by the rows kept so far."""
     settings = limits.settings
     kept, refused = refuse_duplicates(signatures)
     for refuse in (
@@ -139,11 +128,6 @@ def refuse_over_targets(
 
     What a share refuses of the rest makes room for others of its stratum. Fewer questions repeat one another no more
     and are over no other limit.
-
-    Args:
-        signatures: of the questions within all limits, in the order in which they came.
-        strata: by record id.
-        limits: the limits.
     """
     quotas = limits.quotas
     if quotas is None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import Match, fold_names
+from pipelines.graph.proofs import make_query
 from pipelines.graph.prose import Sentence, list_prose, mask_names
 from pipelines.graph.query import (
     MENTIONS,
@@ -30,7 +31,7 @@ from pipelines.graph.query import (
     read_field,
 )
 from pipelines.graph.statements import find_object, fold_text, list_rivals, resolve_rival
-from schemas.proofs import Answer, Constraint, Count, Hop, NearMiss
+from schemas.proofs import Answer, Constraint, Count, Hop, NearMiss, Proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,14 @@ def check_answer_unchanged(ground: Indexes, query: Query, key: str) -> CheckResu
     if derived != [key]:
         return CheckResult("FAIL", "answer-changed", f"{derived} instead of [{key}]")
     return PASSED
+
+
+def check_derivable(ground: Indexes, proof: Proof, answer: Answer) -> CheckResult:
+    """FAIL (``not-derivable``) unless the query of a proof gives the answer and nothing else."""
+    derived = sorted(answer_query(ground, make_query(ground.corpus, proof)))
+    if derived == [answer.key]:
+        return PASSED
+    return CheckResult("FAIL", "not-derivable", f"the query gives {derived}, the page says {answer.key}")
 
 
 def count_side(ground: Indexes, query: Query, number: int) -> Count:

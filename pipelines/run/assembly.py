@@ -691,7 +691,7 @@ class Assembly:
     def benchmarks(self) -> Benchmarks:
         """What no question may overlap with."""
         digest = partial(digest_input, workspace=self.workspace)
-        return Benchmarks(self.config.releases.benchmarks, digest, self.workspace.derived)
+        return Benchmarks(self.config.releases.benchmarks, digest)
 
     @cached_property
     def apart(self) -> Apart:
@@ -887,6 +887,7 @@ class Assembly:
         off = self.config.ablations.filters_off
         plan = make_plan(preset, difficulty.max_correct, difficulty.probe_attempts > 0, off)
         version = PHRASINGS[difficulty.phrasing]
+        judged = plan.judges_picture and "judge" in self.config.roles
         return MeasuredDifficulty(
             solver=roles.ask("solver", "answer_question", version),
             jury=roles.make_jury(),
@@ -896,7 +897,7 @@ class Assembly:
             watch=UnscoredWatch(judging.max_unscored, judging.min_attempts),
             contest=partial(check_alternative, self.ground) if difficulty.alternatives else None,
             list_endings=partial(list_endings, self.ground.corpus),
-            picture_judge=roles.ask("judge", "judge_picture") if "judge" in self.config.roles else None,
+            picture_judge=roles.ask("judge", "judge_picture") if judged else None,
             rater=self.seeing.make_late_rater(),
             covered=self.corpus.manifest.language in COVERED,
         )

@@ -63,7 +63,7 @@ from pipelines.graph.proofs import (
 )
 from pipelines.graph.query import TYPE, Indexes, count_alone, find_article, locate_nodes
 from pipelines.ids import digest_value, make_record_id
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Candidate, Certificate, Question, Rewrite
 from schemas.manifest import ModelEntry
@@ -146,7 +146,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Injections:
+class Injections(Prompted):
     """The stage: initial questions in, questions grown by rounds of injection out, with a certificate a round."""
 
     ground: Indexes
@@ -165,10 +165,6 @@ class Injections:
         asked = [self.reader.identity, *(asking.identity for asking in self.askings.list_all())]
         rules = [repr(self.rules), repr(self.anchors), digest_value(sorted(self.apart))]
         return digest_value(["injections", *rules, asked, *map(make_schema, REPLIES)])
-
-    def prompts(self) -> dict[str, str]:
-        own = {asking.prompt.label: asking.prompt.digest for asking in self.askings.list_all()}
-        return {**own, **self.reader.prompts()}
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.askings.rewriting.describe("rewriter"), self.reader.describe())

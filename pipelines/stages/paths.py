@@ -18,6 +18,7 @@ from pipelines.graph.query import Indexes
 from pipelines.graph.salience import read_lists, weigh_attribute
 from pipelines.graph.walks import Drawn, Order, Walk, WalkGraph, WalkMove
 from pipelines.ids import choose_weighted, digest_value, draw_unit, make_record_id
+from pipelines.services.prompting import Prompted
 from schemas.base import Record, Rejection
 from schemas.datasets import Path, Seed
 from schemas.manifest import ModelEntry
@@ -39,7 +40,7 @@ def _weigh_alike(_: Attribute) -> float:
 
 
 @dataclass(frozen=True)
-class Paths:
+class Paths(Prompted):
     """The stage: seeds in, up to ``per_seed`` distinct paths of each out; each path has ``walks`` tries."""
 
     graph: WalkGraph
@@ -76,9 +77,6 @@ class Paths:
         guided = [self.guide.identity] if self.guide else []
         used = [self.kept, [sorted(counts.items()) for counts in self.used]] if self.used else []
         return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), later, lists, *guided, *used])
-
-    def prompts(self) -> dict[str, str]:
-        return self.guide.prompts() if self.guide else {}
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.guide.describe(),) if self.guide else ()

@@ -11,19 +11,19 @@ from pipelines.checks.answers import check_named, check_not_bridge
 from pipelines.checks.examination import list_answer_checks
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
-from pipelines.checks.uniqueness import check_single_value
+from pipelines.checks.uniqueness import check_derivable, check_single_value
 from pipelines.checks.verdicts import PASSED, TRIES, Check, CheckResult, explain_refusal, refuse, run_checks
 from pipelines.config.settings import SplitRule
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import derive_answer, type_answer
 from pipelines.graph.caps import find_capped
 from pipelines.graph.facts import read_askable
-from pipelines.graph.proofs import flatten_names, list_names, make_query, view_proof
+from pipelines.graph.proofs import flatten_names, list_names, view_proof
 from pipelines.graph.propositions import read_clause
-from pipelines.graph.query import Indexes, answer_query, locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.ids import digest_value, draw_unit, make_record_id
 from pipelines.names import digest_aliases
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Path, Question
 from schemas.manifest import ModelEntry
@@ -37,7 +37,7 @@ COARSER: dict[str, tuple[Derivation, ...]] = {"day": ("month", "year"), "month":
 
 
 @dataclass(frozen=True)
-class Questions:
+class Questions(Prompted):
     """The stage: paths in, one canonical question with its proof for each out."""
 
     ground: Indexes
@@ -70,10 +70,6 @@ class Questions:
         return digest_value(
             [self.asking.identity, self.reader.identity, pages, make_schema(WrittenQuestionReply), *rules]
         )
-
-    def prompts(self) -> dict[str, str]:
-        read = self.pages.prompts() if self.pages else {}
-        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts(), **read}
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.asking.describe("writer"), self.reader.describe())
@@ -175,13 +171,7 @@ class Questions:
         for hop in record.hops:
             yield partial(check_lasting_hop, self.ground, hop, proof.thresholds.volatile)
             yield partial(check_single_value, self.ground, numbers, hop)
-        yield partial(self._check_derivable, proof, answer)
-
-    def _check_derivable(self, proof: Proof, answer: Answer) -> CheckResult:
-        derived = answer_query(self.ground, make_query(self.ground.corpus, proof))
-        if set(derived) == {answer.key}:
-            return PASSED
-        return CheckResult("FAIL", "not-derivable", f"the query gives {sorted(derived)}, the path says {answer.key}")
+        yield partial(check_derivable, self.ground, proof, answer)
 
     def _make_proof(self, record: Path, derivation: Derivation) -> Proof:
         corpus = self.ground.corpus

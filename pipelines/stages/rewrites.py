@@ -31,7 +31,7 @@ from pipelines.graph.prose import mask_names
 from pipelines.graph.query import Indexes, Query, find_article, locate_nodes
 from pipelines.ids import digest_value, make_record_id
 from pipelines.names import list_writings
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Candidate, Certificate, Question, Rewrite
 from schemas.manifest import ModelEntry
@@ -66,7 +66,7 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Rewrites:
+class Rewrites(Prompted):
     """The stage: canonical questions in, fuzzy questions with a certificate for each step out."""
 
     ground: Indexes
@@ -98,10 +98,6 @@ class Rewrites:
                 make_schema(QuestionReply),
             ]
         )
-
-    def prompts(self) -> dict[str, str]:
-        own = {asking.prompt.label: asking.prompt.digest for asking in (self.proposing, self.rewriting)}
-        return {**own, **self.reader.prompts()}
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.rewriting.describe("rewriter"), self.reader.describe())
