@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from pipelines.agent.cascade import (
     DEFAULTS,
     ESTIMATED,
-    FATAL_ERRORS,
     CascadeResult,
     RolloutFault,
     TokenCounter,
@@ -73,13 +72,12 @@ class Cascade(Prompted):
     process: ProcessJury | None = None
     watch: UnscoredWatch | None = None
     counter: TokenCounter = ESTIMATED
-    fatal_errors: int = FATAL_ERRORS
     verifier: Verifier | None = None
 
     @property
     def identity(self) -> str:
         judges = [each.identity for each in (self.jury, *self._judges)]
-        return digest_value([self.rules.model_dump(), self.fatal_errors, *judges, self.counter.identity])
+        return digest_value([self.rules.model_dump(), *judges, self.counter.identity])
 
     @property
     def _judges(self) -> tuple[ProcessJury | Verifier, ...]:
@@ -93,7 +91,7 @@ class Cascade(Prompted):
         """Return every reason against a rollout; whoever judges the way is asked only where there is no other."""
         judgement = await self.jury.judge(rollout.question, rollout.answer, rollout.reference, rollout.record_id)
         self._watch(judgement.verdict == "unscored", judgement.detail)
-        found = examine_rollout(rollout, judgement, self.rules, self.counter, self.fatal_errors)
+        found = examine_rollout(rollout, judgement, self.rules, self.counter)
         marks, faults = None, found.faults
         if self.process is not None and not faults:
             marks = await self.process.mark(rollout)

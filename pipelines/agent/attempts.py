@@ -7,7 +7,7 @@ MMSearch-R1's labels come of another kind of attempt, in which the solver search
 wrong answers of the right type, for scripted players.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache
@@ -86,6 +86,10 @@ VERSION = 2
 BY_PICTURE = ("image-search", "both")
 BY_WORDS = ("text-search", "both")
 """Tools of a condition, after its plus, that search by picture and by words."""
+SEARCH_HITS = 3
+"""Results of one search that an attempt is shown."""
+MAX_SEARCHES = 2
+"""Searches an attempt may make as it likes (MMSearch-R1, 4.1: three rounds, the answer in the third)."""
 SNIPPET = 1000
 """Characters kept of each result after its title, twice as many where the question's words are spread."""
 GUESSES = 3
@@ -210,8 +214,6 @@ def make_oracle(record: Grounding, hits: Sequence[ImageHit] = ()) -> SolverOracl
 
 
 Preset = Literal["opensearch-vl", "vsearcher", "mars"]
-CONFIGURED = -1
-"""In a preset: the bound of the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +223,7 @@ class Filter:
     condition: Condition
     reason: DifficultyReason
     """Of the questions that it refuses."""
-    max_correct: int = CONFIGURED
+    max_correct: int = 0
     """Most correct attempts of a question that is kept."""
 
 
@@ -260,20 +262,10 @@ _PRESETS: Mapping[Preset, Plan] = {
 }
 
 
-def make_plan(
-    preset: Preset,
-    max_correct: int = 0,
-    probes: bool = False,
-    off: Collection[Condition] = (),
-) -> Plan:
+def make_plan(preset: Preset, probes: bool = False) -> Plan:
     """Return a preset's filters, the cheapest first."""
     plan = _PRESETS[preset]
-    steps: list[Filter] = []
-    wanted = ((_ENDING,) if probes else ()) + plan.filters
-    for step in (step for step in wanted if step.condition not in off):
-        bound = max_correct if step.max_correct == CONFIGURED else step.max_correct
-        steps.append(replace(step, max_correct=bound))
-    return replace(plan, filters=tuple(steps))
+    return replace(plan, filters=(_ENDING, *plan.filters)) if probes else plan
 
 
 def fit_filters(filters: Sequence[Filter], pictured: bool) -> tuple[tuple[Filter, ...], list[Condition]]:

@@ -51,6 +51,7 @@ from pipelines.checks.verdicts import CheckResult
 from pipelines.config.settings import TrajectoriesConfig
 from pipelines.errors import ConfigError
 from pipelines.graph.answers import compare_answers, is_no_answer
+from pipelines.pictures import TRAINING_PIXELS
 from schemas.datasets import Observation, Rollout, Step, Support
 from schemas.reasons import TrajectoryReason
 
@@ -261,7 +262,7 @@ def count_picture(width: int, height: int, pixels: int) -> int:
     return PICTURE_TOKENS + prod(sides)
 
 
-def measure_rollout(rollout: Rollout, counter: TokenCounter, image_pixels: int) -> int:
+def measure_rollout(rollout: Rollout, counter: TokenCounter) -> int:
     """Return a rollout's length in tokens, from above where the counter counts so.
 
     System message, question, every reply and every observation count. A release may strip markup, which makes a row
@@ -275,7 +276,7 @@ def measure_rollout(rollout: Rollout, counter: TokenCounter, image_pixels: int) 
             texts.append(render_observation(step.observation, dialect))
     words = _count_system(counter, rollout.system) + sum(map(counter.count, texts))
     sizes = ((image.picture.width, image.picture.height) for image in rollout.images)
-    pictures = sum(count_picture(width, height, image_pixels) for width, height in sizes)
+    pictures = sum(count_picture(width, height, TRAINING_PIXELS) for width, height in sizes)
     return words + pictures + TURN_TOKENS * (len(texts) + 1)
 
 
@@ -292,8 +293,6 @@ ASKED_OF_PATHS: tuple[TrajectoryReason, ...] = ("memory-jump", "path-not-covered
 
 
 DEFAULTS = TrajectoriesConfig()
-FATAL_ERRORS = 3
-"""Consecutive tool errors that are fatal (OpenSearch-VL, K)."""
 ESTIMATED = EstimatedTokens()
 
 
@@ -324,17 +323,16 @@ class _Case:
     """None without an answer."""
     tokens: int
     rules: TrajectoriesConfig
-    fatal_errors: int
 
 
 _CHECKS: Mapping[str, Callable[[_Case], CheckResult]] = MappingProxyType(
     {
-        "tool-errors": lambda case: check_tool_errors(case.trail, case.fatal_errors),
+        "tool-errors": lambda case: check_tool_errors(case.trail),
         "from-memory": lambda case: check_sought(case.trail),
         "unsupported": lambda case: check_support(case.trail),
         "memory-jump": lambda case: check_jumps(case.trail),
         "path-not-covered": lambda case: check_path(case.trail),
-        "repetition": lambda case: check_repetition(case.trail, case.rules.overlap, case.rules.max_repeats),
+        "repetition": lambda case: check_repetition(case.trail),
         "contaminated": lambda case: check_contamination(case.trail),
         "unknown-image": lambda case: check_images(case.trail),
         "unseen-claim": lambda case: check_claims(case.trail, _is_right(case.judgement)),
@@ -358,15 +356,14 @@ def examine_rollout(
     judgement: Judgement | None,
     rules: TrajectoriesConfig,
     counter: TokenCounter,
-    fatal_errors: int = FATAL_ERRORS,
 ) -> CascadeResult:
     """Return the faults of a rollout (:func:`find_faults`) with its length and its supports.
 
     A missing answer is not also wrong, and a wrong answer is not checked for support.
     """
-    trail, tokens = read_trail(rollout), measure_rollout(rollout, counter, rules.image_pixels)
+    trail, tokens = read_trail(rollout), measure_rollout(rollout, counter)
     held = None if is_unanswered(rollout) else judgement or _compare(rollout)
-    case = _Case(trail, held, tokens, rules, fatal_errors)
+    case = _Case(trail, held, tokens, rules)
     found = [*_check_turns(trail), *_find_answer_faults(rollout, held)]
     found += [RolloutFault(name, result.detail) for name, result in _run(case) if not result.passed]
     faults = tuple(sorted(found, key=lambda fault: _ORDER.index(fault.reason)))
@@ -403,18 +400,18 @@ def _find_answer_faults(rollout: Rollout, judgement: Judgement | None) -> list[R
     return []
 
 
-def list_left_out(rules: TrajectoriesConfig, rollout: Rollout) -> tuple[TrajectoryReason, ...]:
-    """Return the checks among those the rules name that a rollout cannot be held to, as its question has no path."""
+def list_left_out(rollout: Rollout) -> tuple[TrajectoryReason, ...]:
+    """Return the checks that a rollout cannot be held to, as its question has no path."""
     titles = (*rollout.path, *rollout.bridges)
-    return () if titles else tuple(name for name in ASKED_OF_PATHS if name in rules.checks)
+    return () if titles else ASKED_OF_PATHS
 
 
 def _run(case: _Case) -> list[tuple[TrajectoryReason, CheckResult]]:
-    left_out = set(list_left_out(case.rules, case.trail.rollout))
+    left_out = set(list_left_out(case.trail.rollout))
     left_out |= set(_ASKED_OF_ANSWERS) if case.judgement is None else set()
     if case.judgement is not None and case.judgement.verdict == "incorrect":
         left_out.add("unsupported")
-    asked = [name for name in _ORDER if name in case.rules.checks and name not in left_out]
+    asked = [name for name in _ORDER if name in _CHECKS and name not in left_out]
     return [(name, _CHECKS[name](case)) for name in asked]
 
 

@@ -38,7 +38,6 @@ from numpy.typing import NDArray
 from pipelines.agent.observations import credit_picture
 from pipelines.checks.pictures import is_free_licence
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.config.settings import GroundingsConfig
 from pipelines.corpus import store as descriptions
 from pipelines.corpus.dump import strip_qualifier
 from pipelines.corpus.images import find_page_images, find_shared_leads
@@ -61,6 +60,8 @@ from schemas.corpus import CorpusImage, Page
 from schemas.datasets import CandidateSource
 
 _VERSION = 2
+LISTED = 8
+"""Pictures compared for an anchor (K)."""
 _MISSING = "missing"
 _SEARCHED = 3
 """Files asked of a search for each candidate wanted: many are of no use."""
@@ -146,7 +147,7 @@ class CandidateLister:
 
     corpus: Corpus
     pictures: PictureStore
-    limit: int = 8
+    limit: int = LISTED
     metadata: ImageMetadata | None = None
     search: FileSearch | None = None
     fetch: FileFetch | None = None
@@ -439,6 +440,10 @@ REACH = 10
 """Times as many distractors are drawn as are asked for, and those described most like the anchor are taken. Against
 twenty drawn at random, one wrong set of eight in eight gets through; against the nearest of many hardly one."""
 CODE = "picture-of-another"
+THRESHOLD = 0.28
+"""Absolute similarity from which a picture is noted as over the threshold (published); the margin decides."""
+DISTRACTORS = 20
+"""Entities of the anchor's type it is held against, at least: one in 21 passes by chance."""
 METADATA_PASSES = 0.5
 """Points of the metadata ranker that a picture needs."""
 _DIGITS = 4
@@ -491,7 +496,6 @@ class ClipRanker:
 
     corpus: Corpus
     encoder: ImageEncoder
-    settings: GroundingsConfig
     seed: int
     """Decides which entities are drawn."""
 
@@ -502,7 +506,7 @@ class ClipRanker:
 
     @property
     def identity(self) -> str:
-        rules = f"{self.settings.threshold}:{self.settings.distractors}:{REACH}:{self.seed}"
+        rules = f"{THRESHOLD}:{DISTRACTORS}:{REACH}:{self.seed}"
         return f"clip@{VERSION}.{descriptions.VERSION}:{rules}:{self.encoder.identity}"
 
     async def rank(self, node: int, path: Sequence[int], candidates: Sequence[PictureCandidate]) -> tuple[Ranked, ...]:
@@ -514,7 +518,7 @@ class ClipRanker:
         drawn, described = await asyncio.to_thread(self._describe_others, node, rest)
         anchor, texts = np.split(await self.encoder.encode_texts(described), [1])
         likeness = np.round(texts[: len(drawn)] @ anchor[0], _DIGITS)
-        nearest = np.sort(np.argsort(-likeness, kind="stable")[: self.settings.distractors])
+        nearest = np.sort(np.argsort(-likeness, kind="stable")[:DISTRACTORS])
         rows = [*nearest.tolist(), *range(len(drawn), len(texts))]
         nodes = [(*drawn, *rest)[row] for row in rows]
         titles = [self.corpus.page(other).title for other in nodes]
@@ -529,12 +533,12 @@ class ClipRanker:
                 best, note = max(_find_best_text(picture, titles, texts[rows]), lead, key=lambda pair: pair[0])
                 score = round(float(anchor[0] @ picture), _DIGITS)
                 margin = None if best == -np.inf else round(score - round(best, _DIGITS), _DIGITS)
-                over = score > self.settings.threshold
+                over = score > THRESHOLD
                 ranked.append(Ranked(candidate, score, margin, len(nearest), over, f"{note}: {best:.3f}"))
         return _sort_best_first(ranked)
 
     def _describe_others(self, node: int, rest: Sequence[int]) -> tuple[tuple[int, ...], list[str]]:
-        drawn = choose_distractors(self.corpus, node, rest, self.settings.distractors, self.seed)
+        drawn = choose_distractors(self.corpus, node, rest, DISTRACTORS, self.seed)
         return drawn, [describe_entity(self.corpus, other) for other in (node, *drawn, *rest)]
 
 
@@ -577,18 +581,17 @@ def _sort_best_first(ranked: Sequence[Ranked]) -> tuple[Ranked, ...]:
     return tuple(sorted(ranked, key=lambda each: -each.score))
 
 
-def check_depiction(ranked: Ranked, settings: GroundingsConfig) -> CheckResult:
-    """Return whether a candidate shows the anchor, by the settings of the same names."""
+def check_depiction(ranked: Ranked) -> CheckResult:
+    """Return whether a candidate shows the anchor: by its margin, or by metadata where nothing was encoded."""
     if ranked.over_threshold is None:
         return check_points(ranked.score, ranked.note)
-    if settings.decides != "threshold":
-        result = _check_margin(ranked, settings)
-        if not result.passed or settings.decides == "margin":
-            return result
-    # Written so that a similarity that is not a number does not pass.
-    if ranked.score > settings.threshold:
+    if ranked.margin is None or ranked.distractors < DISTRACTORS:
+        detail = f"{ranked.distractors} entities to compare with, allowed from {DISTRACTORS}"
+        return CheckResult("UNKNOWN", CODE, detail)
+    # Written so that a margin that is not a number does not pass.
+    if ranked.margin > 0.0:
         return PASSED
-    return CheckResult("FAIL", CODE, f"similarity {ranked.score:.3f}, more than {settings.threshold} is allowed")
+    return CheckResult("FAIL", CODE, f"margin {ranked.margin:+.3f}, more than 0 is allowed; {ranked.note}")
 
 
 def check_points(points: float, note: str) -> CheckResult:
@@ -596,13 +599,3 @@ def check_points(points: float, note: str) -> CheckResult:
     if points >= METADATA_PASSES:
         return PASSED
     return CheckResult("UNKNOWN", CODE, f"{points:.2f} points, allowed from {METADATA_PASSES}: {note}")
-
-
-def _check_margin(ranked: Ranked, settings: GroundingsConfig) -> CheckResult:
-    if ranked.margin is None or ranked.distractors < settings.distractors:
-        detail = f"{ranked.distractors} entities to compare with, allowed from {settings.distractors}"
-        return CheckResult("UNKNOWN", CODE, detail)
-    if ranked.margin > settings.min_margin:
-        return PASSED
-    detail = f"margin {ranked.margin:+.3f}, more than {settings.min_margin} is allowed; {ranked.note}"
-    return CheckResult("FAIL", CODE, detail)

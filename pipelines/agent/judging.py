@@ -225,6 +225,10 @@ def read_verdict(said: ChatReply) -> tuple[Verdict, str]:
     return verdict, f"not one verdict: {said.text.strip()[-80:]!r}" if verdict == "unscored" else ""
 
 
+LEAST_SCORED = 200
+"""Answers before their unscored share is looked at: it is within 6 points of the true one, 19 times of 20."""
+
+
 class UnscoredWatch:
     """Counts unscored answers and stops the run if there are too many.
 
@@ -233,7 +237,7 @@ class UnscoredWatch:
     continues without a new request.
     """
 
-    def __init__(self, limit: float, least: int) -> None:
+    def __init__(self, limit: float, least: int = LEAST_SCORED) -> None:
         self._limit, self._least = limit, least
         self._unscored = self._seen = 0
 
@@ -253,7 +257,7 @@ class UnscoredWatch:
         if seen >= self._least and unscored > self._limit * seen:
             raise GateNotMet(
                 f"judging: {unscored:,} of {seen:,} answers are unscored, allowed is a share of {self._limit:g} "
-                f"(judging.max_unscored); the last one: {problem or 'no reason given'}"
+                f"(runtime.unscored); the last one: {problem or 'no reason given'}"
             )
 
 

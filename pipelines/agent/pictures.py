@@ -66,6 +66,8 @@ def _solve_map(start: Sequence[Point], end: Sequence[Point]) -> tuple[float, ...
 
 VERSION = 1
 """Raised when a tool makes other pixels of the same picture."""
+KEPT_RESULTS = 5
+"""Results of a search by the picture that a row keeps, as many as MMSearch-R1's trainer replays."""
 AMOUNT = 1.5
 """Published default of sharpening."""
 SCALE = 4

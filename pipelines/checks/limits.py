@@ -13,7 +13,14 @@ from typing import cast
 from pipelines.checks.benchmarks import Benchmarks, OwnQuestion
 from pipelines.checks.copies import describe_picture
 from pipelines.checks.quotas import Quotas, Stratum, refuse_surplus
-from pipelines.checks.repeats import refuse_near, refuse_near_across
+from pipelines.checks.repeats import (
+    NEAR_PATH,
+    NEAR_PATH_ACROSS,
+    NEAR_TEXT,
+    NEAR_TEXT_ACROSS,
+    refuse_near,
+    refuse_near_across,
+)
 from pipelines.checks.sets import (
     Apart,
     Signature,
@@ -34,6 +41,16 @@ from pipelines.pictures import PictureStore
 from schemas.base import Record, Rejection
 from schemas.datasets import Split
 
+MAX_PER_ANCHOR = 3
+"""Questions of a split sharing an anchor."""
+MAX_GOLD_SHARE, MAX_GOLD_SHARE_TRAINED = 0.25, 0.5
+"""Largest share of the right answer among those that the words allow where the picture is not seen, each weighted by
+how many entities lead to it: of questions for evaluation, and for training, which only learn to guess by it."""
+ROUNDS_TOLERANCE = 0.05
+"""How far the share of a number of rounds of injection may be from its weight."""
+COMMONEST, ONE_ANSWER = 0.1, 0.5
+"""Gates of a dataset: largest share of a split that is right by the commonest answer of what is asked for, and of one
+answer among its questions that ask for one relation."""
 PASSES = 16
 """Most passes in which the share limits are applied in turn."""
 Limit = Callable[[Sequence[Signature]], dict[str, Rejection]]
@@ -58,12 +75,12 @@ class Limits:
     def decides(self) -> list[object]:
         """All of it, as part of a stage's fingerprint."""
         own = self.settings
-        caps = [own.max_per_answer, own.max_per_anchor, bound_answers(own), own.max_skeleton_share, *own.search_free]
-        caps += [own.max_gold_share, own.max_gold_share_trained]
-        near = [own.near_text, own.near_text_across, own.near_path, own.near_path_across, own.max_per_fact]
+        caps = [own.max_per_answer, MAX_PER_ANCHOR, bound_answers(own), own.max_skeleton_share, *own.search_free]
+        caps += [MAX_GOLD_SHARE, MAX_GOLD_SHARE_TRAINED]
+        near = [NEAR_TEXT, NEAR_TEXT_ACROSS, NEAR_PATH, NEAR_PATH_ACROSS, own.max_per_fact]
         others: list[object] = [sorted(self.apart), self.benchmarks.digests]
         others += [self.quotas.decides] if self.quotas else []
-        return [caps, near, sorted(self.rounds.items()), own.rounds_tolerance, own.exam, *others]
+        return [caps, near, sorted(self.rounds.items()), ROUNDS_TOLERANCE, own.exam, *others]
 
 
 def refuse_benchmarked(rows: Iterable[Record], limits: Limits, store: PictureStore | None) -> dict[str, Rejection]:
@@ -78,9 +95,9 @@ def refuse_across_splits(
 
     What nearly repeats a question of another split, or shows a copy of its picture, is in two.
     """
-    refused = refuse_apart(signatures, limits.apart) | refuse_gold(signatures, limits.settings)
+    refused = refuse_apart(signatures, limits.apart) | refuse_gold(signatures)
     refused |= refuse_shared([each for each in signatures if each.record_id not in refused])
-    refused |= refuse_near_across([each for each in signatures if each.record_id not in refused], limits.settings)
+    refused |= refuse_near_across([each for each in signatures if each.record_id not in refused])
     if store is None:
         return refused
     kept = [each for each in signatures if each.record_id not in refused]
@@ -94,9 +111,9 @@ def refuse_over_limits(
     settings = limits.settings
     kept, refused = refuse_duplicates(signatures)
     for refuse in (
-        partial(refuse_near, settings=settings),
+        refuse_near,
         partial(refuse_facts, cap=settings.max_per_fact),
-        partial(refuse_anchors, cap=settings.max_per_anchor),
+        partial(refuse_anchors, cap=MAX_PER_ANCHOR),
         partial(refuse_answers, cap=settings.max_per_answer),
     ):
         refused |= refuse(kept)
@@ -155,8 +172,8 @@ def _list_shares(limits: Limits, solved: Collection[str], number: int) -> dict[s
         f"releases.max_answer_share {bound_answers(own):g}": partial(
             refuse_guessed, solved=solved, share=bound_answers(own)
         ),
-        f"releases.rounds_tolerance {own.rounds_tolerance:g}": partial(
-            refuse_rounds, shares=limits.rounds, tolerance=own.rounds_tolerance
+        f"a tolerance of {ROUNDS_TOLERANCE:g} of injection.weights": partial(
+            refuse_rounds, shares=limits.rounds, tolerance=ROUNDS_TOLERANCE
         ),
     }
 
@@ -173,24 +190,24 @@ def _refuse_mix(signatures: Sequence[Signature], bounds: tuple[float, float], nu
     return refuse_mix(signatures, narrow_bounds(bounds, 2.0 ** (number - PASSES)))
 
 
-def bound_gold(settings: ReleasesConfig, split: Split) -> float:
+def bound_gold(split: Split) -> float:
     """Return the largest gold share that a question of a split may have."""
-    return settings.max_gold_share if split == "eval" else settings.max_gold_share_trained
+    return MAX_GOLD_SHARE if split == "eval" else MAX_GOLD_SHARE_TRAINED
 
 
 def bound_answers(settings: ReleasesConfig) -> float:
     """Return the largest share of one answer: its own, or that of a gate which would end the run after all is paid."""
-    return min(settings.max_answer_share, settings.gates.one_answer, settings.gates.commonest)
+    return min(settings.max_answer_share, ONE_ANSWER, COMMONEST)
 
 
-def refuse_gold(signatures: Iterable[Signature], settings: ReleasesConfig) -> dict[str, Rejection]:
+def refuse_gold(signatures: Iterable[Signature]) -> dict[str, Rejection]:
     """Refuse questions whose gold share is over the bound of their split (``guessed-without-picture``).
 
     What cannot be counted is let pass and reported as not measured.
     """
     refused: dict[str, Rejection] = {}
     for each in signatures:
-        bound = bound_gold(settings, each.split)
+        bound = bound_gold(each.split)
         if each.gold_share is not None and each.gold_share > bound:
             detail = f"its answer is {each.gold_share:.1%} of those its words allow; in {each.split} {bound:.0%} may be"
             refused[each.record_id] = Rejection(

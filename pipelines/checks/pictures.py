@@ -110,6 +110,8 @@ def check_picture(width: int, height: int, licence: str, min_side: int) -> Check
     return check_licence(licence) if size.passed else size
 
 
+MIN_IMAGE_SIDE = 512
+"""Shorter side of the lead picture of a seed, pixels."""
 SIDE = 256
 """Longest side in pixels: large enough for letters, small enough for the grain of films to go."""
 

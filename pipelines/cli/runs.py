@@ -388,7 +388,6 @@ def world_command(
     out: Annotated[Path, typer.Argument(help="Folder to write; it must not exist or be empty.")],
     entities: Annotated[int, typer.Option(min=60, max=200_000, help="Articles about entities.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generator.")] = 7,
-    missing: Annotated[float, typer.Option(min=0.0, max=0.9, help="Share of infobox fields left to the prose.")] = 0.1,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
@@ -396,7 +395,7 @@ def world_command(
     from pipelines.toy.publishing import write_world
     from pipelines.toy.world import WorldConfig
 
-    summary = write_world(out, WorldConfig(entities=entities, seed=seed, missing=missing))
+    summary = write_world(out, WorldConfig(entities=entities, seed=seed))
     emit_json(to_json(summary)) if as_json else emit(
         f"{out}: {', '.join(f'{name} {count:,}' for name, count in summary.items())}"
     )

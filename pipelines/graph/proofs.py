@@ -166,6 +166,13 @@ def _cite(corpus: Corpus, node: int, span: tuple[int, int], link_start: int, key
     )  # fmt: skip
 
 
+CANDIDATES = 6
+"""Descriptors tried for a bridge."""
+NEAR_MISSES = 50
+"""Entities a node looked up in their articles because their infoboxes leave a fact open; with more the descriptor is
+refused."""
+PAGE_WORDS = 400
+"""Words of an article that a model is shown for one fact: its opening, which holds most facts of an infobox."""
 EXPANSIONS = 400
 """Articles read to decide whether one fact leads to an anchor; after that the answer is no."""
 LOOKED_AT = 60
@@ -190,7 +197,6 @@ class InjectionRules:
     hub_in_degree: int
     max_answer_tokens: int
     seed: int
-    audit: bool = False
 
     def draw_rounds(self, identity: str) -> int:
         """Return the number of rounds of a question, which depends on its id alone."""
@@ -227,8 +233,6 @@ class AnchorRules:
         page = corpus.page(node)
         if self.splits.place("entity", page.title) != split:
             return "other-split"
-        if not self.settings.require_image:
-            return OPEN
         picture = corpus.image(page.image) if page.image else None
         if picture is None or not picture.path or picture.error:
             return "no-image"

@@ -11,7 +11,7 @@ from typing import get_args
 from pipelines.agent.agreement import bound_mean, wilson_interval
 from pipelines.checks.benchmarks import describe_benchmarks
 from pipelines.checks.near import count_repeated
-from pipelines.checks.repeats import count_near
+from pipelines.checks.repeats import NEAR_TEXT, count_near
 from pipelines.checks.sets import (
     Signature,
     count_duplicates,
@@ -36,7 +36,6 @@ Quality = dict[str, Section]
 TOP = 10
 FEW = 5
 """Questions of a source up to which the paper counts it as rare (DR-MMSearchAgent, figure 9)."""
-USUAL = ReleasesConfig()
 DUPLICATES = ("duplicate-question", "duplicate-path", "duplicate-picture")
 NOT_MEASURED = {
     "human audit": "no person has examined a sample of this version",
@@ -151,7 +150,7 @@ def _measure_wording(facts: ReleaseFacts) -> Table:
         table[name] = {
             **{f"distinct-{size}": round(measure_distinct(texts, size), DIGITS) for size in (1, 2, 3)},
             "compression ratio": round(measure_compression(texts), 2),
-            "near duplicates": share(count_repeated(texts, USUAL.near_text), len(texts)),
+            "near duplicates": share(count_repeated(texts, NEAR_TEXT), len(texts)),
         }
     return table
 
@@ -259,7 +258,7 @@ def measure_quality(
         "benchmarks": describe_benchmarks(context.benchmarks),
         **{name: count_values(facts.words[name]) for name in ("hops", "answer types", "domains", "anchor types")},
         "answers": _measure_answers(facts),
-        "guessability": measure_guessability([each.asked for each in own], settings),
+        "guessability": measure_guessability([each.asked for each in own]),
         "proof counts": {
             **{name: _describe_counts(facts, name) for name in COUNTS},
             "alone, first hidden node": _describe_counts(facts, "alone, 1"),
@@ -270,9 +269,7 @@ def measure_quality(
         "wording": _measure_wording(facts),
         "entity reuse": _measure_reuse(facts),
         "duplicates": {**dict.fromkeys(DUPLICATES, 0), **count_duplicates(question.signature for question in own)},
-        "near duplicates": {
-            name: count_rows(rows, len(signatures)) for name, rows in count_near(signatures, USUAL).items()
-        },
+        "near duplicates": {name: count_rows(rows, len(signatures)) for name, rows in count_near(signatures).items()},
         "difficulty": _measure_difficulty(facts),
         "standing": {name: count_rows(rows, whole) for name, rows in sorted(facts.words["standing"].items())},
         "pools": {name: count_rows(rows, whole) for name, rows in sorted(facts.words["pools"].items())},

@@ -174,7 +174,7 @@ class ChainBoard:
         """Note what is done already."""
         rows = 0
         for plan in self.chain:
-            self.healths[plan.name] = Health(plan.name, plan.limits)
+            self.healths[plan.name] = Health(plan.name, plan.unusable)
             self.before[plan.name], self._seen[plan.name] = set(), set(self._list_written(plan))
         for source in read_source(self.chain[0]).shards:
             made: ShardSidecar | None = source

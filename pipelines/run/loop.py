@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.checks.benchmarks import probe_benchmarks
+from pipelines.checks.limits import ROUNDS_TOLERANCE
 from pipelines.checks.shares import list_short_rounds
 from pipelines.config.loading import explain_missing, reaches
 from pipelines.config.settings import RunConfig
@@ -250,7 +251,7 @@ def _check_request(request: RunRequest) -> None:
     if missing := list_missing_roles(config, request.last):
         raise ConfigError(explain_missing(missing))
     heed(check_models(config), lambda _: None)
-    check_prompts(find_prompt_folder(config.prompts), config.prompts.versions)
+    check_prompts(find_prompt_folder(config))
     check_files(config.pools)
     probe_benchmarks(config.releases.benchmarks)
     if config.method == "concepts" and config.concepts.list:
@@ -409,7 +410,7 @@ def _warn_of_rounds(assembly: Assembly, planned: Sequence[PlannedStage], warner:
     if limits.rounds:
         folder = next(plan.folder for plan in planned if plan.name == "rewrites")
         counts = Counter(row.proof.rounds for row in read_parts(folder, Rewrite))
-        for text in list_short_rounds(counts, limits.rounds, limits.settings.rounds_tolerance):
+        for text in list_short_rounds(counts, limits.rounds, ROUNDS_TOLERANCE):
             warner.say(f"rewrites: {text}")
 
 
@@ -433,10 +434,9 @@ def _check_selected(assembly: Assembly, planned: Sequence[PlannedStage], warner:
         lost = "; ".join(map(_describe_loss, sealed))
         raise _NothingLeftError(f"nothing was released: no question is left, so the teacher is not asked: {lost}")
     warner.heed(check_degraded(splits.total(), degraded, assembly.config.enhancements))
-    wanted = assembly.config.rollouts.splits
-    if wanted and not any(splits[split] for split in wanted):
+    if assembly.config.splits.sft and not splits["sft"]:
         left = ", ".join(f"{split} {count:,}" for split, count in sorted(splits.items()))
-        warner.say(f"no question of {' or '.join(wanted)} is left, so none is rolled out; there are: {left}")
+        warner.say(f"no question of sft is left, so none is rolled out; there are: {left}")
 
 
 def list_asked_roles(config: RunConfig, chosen: Sequence[PlannedStage], again: bool = False) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from functools import lru_cache, partial
 from importlib import resources
 from math import isfinite
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from jinja2 import StrictUndefined, TemplateError
@@ -224,24 +223,20 @@ class Prompt:
     user: str
 
 
-def load_prompt(
-    name: str, version: int = 0, folder: str = "", chosen: Mapping[str, int] = MappingProxyType({})
-) -> Prompt:
-    """Load a prompt: the user's highest or chosen version in ``folder/<name>/``, else the shipped one.
+def load_prompt(name: str, version: int = 0, folder: str = "") -> Prompt:
+    """Load a prompt: the user's highest version in ``folder/<name>/``, else the shipped one.
 
     Args:
         name: of the prompt.
         version: of the shipped prompt; 0: the newest.
         folder: of the user's own prompts; empty for none.
-        chosen: versions of the user's prompts that are taken in place of the highest, by name.
 
     Raises:
         ConfigError: if there is no such prompt or its file is malformed, or the user's declares what the shipped one
             does not.
     """
     shipped = _load_shipped(name, version)
-    versions = [each for each in _list_versions(Path(folder) / name) if chosen.get(name) in (None, each[0])]
-    own = max(versions, default=None) if folder else None
+    own = max(_list_versions(Path(folder) / name), default=None) if folder else None
     if own is None:
         return shipped
     number, path = own
@@ -296,21 +291,12 @@ def _load_shipped(name: str, version: int) -> Prompt:
     return _read_prompt(label, f"prompt {label}", versions[version or max(versions)].read_bytes())
 
 
-def check_prompts(folder: str, chosen: Mapping[str, int] = MappingProxyType({})) -> int:
+def check_prompts(folder: str) -> int:
     """Return how many prompts a user's folder replaces; refuse one that is missing or holds anything else.
-
-    Args:
-        folder: of the user's own prompts; empty for none.
-        chosen: versions of them that are named.
 
     Raises:
         ConfigError: naming the path.
     """
-    for name, number in chosen.items():
-        if not folder or number not in dict(_list_versions(Path(folder) / name)):
-            raise ConfigError(
-                f"prompts.versions.{name}: {folder or 'no folder of your own prompts'} has no v{number}.md"
-            )
     if not folder:
         return 0
     root, shipped = Path(folder), resources.files("prompts")

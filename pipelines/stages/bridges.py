@@ -73,7 +73,6 @@ class Bridges(Prompted):
     """Further articles that the second fact may come from."""
     max_tokens: int
     """Longest answer, white-space tokens."""
-    audit: bool = False
     name: str = "bridges"
     version: int = 2
     input: ClassVar[type[Record]] = Anchor
@@ -82,7 +81,7 @@ class Bridges(Prompted):
     def fingerprint(self) -> str:
         asked = [asking.identity for asking in (self.finding, self.asking, self.judging)]
         schemas = [make_schema(reply) for reply in (FoundBridgeReply, AskedBridgeReply, ChainReply)]
-        return digest_value([*asked, *schemas, self.words, self.others, self.max_tokens, self.audit])
+        return digest_value([*asked, *schemas, self.words, self.others, self.max_tokens])
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.finding.describe("writer"), self.judging.describe("evaluator"))
@@ -156,7 +155,7 @@ class Bridges(Prompted):
                 refused = (asked,)
             else:
                 checks = list_trace_checks(self.corpus, asked.text, asked.answer, asked.trace)
-                refused = await asyncio.to_thread(run_checks, checks, self.audit)
+                refused = await asyncio.to_thread(run_checks, checks)
             if isinstance(asked, ChainedQuestion) and not refused:
                 return asked
             tried = (explain_refusal(refused[0], reply.question, (), f"{record.name} {first.object} {reply.answer}"),)

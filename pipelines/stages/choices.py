@@ -7,7 +7,7 @@ protocol of the rollouts, within the rounds and searches that are configured.
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 from pipelines.agent.agreement import wilson_interval
@@ -37,6 +37,8 @@ class ChosenSearches:
     """The solver with its tools."""
     jury: Jury
     settings: DifficultyConfig
+    at_once: bool = field(default=False, kw_only=True)
+    """Whether all attempts are made, at once; else none after one that needed no search."""
     make_oracle: Callable[[Enhancement, int], TeacherOracle]
     """The truth about a question and an attempt, for a scripted solver."""
     watch: UnscoredWatch
@@ -51,7 +53,7 @@ class ChosenSearches:
 
     def fingerprint(self) -> str:
         rated = self.rater.identity if self.rater else ""
-        numbers = [self.settings.attempts, self.settings.early_stop, self.contest is not None, rated]
+        numbers = [self.settings.attempts, self.at_once, self.contest is not None, rated]
         return digest_value(["chosen", self.agent.identity, self.jury.identity, *numbers])
 
     def prompts(self) -> dict[str, str]:
@@ -99,7 +101,7 @@ class ChosenSearches:
 
     async def _try_all(self, question: Enhancement) -> list[Tried]:
         numbers = range(self.settings.attempts)
-        if not self.settings.early_stop:
+        if self.at_once:
             ended = await asyncio.gather(*(self._try(question, each) for each in numbers), return_exceptions=True)
             for outcome in ended:
                 if isinstance(outcome, BaseException):

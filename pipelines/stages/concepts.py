@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.checks.pictures import find_lead_fault
+from pipelines.checks.pictures import MIN_IMAGE_SIDE, find_lead_fault
 from pipelines.config.settings import ConceptsConfig, SeedsConfig, SplitRule
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
@@ -31,6 +31,12 @@ from schemas.datasets import Seed
 from schemas.reasons import SeedReason
 
 BATCH_ROWS = 65_536
+HEAD = 0.2
+"""Share of the list, the most frequent, that is its head; the paper leaves open where head and tail end."""
+TAIL = 0.5
+"""Share of the list, the rarest, that is its tail."""
+TEXTUAL = 0.54
+"""Share of the concepts of which a fact is asked, not the name: 7 of 13, as the paper's two sources stand."""
 _SHOWN = ["node", "page_id", "title", "image", "image_free"]
 
 
@@ -63,7 +69,7 @@ class Concepts(WithoutModels):
     output: ClassVar[type[Record]] = Seed
 
     def fingerprint(self) -> str:
-        drawn = self.settings.model_dump(include={"draws", "head", "tail", "textual"})
+        drawn = self.settings.model_dump(include={"draws"})
         listed = digest_value(_read_text(Path(self.settings.list))) if self.settings.list else ""
         gate = self.gate.model_dump(mode="json", exclude={"source", "small_corpus"})
         asked = self.metadata.identity if self.metadata else ""
@@ -78,7 +84,7 @@ class Concepts(WithoutModels):
         names, counts = read_list(Path(self.settings.list)) if self.settings.list else self._list_articles()
         # By frequency, then by place in the list: a draw does not depend on how a sort breaks ties.
         order = np.lexsort((np.arange(len(counts)), -counts))
-        head, tail = (ceil(share * len(order)) for share in (self.settings.head, self.settings.tail))
+        head, tail = (ceil(share * len(order)) for share in (HEAD, TAIL))
         draws = min(self.settings.draws, self.gate.limit or self.settings.draws)
         each = min(draws // 2, head, tail, len(order) // 2)
         if not each:
@@ -115,7 +121,7 @@ class Concepts(WithoutModels):
             concept = found[row["node"]]
             if reason is None and self.gate.require_image:
                 image, named = pictures.get(row["image"]), row["image"] or row["title"]
-                reason, detail = find_lead_fault(image, named, row["image_free"], self.gate.min_image_side)
+                reason, detail = find_lead_fault(image, named, row["image_free"], MIN_IMAGE_SIDE)
             yield self._make_seed(row["node"], concept) if reason is None else _reject(concept, reason, detail)
 
     def _find(self, name: str) -> int | None:
@@ -129,11 +135,7 @@ class Concepts(WithoutModels):
                 table = pa.Table.from_batches([batch])
                 table = table.filter(pc.is_in(table["node"], value_set=nodes.cast(table["node"].type)))
                 rows = zip(table.select(_SHOWN).to_pylist(), judge_pages(self.gate, table), strict=True)
-                for row, (reason, detail) in rows:
-                    split = self.splits.place("entity", row["title"])
-                    if reason is None and self.gate.splits and split not in self.gate.splits:
-                        reason, detail = "other-split", split
-                    yield row, reason, detail
+                yield from ((row, reason, detail) for row, (reason, detail) in rows)
 
     def _look_up(self, files: Sequence[str]) -> dict[str, CorpusImage]:
         known = {file: image for file in files if (image := self.corpus.image(file)) is not None}
@@ -142,7 +144,7 @@ class Concepts(WithoutModels):
 
     def _make_seed(self, node: int, concept: Concept) -> Seed:
         page = self.corpus.page(node)
-        textual = draw_unit(self.seed, "asks", concept.name) < self.settings.textual
+        textual = draw_unit(self.seed, "asks", concept.name) < TEXTUAL
         return Seed(
             record_id=make_record_id("seed", [page.page_id, page.revision, concept.name]),
             parent_id=concept.identity,

@@ -7,7 +7,7 @@ answers and is refused (research/quality.md U4).
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, get_args
 
 from pipelines.agent.attempts import (
@@ -69,6 +69,8 @@ class MeasuredDifficulty(Prompted):
     searches: Searches
     plan: Plan
     settings: DifficultyConfig
+    at_once: bool = field(default=False, kw_only=True)
+    """Whether all attempts of a condition are made, at once; else none once no further one can change the decision."""
     watch: UnscoredWatch
     contest: AlternativeCheck | None = None
     """Checks repeated wrong answers; None skips the check."""
@@ -94,9 +96,8 @@ class MeasuredDifficulty(Prompted):
             self.contest is not None,
             repr(self.plan),
             self.settings.attempts,
+            self.at_once,
             self.settings.probe_attempts,
-            self.settings.early_stop,
-            self.settings.unproved,
             self.rater.identity if self.rater else "",
         ])  # fmt: skip
 
@@ -118,8 +119,7 @@ class MeasuredDifficulty(Prompted):
             return self._show_attempts(course, alternatives)
         cells = tuple(series.sum_up(self.solver) for series in course.measured)
         standing = find_standing(record.proof, record.trace, is_solved(cells), self.covered)
-        kept = record.origin is not None and self.settings.unproved == "keep"
-        if standing == "unproved" and not kept:
+        if standing == "unproved" and record.origin is None:
             refused = _reject(record, "unproved", "no attempt was right and there is no proof")
             return self._show_attempts(course, refused)
         return (
@@ -187,13 +187,13 @@ class MeasuredDifficulty(Prompted):
         series = Series(step, len(exhibits))
         contested = self.contest is not None and bool(course.record.proof.nodes)
         watched = contested and _shows_truth(course.record, exhibits[0])
-        # Without an early stop all are made at once, so that one batch holds them.
-        ended = [] if self.settings.early_stop else await _attempt_at_once(solver, course.record, exhibits)
+        # Where the solver is asked in batches, one batch holds all attempts.
+        ended = await _attempt_at_once(solver, course.record, exhibits) if self.at_once else []
         for sample, exhibit in enumerate(exhibits):
             attempt = ended[sample] if ended else await solver.attempt(course.record, exhibit, sample)
             self.watch.add(attempt.verdict, attempt.problem)
             series.add(attempt, watched)
-            if self.settings.early_stop and is_enough(step, series.tally, series.planned, watched):
+            if not self.at_once and is_enough(step, series.tally, series.planned, watched):
                 break
         course.measured.append(series)
         return series

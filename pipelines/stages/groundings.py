@@ -37,6 +37,8 @@ from schemas.reasons import GroundingReason
 from schemas.tasks import NOTHING, QuestionReply, ReferToAnchorInputs, Tried
 
 REASONS = frozenset(get_args(GroundingReason))
+RETRIEVAL_RANK = 10
+"""Results of one search for the question among which the answer's page may not be: a first page of results."""
 UNMENDABLE = frozenset(["file-leak", "one-retrieval", "second-entity", "several-answers", "no-names"])
 """Reasons that another reference to the picture cannot remove."""
 
@@ -61,11 +63,8 @@ class Groundings(Prompted):
     settings: GroundingsConfig
     reader: Evaluator
     """Reads the final text back; what it did not read is refused."""
-    audit: bool = False
     distractors: DistractorFetcher | None = None
     """None where no picture is fetched."""
-    named: bool = False
-    """Whether names of bridges are let pass: an ablation."""
     plugged: tuple[PluggedCheck, ...] = ()
     """Checks by plugins."""
     name: str = "groundings"
@@ -75,13 +74,10 @@ class Groundings(Prompted):
 
     def fingerprint(self) -> str:
         rules = [
-            self.settings.require_image,
             self.settings.min_answers,
-            self.settings.retrieval_rank,
-            self.audit,
+            RETRIEVAL_RANK,
             self.chooser.identity,
             self.distractors.identity if self.distractors else "",
-            *(["named"] if self.named else []),
             *([[each.plugin.identity for each in self.plugged]] if self.plugged else []),
         ]
         return digest_value([*rules, self.asking.identity, make_schema(QuestionReply), self.reader.identity])
@@ -101,21 +97,20 @@ class Groundings(Prompted):
         missing = self._refuse_missing(listed, record)
         counts: tuple[Count, ...] = ()
         needed = PASSED
-        if missing.passed or self.audit:
+        if missing.passed:
             # In a thread: the first look at a relation reads the facts of the whole corpus.
             counts, needed = await asyncio.to_thread(self._count_need, record)
         refused = [result for result in (missing, needed) if not result.passed]
         choice = Choice()
-        if listed.found and (self.audit or not refused):
-            choice = await self.chooser.choose(anchor, listed.found, self.audit)
+        if listed.found and not refused:
+            choice = await self.chooser.choose(anchor, listed.found)
             refused += choice.refused
-        if refused and not self.audit:
-            return refuse(record.record_id, refused, self._allowed)
-        proof = self._complete_proof(record, counts)
-        wording = await self._word(record, proof, choice.picture, TRIES if not refused else 1)
-        refused += wording.refused
         if refused:
             return refuse(record.record_id, refused, self._allowed)
+        proof = self._complete_proof(record, counts)
+        wording = await self._word(record, proof, choice.picture)
+        if wording.refused:
+            return refuse(record.record_id, wording.refused, self._allowed)
         sha256 = choice.picture.sha256 if choice.picture else ""
         others = await self.distractors.fetch(anchor.node, anchor.path) if self.distractors else ()
         return (
@@ -142,11 +137,11 @@ class Groundings(Prompted):
     def _allowed(self) -> frozenset[str]:
         return REASONS.union(self.reasons)
 
-    async def _word(self, record: Rewrite, proof: Proof, picture: Picture | None, tries: int) -> Wording:
+    async def _word(self, record: Rewrite, proof: Proof, picture: Picture | None) -> Wording:
         tried, secrets = NOTHING, list_secrets(list_names(self.ground.corpus, proof.hidden), record.answer)
         # What asks for a name refers to its picture from the start.
         named = asks_name(record.proof)
-        for _ in range(1 if named else tries):
+        for _ in range(1 if named else TRIES):
             text = record.text if named else await self._refer(record, tried)
             wording = await self._check_text(record, text, proof, picture)
             if not wording.refused or wording.refused[0].code in UNMENDABLE:
@@ -157,20 +152,18 @@ class Groundings(Prompted):
 
     async def _check_text(self, record: Rewrite, text: str, proof: Proof, picture: Picture | None) -> Wording:
         checks = self._list_checks(record, text, proof, picture)
-        if self.named:
-            checks = map(_let_names_pass, checks)
-        refused = await asyncio.to_thread(run_checks, checks, self.audit)  # they search
+        refused = await asyncio.to_thread(run_checks, checks)  # they search
         reading = screening = None
-        if self.audit or not refused:
+        if not refused:
             reading, read = await self.reader.check(text, proof, record.answer)
             refused += () if read.passed else (read,)
-        if reading is not None and (self.audit or not refused):
+        if reading is not None and not refused:
             screening, screened = await self.reader.screen(text, reading, proof, record.answer)
-            refused += () if screened.passed or self.named else (screened,)
+            refused += () if screened.passed else (screened,)
         return Wording(text, reading, screening, refused)
 
     def _complete_proof(self, record: Rewrite, counts: Sequence[Count]) -> Proof:
-        demanded = {"answers": self.settings.min_answers, "retrieval_rank": self.settings.retrieval_rank}
+        demanded = {"answers": self.settings.min_answers, "retrieval_rank": RETRIEVAL_RANK}
         thresholds = record.proof.thresholds.model_copy(update=demanded)
         return record.proof.model_copy(update={"counts": (*record.proof.counts, *counts), "thresholds": thresholds})
 
@@ -200,7 +193,7 @@ class Groundings(Prompted):
         )
 
     def _refuse_missing(self, listed: CandidateList, record: Rewrite) -> CheckResult:
-        if listed.found or not self.settings.require_image:
+        if listed.found:
             return PASSED
         if not listed.dropped:
             detail = f"{record.image} is not at hand" if record.image else "the article has no free picture"

@@ -67,7 +67,6 @@ class Initials(Prompted):
     splits: SplitRule
     page_words: int
     """Words of the article that the model is shown."""
-    audit: bool = False
     concepts: ConceptAsker | None = None
     """Asks for names and classifies questions, where seeds are concepts."""
     name: str = "questions"
@@ -77,7 +76,7 @@ class Initials(Prompted):
 
     def fingerprint(self) -> str:
         later = self.ground.later.digest if self.ground.later else ""
-        rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.page_words, self.audit, later]
+        rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.page_words, later]
         pages = self.pages.identity if self.pages else ""
         rules += [self.concepts.identity] if self.concepts else []
         return digest_value(
@@ -130,7 +129,7 @@ class Initials(Prompted):
                 refused.append(CheckResult("FAIL", "other-split", attribute.fact.key))
                 continue
             proof = self._make_proof(number, attribute)
-            found = run_checks(self._list_checks(number, proof, attribute), self.audit)
+            found = run_checks(self._list_checks(number, proof, attribute))
             refused.extend(found)
             if not found:
                 candidates.append(_Candidate(attribute, proof))

@@ -48,7 +48,10 @@ from pipelines.checks.verdicts import TRIES, Check, CheckResult, explain_refusal
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.branches import add_branches, make_branch
 from pipelines.graph.proofs import (
+    CANDIDATES,
+    NEAR_MISSES,
     OPEN,
+    PAGE_WORDS,
     AnchorRules,
     ChainSearch,
     InjectionRules,
@@ -103,13 +106,13 @@ async def propose_descriptors(
         subject_type=view.anchor_type,
         hop=view.hops[0],
         facts=facts,
-        count=rules.descriptors.candidates,
+        count=CANDIDATES,
         variety=view.variety,
         lead=lead if check_answer(lead or "-", this.answer).passed else "",
         entities=entities,
         tried=tried,
     )
-    return (await ask_model(askings.proposing, inputs, DescriptorsReply)).descriptors[: rules.descriptors.candidates]
+    return (await ask_model(askings.proposing, inputs, DescriptorsReply)).descriptors[:CANDIDATES]
 
 
 async def reword_question(
@@ -229,8 +232,6 @@ class Injections(Prompted):
         return self._judge_beside(record, seed, article, node)
 
     def _judge_beside(self, record: Question, seed: int, article: int, node: int) -> str:
-        if not self.rules.descriptors.forbid_shortcuts:
-            return OPEN
         result = check_earlier_pages(self.ground.corpus, (node, seed), record.answer, article)
         return OPEN if result.passed else result.code
 
@@ -247,7 +248,7 @@ class Injections(Prompted):
 
         def judge_end(node: int) -> str:
             found = self.anchors.explain(corpus, node, record.split)
-            if found or not rules.descriptors.forbid_shortcuts:
+            if found:
                 return found
             result = check_path_length(corpus, (*[node] * rounds, seed), rules.hub_in_degree)
             return OPEN if result.passed else result.code
@@ -267,7 +268,7 @@ class Injections(Prompted):
         if not check_named(draft.text, node.title).passed:
             missing = f"{node.title!r} does not stand in {draft.text!r}"
             return Setback(number, (CheckResult("FAIL", "entity-not-in-question", missing),))
-        words = self.rules.settings.page_words
+        words = PAGE_WORDS
         fact = await extract_fact(self.askings.extracting, self.ground, node, level.facts, words, place.wasted)
         if isinstance(fact, CheckResult):
             return Setback(number, (fact,))
@@ -337,7 +338,7 @@ class Injections(Prompted):
     async def _try(
         self, draft: ProofDraft, this: Round, descriptor: Descriptor
     ) -> ProofDraft | tuple[CheckResult, ...]:
-        corpus, rules, grown = self.ground.corpus, self.rules, this.proof
+        corpus, grown = self.ground.corpus, this.proof
         literal, linked = split_told(corpus, this.numbers[1], descriptor)
         said = list_constraints(corpus, this.numbers[1], 1, literal)
         proof = grown.model_copy(
@@ -349,20 +350,19 @@ class Injections(Prompted):
         proof = add_branches(proof, [make_branch(self.ground, 1, fact) for fact in linked])
         query = make_query(corpus, proof)
         checks = list_descriptor_checks(self.ground, this, literal, said, query)
-        refused = await asyncio.to_thread(run_checks, checks, rules.audit)
-        if refused and not rules.audit:
+        refused = await asyncio.to_thread(run_checks, checks)
+        if refused:
             return refused
-        if cap := rules.descriptors.near_misses:
-            search = await asyncio.to_thread(find_near_misses, self.ground, query, 1, cap)
-            refused += run_checks([partial(check_near_misses, search)])
-            proof = proof.model_copy(update={"near_misses": (*search.looked_up, *proof.near_misses)})
+        search = await asyncio.to_thread(find_near_misses, self.ground, query, 1, NEAR_MISSES)
+        refused += run_checks([partial(check_near_misses, search)])
+        proof = proof.model_copy(update={"near_misses": (*search.looked_up, *proof.near_misses)})
         if refused:
             return refused
         tried = NOTHING
         for _ in range(TRIES):
             text = await reword_question(self.askings.rewriting, draft.text, this, descriptor, tried)
-            refused = run_checks(list_rewording_checks(self.ground, this, draft.text, text, proof), rules.audit)
-            if rules.audit or not refused:
+            refused = run_checks(list_rewording_checks(self.ground, this, draft.text, text, proof))
+            if not refused:
                 _, read = await self.reader.check(text, proof, this.answer)
                 refused += () if read.passed else (read,)
             if not refused:
@@ -395,23 +395,23 @@ class Injections(Prompted):
         numbers = tuple(reversed(draft.taken))
         nodes = range(1, len(numbers))
         fits = [count_fit(self.ground, query, node, self.rules.descriptors.require_alone(node)) for node in nodes]
-        refused = run_checks(self._list_last_checks(draft, record.answer, numbers, fits), self.rules.audit)
+        refused = run_checks(self._list_last_checks(draft, record.answer, numbers, fits))
         if refused:
             return Setback(len(numbers) - 1, refused, draft.fact)
         rules, page = self.rules, self.ground.corpus.page(numbers[0])
         limits = {
             "alone_first": rules.descriptors.min_alone_first,
             "alone": rules.descriptors.min_alone,
-            "near_misses": rules.descriptors.near_misses,
+            "near_misses": NEAR_MISSES,
         }
         sides = [count_side(self.ground, query, side.number) for side in query.sides if not side.named]
-        if refused := run_checks([partial(check_side, count) for count in sides], self.rules.audit):
+        if refused := run_checks([partial(check_side, count) for count in sides]):
             return Setback(len(numbers) - 1, refused, draft.fact)
         found = {
             "counts": (*(count for fit in fits for count in fit.as_counts()), *sides),
             "near_misses": tuple(sorted(draft.proof.near_misses, key=lambda miss: miss.node)),
             "thresholds": record.proof.thresholds.model_copy(update=limits),
-            "shortcuts_checked": rules.descriptors.forbid_shortcuts,
+            "shortcuts_checked": True,
             "hub_in_degree": rules.hub_in_degree,
             "redundant": find_redundant(self.ground, query, record.answer.key),
         }
@@ -434,12 +434,11 @@ class Injections(Prompted):
         corpus, rules = self.ground.corpus, self.rules
         for fit in fits:
             yield partial(check_fit, fit, rules.descriptors.require_alone(fit.node))
-        if rules.descriptors.forbid_shortcuts:
-            yield partial(check_path_length, corpus, numbers, rules.hub_in_degree)
-            article = find_article(corpus, numbers[-1], draft.proof.answer_relation, answer)
-            yield partial(check_earlier_pages, corpus, numbers, answer, article)
-            beside = (*locate_nodes(corpus, [branch.node for branch in draft.proof.branches]), numbers[-1])
-            yield partial(check_earlier_pages, corpus, beside, answer, article)
+        yield partial(check_path_length, corpus, numbers, rules.hub_in_degree)
+        article = find_article(corpus, numbers[-1], draft.proof.answer_relation, answer)
+        yield partial(check_earlier_pages, corpus, numbers, answer, article)
+        beside = (*locate_nodes(corpus, [branch.node for branch in draft.proof.branches]), numbers[-1])
+        yield partial(check_earlier_pages, corpus, beside, answer, article)
         yield from list_hidden_checks(corpus, draft.text, draft.proof, answer)
 
     def _refuse(self, record: Question, setbacks: Sequence[Setback], rounds: int, search: ChainSearch) -> Rejection:
@@ -447,10 +446,9 @@ class Injections(Prompted):
         said = "; ".join(dict.fromkeys(f"{result.code} {result.detail}".strip() for result in last.results))
         if search.refused and last.fact is None:
             said += "; refused on the way: " + ", ".join(f"{why} {n}" for why, n in search.refused.most_common())
-        codes = [result.code for setback in setbacks for result in setback.results] if self.rules.audit else []
         return Rejection(
             record_id=record.record_id,
             reason=cast(RewriteReason, last.code),
             detail=f"round {last.round} of {rounds}: {said}",
-            codes=tuple(dict.fromkeys([last.code, *codes])),
+            codes=(last.code,),
         )

@@ -139,8 +139,6 @@ class Pools(WithoutModels):
         settings, text = pool.settings, " ".join(asked.question.split())
         entity = (asked.entity or pool.entities.get(asked.id, "")).strip()
         answer = self._read_answer(text, asked)
-        if settings.language and asked.language != settings.language:
-            raise Refused("other-language", asked.language)
         split = self._choose_split(settings, answer, entity)
         picture = self._store_picture(pool, asked)
         record_id = make_question_id(text, picture.sha256, answer, NO_PROOF)

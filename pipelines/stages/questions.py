@@ -52,7 +52,6 @@ class Questions(Prompted):
     splits: SplitRule
     obfuscated: float = 0.0
     """Share of fuller dates of which only a part is asked (OpenSearch-VL, 3.1: occasional answer obfuscation)."""
-    audit: bool = False
     caps: tuple[float, float] = (1.0, 1.0)
     """Largest shares of a shard's paths with one fact or answer, and with one relation asked for."""
     name: str = "questions"
@@ -66,7 +65,7 @@ class Questions(Prompted):
         later = self.ground.later.digest if self.ground.later else ""
         pages = self.pages.identity if self.pages else ""
         caps = [self.caps] if min(self.caps) < 1.0 else []
-        rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.obfuscated, self.audit, later, *caps]
+        rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.obfuscated, later, *caps]
         return digest_value(
             [self.asking.identity, self.reader.identity, pages, make_schema(WrittenQuestionReply), *rules]
         )
@@ -91,7 +90,7 @@ class Questions(Prompted):
         if answer is None:
             raise AssertionError(f"a {whole.precision} date has no {derivation}: {whole.value}")
         proof = self._make_proof(record, derivation)
-        refused = await asyncio.to_thread(run_checks, self._list_checks(record, proof, answer), self.audit)
+        refused = await asyncio.to_thread(run_checks, self._list_checks(record, proof, answer))
         if refused:
             return refuse(record.record_id, refused, REASONS)
         if self.pages:

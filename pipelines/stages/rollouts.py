@@ -21,7 +21,7 @@ from pipelines.agent.scenes import TOOL
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
 from schemas.base import Record, Rejection
-from schemas.datasets import Enhancement, Rollout, Split
+from schemas.datasets import Enhancement, Rollout
 from schemas.manifest import ModelEntry
 from schemas.tasks import TeacherHop, TeacherOracle
 
@@ -33,14 +33,12 @@ class Rollouts:
     Attributes:
         attempts: most rollouts of a question; 5 in OpenSearch-VL (K).
         wanted: accepted rollouts after which no further one is asked for; as many as attempts: all are made at once.
-        splits: whose questions are rolled out, as they are released as trajectories.
         cascade: says what is accepted.
     """
 
     agent: Agent
     attempts: int = 5
     wanted: int = 5
-    splits: tuple[Split, ...] = ("sft",)
     cascade: Cascade = field(default_factory=Cascade)
     name: str = "rollouts"
     version: int = 7
@@ -59,7 +57,7 @@ class Rollouts:
 
     def fingerprint(self) -> str:
         decides = self.cascade.identity if self.stops_early else ""
-        numbers = [self.attempts, min(self.wanted, self.attempts), sorted(self.splits)]
+        numbers = [self.attempts, min(self.wanted, self.attempts)]
         return digest_value([*numbers, self.agent.identity, decides])
 
     def prompts(self) -> dict[str, str]:
@@ -72,8 +70,8 @@ class Rollouts:
         return (teacher, *(self.cascade.models() if self.stops_early else ()))
 
     async def __call__(self, record: Enhancement) -> Sequence[Rollout] | Rejection:
-        if record.split not in self.splits:
-            detail = f"{record.split} releases no trajectories; rollouts.splits is {', '.join(self.splits) or 'empty'}"
+        if record.split != "sft":
+            detail = f"{record.split} releases no trajectories"
             return Rejection(record_id=record.record_id, reason="other-split", detail=detail)
         if record.picture is None:
             detail = "the question has no picture, and a rollout begins with img_1"

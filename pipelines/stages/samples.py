@@ -22,7 +22,7 @@ from schemas.datasets import Question, Rewrite
 class Samples(WithoutModels):
     """The stage: classified questions in, an even sample of them out; the smallest record ids are kept."""
 
-    kept: float
+    kept: float = 0.6
     """Share of the questions of each kind that is kept, at most."""
     spread: float = 1.5
     """Largest share of a category among the kept of a kind, as a multiple of an even one."""

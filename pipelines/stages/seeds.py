@@ -16,13 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.checks.pictures import find_lead_fault
+from pipelines.checks.pictures import MIN_IMAGE_SIDE, find_lead_fault
 from pipelines.checks.quotas import Aim, Draw
 from pipelines.config.settings import SeedsConfig, SplitRule
 from pipelines.corpus.store import Corpus, CorpusImage
 from pipelines.errors import ConfigError
 from pipelines.graph.seeds import (
     JUDGED,
+    MAX_SITELINKS,
+    MIN_STATEMENTS,
     Drawing,
     SeedCandidate,
     Slice,
@@ -126,8 +128,8 @@ class Seeds(WithoutModels):
         assert self.source is not None
         gate, source = self.gate, self.source
         rare = gate.rule == "vsearcher"
-        statements = Span(gate.min_statements if rare else 0)
-        sitelinks = Span(0, gate.max_sitelinks if rare else None)
+        statements = Span(MIN_STATEMENTS if rare else 0)
+        sitelinks = Span(0, MAX_SITELINKS if rare else None)
         slices = [Slice(qid, statements, sitelinks) for qid in dict.fromkeys(gate.classes)]
         drawing = asyncio.run(draw_candidates(source.sparql, slices, source.site, source.page_rows))
         if not drawing.candidates and not drawing.failed:
@@ -185,9 +187,6 @@ class Seeds(WithoutModels):
             pages = batch if self.source is None else _take_joined(batch, joined)
             verdicts = list(zip(pages.select(_SHOWN).to_pylist(), judge_pages(gate, pages), strict=True))
             for row, (reason, detail) in verdicts:
-                split = self.splits.place("entity", row["title"])
-                if reason is None and self.gate.splits and split not in self.gate.splits:
-                    reason, detail = "other-split", split
                 if reason is None and gate.require_image and not self._is_far(row):
                     image = self.corpus.image(row["image"]) if row["image"] else None
                     reason, detail = self._judge_image(image, row["image"] or row["title"], row["image_free"])
@@ -199,7 +198,7 @@ class Seeds(WithoutModels):
         return self.corpus.image(row["image"]) is None
 
     def _judge_image(self, image: CorpusImage | None, name: str, free: bool) -> tuple[SeedReason | None, str]:
-        return find_lead_fault(image, name, free, self.gate.min_image_side)
+        return find_lead_fault(image, name, free, MIN_IMAGE_SIDE)
 
     def _draw_rounds(
         self, eligible: Mapping[Place, list[_Eligible]]

@@ -45,7 +45,7 @@ class Trajectories(Prompted):
             return _reject(record.record_id, found.faults)
         rules = self.cascade.rules
         verified = () if self.cascade.verifier is None else rules.verifications
-        return (_accept(record, found, verified, list_left_out(rules, record)),)
+        return (_accept(record, found, verified, list_left_out(record)),)
 
 
 def _accept(

@@ -60,7 +60,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
             f"corpus.world={folder / 'world'}",
             *SETTINGS,
             "groundings.ranker=clip",
-            "image_search.method=clip",
+            "tools.image_search=clip",
             f"encoder.model={written.config}",
             f"encoder.pretrained={written.weights}",
             "encoder.device=cpu",

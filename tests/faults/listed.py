@@ -276,7 +276,7 @@ LISTED = (
     Row("solver: content null, below min_attempts", run_served("solver"), 3, UNUSABLE, end_alike, fail("null"), mend,
         "all unscored, exit 0, sealed"),
     Row("solver: content null, above min_attempts",
-        run_served("solver", "judging.max_unscored=0.9", "judging.min_attempts=3"), 3, UNUSABLE, end_alike,
+        run_served("solver", "runtime.unscored=0.9", "judging.min_attempts=3"), 3, UNUSABLE, end_alike,
         fail("null"), mend, "exit 1; after the repair it fails again by the recorded empty replies"),
     Row("rewriter: content null", run_served("rewriter"), 3, UNUSABLE, end_alike, fail("null"), mend,
         "12 of 12 asked rows failed, exit 0, sealed"),

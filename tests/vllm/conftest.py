@@ -99,7 +99,7 @@ def settings(models, tmp_path_factory) -> list[str]:
         "difficulty.phrasing='direct'",
         "difficulty.alternatives=false",
         "difficulty.attempts=2",
-        "judging.max_unscored=1.0",
+        "runtime.unscored=1.0",
         "runtime.concurrency=16",
         "runtime.shard_rows=4",
         *write_tables(models, "solver", "tiny-vision", PICTURES),

@@ -35,18 +35,12 @@ from pipelines.release.verify.reports import Problem
 
 SHARD = re.compile(r"(?:data|proofs)/(?P<split>[a-z]+)-(?P<number>\d{5})-of-(?P<of>\d{5})\.parquet")
 THRESHOLDS: Mapping[str, str] = {
-    "agreement": "questions.agreement",
-    "volatile": "questions.volatile",
-    "answer_share": "questions.max_answer_share",
-    "read_pages": "questions.read_pages",
     "answers": "groundings.min_answers",
-    "retrieval_rank": "groundings.retrieval_rank",
 }
 """What a question must meet, and the setting that says so."""
 OF_PATHS: Mapping[str, str] = {
     "alone_first": "rewrites.min_alone_first",
     "alone": "rewrites.min_alone",
-    "near_misses": "rewrites.near_misses",
 }
 """The same of questions whose bridges are hidden."""
 
@@ -148,21 +142,19 @@ def find_threshold_problems(manifest: ReleaseManifest, proofs: Sequence[ProofRow
     seen: set[tuple[str, object]] = set()
     for proof in (row.proof for row in proofs if row.proof.nodes):
         values = {name: getattr(proof.thresholds, name) for name in names}
-        values["shortcuts_checked"] = proof.shortcuts_checked
         seen |= set(values.items())
     for name, value in sorted(seen, key=str):
-        wanted = told.get(names.get(name, "rewrites.forbid_shortcuts"))
-        if value != wanted and not (name == "shortcuts_checked" and told.get("method") != "paths"):
+        wanted = told.get(names[name])
+        if value != wanted:
             yield Problem("proofs", f"thresholds: {name} is {value}, the settings say {wanted}")
     yield from _find_filter_problems(told, proofs)
 
 
 def _find_filter_problems(told: Mapping[str, Told], proofs: Sequence[ProofRow]) -> Iterator[Problem]:
-    most = told.get("difficulty.max_correct")
     preset = next((name for name in get_args(Preset) if name == told.get("difficulty.preset")), None)
-    if preset is None or not isinstance(most, int):
+    if preset is None:
         return
-    plan = make_plan(preset, most, probes=bool(told.get("difficulty.probe_attempts")))
+    plan = make_plan(preset, probes=bool(told.get("difficulty.probe_attempts")))
     bounds = {step.condition: step.max_correct for step in plan.filters}
     for row in proofs:
         for cell in row.difficulty:

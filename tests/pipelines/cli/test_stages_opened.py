@@ -9,7 +9,7 @@ from tests.chaos.driving import call_here, copy_workspace, list_trusted, make_ru
 IMPOSSIBLE = {
     "an encoder without weights": (["groundings.ranker=clip"], "encoder.pretrained is empty"),
     "weights that are not there": (["groundings.ranker=clip", "encoder.pretrained=/nowhere/w"], "clip|/nowhere/w"),
-    "a search by likeness": (["image_search.method=clip"], "encoder.pretrained is empty"),
+    "a search by likeness": (["tools.image_search=clip"], "encoder.pretrained is empty"),
     "no teacher": (["models.teacher.name="], "no model for models.teacher"),
     "a teacher at no address": (
         ["models.teacher.adapter=openai", "models.teacher.name=t"], "models.teacher.base_url is empty"
