@@ -123,7 +123,6 @@ class ConceptAsker(Prompted):
             counts=(),
             alias_digest=digest_aliases(flatten_names(list_names(corpus, [node]))),
             thresholds=self.limits,
-            compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
         )
 
 

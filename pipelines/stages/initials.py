@@ -75,8 +75,7 @@ class Initials(Prompted):
     output: ClassVar[type[Record]] = Question
 
     def fingerprint(self) -> str:
-        later = self.ground.later.digest if self.ground.later else ""
-        rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.page_words, later]
+        rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.page_words]
         pages = self.pages.identity if self.pages else ""
         rules += [self.concepts.identity] if self.concepts else []
         return digest_value(
@@ -206,7 +205,6 @@ class Initials(Prompted):
             counts=(),
             alias_digest=digest_aliases(flatten_names(list_names(corpus, [node]))),
             thresholds=self.limits,
-            compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
         )
 
 

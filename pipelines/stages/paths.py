@@ -77,11 +77,10 @@ class Paths(Prompted):
         return self.graph.rules.settings
 
     def fingerprint(self) -> str:
-        later = self.ground.later.digest if self.ground.later else ""
         lists = read_lists() if self.settings.salience else ""
         guided = [self.guide.identity] if self.guide else []
         used = [self.kept, [sorted(counts.items()) for counts in self.used]] if self.used else []
-        return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), later, lists, *guided, *used])
+        return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), lists, *guided, *used])
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.guide.describe(),) if self.guide else ()

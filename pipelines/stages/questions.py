@@ -62,10 +62,9 @@ class Questions(Prompted):
     output: ClassVar[type[Record]] = Question
 
     def fingerprint(self) -> str:
-        later = self.ground.later.digest if self.ground.later else ""
         pages = self.pages.identity if self.pages else ""
         caps = [self.caps] if min(self.caps) < 1.0 else []
-        rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.obfuscated, later, *caps]
+        rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.obfuscated, *caps]
         return digest_value(
             [self.asking.identity, self.reader.identity, pages, make_schema(WrittenQuestionReply), *rules]
         )
@@ -168,7 +167,7 @@ class Questions(Prompted):
             self.ground, numbers[-1], proof.answer_relation, answer, proof.thresholds, self.max_tokens
         )
         for hop in record.hops:
-            yield partial(check_lasting_hop, self.ground, hop, proof.thresholds.volatile)
+            yield partial(check_lasting_hop, hop, proof.thresholds.volatile)
             yield partial(check_single_value, self.ground, numbers, hop)
         yield partial(check_derivable, self.ground, proof, answer)
 
@@ -189,7 +188,6 @@ class Questions(Prompted):
             answer_gloss=record.answer_gloss,
             answer_clause=record.answer_clause,
             derivation=derivation,
-            compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
         )
 
 
