@@ -335,7 +335,9 @@ _CHECKS: Mapping[str, Callable[[_Case], CheckResult]] = MappingProxyType(
         "repetition": lambda case: check_repetition(case.trail),
         "contaminated": lambda case: check_contamination(case.trail),
         "unknown-image": lambda case: check_images(case.trail),
-        "unseen-claim": lambda case: check_claims(case.trail, _is_right(case.judgement)),
+        "unseen-claim": lambda case: check_claims(
+            case.trail, case.judgement is not None and case.judgement.verdict == "correct"
+        ),
         "too-long": lambda case: check_length(case.tokens, case.rules.max_tokens),
     }
 )
@@ -377,10 +379,6 @@ def is_unanswered(rollout: Rollout) -> bool:
 
 def _compare(rollout: Rollout) -> Judgement:
     return Judgement(compare_answers(rollout.answer, rollout.reference), "comparer")
-
-
-def _is_right(judgement: Judgement | None) -> bool:
-    return judgement is not None and judgement.verdict == "correct"
 
 
 def _check_turns(trail: Trail) -> list[RolloutFault]:
