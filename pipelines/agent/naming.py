@@ -14,11 +14,10 @@ from pipelines.checks.readings import Evaluator
 from pipelines.checks.verdicts import TRIES, CheckResult, explain_refusal, run_checks
 from pipelines.graph.answers import count_tokens
 from pipelines.graph.facts import Attribute
-from pipelines.graph.proofs import cite_sentence, flatten_names, list_names, make_node, read_opening
+from pipelines.graph.proofs import cite_sentence, make_node, read_opening, start_proof
 from pipelines.graph.query import Indexes
 from pipelines.graph.titles import TITLE, find_name
 from pipelines.ids import digest_value, make_record_id
-from pipelines.names import digest_aliases
 from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Rejection
 from schemas.datasets import Question, Seed
@@ -112,18 +111,8 @@ class ConceptAsker(Prompted):
     def _make_proof(self, number: int, named: Attribute) -> Proof:
         corpus, fact = self.ground.corpus, named.fact
         node = make_node(corpus, number, "anchor")
-        return Proof(
-            corpus=corpus.digest,
-            snapshot=corpus.snapshot,
-            nodes=(node,),
-            hops=(),
-            answer_relation=TITLE,
-            answer_evidence=cite_sentence(corpus, number, fact.start, fact.end),
-            constraints=(),
-            counts=(),
-            alias_digest=digest_aliases(flatten_names(list_names(corpus, [node]))),
-            thresholds=self.limits,
-        )
+        evidence = cite_sentence(corpus, number, fact.start, fact.end)
+        return start_proof(corpus, [node], (), TITLE, evidence, self.limits)
 
 
 def _refuse(record: Seed, reason: QuestionReason, result: CheckResult) -> Rejection:

@@ -28,11 +28,11 @@ from pipelines.config.settings import SplitRule
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
 from pipelines.graph.facts import Attribute, read_askable
-from pipelines.graph.proofs import cite_fact, flatten_names, list_names, make_node, read_opening
+from pipelines.graph.proofs import cite_fact, make_node, read_opening, start_proof
 from pipelines.graph.prose import mask_names
 from pipelines.graph.query import Indexes
 from pipelines.ids import digest_value, make_record_id
-from pipelines.names import digest_aliases, list_writings
+from pipelines.names import list_writings
 from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Question, Seed
@@ -194,18 +194,8 @@ class Initials(Prompted):
     def _make_proof(self, number: int, attribute: Attribute) -> Proof:
         corpus = self.ground.corpus
         node = make_node(corpus, number, "anchor" if self.concepts else "answer")
-        return Proof(
-            corpus=corpus.digest,
-            snapshot=corpus.snapshot,
-            nodes=(node,),
-            hops=(),
-            answer_relation=attribute.fact.key,
-            answer_evidence=cite_fact(corpus, attribute.fact),
-            constraints=(),
-            counts=(),
-            alias_digest=digest_aliases(flatten_names(list_names(corpus, [node]))),
-            thresholds=self.limits,
-        )
+        fact = attribute.fact
+        return start_proof(corpus, [node], (), fact.key, cite_fact(corpus, fact), self.limits)
 
 
 def _view_fact(corpus: Corpus, attribute: Attribute) -> FactView:

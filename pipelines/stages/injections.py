@@ -60,12 +60,13 @@ from pipelines.graph.proofs import (
     grow_proof,
     list_names,
     make_query,
+    make_rewrite,
     read_lead,
     retreat,
     view_proof,
 )
 from pipelines.graph.query import TYPE, Indexes, count_alone, find_article, locate_nodes
-from pipelines.ids import digest_value, make_record_id
+from pipelines.ids import digest_value
 from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Candidate, Certificate, Question, Rewrite
@@ -415,18 +416,8 @@ class Injections(Prompted):
             "hub_in_degree": rules.hub_in_degree,
             "redundant": find_redundant(self.ground, query, record.answer.key),
         }
-        return Rewrite(
-            record_id=make_record_id("rewrite", [record.record_id, draft.text]),
-            parent_id=record.record_id,
-            split=record.split,
-            domain=page.domain,
-            image=page.image,
-            canonical=record.text,
-            text=draft.text,
-            answer=record.answer,
-            proof=draft.proof.model_copy(update=found),
-            certificates=draft.certificates,
-        )
+        changes = {"domain": page.domain, "image": page.image, "certificates": draft.certificates}
+        return make_rewrite(record, draft.text, draft.proof.model_copy(update=found), **changes)
 
     def _list_last_checks(
         self, draft: ProofDraft, answer: Answer, numbers: Sequence[int], fits: Sequence[Fit]

@@ -18,11 +18,10 @@ from pipelines.errors import RecordFailed
 from pipelines.graph.answers import derive_answer, type_answer
 from pipelines.graph.caps import find_capped
 from pipelines.graph.facts import read_askable
-from pipelines.graph.proofs import flatten_names, list_names, view_proof
+from pipelines.graph.proofs import flatten_names, list_names, start_proof, view_proof
 from pipelines.graph.propositions import read_clause
 from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.ids import digest_value, draw_unit, make_record_id
-from pipelines.names import digest_aliases
 from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Path, Question
@@ -173,22 +172,11 @@ class Questions(Prompted):
 
     def _make_proof(self, record: Path, derivation: Derivation) -> Proof:
         corpus = self.ground.corpus
-        return Proof(
-            corpus=corpus.digest,
-            snapshot=corpus.snapshot,
-            nodes=record.nodes,
-            hops=record.hops,
-            answer_relation=record.answer_relation,
-            answer_evidence=record.answer_evidence,
-            constraints=(),
-            counts=(),
-            alias_digest=digest_aliases(flatten_names(list_names(corpus, record.nodes))),
-            # A sentence that gives the answer is its evidence: nothing else has to confirm it but the evaluator.
-            thresholds=self.limits.model_copy(update={"agreement": "off"}) if record.answer_clause else self.limits,
-            answer_gloss=record.answer_gloss,
-            answer_clause=record.answer_clause,
-            derivation=derivation,
-        )
+        # A sentence that gives the answer is its evidence: nothing else has to confirm it but the evaluator.
+        limits = self.limits.model_copy(update={"agreement": "off"}) if record.answer_clause else self.limits
+        proof = start_proof(corpus, record.nodes, record.hops, record.answer_relation, record.answer_evidence, limits)
+        asked = {"answer_gloss": record.answer_gloss, "answer_clause": record.answer_clause, "derivation": derivation}
+        return proof.model_copy(update=asked)
 
 
 def _check_wording(text: str, titles: Sequence[str]) -> CheckResult:
