@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig, SplitRule
 from pipelines.corpus.store import Corpus, Fact
@@ -103,7 +103,7 @@ def start_proof(
         snapshot=corpus.snapshot,
         nodes=tuple(nodes),
         hops=tuple(hops),
-        answer_relation=relation,
+        answer_relation=asked,
         answer_evidence=evidence,
         constraints=(),
         counts=(),
@@ -112,12 +112,12 @@ def start_proof(
     )
 
 
-def make_rewrite(question: Question, text: str, proof: Proof, **changes: Any) -> Rewrite:
+def make_rewrite(question: Question, text: str, proof: Proof, **changes: object) -> Rewrite:
     """Return a question in other words."""
     own = {name: value for name, value in dict(question).items() if name in Rewrite.model_fields}
     made = {"parent_id": question.record_id, "canonical": question.text, "text": text, "proof": proof}
     record_id = make_record_id("rewrite", [question.record_id, text])
-    return Rewrite(**own | made | {"record_id": record_id} | changes)
+    return Rewrite(**own | made | {"record_id": record_id, "certificates": ()}).model_copy(update=changes)
 
 
 def view_proof(corpus: Corpus, proof: Proof, answer: Answer) -> WriteQuestionInputs:

@@ -53,7 +53,7 @@ class Samples(WithoutModels):
             mark = marks[row.record_id]
             if row.record_id in chosen:
                 record_id = make_record_id("rewrite", [row.record_id])
-                yield make_rewrite(row, row.text, row.proof, record_id=record_id, certificates=())
+                yield make_rewrite(row, row.text, row.proof, record_id=record_id)
                 continue
             kind = "names" if mark[0] else "facts"
             detail = f"{quota[mark]} of {found[mark]} questions for {kind} about {mark[1]} are kept"
