@@ -343,23 +343,13 @@ _CHECKS: Mapping[str, Callable[[_Case], CheckResult]] = MappingProxyType(
 )
 
 
-def find_faults(
-    rollout: Rollout,
-    judgement: Judgement | None = None,
-    rules: TrajectoriesConfig = DEFAULTS,
-    counter: TokenCounter = ESTIMATED,
-) -> tuple[RolloutFault, ...]:
-    """Return every reason against a rollout, in the cascade's order, but for the process judge's and the cap's."""
-    return examine_rollout(rollout, judgement, rules, counter).faults
-
-
 def examine_rollout(
     rollout: Rollout,
     judgement: Judgement | None,
     rules: TrajectoriesConfig,
     counter: TokenCounter,
 ) -> CascadeResult:
-    """Return the faults of a rollout (:func:`find_faults`) with its length and its supports.
+    """Return every reason against a rollout but the process judge's, with its length and its supports.
 
     A missing answer is not also wrong, and a wrong answer is not checked for support.
     """

@@ -15,7 +15,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from pipelines.checks.uniqueness import Ends, list_fitting_ends
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.dump import normalise_spaces
 from pipelines.corpus.store import Corpus, Fact
@@ -29,7 +28,7 @@ from pipelines.graph.facts import (
     split_key,
     type_value,
 )
-from pipelines.graph.proofs import cite_sentence, make_query
+from pipelines.graph.proofs import cite_sentence
 from pipelines.graph.prose import Sentence, list_prose
 from pipelines.graph.query import MENTIONS, Indexes, find_article, locate_nodes, read_field
 from pipelines.graph.statements import Statement, fold_forms, read_sentence
@@ -322,10 +321,9 @@ class _Asked:
 def check_alternative(ground: Indexes, proof: Proof, answer: Answer, given: str) -> CheckResult:
     """Say whether an answer that is not the reference answers the question as well.
 
-    FAIL (``alternative-answer``) when the corpus says so: it is another value of the field, the value of another entity
-    that fits the chain, stated in prose, or the answer itself by another name or more exactly.
-    PASS when infobox and prose state the reference and nothing else, and nothing supports the other for any entity that
-    may fit. UNKNOWN in all other cases.
+    FAIL (``alternative-answer``) when the corpus says so: it is another value of the field, stated in prose, or the
+    answer itself by another name or more exactly. PASS when infobox and prose state the reference and nothing else.
+    UNKNOWN in all other cases. That one entity alone fits the chain is for the proof.
     """
     given = given.strip()
     verdict = compare_answers(given, answer)
@@ -342,15 +340,18 @@ def check_alternative(ground: Indexes, proof: Proof, answer: Answer, given: str)
     asked = _Asked(proof.answer_relation, proof.derivation, answer, given, value)
     try:
         node = locate_nodes(ground.corpus, proof.nodes)[-1]
-        ends = list_fitting_ends(ground, make_query(ground.corpus, proof))
     except LookupError as error:
         return CheckResult("UNKNOWN", CODE, str(error.args[0]))
-    found = _list_support(ground, node, ends, asked)
+    found = [
+        *_find_same(ground, node, asked),
+        *_read_box(ground.corpus, node, asked),
+        *_read_prose(ground, node, asked),
+    ]
     stated = next((support for support in found if support.level == "stated"), None)
     if stated is not None:
         return CheckResult("FAIL", CODE, stated.detail)
-    if found or ends.capped:
-        return CheckResult("UNKNOWN", CODE, found[0].detail if found else "too many entities may fit the chain")
+    if found:
+        return CheckResult("UNKNOWN", CODE, found[0].detail)
     return _check_refuted(ground, node, asked)
 
 
@@ -373,15 +374,6 @@ def type_given(given: str, answer: Answer, relation: str, known: frozenset[str] 
         return None if number is None else make_answer(given, Number(number.value, number.unit or answer.unit))
     value = type_value(given, "", relation)
     return value if value is not None and value.type in ("name", "string") else None
-
-
-def _list_support(ground: Indexes, node: int, ends: Ends, asked: _Asked) -> list[AnswerSupport]:
-    found = [*_find_same(ground, node, asked), *_find_support(ground, node, asked)]
-    for end in sorted((ends.certain | ends.possible) - {node}):
-        for support in _find_support(ground, end, asked):
-            sure = end in ends.certain and support.level == "stated"
-            found.append(AnswerSupport("stated" if sure else "unclear", support.detail))
-    return found
 
 
 def _find_same(ground: Indexes, node: int, asked: _Asked) -> Iterator[AnswerSupport]:
@@ -418,11 +410,6 @@ def _differ(ground: Indexes, asked: _Asked) -> bool:
     words = set(given.split())
     apart = all(words.isdisjoint(form.split()) for form in fold_forms(asked.answer))
     return asked.answer.type == "string" and given in known and apart
-
-
-def _find_support(ground: Indexes, node: int, asked: _Asked) -> Iterator[AnswerSupport]:
-    yield from _read_box(ground.corpus, node, asked)
-    yield from _read_prose(ground, node, asked)
 
 
 def _read_box(corpus: Corpus, node: int, asked: _Asked) -> Iterator[AnswerSupport]:

@@ -103,7 +103,7 @@ def start_proof(
         snapshot=corpus.snapshot,
         nodes=tuple(nodes),
         hops=tuple(hops),
-        answer_relation=asked,
+        answer_relation=relation,
         answer_evidence=evidence,
         constraints=(),
         counts=(),

@@ -225,16 +225,3 @@ class Groundings(Prompted):
             tried=tried,
         )
         return (await ask_model(self.asking, inputs, QuestionReply)).question
-
-
-NAMING = frozenset(["alias-leak", "demonym-leak", "fact-unproved"])
-"""Codes of checks that a name of a bridge in the question fails: it also tells what no constraint counts."""
-
-
-def _let_names_pass(check: Check) -> Check:
-
-    def look() -> CheckResult:
-        result = check()
-        return PASSED if result.code in NAMING else result
-
-    return look

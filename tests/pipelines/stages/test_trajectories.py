@@ -4,7 +4,6 @@ import json
 import pytest
 
 from pipelines.agent.acceptance import Cascade
-from pipelines.agent.cascade import find_faults
 from pipelines.agent.judging import Jury, ProcessJury
 from pipelines.agent.loop import run_rollout
 from pipelines.agent.observations import ANSWER as ANSWER_SUPPORT
@@ -15,7 +14,7 @@ from pipelines.stages.trajectories import Trajectories
 from pipelines.toy.teacher import ScriptedTeacher
 from schemas.base import Rejection, make_table
 from schemas.datasets import Rollout, Step, Trajectory
-from tests.pipelines.agent.trail import make_agent, make_picture, make_question, make_tools
+from tests.pipelines.agent.trail import find_faults, make_agent, make_picture, make_question, make_tools
 from tests.pipelines.stages.players import make_asking
 
 
