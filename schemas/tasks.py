@@ -236,8 +236,8 @@ Condition = Literal[
     "clause", "text", "text+text-search", "image", "image+text-search", "image+image-search", "image+both",
 ]  # fmt: skip
 """What an attempt is given. ``clause``: an end of the question, from a bridge on that is called by its type. ``text``:
-the question alone. ``image``: the anchor's picture, too. After the plus, what one search brings: the question's words as the query, the picture as the
-query, or both, one after the other."""
+the question alone. ``image``: the anchor's picture, too. After the plus, what one search brings: the question's words
+as the query, the picture as the query, or both, one after the other."""
 
 
 class SolverOracle(Nested):

@@ -28,6 +28,7 @@ from pipelines.agent.judging import (
 )
 from pipelines.config.settings import TrajectoriesConfig
 from pipelines.ids import digest_value
+from pipelines.services.prompting import Prompted
 from schemas.datasets import Rollout
 from schemas.manifest import ModelEntry
 from schemas.reasons import TrajectoryReason
@@ -54,7 +55,7 @@ class Assessment:
 
 
 @dataclass(frozen=True, slots=True)
-class Cascade:
+class Cascade(Prompted):
     """Everything that accepts or refuses a rollout, which is judged by itself: no other rollout counts.
 
     Attributes:
@@ -81,9 +82,6 @@ class Cascade:
     @property
     def _judges(self) -> tuple[ProcessJury | Verifier, ...]:
         return tuple(each for each in (self.process, self.verifier) if each is not None)
-
-    def prompts(self) -> dict[str, str]:
-        return {label: digest for each in (self.jury, *self._judges) for label, digest in each.prompts().items()}
 
     def models(self) -> tuple[ModelEntry, ...]:
         found = (each.models() for each in (self.jury, *self._judges))

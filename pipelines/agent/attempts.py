@@ -268,7 +268,7 @@ def make_plan(preset: Preset, probes: bool = False) -> Plan:
     return replace(plan, filters=(_ENDING, *plan.filters)) if probes else plan
 
 
-def fit_filters(filters: Sequence[Filter], pictured: bool) -> tuple[tuple[Filter, ...], list[str]]:
+def fit_filters(filters: Sequence[Filter], pictured: bool) -> tuple[tuple[Filter, ...], list[Condition]]:
     """Return the steps that fit a question, and the conditions that do not: without a picture its text is attempted."""
     fitted: dict[Condition, Filter] = {}
     for step in filters:

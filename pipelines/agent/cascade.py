@@ -335,20 +335,12 @@ _CHECKS: Mapping[str, Callable[[_Case], CheckResult]] = MappingProxyType(
         "repetition": lambda case: check_repetition(case.trail),
         "contaminated": lambda case: check_contamination(case.trail),
         "unknown-image": lambda case: check_images(case.trail),
-        "unseen-claim": lambda case: check_claims(case.trail, _is_right(case.judgement)),
+        "unseen-claim": lambda case: check_claims(
+            case.trail, case.judgement is not None and case.judgement.verdict == "correct"
+        ),
         "too-long": lambda case: check_length(case.tokens, case.rules.max_tokens),
     }
 )
-
-
-def find_faults(
-    rollout: Rollout,
-    judgement: Judgement | None = None,
-    rules: TrajectoriesConfig = DEFAULTS,
-    counter: TokenCounter = ESTIMATED,
-) -> tuple[RolloutFault, ...]:
-    """Return every reason against a rollout, in the cascade's order, but for the process judge's and the cap's."""
-    return examine_rollout(rollout, judgement, rules, counter).faults
 
 
 def examine_rollout(
@@ -357,7 +349,7 @@ def examine_rollout(
     rules: TrajectoriesConfig,
     counter: TokenCounter,
 ) -> CascadeResult:
-    """Return the faults of a rollout (:func:`find_faults`) with its length and its supports.
+    """Return every reason against a rollout but the process judge's, with its length and its supports.
 
     A missing answer is not also wrong, and a wrong answer is not checked for support.
     """
@@ -377,10 +369,6 @@ def is_unanswered(rollout: Rollout) -> bool:
 
 def _compare(rollout: Rollout) -> Judgement:
     return Judgement(compare_answers(rollout.answer, rollout.reference), "comparer")
-
-
-def _is_right(judgement: Judgement | None) -> bool:
-    return judgement is not None and judgement.verdict == "correct"
 
 
 def _check_turns(trail: Trail) -> list[RolloutFault]:

@@ -21,7 +21,7 @@ from pipelines.graph.query import Indexes
 from pipelines.graph.salience import is_generic, rate_attribute, rate_hop
 from pipelines.graph.walks import DISAMBIGUATION, HUB, LIST, Order, Walk, WalkGraph, WalkMove
 from pipelines.ids import digest_value, draw_unit
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.datasets import Path, PathMarks, Split
 from schemas.manifest import ModelEntry
 from schemas.tasks import (
@@ -56,7 +56,7 @@ class Guided:
 
 
 @dataclass(frozen=True)
-class Guide:
+class Guide(Prompted):
     """The model that guides walks, with the rules that it is held to."""
 
     ground: Indexes
@@ -87,9 +87,6 @@ class Guide:
         asked = [asking.identity for asking in (self.extracting, self.choosing, self.judging)]
         shapes = [make_schema(reply) for reply in (RelationsReply, ChosenStepsReply, PathMarksReply)]
         return digest_value([VERSION, JITTER, PECULIAR, *asked, *shapes])
-
-    def prompts(self) -> dict[str, str]:
-        return {asking.prompt.label: asking.prompt.digest for asking in (self.extracting, self.choosing, self.judging)}
 
     def describe(self) -> ModelEntry:
         """Return the path judge's entry in a manifest."""

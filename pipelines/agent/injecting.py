@@ -48,7 +48,7 @@ from pipelines.graph.proofs import (
 from pipelines.graph.query import TYPE, Indexes, locate_nodes
 from pipelines.ids import digest_value, draw_unit
 from pipelines.names import fold_name
-from pipelines.services.prompting import RoleClient, ask_model
+from pipelines.services.prompting import Prompted, RoleClient, ask_model
 from schemas.datasets import Candidate, Certificate
 from schemas.proofs import Answer, Branch, PathNode, Proof
 from schemas.reasons import RewriteReason
@@ -77,7 +77,7 @@ FACTS_TRIED = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Askings:
+class Askings(Prompted):
     """The requests of a round, in their order."""
 
     extracting: RoleClient

@@ -25,7 +25,7 @@ from pipelines.errors import GateNotMet, RecordFailed
 from pipelines.graph.answers import LONGEST_ANSWER, compare_answers
 from pipelines.ids import digest_value
 from pipelines.names import strip_invisible
-from pipelines.services.prompting import BadReply, RoleClient, read_reply, render_messages
+from pipelines.services.prompting import BadReply, Prompted, RoleClient, read_reply, render_messages
 from pipelines.services.protocols import ChatReply, ChatRequest, Message
 from schemas.datasets import Process, Rollout, Step, Verdict
 from schemas.manifest import ModelEntry
@@ -329,7 +329,7 @@ class ProcessJudgement:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessJury:
+class ProcessJury(Prompted):
     """The process judge."""
 
     judge: RoleClient
@@ -339,9 +339,6 @@ class ProcessJury:
         return digest_value(
             [PROCESS_JUDGING_VERSION, _PROCESS_JUDGING_REPAIR, LONGEST_OBSERVATION, LONGEST_WORDS, self.judge.identity]
         )
-
-    def prompts(self) -> dict[str, str]:
-        return {self.judge.prompt.label: self.judge.prompt.digest}
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.judge.describe(ROLE),)
@@ -377,7 +374,7 @@ async def ask_about_way(
 
 
 @dataclass(frozen=True, slots=True)
-class Verifier:
+class Verifier(Prompted):
     """The process judge as a verifier of trajectories: two statements in the place of four marks."""
 
     judge: RoleClient
@@ -386,9 +383,6 @@ class Verifier:
     def identity(self) -> str:
         shown = [PROCESS_JUDGING_VERSION, LONGEST_OBSERVATION, LONGEST_WORDS]
         return digest_value([*shown, _REPAIRS[Statements], self.judge.identity])
-
-    def prompts(self) -> dict[str, str]:
-        return {self.judge.prompt.label: self.judge.prompt.digest}
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.judge.describe(ROLE),)

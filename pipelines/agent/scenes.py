@@ -37,7 +37,7 @@ from pipelines.pictures import (
     open_pixels,
     read_header,
 )
-from pipelines.services.prompting import RoleClient, ask_model
+from pipelines.services.prompting import Prompted, RoleClient, ask_model
 from pipelines.services.protocols import ImageSearch
 from schemas.datasets import Difficulty, Picture, Scene, ScenePart, Split
 from schemas.tasks import BoxReply, LocateObjectInputs
@@ -108,7 +108,7 @@ async def _tells(gauge: Gauge, view: SceneView) -> tuple[bool, bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class SceneMaker:
+class SceneMaker(Prompted):
     """Everything that decides which pictures are set in a scene, and what it shows.
 
     Attributes:

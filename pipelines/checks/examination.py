@@ -78,7 +78,7 @@ def list_answer_checks(
     """Yield the checks on an answer alone: form, frequency, volatility, and agreement with prose."""
     yield partial(_refuse_own_name, ground, number, answer)
     yield partial(check_form, answer.surface, answer, max_tokens)
-    yield partial(check_volatility, ground, number, relation, answer, limits.volatile)
+    yield partial(check_volatility, relation, limits.volatile)
     yield partial(check_guessable, ground, relation, answer, limits.answer_share)
     yield partial(check_single_answer, ground, number, relation, answer)
     yield lambda: check_agreement(
@@ -113,7 +113,7 @@ class PathDemands:
             numbers[0], path.hops, (), path.answer_relation, flatten_names(names), answer_clause=path.answer_clause
         )
         refused = run_checks((
-            *(partial(check_lasting_hop, ground, hop, self.limits.volatile) for hop in path.hops),
+            *(partial(check_lasting_hop, hop, self.limits.volatile) for hop in path.hops),
             *(partial(check_single_value, ground, numbers, hop) for hop in path.hops),
             *self._list_clause_checks(path, names, answer),
             partial(check_answer_unchanged, ground, query, answer.key),

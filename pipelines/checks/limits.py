@@ -12,7 +12,7 @@ from typing import cast
 
 from pipelines.checks.benchmarks import Benchmarks, OwnQuestion
 from pipelines.checks.copies import describe_picture
-from pipelines.checks.quotas import Quotas, Stratum, refuse_surplus
+from pipelines.checks.quotas import Quotas, Stratum, place_question, refuse_surplus
 from pipelines.checks.repeats import (
     NEAR_PATH,
     NEAR_PATH_ACROSS,
@@ -24,6 +24,7 @@ from pipelines.checks.repeats import (
 from pipelines.checks.sets import (
     Apart,
     Signature,
+    make_signature,
     refuse_anchors,
     refuse_answers,
     refuse_apart,
@@ -39,7 +40,7 @@ from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import GateNotMet
 from pipelines.pictures import PictureStore
 from schemas.base import Record, Rejection
-from schemas.datasets import Split
+from schemas.datasets import Enhancement, Split
 
 MAX_PER_ANCHOR = 3
 """Questions of a split sharing an anchor."""
@@ -80,42 +81,46 @@ class Limits:
         return [caps, near, sorted(self.rounds.items()), ROUNDS_TOLERANCE, own.exam, *others]
 
 
-def refuse_benchmarked(rows: Iterable[Record], limits: Limits, store: PictureStore | None) -> dict[str, Rejection]:
-    """Return the rejections of questions that overlap with a benchmark; without a store no pictures are compared."""
-    return limits.benchmarks.refuse(cast(Iterable[OwnQuestion], rows), store.read if store else None)
+def sign_questions(rows: Iterable[Record], limits: Limits) -> tuple[list[Signature], dict[str, Stratum]]:
+    """Return the signatures of questions in the order in which they are kept, and their strata by record id."""
+    signatures, strata = list[Signature](), dict[str, Stratum]()
+    for row in rows:
+        signatures.append(make_signature(row, limits.settings.exam))
+        if limits.quotas:
+            strata[row.record_id] = place_question(cast(Enhancement, row), limits.quotas.by)
+    if not limits.quotas:
+        signatures.sort(key=lambda signature: signature.record_id)
+    return signatures, strata
 
 
-def refuse_across_splits(
-    signatures: Sequence[Signature], limits: Limits, store: PictureStore | None
+def leave_out(signatures: Iterable[Signature], refused: Collection[str]) -> list[Signature]:
+    """Return the signatures of what is not refused."""
+    return [each for each in signatures if each.record_id not in refused]
+
+
+def refuse_elsewhere(
+    rows: Iterable[Record], signatures: Sequence[Signature], limits: Limits, store: PictureStore | None
 ) -> dict[str, Rejection]:
-    """Return the rejections of what is in another release, needs no picture to be guessed, or is in two splits.
+    """Return the rejections of what a benchmark or another release has, needs no picture, or is in two splits.
 
-    What nearly repeats a question of another split, or shows a copy of its picture, is in two.
-
-    Args:
-        signatures: of all questions, the first of a split to be kept first.
-        limits: what other releases hold, and the largest gold shares.
-        store: opened for copies of pictures; None compares the recorded hashes alone.
+    What nearly repeats a question of another split, or shows a copy of its picture, is in two. Without a store no
+    pictures are compared but by their recorded hashes.
     """
-    refused = refuse_apart(signatures, limits.apart) | refuse_gold(signatures, limits.settings)
-    refused |= refuse_shared([each for each in signatures if each.record_id not in refused])
-    refused |= refuse_near_across([each for each in signatures if each.record_id not in refused])
+    refused = limits.benchmarks.refuse(cast(Iterable[OwnQuestion], rows), store.read if store else None)
+    kept = leave_out(signatures, refused)
+    refused |= refuse_apart(kept, limits.apart) | refuse_gold(kept, limits.settings)
+    refused |= refuse_shared(leave_out(signatures, refused))
+    refused |= refuse_near_across(leave_out(signatures, refused))
     if store is None:
         return refused
-    kept = [each for each in signatures if each.record_id not in refused]
+    kept = leave_out(signatures, refused)
     return refused | refuse_like_pictures(kept, lambda sha256: describe_picture(store.load(sha256)[0]))
 
 
 def refuse_over_limits(
     signatures: Sequence[Signature], solved: Collection[str], limits: Limits
 ) -> dict[str, Rejection]:
-    """Return the rejections of duplicates and near ones, then of each limit in turn; a limit counts rows kept so far.
-
-    Args:
-        signatures: of the questions that may be kept, the first to be kept first.
-        solved: ids of those that have, or may have, a trajectory.
-        limits: the limits.
-    """
+    """Return the rejections of duplicates and near ones, then of each limit in turn, by the rows kept so far."""
     settings = limits.settings
     kept, refused = refuse_duplicates(signatures)
     for refuse in (
@@ -125,7 +130,7 @@ def refuse_over_limits(
         partial(refuse_answers, cap=settings.max_per_answer),
     ):
         refused |= refuse(kept)
-        kept = [signature for signature in kept if signature.record_id not in refused]
+        kept = leave_out(kept, refused)
     return refused | _refuse_shares(kept, solved, limits)
 
 
@@ -136,7 +141,7 @@ def _refuse_shares(kept: Sequence[Signature], solved: Collection[str], limits: L
         pulling = []
         for setting, limit in _list_shares(limits, solved, number).items():
             over = limit(kept)
-            kept = [signature for signature in kept if signature.record_id not in over]
+            kept = leave_out(kept, over)
             refused |= over
             pulling += [setting] if over else []
         if not pulling:
@@ -153,20 +158,15 @@ def refuse_over_targets(
 
     What a share refuses of the rest makes room for others of its stratum. Fewer questions repeat one another no more
     and are over no other limit.
-
-    Args:
-        signatures: of the questions within all limits, in the order in which they came.
-        strata: by record id.
-        limits: the limits.
     """
     quotas = limits.quotas
     if quotas is None:
         return {}
     refused: dict[str, Rejection] = {}
     for _ in range(PASSES):
-        left = [each for each in signatures if each.record_id not in refused]
+        left = leave_out(signatures, refused)
         surplus = refuse_surplus(left, strata, quotas.questions)
-        kept = [each for each in left if each.record_id not in surplus]
+        kept = leave_out(left, surplus)
         over = _refuse_shares(kept, {each.record_id for each in kept}, limits)
         refused |= over
         if not over:

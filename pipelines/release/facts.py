@@ -159,7 +159,6 @@ class ReleaseFacts:
             ("near misses looked for", least.near_misses > 0),
             ("answer confirmed by a sentence", proof.corroboration is not None),
             ("confirmation required", least.agreement == "required"),
-            ("checked: the same in another dump", bool(proof.compared_snapshot)),
             ("volatile facts refused", not least.volatile),
             ("checked: no path shorter by two links", proof.shortcuts_checked),
             ("checked: not found by one search", least.retrieval_rank > 0),

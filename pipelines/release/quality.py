@@ -113,7 +113,6 @@ def _measure_proofs(facts: ReleaseFacts) -> Table:
             facts,
             "answer confirmed by a sentence",
             "confirmation required",
-            "checked: the same in another dump",
             "volatile facts refused",
             "checked: no path shorter by two links",
             "checked: not found by one search",

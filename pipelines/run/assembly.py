@@ -693,7 +693,7 @@ class Assembly:
     def benchmarks(self) -> Benchmarks:
         """What no question may overlap with."""
         digest = partial(digest_input, workspace=self.workspace)
-        return Benchmarks(self.config.releases.benchmarks, digest, self.workspace.derived)
+        return Benchmarks(self.config.releases.benchmarks, digest)
 
     @cached_property
     def apart(self) -> Apart:
@@ -886,6 +886,7 @@ class Assembly:
         plan = make_plan(preset, difficulty.probe_attempts > 0)
         # VSearcher asks for a short phrase at once; the others let the solver think.
         version = 3 if preset == "vsearcher" else 4
+        judged = plan.judges_picture and "judge" in self.config.roles
         return MeasuredDifficulty(
             solver=roles.ask("solver", "answer_question", version),
             jury=roles.make_jury(),
@@ -895,7 +896,7 @@ class Assembly:
             watch=UnscoredWatch(self.config.runtime.unscored),
             contest=partial(check_alternative, self.ground) if self.config.method != "news" else None,
             list_endings=partial(list_endings, self.ground.corpus),
-            picture_judge=roles.ask("judge", "judge_picture") if "judge" in self.config.roles else None,
+            picture_judge=roles.ask("judge", "judge_picture") if judged else None,
             rater=self.seeing.make_late_rater(),
             covered=self.corpus.manifest.language in COVERED,
             at_once=self._batches,

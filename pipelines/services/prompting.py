@@ -13,12 +13,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
 from importlib import resources
 from math import isfinite
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from jinja2 import StrictUndefined, TemplateError
 from jinja2.meta import find_undeclared_variables
@@ -416,6 +416,21 @@ class RoleClient:
         """Return the model's entry in a manifest."""
         sampling = self.sampling.describe()
         return ModelEntry(role=role, name=self.model.name, revision=self.model.identity, sampling=sampling)
+
+    def prompts(self) -> dict[str, str]:
+        """Return the prompt's label with its digest."""
+        return {self.prompt.label: self.prompt.digest}
+
+
+class Prompted:
+    """A dataclass whose prompts are those of its parts."""
+
+    __slots__ = ()
+
+    def prompts(self) -> dict[str, str]:
+        """Return the digests of all prompts by label."""
+        parts = (getattr(self, each.name) for each in fields(cast(Any, self)))
+        return {label: digest for part in parts if hasattr(part, "prompts") for label, digest in part.prompts().items()}
 
 
 class WithoutModels:

@@ -17,7 +17,7 @@ from pipelines.errors import RecordFailed, Unavailable
 from pipelines.ids import digest_value, make_record_id
 from pipelines.names import compile_phrase, fold_name
 from pipelines.pictures import PictureStore
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Anchor, Article, Picture
 from schemas.manifest import ModelEntry
@@ -29,7 +29,7 @@ REASONS = frozenset(get_args(AnchorReason))
 
 
 @dataclass(frozen=True)
-class Anchors:
+class Anchors(Prompted):
     """The stage: articles in, the things that their pictures show out, each with the words that say so."""
 
     corpus: Corpus
@@ -51,9 +51,6 @@ class Anchors:
         read = self.reader.identity if self.reader else ""
         numbers = [self.count, self.words, repr(self.splits), read]
         return digest_value([self.asking.identity, make_schema(AnchorsReply), *numbers])
-
-    def prompts(self) -> dict[str, str]:
-        return {self.asking.prompt.label: self.asking.prompt.digest}
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.asking.describe("writer"),)

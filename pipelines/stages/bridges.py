@@ -25,7 +25,7 @@ from pipelines.errors import RecordFailed
 from pipelines.graph.answers import count_tokens, type_answer
 from pipelines.ids import digest_value, make_record_id
 from pipelines.names import compile_phrase
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Anchor, Bridge
 from schemas.manifest import ModelEntry
@@ -59,7 +59,7 @@ class ChainedQuestion:
 
 
 @dataclass(frozen=True)
-class Bridges:
+class Bridges(Prompted):
     """The stage: what pictures show in, questions with their chains and a model's verdict out."""
 
     corpus: Corpus
@@ -82,9 +82,6 @@ class Bridges:
         asked = [asking.identity for asking in (self.finding, self.asking, self.judging)]
         schemas = [make_schema(reply) for reply in (FoundBridgeReply, AskedBridgeReply, ChainReply)]
         return digest_value([*asked, *schemas, self.words, self.others, self.max_tokens])
-
-    def prompts(self) -> dict[str, str]:
-        return {asking.prompt.label: asking.prompt.digest for asking in (self.finding, self.asking, self.judging)}
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.finding.describe("writer"), self.judging.describe("evaluator"))

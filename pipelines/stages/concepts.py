@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.checks.pictures import MIN_IMAGE_SIDE, find_lead_fault
+from pipelines.checks.pictures import find_lead_fault
 from pipelines.config.settings import ConceptsConfig, SeedsConfig, SplitRule
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
@@ -121,7 +121,7 @@ class Concepts(WithoutModels):
             concept = found[row["node"]]
             if reason is None and self.gate.require_image:
                 image, named = pictures.get(row["image"]), row["image"] or row["title"]
-                reason, detail = find_lead_fault(image, named, row["image_free"], MIN_IMAGE_SIDE)
+                reason, detail = find_lead_fault(image, named, row["image_free"])
             yield self._make_seed(row["node"], concept) if reason is None else _reject(concept, reason, detail)
 
     def _find(self, name: str) -> int | None:

@@ -34,7 +34,7 @@ from pipelines.checks.verdicts import refuse
 from pipelines.config.settings import DifficultyConfig
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Depiction, Difficulty, Grounding, RefusedQuestion
 from schemas.manifest import ModelEntry
@@ -61,7 +61,7 @@ class QuestionCourse:
 
 
 @dataclass(frozen=True)
-class MeasuredDifficulty:
+class MeasuredDifficulty(Prompted):
     """The stage: grounded questions in, measured questions out, or a rejection by the plan's rules."""
 
     solver: RoleClient
@@ -87,13 +87,12 @@ class MeasuredDifficulty:
     output: ClassVar[type[Record]] = Difficulty
 
     def fingerprint(self) -> str:
-        judge = self._find_picture_judge()
         return digest_value([
             self.solver.identity,
             make_schema(PictureReply),
             self.jury.identity,
             self.searches.identity,
-            judge.identity if judge else "",
+            self.picture_judge.identity if self.picture_judge else "",
             self.contest is not None,
             repr(self.plan),
             self.settings.attempts,
@@ -102,13 +101,8 @@ class MeasuredDifficulty:
             self.rater.identity if self.rater else "",
         ])  # fmt: skip
 
-    def prompts(self) -> dict[str, str]:
-        judge = self._find_picture_judge()
-        asked = [self.solver, *([judge] if judge else [])]
-        return {asking.prompt.label: asking.prompt.digest for asking in asked} | self.jury.prompts()
-
     def models(self) -> tuple[ModelEntry, ...]:
-        judge = self._find_picture_judge()
+        judge = self.picture_judge
         return (self.solver.describe(SOLVER), *(self.jury.models() or ([judge.describe("judge")] if judge else ())))
 
     async def __call__(self, record: Grounding) -> Sequence[Difficulty] | Rejection:
@@ -145,15 +139,12 @@ class MeasuredDifficulty:
         ease, small = await self.rater.rate(record.picture, record.proof.nodes[0].title)
         return record.depiction.model_copy(update={"ease": ease, "ease_at_training": small})
 
-    def _find_picture_judge(self) -> RoleClient | None:
-        return self.picture_judge if self.plan.judges_picture else None
-
     async def _look(self, record: Grounding) -> Rejection | None:
         if self.plan.seeks_answer:
             result = check_answer(record.text, record.answer, list_type_words(record.proof.nodes))
             if not result.passed:
                 return refuse(record.record_id, [result], REASONS)
-        judge = self._find_picture_judge()
+        judge = self.picture_judge
         if judge is None or record.picture is None:
             return None
         inputs = JudgePictureInputs(anchor_type=record.proof.nodes[0].type if record.proof.nodes else "")
@@ -167,7 +158,8 @@ class MeasuredDifficulty:
         pictured = record.picture is not None
         endings = self.list_endings(record.proof, record.answer) if record.proof.nodes else ()
         filters = [step for step in self.plan.filters if endings or step.condition != "clause"]
-        steps, left_out = fit_filters(filters, pictured)
+        steps, lacking = fit_filters(filters, pictured)
+        left_out: list[str] = [*lacking]
         if pictured and self.plan.judges_picture and self.picture_judge is None:
             left_out.append(TOO_SIMPLE)
         return QuestionCourse(record, Exhibits(record, self.searches), endings, steps, left_out, [])

@@ -35,7 +35,7 @@ from pipelines.errors import RecordFailed
 from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_value, draw_unit
 from pipelines.pictures import PictureStore, find_extension
-from pipelines.services.prompting import RoleClient
+from pipelines.services.prompting import Prompted
 from pipelines.services.protocols import ImageSearch, PictureFile
 from schemas.base import Record
 from schemas.datasets import Degradation, Difficulty, Enhancement, Offer, Picture, Scene, SearchResult
@@ -52,7 +52,7 @@ UNHARMED, UNREPAIRED = "unharmed", "unrepaired"
 
 
 @dataclass(frozen=True)
-class Enhancements:
+class Enhancements(Prompted):
     """The stage: measured questions in, the same out; for some, the ways to degrade their picture and repair it.
 
     Difficulty was measured with the original picture. Each row keeps the results of a search by its own picture, for
@@ -96,17 +96,9 @@ class Enhancements:
     def _degrades(self) -> bool:
         return bool(self._share and self._degradations)
 
-    def prompts(self) -> dict[str, str]:
-        locator = self._locator
-        return {} if locator is None else {locator.prompt.label: locator.prompt.digest}
-
     def models(self) -> tuple[ModelEntry, ...]:
-        locator = self._locator
-        return () if locator is None else (locator.describe("judge"),)
-
-    @property
-    def _locator(self) -> RoleClient | None:
-        return None if self.scenes is None else self.scenes.locator
+        locator = self.scenes and self.scenes.locator
+        return (locator.describe("judge"),) if locator else ()
 
     async def __call__(self, record: Difficulty) -> Sequence[Enhancement]:
         picture = record.picture

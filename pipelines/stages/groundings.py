@@ -28,7 +28,7 @@ from pipelines.graph.proofs import list_names, make_query, make_question_id, vie
 from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.graph.titles import asks_name
 from pipelines.ids import digest_value
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Grounding, Picture, Rewrite
 from schemas.manifest import ModelEntry
@@ -52,7 +52,7 @@ class Wording:
 
 
 @dataclass(frozen=True)
-class Groundings:
+class Groundings(Prompted):
     """The stage: fuzzy questions in, questions with a picture in place of the anchor's name out."""
 
     ground: Indexes
@@ -85,9 +85,6 @@ class Groundings:
     def reasons(self) -> tuple[str, ...]:
         """What plugins may refuse rows for, beside our own reasons."""
         return tuple(reason for each in self.plugged for reason in each.plugin.entry.list_reasons())
-
-    def prompts(self) -> dict[str, str]:
-        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts()}
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.asking.describe("rewriter"), self.reader.describe())
@@ -227,16 +224,3 @@ class Groundings:
             tried=tried,
         )
         return (await ask_model(self.asking, inputs, QuestionReply)).question
-
-
-NAMING = frozenset(["alias-leak", "demonym-leak", "fact-unproved"])
-"""Codes of checks that a name of a bridge in the question fails: it also tells what no constraint counts."""
-
-
-def _let_names_pass(check: Check) -> Check:
-
-    def look() -> CheckResult:
-        result = check()
-        return PASSED if result.code in NAMING else result
-
-    return look

@@ -60,13 +60,14 @@ from pipelines.graph.proofs import (
     grow_proof,
     list_names,
     make_query,
+    make_rewrite,
     read_lead,
     retreat,
     view_proof,
 )
 from pipelines.graph.query import TYPE, Indexes, count_alone, find_article, locate_nodes
-from pipelines.ids import digest_value, make_record_id
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.ids import digest_value
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Candidate, Certificate, Question, Rewrite
 from schemas.manifest import ModelEntry
@@ -149,7 +150,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Injections:
+class Injections(Prompted):
     """The stage: initial questions in, questions grown by rounds of injection out, with a certificate a round."""
 
     ground: Indexes
@@ -168,10 +169,6 @@ class Injections:
         asked = [self.reader.identity, *(asking.identity for asking in self.askings.list_all())]
         rules = [repr(self.rules), repr(self.anchors), digest_value(sorted(self.apart))]
         return digest_value(["injections", *rules, asked, *map(make_schema, REPLIES)])
-
-    def prompts(self) -> dict[str, str]:
-        own = {asking.prompt.label: asking.prompt.digest for asking in self.askings.list_all()}
-        return {**own, **self.reader.prompts()}
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.askings.rewriting.describe("rewriter"), self.reader.describe())
@@ -419,18 +416,8 @@ class Injections:
             "hub_in_degree": rules.hub_in_degree,
             "redundant": find_redundant(self.ground, query, record.answer.key),
         }
-        return Rewrite(
-            record_id=make_record_id("rewrite", [record.record_id, draft.text]),
-            parent_id=record.record_id,
-            split=record.split,
-            domain=page.domain,
-            image=page.image,
-            canonical=record.text,
-            text=draft.text,
-            answer=record.answer,
-            proof=draft.proof.model_copy(update=found),
-            certificates=draft.certificates,
-        )
+        changes = {"domain": page.domain, "image": page.image, "certificates": draft.certificates}
+        return make_rewrite(record, draft.text, draft.proof.model_copy(update=found), **changes)
 
     def _list_last_checks(
         self, draft: ProofDraft, answer: Answer, numbers: Sequence[int], fits: Sequence[Fit]

@@ -26,12 +26,12 @@ from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import Fit, check_answer_unchanged, check_fit, count_fit, find_redundant
 from pipelines.checks.verdicts import TRIES, Check, CheckResult, explain_refusal, list_secrets, refuse, run_checks
 from pipelines.config.settings import RewritesConfig
-from pipelines.graph.proofs import CANDIDATES, NEAR_MISSES, list_names, make_query, read_lead, view_proof
+from pipelines.graph.proofs import CANDIDATES, NEAR_MISSES, list_names, make_query, make_rewrite, read_lead, view_proof
 from pipelines.graph.prose import mask_names
 from pipelines.graph.query import Indexes, Query, find_article, locate_nodes
-from pipelines.ids import digest_value, make_record_id
+from pipelines.ids import digest_value
 from pipelines.names import list_writings
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Candidate, Certificate, Question, Rewrite
 from schemas.manifest import ModelEntry
@@ -66,7 +66,7 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Rewrites:
+class Rewrites(Prompted):
     """The stage: canonical questions in, fuzzy questions with a certificate for each step out."""
 
     ground: Indexes
@@ -93,10 +93,6 @@ class Rewrites:
                 make_schema(QuestionReply),
             ]
         )
-
-    def prompts(self) -> dict[str, str]:
-        own = {asking.prompt.label: asking.prompt.digest for asking in (self.proposing, self.rewriting)}
-        return {**own, **self.reader.prompts()}
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.rewriting.describe("rewriter"), self.reader.describe())
@@ -268,17 +264,8 @@ class Rewrites:
             return refuse(record.record_id, refused, REASONS)
         counts: list[Count] = [count for fit in fits for count in fit.as_counts()]
         return (
-            Rewrite(
-                record_id=make_record_id("rewrite", [record.record_id, draft.text]),
-                parent_id=record.record_id,
-                split=record.split,
-                domain=record.domain,
-                image=record.image,
-                canonical=record.text,
-                text=draft.text,
-                answer=record.answer,
-                proof=self._complete_proof(record, draft, counts),
-                certificates=draft.certificates,
+            make_rewrite(
+                record, draft.text, self._complete_proof(record, draft, counts), certificates=draft.certificates
             ),
         )
 

@@ -85,14 +85,10 @@ class Rollouts:
             rollouts += made
             if len(rollouts) < self.attempts:
                 missing -= sum(found.accepted for found in await finish_all(list(map(self.cascade.assess, made))))
-        return _refuse_failed(rollouts)
-
-
-def _refuse_failed(rollouts: Sequence[Rollout]) -> Sequence[Rollout]:
-    if all(rollout.stop_reason == "failed" for rollout in rollouts):
-        error, _, detail = rollouts[0].failure.partition(": ")
-        raise RecordFailed(error, detail)
-    return rollouts
+        if all(rollout.stop_reason == "failed" for rollout in rollouts):
+            error, _, detail = rollouts[0].failure.partition(": ")
+            raise RecordFailed(error, detail)
+        return rollouts
 
 
 def make_oracle(question: Enhancement, attempt: int) -> TeacherOracle:

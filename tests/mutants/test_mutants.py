@@ -60,7 +60,7 @@ KILLERS = {
     "check_images": ("unknown-image", "D22 call on no picture", "D22 word of no picture"),
     "check_jumps": ("memory-jump", "D22 bridge never shown"),
     "check_kept": ("descriptor-lost", "another entity dropped"),
-    "check_lasting_hop": ("volatile", "a hop that leads elsewhere later"),
+    "check_lasting_hop": ("volatile", "a hop that changes"),
     "check_length": ("too-long", "D22 long page", "D22 long thought"),
     "check_licence": ("picture-not-free", "D13 picture too small or not free"),
     "check_named": ("descriptor-lost", "a name written otherwise"),

@@ -67,7 +67,7 @@ def list_uniqueness_checks(ground, query, numbers, limits):
     """Yield the checks of each hop (one value, not volatile) and node (one entity with the chain, several without)."""
     for hop in query.hops:
         yield partial(check_single_value, ground, numbers, hop)
-        yield partial(check_lasting_hop, ground, hop, limits.volatile)
+        yield partial(check_lasting_hop, hop, limits.volatile)
     for node in range(1, len(numbers)):
         alone = limits.require_alone(node)
         yield lambda node=node, alone=alone: check_fit(count_fit(ground, query, node, alone), alone)

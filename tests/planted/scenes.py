@@ -34,7 +34,6 @@ from pipelines.checks.propositions import Claim as PageClaim
 from pipelines.checks.propositions import ProseReader, list_claims
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.corpus.build import build_corpus
 from pipelines.corpus.dump import RawPage, Site, TitleRules, normalise_spaces, strip_qualifier
 from pipelines.corpus.infobox import Infobox, read_infobox
 from pipelines.corpus.linkgraph import LinkGraph
@@ -63,7 +62,6 @@ from pipelines.toy.world import WorldConfig
 from schemas.corpus import Fact, Page
 from schemas.datasets import Grounding
 from schemas.proofs import Branch, Constraint, Evidence, Hop, NearMiss, PathNode, Proof
-from tests.planted.aging import write_later
 from tests.planted.disguises import draw_sentence
 from tests.planted.examining import examine
 from tests.planted.words import Pair, Vocabulary, invent_person, invent_title, invent_word
@@ -457,12 +455,6 @@ class Pool:
         """The corpus with its indexes."""
         return Indexes(self.corpus)
 
-    @cached_property
-    def later(self) -> Corpus:
-        """The same world a year on."""
-        build_corpus(write_later(self.root / "later", self.config), self.root / "later-corpus" / "later")
-        return Corpus.open(self.root / "later-corpus" / "later")
-
     def assemble(self, *settings: str) -> Assembly:
         """Return a run over the pool's corpus with further settings."""
         config = make_config(read_recipe("demo"), [*_list_settings(self.config), *settings])
@@ -578,10 +570,6 @@ class Scene:
     claim: Claim
     edits: Mapping[int, str] = field(default_factory=dict)
     added: Sequence[tuple[str, str]] = ()
-    later: Mapping[int, str] | None = None
-    """Changed pages of another dump of the same wiki; None without another dump."""
-    other: Corpus | None = None
-    """The other dump, in place of ``later``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -633,8 +621,7 @@ def read_page(ground: Indexes, claim: PageClaim, proof: Proof) -> CheckResult:
 def lay(pool: Pool, scene: Scene) -> Iterator[Indexes]:
     """Give the indexes of a scene; cue words and answer shares, learnt from the whole wiki, are those of the base."""
     overlay = OverlayCorpus(pool.corpus, scene.edits, scene.added)
-    later = scene.other if scene.later is None else OverlayCorpus(pool.corpus, scene.later)
-    ground = Indexes(overlay, later)
+    ground = Indexes(overlay)
     ground.__dict__["cues"], ground.__dict__["shares"] = pool.ground.cues, pool.ground.shares
     try:
         yield ground

@@ -214,7 +214,7 @@ def check_together(proofs: Mapping[str, ProofRow], ledger: Ledger) -> Iterator[P
             "data", f"rows: {len(ledger.settings)} sets of system message, tools and dialect; there must be one"
         )
     rules = {
-        (proof.thresholds, proof.shortcuts_checked, proof.hub_in_degree, proof.compared_snapshot)
+        (proof.thresholds, proof.shortcuts_checked, proof.hub_in_degree)
         for proof in (row.proof for row in proofs.values() if row.proof.nodes)
     }
     if len(rules) > 1:

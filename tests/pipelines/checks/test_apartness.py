@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pipelines.checks import limits as limits_module
-from pipelines.checks.limits import Limits, refuse_across_splits, refuse_over_limits
+from pipelines.checks.limits import Limits, refuse_elsewhere, refuse_over_limits
 from pipelines.checks.sets import list_shared_values, make_signature, mark_question, refuse_apart
 from pipelines.config.settings import ReleasesConfig
 from pipelines.graph.proofs import NO_PROOF
@@ -48,10 +48,10 @@ OTHERS = {
 @pytest.mark.parametrize("kind", OTHERS)
 def test_an_entity_is_one_however_a_question_was_made(kind):
     signatures = [make_signature(WALKED), make_signature(OTHERS[kind])]
-    refused = refuse_across_splits(signatures, Limits(), None)
+    refused = refuse_elsewhere((), signatures, Limits(), None)
     assert {name: each.reason for name, each in refused.items()} == {OTHERS[kind].record_id: "shared-across-splits"}
     assert any(list_shared_values(signatures).values())
-    apart = refuse_across_splits([make_signature(make_news(3, "Someone", "Something"))], Limits(), None)
+    apart = refuse_elsewhere((), [make_signature(make_news(3, "Someone", "Something"))], Limits(), None)
     assert apart == {}
 
 
@@ -80,9 +80,9 @@ def test_a_part_of_a_scene_is_in_one_split_and_in_no_other_release(tmp_path):
     first, other = make_picture(tmp_path, 1), make_picture(tmp_path, 2)
     shown = make_question(2, first, "eval")
     scene, apart = (make_signature(show_scene(make_question(3, other, "sft"), part)) for part in (first, other))
-    refused = refuse_across_splits([make_signature(shown), scene], Limits(), None)
+    refused = refuse_elsewhere((), [make_signature(shown), scene], Limits(), None)
     assert {name: each.reason for name, each in refused.items()} == {scene.record_id: "shared-across-splits"}
-    assert refuse_across_splits([make_signature(shown), replace(apart, record_id="q")], Limits(), None) == {}
+    assert refuse_elsewhere((), [make_signature(shown), replace(apart, record_id="q")], Limits(), None) == {}
     held = mark_question(shown.proof, shown.answer, (first,))
     assert list(refuse_apart([scene], held)) == [scene.record_id]
     assert refuse_apart([apart], held) == {}

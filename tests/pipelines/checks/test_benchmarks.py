@@ -190,16 +190,3 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_paid(tmp_path):
             probe_benchmarks([bad])
     with pytest.raises(ConfigError, match="b twice"):
         probe_benchmarks([good, good])
-
-
-def test_what_was_read_is_noted_and_read_again_only_where_the_note_is_damaged_or_the_files_are_others(tmp_path):
-    path, pictures = publish(tmp_path / "b", "columns", make_clean()[:2])
-    own = (BenchmarkConfig(name="b", path=(str(path),), images=str(pictures)),)
-    first = Benchmarks(own, digest, tmp_path / "notes").entries
-    (note,) = (tmp_path / "notes").iterdir()
-    read = Benchmarks(own, digest, tmp_path / "notes")
-    assert (read.entries, "_opened" in vars(read)) == (first, False)
-    note.write_text("[{")
-    assert Benchmarks(own, digest, tmp_path / "notes").entries == first
-    path.write_text(path.read_text().splitlines()[0])
-    assert Benchmarks(own, digest, tmp_path / "notes").entries[0].questions == 1

@@ -6,9 +6,6 @@ from hypothesis import strategies as st
 
 from pipelines.checks.agreement import check_timeless, check_volatility, is_volatile
 from pipelines.checks.verdicts import PASSED, CheckResult, explain_refusal, refuse, run_checks
-from pipelines.graph.answers import type_answer
-from pipelines.graph.query import Indexes
-from tests.toy import PAGES, build_toy_corpus
 
 FAILED = CheckResult("FAIL", "alias-leak", "Kelm")
 UNKNOWN = CheckResult("UNKNOWN", "no-names")
@@ -41,42 +38,8 @@ def test_a_refusal_names_the_first_as_its_reason_and_each_code_once():
 )  # fmt: skip
 def test_what_changes_with_time_is_volatile(relation):
     assert is_volatile(relation)
-
-
-@pytest.fixture(scope="module")
-def ground(tmp_path_factory):
-    changed = {
-        **PAGES,
-        "Kelm Bridge": PAGES["Kelm Bridge"].replace("320 m", "0.32 km"),
-        "Orsa Bridge": PAGES["Orsa Bridge"].replace("410 m", "411 m"),
-        "Pell Bridge": PAGES["Pell Bridge"].replace("| length = 95 m", ""),
-        "Dunn Bridge": PAGES["Dunn Bridge"].replace("95 m", "{{ubl|95 m|96 m}}"),
-        "Lumby": PAGES["Lumby"].replace("established_date = 1310", "established_date = 5 May 1310"),
-        "Marn": PAGES["Marn"].replace("established_date = 1204", "established_date = [[Lumby]]"),
-    }
-    # Ostrel and Valdonia change places: the title is there, but is another page.
-    swapped = {"Ostrel": "Valdonia", "Valdonia": "Ostrel"}
-    later = {swapped.get(title, title): changed[swapped.get(title, title)] for title in changed}
-    folder = tmp_path_factory.mktemp("volatility")
-    return Indexes(build_toy_corpus(folder / "now"), build_toy_corpus(folder / "later", later))
-
-
-@pytest.mark.parametrize(
-    ("title", "relation", "value", "outcome"),
-    [
-        ("Kelm Bridge", "length", "320 m", "PASS"), ("Orsa Bridge", "length", "410 m", "FAIL"),
-        ("Pell Bridge", "length", "95 m", "UNKNOWN"), ("Dunn Bridge", "length", "95 m", "UNKNOWN"),
-        ("Lumby", "established_date", "1310", "PASS"), ("Marn", "established_date", "1204", "UNKNOWN"),
-        ("Ostrel", "established_date", "1204", "UNKNOWN"), ("Mira Tolland", "birth_date", "1880", "PASS"),
-        ("Mira Tolland", "birth_date", "2 April 1880", "PASS"), ("Mira Tolland", "nationality", "Valdonian", "PASS"),
-        ("Mira Tolland", "nationality", "Ostrelian", "FAIL"),
-    ],
-)  # fmt: skip
-def test_the_later_dump_must_give_the_same_value(ground, title, relation, value, outcome):
-    answer = type_answer(value, "", relation)
-    result = check_volatility(ground, ground.corpus.find(title), relation, answer, allowed=False)
-    assert result.outcome == outcome
-    assert result.code == ("" if outcome == "PASS" else "volatile")
+    assert check_volatility(relation, allowed=False).code == "volatile"
+    assert check_volatility(relation, allowed=True).passed
 
 
 @pytest.mark.parametrize(

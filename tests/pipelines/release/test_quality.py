@@ -96,7 +96,7 @@ def test_standing_need_alternatives_and_what_was_left_out_are_counted():
 
 
 def test_near_misses_confirmations_and_constraints_are_counted():
-    checked = {"thresholds": STRICT, "compared_snapshot": "2024-01-01", "shortcuts_checked": True}
+    checked = {"thresholds": STRICT, "shortcuts_checked": True}
     misses = (miss(1), miss(2), miss(3, "unclear"))
     first = prove(
         1, near_misses=misses, corroboration=make_evidence(3, "Ostrava"), constraints=FACTS, redundant=FACTS, **checked
@@ -106,7 +106,7 @@ def test_near_misses_confirmations_and_constraints_are_counted():
     assert proofs["near misses: absent"] == {"n": 2, "share": 0.6667}
     assert proofs["near misses: unclear"] == {"n": 1, "share": 0.3333}
     assert proofs["confirmation required"] == NONE
-    for name in ("near misses looked for", "answer confirmed by a sentence", "checked: the same in another dump",
+    for name in ("near misses looked for", "answer confirmed by a sentence",
                  "volatile facts refused", "checked: no path shorter by two links", "checked: not found by one search",
                  "questions with a redundant constraint"):  # fmt: skip
         assert proofs[name] == HALF

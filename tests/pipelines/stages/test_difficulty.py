@@ -274,11 +274,9 @@ def test_a_picture_that_is_too_simple_refuses_before_any_attempt(tmp_path, quest
 def test_a_picture_that_is_not_goes_on_and_one_that_nobody_could_judge_does_not(tmp_path, question):
     fine = make_stage(tmp_path, preset="vsearcher", picture_judge=make_judge(PictureReply(simple=False)))
     garbled = make_stage(tmp_path, preset="vsearcher", picture_judge=make_judge(BROKEN))
-    unjudged, judge = make_stage(tmp_path, preset="vsearcher"), make_judge(PictureReply(simple=True))
+    unjudged = make_stage(tmp_path, preset="vsearcher")
     assert measure(fine, question).left_out == ()
     assert measure(unjudged, question).left_out == ("picture-too-simple",)
-    assert isinstance(measure(make_stage(tmp_path, picture_judge=judge), question), Difficulty)
-    assert not judge.model.asked
     assert measure(garbled, question).reason == "unscored"
 
 
@@ -410,7 +408,7 @@ def find_binomial_interval(trials, share, outside=0.001):
     return bisect_left(below, outside / 2), bisect_left(below, 1 - outside / 2)
 
 
-@pytest.mark.parametrize("ability", [0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95])
+@pytest.mark.parametrize("ability", [0.1, 0.35, 0.8])
 @pytest.mark.parametrize(
     ("preset", "survival"),
     [

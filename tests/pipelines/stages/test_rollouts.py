@@ -4,7 +4,6 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from pipelines.agent.acceptance import Cascade
-from pipelines.agent.cascade import find_faults
 from pipelines.agent.judging import Jury
 from pipelines.config.settings import RolloutsConfig, TrajectoriesConfig
 from pipelines.errors import RateLimited, RecordFailed, Unavailable
@@ -18,6 +17,7 @@ from schemas.base import Rejection, make_table
 from schemas.datasets import Parameter, Rollout, Trial
 from tests.pipelines.agent.trail import (
     FakePages,
+    find_faults,
     make_agent,
     make_picture,
     make_question,

@@ -7,7 +7,6 @@ from typing import get_args
 
 import pytest
 
-from pipelines.agent.cascade import find_faults
 from pipelines.agent.dialects import DIALECTS, find_dialect
 from pipelines.agent.loop import run_rollout
 from pipelines.agent.observations import find_name, list_forms, read_hits
@@ -24,6 +23,7 @@ from tests.pipelines.agent.trail import (
     FakeImageSearch,
     FakePages,
     FakeTextSearch,
+    find_faults,
     list_messages,
     make_agent,
     make_picture,
