@@ -246,7 +246,7 @@ def list_readers(small: Path, document: Any, scratch: Path) -> list[tuple[object
     record_id = pq.read_table(part).column("record_id")[0].as_py()
     return [
         ("init", scratch / "new"),
-        ("config", "seeds", "--changed"),
+        ("config", "seeds"),
         ("stages",),
         ("status",),
         ("doctor",),

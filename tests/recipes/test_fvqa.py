@@ -2,7 +2,9 @@
 
 import json
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,11 @@ from pipelines.graph.query import Indexes
 from pipelines.graph.titles import asks_name
 from pipelines.release.making import make_vqa_row, read_proofs
 from pipelines.release.verify import find_question_problems, verify_release
+from pipelines.run import assembly
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace
+from pipelines.stages import concepts
+from pipelines.stages.samples import Samples
 from schemas.datasets import Difficulty, Seed
 from tests.conftest import hold_lock
 from tests.planted.examining import examine
