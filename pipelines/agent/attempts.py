@@ -275,7 +275,7 @@ def fit_filters(filters: Sequence[Filter], pictured: bool) -> tuple[tuple[Filter
         condition: Condition = "text" if step.condition == "image" and not pictured else step.condition
         if pictured or not condition.startswith("image"):
             fitted.setdefault(condition, replace(step, condition=condition))
-    left_out: list[str] = [] if pictured else [step.condition for step in filters if step.condition.startswith("image")]
+    left_out = [] if pictured else [step.condition for step in filters if step.condition.startswith("image")]
     return tuple(fitted.values()), left_out
 
 

@@ -20,7 +20,7 @@ from pipelines.cli.console import (
 
 
 @app.command("config")
-def config_command(  # noqa: PLR0913 - a command line has the options it has
+def config_command(
     prefix: Annotated[
         list[str] | None, typer.Argument(help="Section or key, such as seeds or paths.hops.", metavar="[PREFIX]...")
     ] = None,
