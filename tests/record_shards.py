@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from pipelines.run.progress import Reporter, SilentReporter
+from pipelines.run.progress import Reporter
 from pipelines.run.runner import Batch, read_batch, resting_collector, write_batches
 from pipelines.run.stage import RecordStage
 from pipelines.run.workspace import StageFolder
@@ -25,4 +25,4 @@ def run_record_shards(
             yield await read_batch(stage, shard, source)
 
     with resting_collector():
-        return asyncio.run(write_batches(stage, folder, draw(), concurrency, reporter or SilentReporter()))
+        return asyncio.run(write_batches(stage, folder, draw(), concurrency, reporter or Reporter()))

@@ -241,10 +241,6 @@ class Seeing:
         """What fetches pictures from Commons, with its counts."""
         return make_counted_fetch(self.config.commons, self.roles.replies.turns)
 
-    def describe_fetching(self) -> str:
-        """Return how far the fetching of pictures is; empty where none waits."""
-        return self.fetching.describe() if "fetching" in self.__dict__ else ""
-
     def make_chooser(self, lister: CandidateLister) -> PictureChooser:
         """Return the chooser of an anchor's picture; where pictures are fetched, it rates none by a search."""
         rater = None if self.config.commons.fetch else self._make_rater(self.image_search)

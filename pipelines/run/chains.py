@@ -64,7 +64,6 @@ def run_stages(
         ServiceError, ConfigError, GateNotMet: the first that stopped a stage; the others stop as after an interrupt.
     """
     reports: list[StageReport] = []
-    reporter.plan([plan.name for plan in chosen])
 
     def note(report: StageReport) -> None:
         reports.append(report)
@@ -104,19 +103,17 @@ def link_stages(chosen: Sequence[PlannedStage]) -> Iterator[list[PlannedStage]]:
 
 def _skip(plan: PlannedStage, sealed: Manifest, reporter: Reporter) -> StageReport:
     report = StageReport.from_manifest(sealed, ran=False, seconds=0.0, usage=Usage())
-    reporter.begin(plan.name, 0, "rows")
+    reporter.begin(plan.name)
     reporter.finish(report.summarise())
     return report
 
 
 def _run_whole(plan: PlannedStage, corpus: InputEntry, shard_rows: int, reporter: Reporter) -> StageReport:
-    reporter.begin(plan.name, 0, "rows")
+    reporter.begin(plan.name)
     with timing() as spent:
         manifest = seal_planned(plan, run_planned_whole(plan, shard_rows), corpus)
-    for sidecar in manifest.shards:
-        reporter.file_shard(sidecar)
     report = StageReport.from_manifest(manifest, ran=True, seconds=spent[0], usage=manifest.usage)
-    reporter.finish(report.summarise(), report.count())
+    reporter.finish(report.summarise())
     return report
 
 
@@ -135,8 +132,6 @@ class Link:
     """Shards of the input that came so far."""
     rows: int = 0
     """Rows of the shards to make."""
-    pending: int = 0
-    """Shards to make."""
     began: float = 0.0
     """When the first of these came."""
     drawn: Callable[[int], None] = field(default=lambda shard: None)
@@ -156,7 +151,7 @@ class Link:
             self.pass_on(done)
             return
         now = time.monotonic()
-        self.rows, self.pending, self.began = self.rows + source.rows_out, self.pending + 1, self.began or now
+        self.rows, self.began = self.rows + source.rows_out, self.began or now
         self._rows_waiting += source.rows_out
         self._waiting.put_nowait((source, now))
 
@@ -165,10 +160,6 @@ class Link:
         self.made(done.shard)
         if self.following is not None:
             self.following.take(done)
-
-    def count_pending(self) -> tuple[int, int]:
-        """Return how many rows and shards to make have come so far."""
-        return self.rows, self.pending
 
     def take_all(self, shards: Sequence[ShardSidecar]) -> None:
         """Take all shards of an input that there will be."""
@@ -263,7 +254,7 @@ async def make_shards(link: Link) -> Usage:
 async def _run_link(link: Link, before: Link | None, corpus: InputEntry, end: Callable[[StageReport], None]) -> None:
     """Run a stage's shards as they come, and seal it after the stage before."""
     plan, began = link.plan, time.monotonic()
-    link.reporter.begin(plan.name, link.rows if before is None else 0, "rows", link.count_pending)
+    link.reporter.begin(plan.name, link.rows if before is None else 0)
     with watching_replies(plan):
         usage = await make_shards(link)
     if before is not None:
@@ -273,5 +264,5 @@ async def _run_link(link: Link, before: Link | None, corpus: InputEntry, end: Ca
     link.sealed.set()
     seconds = time.monotonic() - (link.began or began)
     report = StageReport.from_manifest(manifest, ran=True, seconds=seconds, usage=usage)
-    link.reporter.finish(report.summarise(), report.count())
+    link.reporter.finish(report.summarise())
     end(report)

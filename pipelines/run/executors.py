@@ -26,6 +26,7 @@ from pipelines.run.stage import JudgedStage
 from pipelines.run.workers import BEAT, ENDING, WORKERS, prepare_worker, run_span
 from pipelines.run.workspace import read_model
 from pipelines.services.health import Health
+from pipelines.services.traffic import follow_usage
 from pipelines.stopping import holding_signals
 from schemas.manifest import InputEntry, ShardSidecar, Usage
 
@@ -183,7 +184,7 @@ class ChainBoard:
                 made = find_shard(plan, made) if made else None
                 self.before[plan.name] |= {made.shard} if made else set()
         for plan, reporter in zip(self.chain, self.reporters, strict=True):
-            reporter.begin(plan.name, rows if plan is self.chain[0] else 0, "rows")
+            reporter.begin(plan.name, rows if plan is self.chain[0] else 0)
 
     def _list_written(self, plan: PlannedStage) -> list[str]:
         return [path.name for path in plan.folder.path.glob("part-*.json")]
@@ -195,7 +196,7 @@ class ChainBoard:
                 self._seen[plan.name].add(name)
                 sidecar = read_model(plan.folder.path / name, ShardSidecar)
                 self.rows[plan.name] += sidecar.rows_in
-                reporter.file_shard(sidecar)
+                follow_usage(sidecar.usage)
                 reporter.advance(self.rows[plan.name])
                 self.ended[plan.name] = time.monotonic()
 
@@ -277,7 +278,7 @@ class SpanExecutor:
             fresh = (shard.usage for shard in manifest.shards if shard.shard not in board.before[plan.name])
             seconds = board.ended.get(plan.name, began) - began
             report = StageReport.from_manifest(manifest, ran=True, seconds=seconds, usage=sum(fresh, Usage()))
-            own.finish(report.summarise(), report.count())
+            own.finish(report.summarise())
             end(report)
 
     def _make_missing(self, spec: WorkerSpec, board: ChainBoard) -> None:

@@ -184,7 +184,7 @@ def _take_shard(old: PlannedStage, plan: PlannedStage, sidecar: ShardSidecar) ->
     keyed = part.set_column(part.column_names.index("key"), kind, pa.array([plan.key] * part.num_rows, kind.type))
     with replacing(plan.folder.part(shard)) as temp:
         pq.write_table(keyed, temp, compression="zstd", compression_level=3, row_group_size=ROW_GROUP)
-    for place in ("rejected", "failed", "used"):
+    for place in ("rejected", "failed"):
         if (path := getattr(old.folder, place)(shard)).is_file():
             with replacing(getattr(plan.folder, place)(shard)) as temp:
                 shutil.copyfile(path, temp)

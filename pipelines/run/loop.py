@@ -24,12 +24,10 @@ from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump, settle_source
 from pipelines.run.executors import Executor, LocalExecutor
 from pipelines.run.filling import Filling, take_over
-from pipelines.run.heartbeat import open_progress, telling_waits
-from pipelines.run.memory import check_address_space, list_tight_groups
 from pipelines.run.models import check_renewable
-from pipelines.run.naming import NamedRun, end_run, keep_run
+from pipelines.run.naming import NamedRun, keep_run
 from pipelines.run.plugins import check_plugins, find_prompt_folder
-from pipelines.run.progress import Reporter, timing
+from pipelines.run.progress import Reporter, following_run, timing
 from pipelines.run.publishing import publish_run, report_corpus
 from pipelines.run.quotas import TargetRow
 from pipelines.run.readiness import (
@@ -85,11 +83,6 @@ class RunRequest:
     def last(self) -> str:
         """The last stage that is wanted; empty for all."""
         return find_last(self.until, self.only)
-
-    @property
-    def tables(self) -> dict[str, Any]:
-        """Its configuration before it is resolved; nothing of a run that is not kept."""
-        return dict(self.named.tables) if self.named else {}
 
     @property
     def name(self) -> str:
@@ -207,22 +200,16 @@ def run_request(
     _check_request(request)
     with (
         timing() as spent,
-        telling_waits(reporter),
         workspace.claim(config.replies.address) as run,
-        open_progress(workspace, run, reporter, config.recipe, config.budget.money) as told,
+        following_run(reporter, workspace, request.name, config.recipe),
     ):
         claimed(workspace)
-        for line in keep_run(workspace, request.named, config.recipe, request.last) if request.named else ():
-            told.note(line)
+        for line in keep_run(workspace, request.named, config.recipe) if request.named else ():
+            reporter.note(line)
         if request.fresh:
             renew(workspace.replies, request.fresh, config.replies.address)
-        warner, executor = Warner(told), executor or LocalExecutor()
-        for tight in list_tight_groups():
-            warner.say(tight)
+        warner, executor = Warner(reporter), executor or LocalExecutor()
         reports, (releases, published, nothing), targets = _run_claimed(request, workspace, warner, executor, run)
-        if request.named:
-            for line in end_run(workspace, request.named):
-                told.note(line)
     return RunDocument(
         config.recipe,
         workspace.root,
@@ -244,7 +231,6 @@ def _check_request(request: RunRequest) -> None:
         ConfigError: naming roles, prompts or replies.
     """
     config = request.config
-    check_address_space()
     check_renewable(config, request.fresh)
     check_retry(request.retry)
     if missing := list_missing_roles(config, request.last):
@@ -267,7 +253,6 @@ def _run_claimed(
         assembly.roles.say, assembly.roles.run = reporter.note, run
         filling = Filling.of(assembly) if config.targets.wanted and last != "corpus" else None
         planned = [] if last == "corpus" else assembly.plan_stages(last)
-        reporter.watch(assembly.seeing.describe_fetching)
         chosen = _choose_stages(request, planned, reporter, filling is None)
         _warn_of_lacks(assembly, planned, warner, last)
 
@@ -320,15 +305,9 @@ def _open_corpus(request: RunRequest, workspace: Workspace, warner: Warner) -> t
     warner.heed((*check_models(config), *check_dump(config, dump, request.last)))
     with timing() as spent:
         corpus, built = ensure_corpus(source, workspace, reporter, config.runtime.workers)
-    if request.named and (wanted := request.named.corpus) not in ("", corpus.digest):
-        corpus.close()
-        raise ConfigError(
-            f"corpus {corpus.folder.name}: its digest is {corpus.digest}, that of the release is {wanted}; give what "
-            "that was made from: --set corpus.dump=FILE, corpus.world=DIR, or the keys of corpus.generate"
-        )
     report = report_corpus(corpus, built, spent[0])
-    reporter.begin("corpus", 0, "pages")
-    reporter.finish(report.summarise(), report.count())
+    reporter.begin("corpus", unit="pages")
+    reporter.finish(report.summarise())
     warner.heed(check_stage(report))
     return corpus, [report]
 

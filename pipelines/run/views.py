@@ -26,7 +26,6 @@ from rich.text import Text
 from pipelines.errors import ConfigError, CorruptInput, SynthError, Unavailable
 from pipelines.files import explain_os_error, replacing, write_text
 from pipelines.memory import limit_duckdb
-from pipelines.run.naming import describe_others
 from pipelines.run.workspace import StageFolder, Workspace, pick_releases
 from schemas.reasons import STAGE_REASONS
 
@@ -515,9 +514,7 @@ def run_sql(workspace_root: Path, statement: str) -> QueryRows:
             columns = tuple(column[0] for column in connection.description or ())
             return QueryRows(columns, tuple(connection.fetchall()))
         except duckdb.Error as error:
-            others = describe_others(Workspace(workspace_root), set(names))
-            more = f"\nof other runs: {others}" if others else ""
-            raise ConfigError(f"sql: {error}\nviews: {', '.join(sorted(names))}{more}") from error
+            raise ConfigError(f"sql: {error}\nviews: {', '.join(sorted(names))}") from error
 
 
 def _check_reading(connection: duckdb.DuckDBPyConnection, statement: str) -> None:

@@ -14,18 +14,16 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 
+from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, SynthError, UnusableReplies
 from pipelines.run.assembly import Assembly
 from pipelines.run.chains import Link, link_up, make_shards, run_together
-from pipelines.run.corpora import open_copy
-from pipelines.run.heartbeat import Pulse, start_pulse
-from pipelines.run.jsonlog import start_json_log
-from pipelines.run.progress import Reporter, SilentReporter
+from pipelines.run.progress import Reporter
 from pipelines.run.runner import PlannedStage, read_source, resting_collector
 from pipelines.run.spans import Span, SpanReport, WorkerSpec
 from pipelines.run.stage import JudgedStage
@@ -46,7 +44,6 @@ class _Place:
     spec: WorkerSpec | None = None
     assembly: Assembly | None = None
     planned: Mapping[str, PlannedStage] = field(default_factory=dict)
-    pulse: Pulse | None = None
     ending: signal.Signals = signal.SIGTERM
     """What asks the process to end after its requests in flight."""
 
@@ -61,13 +58,10 @@ class _Place:
             self.close()
             workspace = Workspace(spec.root)
             _check_shared(workspace, spec.run)
-            corpus = open_copy(spec.corpus, workspace, spec.config.runtime.corpora)
+            corpus = Corpus.open(workspace.corpora / spec.corpus.key)
             self.assembly = Assembly(spec.config, workspace, corpus, spec.quotas)
             self.assembly.roles.run = spec.run
             self.planned = {plan.name: plan for plan in self.assembly.plan_stages(spec.last)}
-            if spec.config.runtime.log == "json":
-                start_json_log()
-            self.pulse = start_pulse(workspace, spec.run, SilentReporter(), spec.config.recipe, "worker")
             self.spec = spec
         return self.planned
 
@@ -75,13 +69,7 @@ class _Place:
         """Close the assembly."""
         if self.assembly is not None:
             self.assembly.close()
-        if self.pulse is not None:
-            self.pulse.end()
-        self.spec = self.assembly = self.pulse = None
-
-    def follow(self) -> AbstractContextManager[Reporter]:
-        """Show others of the run what the reporter gets in the block, and count its requests."""
-        return nullcontext(SilentReporter()) if self.pulse is None else self.pulse.following()
+        self.spec = self.assembly = None
 
 
 def _check_shared(workspace: Workspace, run: str) -> None:
@@ -111,8 +99,8 @@ def run_span(spec: WorkerSpec, span: Span) -> SpanReport:
     report = SpanReport()
     try:
         chain = find_chain(_PLACE.open(spec), span)
-        with resting_collector(), _PLACE.follow() as reporter:
-            links = link_up(chain, reporter)
+        with resting_collector():
+            links = link_up(chain, Reporter())
             told = asyncio.run(_make_span(spec, links, span, report))
     except Exception as error:  # noqa: BLE001 - whatever it is, the driver raises it
         report.error = _carry(error)
@@ -182,7 +170,6 @@ async def _make_link(link: Link, report: SpanReport) -> None:
     before = watch.counts if watch else (0, 0)
     with open_health(plan.name, plan.limits) as health:
         report.healths[plan.name] = health
-        link.reporter.begin(plan.name, 0, "rows", link.count_pending)
         try:
             await make_shards(link)
         except UnusableReplies:
@@ -191,7 +178,6 @@ async def _make_link(link: Link, report: SpanReport) -> None:
         finally:
             if watch:
                 report.scored[plan.name] = (watch.counts[0] - before[0], watch.counts[1] - before[1])
-            link.reporter.finish("")
 
 
 async def _watch_stop(stop: Path, work: "asyncio.Task[None]") -> None:

@@ -204,7 +204,7 @@ def test_the_command_ends_as_ever_in_another_thread(capsys):
 
     with ThreadPoolExecutor(1) as pool:
         codes = [
-            pool.submit(call, *arguments).result(60) for arguments in (["stages"], ["config", "--set", "no.such=1"])
+            pool.submit(call, *arguments).result(60) for arguments in (["config"], ["config", "--set", "no.such=1"])
         ]
     assert codes == [0, 2]
     assert "defect" not in capsys.readouterr().err

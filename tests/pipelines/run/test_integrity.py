@@ -46,7 +46,6 @@ def test_a_changed_part_is_named_with_the_folder_to_remove_and_made_again(demo, 
     ("pattern", "remedy"),
     [
         ("stages/paths/*/part-00000.parquet", "makes paths again"),
-        ("stages/rewrites/*/used-00000.txt", "makes rewrites again"),
         ("corpus/*/pages.parquet", "builds the corpus again"),
         ("images/*/*.jpg", "remove the stages whose rows cite it"),
         ("releases/sft/*/quality.md", "publishes it again"),

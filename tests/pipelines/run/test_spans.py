@@ -4,7 +4,6 @@ import asyncio
 import os
 import pickle
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -24,10 +23,10 @@ from pipelines.config.settings import HealthConfig
 from pipelines.errors import ConfigError, Damaged, GateNotMet, Unavailable, UnusableReplies
 from pipelines.run.chains import link_up, make_shards, run_stages, run_together
 from pipelines.run.executors import RESTARTS, LocalExecutor, SpanExecutor, SpanProgress
-from pipelines.run.progress import Reporter, SilentReporter
+from pipelines.run.progress import Reporter
 from pipelines.run.runner import PlannedStage, StageReport, read_source
 from pipelines.run.spans import SPANS, Span, SpanReport, WorkerSpec, cut_spans, list_missing, make_spans
-from pipelines.run.workers import find_chain, name_host, prepare_worker, run_span
+from pipelines.run.workers import find_chain, prepare_worker, run_span
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.health import Health
@@ -68,7 +67,7 @@ class FakePool:
 
     def make(self, span: Span, _: WorkerSpec) -> SpanReport:
         """Make the missing shards, as a worker does."""
-        links = link_up(self.chain, SilentReporter())
+        links = link_up(self.chain, Reporter())
         links[0].take_all([shard for shard in read_source(self.chain[0]).shards if shard.shard in span.shards])
         asyncio.run(run_together([make_shards(link) for link in links]))
         return SpanReport()
@@ -92,7 +91,7 @@ def lose(_: Span, __: WorkerSpec) -> SpanReport:
     raise BrokenProcessPool("a process died")
 
 
-class Heard(SilentReporter):
+class Heard(Reporter):
     """Keeps the notes of a run."""
 
     def __init__(self) -> None:
@@ -111,14 +110,14 @@ def run_spans(
     """Run all stages, their shards in the pool."""
     spec = WorkerSpec(make_config(read_recipe("demo")), root, "", CORPUS)
     with SpanExecutor(pool).begin(spec) as run_chain:
-        return run_stages(planned, CORPUS, SHARD_ROWS, reporter or SilentReporter(), lambda _: None, run_chain)
+        return run_stages(planned, CORPUS, SHARD_ROWS, reporter or Reporter(), lambda _: None, run_chain)
 
 
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The files of three stages that ran in this process."""
     root = tmp_path_factory.mktemp("calm")
-    run_stages(plan(root, {}, {}, {}), CORPUS, SHARD_ROWS, SilentReporter())
+    run_stages(plan(root, {}, {}, {}), CORPUS, SHARD_ROWS, Reporter())
     return digest_files(root, "stages/**/*.parquet")
 
 
@@ -364,17 +363,6 @@ def test_a_worker_that_sees_another_folder_than_the_run_is_refused_before_it_wri
     assert [path.name for path in (tmp_path / "here").iterdir()] == [".lock"]
 
 
-def test_damage_that_is_read_in_a_hosts_own_copy_of_the_corpus_names_the_host_and_how_it_gets_another(tmp_path):
-    config = make_config(read_recipe("demo"), [f"runtime.corpora={tmp_path / 'copies'}"])
-    spec, table = WorkerSpec(config, tmp_path, "", CORPUS), tmp_path / "copies" / CORPUS.key / "pages.parquet"
-    told = name_host(Damaged(table, "has other bytes than were written"), spec)
-    assert isinstance(told, ConfigError)
-    assert f"host {socket.gethostname()}: {table}: has other bytes" in str(told)
-    assert f"rsync -a --checksum --delete {tmp_path / 'corpus' / CORPUS.key}/" in str(told)
-    shard = Damaged(tmp_path / "stages" / "part-00000.json", "is missing")
-    assert name_host(shard, spec) is shard
-
-
 def test_what_travels_between_processes_can(tmp_path):
     health = Health("paths", HealthConfig())
     note_unusable(health, 3, 2)
@@ -401,7 +389,7 @@ def follow_chain(planned: Sequence[PlannedStage]) -> list[tuple[Span, str]]:
     spec = WorkerSpec(make_config(read_recipe("demo")), Path(), "", CORPUS)
     try:
         with LocalExecutor(follow).begin(spec) as run_chain:
-            run_stages(planned, CORPUS, SHARD_ROWS, SilentReporter(), lambda _: None, run_chain)
+            run_stages(planned, CORPUS, SHARD_ROWS, Reporter(), lambda _: None, run_chain)
     except Unavailable:
         return followed
     return followed
@@ -422,7 +410,7 @@ def test_spans_that_an_error_stops_are_told_it_and_those_that_never_began_are_no
 
 def test_a_chain_that_is_half_done_is_followed_for_what_is_missing(tmp_path):
     planned = plan(tmp_path, {}, {})
-    run_stages(planned, CORPUS, SHARD_ROWS, SilentReporter())
+    run_stages(planned, CORPUS, SHARD_ROWS, Reporter())
     for each in planned[1:]:
         each.folder.manifest.unlink()
     planned[2].folder.sidecar(5).unlink()
