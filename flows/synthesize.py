@@ -6,12 +6,14 @@ is: a task run is a span of a chain. Manifests decide what is done, so Prefect c
 
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from prefect import flow, get_run_logger, task
@@ -32,15 +34,17 @@ from pipelines.config.settings import RunConfig
 from pipelines.errors import SynthError, WorkspaceBusy
 from pipelines.memory import count_cores
 from pipelines.run import progress
+from pipelines.run.chains import run_chain
 from pipelines.run.endings import naming_endings
-from pipelines.run.executors import Executor, LocalExecutor, SpanExecutor, SpanProgress
+from pipelines.run.executors import Executor, SpanExecutor
 from pipelines.run.loop import run_request
 from pipelines.run.progress import Reporter, read_progress
-from pipelines.run.spans import Span, SpanReport, WorkerSpec
-from pipelines.run.workers import prepare_worker, run_span
+from pipelines.run.runner import PlannedStage, StageReport
+from pipelines.run.workers import Span, SpanReport, WorkerSpec, list_missing, prepare_worker, run_span
 from pipelines.run.workspace import Workspace
 from pipelines.secrets import mask_keys
 from pipelines.stopping import heeding_signals
+from schemas.manifest import InputEntry
 
 SKIPPED = "Skipped"
 """State of a run that met another one of its workspace, of the type Completed: automations see no failure."""
@@ -166,7 +170,7 @@ def make_reporter() -> Reporter:
 def choose_executor(config: RunConfig) -> Executor:
     """Return what makes shards as ``runtime.engine`` says, with a task run for each span."""
     if config.runtime.engine == "local":
-        return LocalExecutor(_follow)
+        return lambda _: nullcontext(_run_chain)
     if config.runtime.engine == "ray":
         return SpanExecutor(RayPool(config, make_span, _pass_on))
     return SpanExecutor(TaskRunnerPool(config.runtime.workers or count_cores(), lambda: _make_processes(config)))
@@ -177,17 +181,29 @@ def _make_processes(config: RunConfig) -> TaskRunner[Any]:
     return ProcessPoolTaskRunner(max_workers=workers, initializer=prepare_worker)
 
 
-async def _follow(progress: SpanProgress) -> None:
+def _run_chain(
+    chain: Sequence[PlannedStage], corpus: InputEntry, reporter: Reporter, end: Callable[[StageReport], None]
+) -> None:
+    """Run a chain in this process as one task run; what stops it is raised outside of Prefect, which would log it."""
+    shards = list_missing(chain)
+    if not shards:
+        run_chain(chain, corpus, reporter, end)
+        return
+    span, errors = Span(tuple((plan.name, plan.key) for plan in chain), tuple(shards)), list[BaseException]()
     # Quoted: Prefect would walk through it in search of futures.
-    await follow_span(progress.span.describe(), cast(SpanProgress, quote(progress)))
+    run = quote(partial(run_chain, chain, corpus, reporter, end))
+    make_chain(span.describe(), run, quote(errors), return_state=True)
+    if errors:
+        raise errors[0]
 
 
 @task(**_TASK)
-async def follow_span(name: str, progress: SpanProgress) -> State[None] | None:
-    """Be the task run of a span that the flow's own loop makes; one that is stopped, by whatever, is cancelled."""
+def make_chain(name: str, run: Callable[[], None], errors: list[BaseException]) -> State[None] | None:
+    """Make the missing shards of a chain; one that is stopped, by whatever, is cancelled."""
     try:
-        await progress.ended
-    except Exception as error:  # noqa: BLE001 - the flow raises it, once for all spans; here it is one line
+        run()
+    except BaseException as error:  # noqa: BLE001 - the flow raises it; here it is one line
+        errors.append(error)
         return Cancelled(message=mask_keys(f"{type(error).__name__}: {error}"))
     return None
 

@@ -12,7 +12,6 @@ A stage that sees whole datasets is on its own, and a chain ends before a stage 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, cast
@@ -45,7 +44,7 @@ def run_stages(
     shard_rows: int,
     reporter: Reporter,
     end: Callable[[StageReport], None] = lambda _: None,
-    run_links: ChainRunner | None = None,
+    run_links: "ChainRunner | None" = None,
 ) -> list[StageReport]:
     """Run what is missing of stages and seal them; sealed stages are skipped.
 
@@ -134,10 +133,6 @@ class Link:
     """Rows of the shards to make."""
     began: float = 0.0
     """When the first of these came."""
-    drawn: Callable[[int], None] = field(default=lambda shard: None)
-    """Told of each shard whose records begin."""
-    made: Callable[[int], None] = field(default=lambda shard: None)
-    """Told of each shard that is done."""
     sealed: asyncio.Event = field(default_factory=asyncio.Event)
     _drawn: asyncio.Event = field(default_factory=asyncio.Event)
     _rows_waiting: int = 0
@@ -157,7 +152,6 @@ class Link:
 
     def pass_on(self, done: ShardSidecar) -> None:
         """Give a shard that is done to the stage that follows."""
-        self.made(done.shard)
         if self.following is not None:
             self.following.take(done)
 
@@ -186,7 +180,6 @@ class Link:
                 await self.following.rest()
             self._rows_waiting -= source.rows_out
             self._drawn.set()
-            self.drawn(source.shard)
             part, note = folder.part(source.shard), self.plan.folder.retried(source.shard)
             batch = await read_batch(stage, source.shard, part, source.files[0].sha256, note)
             batch.arrived = arrived
@@ -206,12 +199,10 @@ def run_chain(
     corpus: InputEntry,
     reporter: Reporter,
     end: Callable[[StageReport], None],
-    around: Callable[[Sequence[Link]], AbstractAsyncContextManager[None]] = lambda _: nullcontext(),
 ) -> None:
     """Make the missing shards of a chain on one event loop of this process, and seal its stages in order.
 
-    The input of the first stage is sealed. ``end`` gets the report of each stage that is sealed. ``around`` is
-    entered on the loop while the links run; see :attr:`Link.drawn`.
+    The input of the first stage is sealed. ``end`` gets the report of each stage that is sealed.
 
     Raises:
         ServiceError, ConfigError, GateNotMet: the first that stopped a stage; the others stop as after an interrupt.
@@ -219,10 +210,9 @@ def run_chain(
     links = link_up(chain, reporter)
 
     async def run() -> None:
-        async with around(links):
-            links[0].take_all(read_source(chain[0]).shards)
-            turns = zip([None, *links], links, strict=False)
-            await run_together([_run_link(link, before, corpus, end) for before, link in turns])
+        links[0].take_all(read_source(chain[0]).shards)
+        turns = zip([None, *links], links, strict=False)
+        await run_together([_run_link(link, before, corpus, end) for before, link in turns])
 
     with resting_collector():
         asyncio.run(run())

@@ -22,7 +22,7 @@ from pipelines.release.manifest import PublishedRelease
 from pipelines.run.assembly import Assembly, list_missing_roles
 from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump, settle_source
-from pipelines.run.executors import Executor, LocalExecutor
+from pipelines.run.executors import Executor, run_here
 from pipelines.run.filling import Filling, take_over
 from pipelines.run.models import check_renewable
 from pipelines.run.naming import NamedRun, keep_run
@@ -44,7 +44,7 @@ from pipelines.run.retrying import begin_retry, check_retry
 from pipelines.run.reviewing import count_unmatched, export_undecided
 from pipelines.run.runner import PlannedStage, StageReport, find_last, select_stages
 from pipelines.run.shards import count_pools, read_parts
-from pipelines.run.spans import WorkerSpec
+from pipelines.run.workers import WorkerSpec
 from pipelines.run.workspace import RELEASE, Workspace
 from pipelines.services.clients.replies import renew
 from pipelines.services.clients.serving import owned_servers
@@ -208,7 +208,7 @@ def run_request(
             reporter.note(line)
         if request.fresh:
             renew(workspace.replies, request.fresh, config.replies.address)
-        warner, executor = Warner(reporter), executor or LocalExecutor()
+        warner, executor = Warner(reporter), executor or run_here
         reports, (releases, published, nothing), targets = _run_claimed(request, workspace, warner, executor, run)
     return RunDocument(
         config.recipe,
@@ -274,7 +274,7 @@ def _run_claimed(
 
         def make(stages: Sequence[PlannedStage], ended: Callable[[StageReport], None]) -> None:
             spec = WorkerSpec(config, workspace.root, last, assembly.corpus_entry, run, quotas=assembly.quotas)
-            with executor.begin(spec) as run_chain:
+            with executor(spec) as run_chain:
                 run_stages(stages, assembly.corpus_entry, config.runtime.shard_rows, reporter, ended, run_chain)
 
         rounds: list[StageReport] = []

@@ -230,10 +230,10 @@ def _repeating(act: Callable[[], None]) -> Iterator[None]:
     stop = threading.Event()
 
     def repeat() -> None:
-        act()
         while not stop.wait(EVERY):
             act()
 
+    act()
     thread = threading.Thread(target=repeat, name="progress", daemon=True)
     thread.start()
     try:

@@ -13,8 +13,7 @@ from pipelines.run.assembly import Assembly
 from pipelines.run.chains import link_stages
 from pipelines.run.corpora import ensure_corpus
 from pipelines.run.progress import Reporter
-from pipelines.run.spans import Span, WorkerSpec, list_missing
-from pipelines.run.workers import run_span
+from pipelines.run.workers import Span, WorkerSpec, list_missing, run_span
 from pipelines.run.workspace import Workspace
 
 

@@ -67,7 +67,7 @@ def test_a_terminal_gets_bars_and_the_log_has_every_line_without_keys(tmp_path, 
         reporter.finish("8 in, Bearer " + "a" * 40)
     assert "3/8" in out.getvalue()
     log = (tmp_path / "logs" / "mine.log").read_text()
-    assert f"paths          8 in, {MASK}" in log
+    assert f"paths          8 in, Bearer {MASK}" in log
 
 
 def test_a_wait_is_told_by_place_and_cause_and_is_in_the_file(tmp_path, monkeypatch):

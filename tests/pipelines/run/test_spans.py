@@ -22,16 +22,26 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import HealthConfig
 from pipelines.errors import ConfigError, Damaged, GateNotMet, Unavailable, UnusableReplies
 from pipelines.run.chains import link_up, make_shards, run_stages, run_together
-from pipelines.run.executors import RESTARTS, LocalExecutor, SpanExecutor, SpanProgress
+from pipelines.run.executors import RESTARTS, SpanExecutor
 from pipelines.run.progress import Reporter
 from pipelines.run.runner import PlannedStage, StageReport, read_source
-from pipelines.run.spans import SPANS, Span, SpanReport, WorkerSpec, cut_spans, list_missing, make_spans
-from pipelines.run.workers import find_chain, prepare_worker, run_span
+from pipelines.run.workers import (
+    SPANS,
+    Span,
+    SpanReport,
+    WorkerSpec,
+    cut_spans,
+    find_chain,
+    list_missing,
+    make_spans,
+    prepare_worker,
+    run_span,
+)
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.health import Health
 from tests.chaos.driving import digest_files
-from tests.pipelines.run.test_chains import CORPUS, ROWS, SHARD_ROWS, fail, list_written, plan
+from tests.pipelines.run.test_chains import CORPUS, ROWS, SHARD_ROWS, list_written, plan
 
 SHARDS = ROWS // SHARD_ROWS
 PATIENCE = 60.0
@@ -95,9 +105,10 @@ class Heard(Reporter):
     """Keeps the notes of a run."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.notes: list[str] = []
 
-    def note(self, text: str, passing: bool = False) -> None:
+    def note(self, text: str) -> None:
         self.notes.append(text)
 
     def fork(self) -> "Heard":
@@ -109,7 +120,7 @@ def run_spans(
 ) -> list[StageReport]:
     """Run all stages, their shards in the pool."""
     spec = WorkerSpec(make_config(read_recipe("demo")), root, "", CORPUS)
-    with SpanExecutor(pool).begin(spec) as run_chain:
+    with SpanExecutor(pool)(spec) as run_chain:
         return run_stages(planned, CORPUS, SHARD_ROWS, reporter or Reporter(), lambda _: None, run_chain)
 
 
@@ -372,47 +383,3 @@ def test_what_travels_between_processes_can(tmp_path):
     assert (again.healths, again.scored, str(again.error)) == (report.healths, report.scored, "none")
     assert span.describe() == "paths 00000-00002 (2)"
     assert pickle.loads(pickle.dumps(spec)) == spec
-
-
-def follow_chain(planned: Sequence[PlannedStage]) -> list[tuple[Span, str]]:
-    """Run the stages in this process and return how each span that was followed ended."""
-    followed: list[tuple[Span, str]] = []
-
-    async def follow(progress: SpanProgress) -> None:
-        try:
-            await progress.ended
-        except Unavailable as error:
-            followed.append((progress.span, str(error)))
-            raise
-        followed.append((progress.span, "made"))
-
-    spec = WorkerSpec(make_config(read_recipe("demo")), Path(), "", CORPUS)
-    try:
-        with LocalExecutor(follow).begin(spec) as run_chain:
-            run_stages(planned, CORPUS, SHARD_ROWS, Reporter(), lambda _: None, run_chain)
-    except Unavailable:
-        return followed
-    return followed
-
-
-def test_spans_of_a_chain_in_this_process_are_followed_to_their_end(tmp_path, calm):
-    followed = follow_chain(plan(tmp_path / "here", {}, {}, {}))
-    assert sorted(shard for span, _ in followed for shard in span.shards) == list(range(SHARDS))
-    assert {told for _, told in followed} == {"made"}
-    assert digest_files(tmp_path / "here", "stages/**/*.parquet") == calm
-
-
-def test_spans_that_an_error_stops_are_told_it_and_those_that_never_began_are_not_followed(tmp_path):
-    followed = follow_chain(plan(tmp_path, {0: fail}, {}))
-    assert "the model is away" in {told for _, told in followed}
-    assert len(followed) < SPANS
-
-
-def test_a_chain_that_is_half_done_is_followed_for_what_is_missing(tmp_path):
-    planned = plan(tmp_path, {}, {})
-    run_stages(planned, CORPUS, SHARD_ROWS, Reporter())
-    for each in planned[1:]:
-        each.folder.manifest.unlink()
-    planned[2].folder.sidecar(5).unlink()
-    ((span, told),) = follow_chain(planned)
-    assert (span.shards, told) == ((5,), "made")
