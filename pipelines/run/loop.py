@@ -265,7 +265,7 @@ def _run_claimed(
             if report.stage == "rewrites":
                 _warn_of_rounds(assembly, planned, warner)
             if 0 < report.rows_in == report.failed:
-                finish_run(assembly, planned, [], request.name)
+                finish_run(assembly, planned, [], request.name, filling)
                 raise GateNotMet(
                     f'{report.stage}: all {report.failed:,} rows failed; `synth sql "from failures"` says why'
                 )
@@ -288,11 +288,11 @@ def _run_claimed(
                     chosen = _choose_stages(request, planned, reporter)
                 make(chosen, end)
             except _NothingLeftError as stopped:
-                finish_run(assembly, planned, [], request.name)
+                finish_run(assembly, planned, [], request.name, filling)
                 return join_reports(reports, rounds), ([], False, str(stopped)), _sum_targets(filling)
         if config.method == "news":
             _say_decisions(config, workspace, planned, warner)
-        ended = finish_run(assembly, planned, chosen, request.name)
+        ended = finish_run(assembly, planned, chosen, request.name, filling)
         return join_reports(reports, rounds), ended, _sum_targets(filling)
 
 
@@ -426,7 +426,11 @@ def list_asked_roles(config: RunConfig, chosen: Sequence[PlannedStage], again: b
 
 
 def finish_run(
-    assembly: Assembly, planned: Sequence[PlannedStage], chosen: Sequence[PlannedStage], run: str = ""
+    assembly: Assembly,
+    planned: Sequence[PlannedStage],
+    chosen: Sequence[PlannedStage],
+    run: str,
+    filling: Filling | None,
 ) -> tuple[list[PublishedRelease], bool, str]:
     """Note what the run used, publish its releases when it got that far, and write the catalogue of views.
 
@@ -442,8 +446,13 @@ def finish_run(
     releases, written = publish_run(assembly, planned) if last else ([], False)
     published = {f"{RELEASE}{r.dataset}": r.version for r in releases}
     used = {"corpus": assembly.corpus.folder.name, **complete}
-    later = {} if last else _list_later(workspace, planned, used, run)
-    workspace.note_latest({**used, **later, **published}, run)
+    # What the run had already beyond what is planned stays its own where all that it was made from is the same.
+    before = workspace.read_latest(run)
+    wanted = {"corpus": assembly.corpus.folder.name, **{plan.name: plan.key for plan in planned}}
+    later = {} if last or any(before.get(name, key) != key for name, key in wanted.items()) else before
+    # Later rounds are drawn by those before, so none of them may be pruned.
+    rounds = {f"{name}@{key}": key for name, key in filling.keys} if filling else {}
+    workspace.note_latest({**later, **rounds, **used, **published}, run)
     write_catalogue(workspace.root)
     empty = last and not any(release.rows for release in releases)
     return releases, written, f"nothing was released: {'; '.join(map(_describe_loss, planned))}" if empty else ""
@@ -457,27 +466,3 @@ def _describe_loss(plan: PlannedStage) -> str:
     lost = Counter(manifest.rejected) + Counter({"failed": manifest.failed})
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in lost.most_common(SHOWN_REASONS) if count)
     return f"{plan.name} kept {manifest.kept:,} of {manifest.rows_in:,}" + (f" ({reasons})" if reasons else "")
-
-
-def _list_later(
-    workspace: Workspace, planned: Sequence[PlannedStage], used: dict[str, str], run: str
-) -> dict[str, str]:
-    """Return what the run had already beyond what is planned: stages made from these very rows, and their releases.
-
-    Which run made a stage does not matter, nor does the order of stages: plugins have places of their own.
-    """
-    latest, found = workspace.read_latest(run), dict(used)
-    left = {name for name in latest if ":" not in name} - found.keys() - {plan.name for plan in planned}
-    more = left
-    while more:
-        sealed = {name: workspace.stage(name, latest[name]).read_manifest() for name in left}
-        more = {
-            name
-            for name, manifest in sealed.items()
-            if manifest is not None and all(found.get(entry.name) == entry.key for entry in manifest.inputs)
-        }
-        found |= {name: latest[name] for name in more}
-        left = left - more
-    if "releases" in found and found["releases"] == latest.get("releases"):
-        found |= {name: version for name, version in latest.items() if name.startswith(RELEASE)}
-    return {name: key for name, key in found.items() if name not in used}

@@ -60,7 +60,8 @@ def find_leftovers(workspace: Workspace) -> list[Leftover]:
 def _find_living(workspace: Workspace, young: Sequence[Path]) -> set[tuple[str, str]]:
     """Return name and key of the stages and corpora that stay."""
     used = {pair for path in workspace.list_latest() for pair in read_names(path).items()}
-    waiting = [(name, key) for name, key in used if name != "run" and not name.startswith(RELEASE)]
+    # A stage of an earlier round of drawing is noted as ``seeds@KEY``.
+    waiting = [(name.partition("@")[0], key) for name, key in used if name != "run" and not name.startswith(RELEASE)]
     waiting += [(path.parent.name, path.name) for path in young]
     for folder in workspace.list_releases():
         waiting += [(entry.name, entry.key) for entry in read_release_manifest(folder).lineage]

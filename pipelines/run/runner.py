@@ -408,22 +408,6 @@ class RecordRunner:
         raise Unavailable(f"{self.stage.name}: still rate limited after {RATE_TRIES} tries at {record.record_id}")
 
 
-async def process_records(
-    stage: RecordStage, records: Sequence[Record], concurrency: int
-) -> tuple[ShardRows, tuple[str, ...]]:
-    """Run a stage over records in memory; return the rows in input order and the ids of the records that were kept."""
-    batch = Batch(0, "", records)
-
-    async def draw() -> AsyncIterator[Batch]:
-        yield batch
-
-    async def keep(_: Batch) -> None:
-        """Leave the rows where they are."""
-
-    await RecordRunner(stage, concurrency, draw(), keep).run()
-    return batch.collect(stage.name)
-
-
 async def write_batches(
     stage: RecordStage,
     folder: StageFolder,

@@ -45,8 +45,6 @@ NAME = ".name"
 LATEST = "latest.json"
 RELEASE = "release:"
 """How the name of a released dataset begins among what a run used."""
-UNNAMED = "_unnamed"
-"""Folder among the runs for what a run without a name had used before a named one began; no run can be called so."""
 _VIEWED = ContextVar("viewed run", default="")
 """The run that a command looks at; empty for the last one."""
 
@@ -291,9 +289,6 @@ class Workspace:
         if run and entries != read_names(self.runs / run / LATEST):
             write_names(self.runs / run / LATEST, entries)
         last, before = {"run": run} if run else entries, read_names(self.root / LATEST)
-        if run and before and "run" not in before:
-            # Nothing else knows it, and what it used was paid for.
-            write_names(self.runs / UNNAMED / LATEST, before)
         if last != before:
             write_names(self.root / LATEST, last)
 

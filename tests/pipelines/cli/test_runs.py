@@ -9,7 +9,7 @@ from pipelines.config.loading import list_recipes, make_config, read_recipe
 from pipelines.config.writing import write_toml
 from pipelines.errors import ConfigError
 from pipelines.run.naming import KeptRun, NamedRun, keep_run, list_changes, list_runs
-from pipelines.run.workspace import Workspace, read_names
+from pipelines.run.workspace import Workspace
 from tests.chaos.driving import call_here, copy_workspace, digest_files, list_settings
 from tests.conftest import SETTINGS
 
@@ -178,13 +178,6 @@ def test_a_run_by_a_file_is_called_as_the_file_says_or_is_called(work, tmp_path,
     path.write_text(text)
     back = call_here(capsys, "run", *options, "--workspace", work)
     assert f"run {name}: difficulty.attempts: 3 -> {before}" in back.err
-
-
-def test_a_named_run_leaves_the_note_of_one_without_a_name(tmp_path):
-    workspace = Workspace(tmp_path)
-    workspace.note_latest({"seeds": "a"})
-    workspace.note_latest({"seeds": "b"}, "named")
-    assert [read_names(path) for path in workspace.list_latest()] == [{"run": "named"}, {"seeds": "a"}, {"seeds": "b"}]
 
 
 def test_two_files_of_one_name_and_two_recipes_are_two_runs(tmp_path):
