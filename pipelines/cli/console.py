@@ -25,18 +25,7 @@ review = typer.Typer(help="A sample of questions for people to judge, and what t
 app.add_typer(review, name="review")
 
 
-def _open_workspace(root: Path) -> Path:
-    """Return the workspace's folder, after its catalogue of views has followed it to where it lies now."""
-    if (root / "synth.duckdb").is_file():
-        from pipelines.run.views import follow_move
-
-        follow_move(root)
-    return root
-
-
-WorkspaceOption = Annotated[
-    Path, typer.Option("--workspace", help="Folder for everything a run makes.", callback=_open_workspace)
-]
+WorkspaceOption = Annotated[Path, typer.Option("--workspace", help="Folder for everything a run makes.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 RecipeOption = Annotated[str, typer.Option("--recipe", help="Shipped recipe (demo).")]
 ConfigOption = Annotated[

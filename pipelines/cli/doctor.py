@@ -86,7 +86,7 @@ def examine_run(config: RunConfig, root: Path, deep: bool = False, patience: flo
         _check_disk(config, workspace),
         *(Finding("files", "error", line) for line in (find_damage(workspace) if deep else ())),
         *_try("prompts", lambda: f"{check_prompts(find_prompt_folder(own), own.versions)} are the user's own"),
-        *_try("plugins", lambda: ", ".join(each.name for each in check_plugins(config, workspace.root)) or "none"),
+        *_try("plugins", lambda: ", ".join(each.name for each in check_plugins(config)) or "none"),
         *(
             Finding(f"models.{role}", "error", "names no model; set models.default")
             for role in list_missing_roles(config)

@@ -97,7 +97,7 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
         ConfigError: if the input is missing.
     """
     workspace = Workspace(root.resolve())
-    check_plugins(config, workspace.root)
+    check_plugins(config)
     folder = find_built_corpus(config, workspace)
     found = list[Finding]()
     if config.corpus.generate is None and config.method != "news":

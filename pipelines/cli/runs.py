@@ -102,10 +102,6 @@ def status_command(
     with looking_at(workspace, run):
         status = summarise_workspace(workspace)
     emit_json(to_json(status)) if as_json else emit_table(render_status(status))
-    if status.absent:
-        from pipelines.errors import ConfigError
-
-        raise ConfigError("; ".join(status.absent))
 
 
 @app.command("doctor")

@@ -13,7 +13,6 @@ from rich.text import Text
 from pipelines.errors import ConfigError
 from pipelines.release.manifest import read_release_manifest
 from pipelines.run.naming import list_runs
-from pipelines.run.plugins import list_absent
 from pipelines.run.progress import RunProgress, read_progress
 from pipelines.run.pruning import measure
 from pipelines.run.shards import sum_sidecars
@@ -77,8 +76,6 @@ class WorkspaceStatus:
     """Names of the runs that are kept, the one that began last at the end: `synth run` goes on with it."""
     run: RunProgress | None = None
     """How far the last run is or came; None before any."""
-    absent: tuple[str, ...] = ()
-    """Stages that plugins decided which are not installed as they were, in words."""
 
 
 def summarise_workspace(root: Path) -> WorkspaceStatus:
@@ -103,7 +100,6 @@ def summarise_workspace(root: Path) -> WorkspaceStatus:
         folders=tuple((path.name, measure(path)) for path in sorted(root.iterdir()) if path.is_dir()),
         runs=tuple(run.name for run in list_runs(Workspace(root))),
         run=read_progress(Workspace(root)),
-        absent=tuple(text for _, _, text in list_absent(root)),
     )
 
 

@@ -196,7 +196,7 @@ def run_request(
         GateNotMet: if a stage failed all its rows, or too many answers are unscored.
     """
     config, workspace = request.config, Workspace(request.root.resolve())
-    check_plugins(config, workspace.root)
+    check_plugins(config)
     _check_request(request)
     with (
         timing() as spent,

@@ -10,7 +10,6 @@ requests in flight finish.
 import asyncio
 import atexit
 import os
-import pickle
 import signal
 import socket
 import threading
@@ -197,8 +196,11 @@ def run_span(spec: WorkerSpec, span: Span) -> SpanReport:
         with resting_collector():
             links = link_up(chain, Reporter())
             told = asyncio.run(_make_span(spec, links, span, report))
-    except Exception as error:  # noqa: BLE001 - whatever it is, the driver raises it
-        report.error = _carry(error)
+    except SynthError as error:
+        report.error = error
+        return report
+    except Exception:  # noqa: BLE001 - whatever it is, the driver raises it; its class may not travel
+        report.error = RuntimeError(f"a worker failed:\n{traceback.format_exc()}")
         return report
     if told:
         _PLACE.close()
@@ -221,19 +223,6 @@ def find_chain(planned: Mapping[str, PlannedStage], span: Span) -> list[PlannedS
                 "extras or weights are others; install what the run was started with"
             )
     return [planned[name] for name, _ in span.stages]
-
-
-def _carry(error: Exception) -> Exception:
-    """Return an error as it can travel to another process, with its traceback unless it is one of ours."""
-    if isinstance(error, SynthError):
-        return error
-    trace = "".join(traceback.format_exception(error))
-    error.add_note(f"in a worker:\n{trace}")
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001 - any class may fail in its own way
-        return RuntimeError(f"a worker failed:\n{trace}")
-    return error
 
 
 async def _make_span(spec: WorkerSpec, links: Sequence[Link], span: Span, report: SpanReport) -> bool:

@@ -32,7 +32,7 @@ def test_a_changed_part_is_named_with_the_folder_to_remove_and_made_again(demo, 
         f"{part}: is not the file that was sealed; remove {part.parent}: `synth run` then makes rewrites" in refused.err
     )
     examined = call_here(capsys, "doctor", "--deep", "--recipe", "demo", *options, "--json")
-    found = [each["detail"] for each in examined.document["findings"] if each["what"] == "files"]
+    found = [each["said"] for each in examined.document["findings"] if each["what"] == "files"]
     assert [line.partition(":")[0] for line in found if "rewrites" in line] == [str(part)]
     for path in part.parent.iterdir():
         path.unlink()
