@@ -74,7 +74,7 @@ def fvqa(recipe_world, tmp_path_factory) -> FvqaRun:
     run = FvqaRun(folder)
     with hold_lock(folder / "lock"):
         if not (folder / "document.json").exists():
-            config = load_config("fvqa", (), (f"corpus.world={recipe_world}", *SETTINGS), models="scripted")
+            config = load_config("fvqa", (), ("models=scripted", f"corpus.world={recipe_world}", *SETTINGS))
             with widened():
                 document = run_recipe(config, run.root, "", ()).as_dict()
             (folder / "document.json").write_text(json.dumps(document))
@@ -222,7 +222,7 @@ def list_versions(document):
 
 
 def test_a_second_run_pays_nothing_and_makes_the_same(fvqa, recipe_world):
-    config = load_config("fvqa", (), (f"corpus.world={recipe_world}", *SETTINGS), models="scripted")
+    config = load_config("fvqa", (), ("models=scripted", f"corpus.world={recipe_world}", *SETTINGS))
     with widened():
         document = run_recipe(config, fvqa.root, "", ()).as_dict()
     assert list_versions(document) == list_versions(fvqa.document)
