@@ -133,7 +133,6 @@ def doctor_command(  # noqa: PLR0913 - as above
 def plan_command(  # noqa: PLR0913 - as above
     recipe: RecipeOption = "",
     config: ConfigOption = None,
-    limit: LimitOption = 0,
     sample: Annotated[
         int, typer.Option("--sample", min=0, help="Run so many seeds first; say what they made and estimate by them.")
     ] = 0,
@@ -148,7 +147,7 @@ def plan_command(  # noqa: PLR0913 - as above
     from pipelines.cli.plan import estimate_run, render_estimate
     from pipelines.cli.yields import render_targets, render_yield
 
-    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), limit)
+    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()))
     settings = make_request(choice, workspace).config
     with interruptible():
         estimate, ended = (

@@ -131,6 +131,12 @@ class SeedsConfig(Section):
         description="seeds need a free lead picture of at least min_image_side; small_corpus's under its "
         "below_articles",
     )
+    concepts: str = Field(
+        "",
+        description="method = concepts: file of visual concepts, one a line, each with its frequency after a tab; "
+        "empty: the corpus's articles, with their in-degree. Of them limit are drawn, or 10,000, half from the head and "
+        "half from the tail",
+    )
     small_corpus: SmallCorpus = SmallCorpus()
 
 
@@ -574,17 +580,6 @@ class RewritesConfig(Section):
         return self.min_alone_first if node == 1 else self.min_alone
 
 
-class ConceptsConfig(Section):
-    """Visual concepts, for method = "concepts": what a picture shows is the anchor and its own name the answer."""
-
-    list: str = Field(
-        "",
-        description="file of concepts, one a line, each with its frequency after a tab; empty: the corpus's articles, "
-        "with their in-degree",
-    )
-    draws: int = Field(10_000, ge=2, description="concepts drawn, half from the head and half from the tail")
-
-
 class InjectionsConfig(Section):
     """Rounds of text injection, for method = "injection"."""
 
@@ -824,7 +819,6 @@ class RunConfig(Section):
     questions: QuestionsConfig = QuestionsConfig()
     rewrites: RewritesConfig = RewritesConfig()
     injections: InjectionsConfig = InjectionsConfig()
-    concepts: ConceptsConfig = ConceptsConfig()
     groundings: GroundingsConfig = GroundingsConfig()
     encoder: EncoderConfig = EncoderConfig()
     tools: ToolsConfig = ToolsConfig()

@@ -691,7 +691,7 @@ class Assembly:
             make_image_metadata(self.config, self.roles.replies, self.roles.find_epoch("commons")) if asked else None
         )
         if self.config.method == "concepts":
-            return Concepts(self.corpus, gate, self.config.concepts, self.splits, self.config.seed, metadata)
+            return Concepts(self.corpus, gate, self.splits, self.config.seed, metadata)
         draws = self.quotas.draws if self.quotas else ()
         walked = bool(draws) and self.config.method == "paths"
         reach, walks = (self._list_lengths, repr(self.graph.rules)) if walked else (None, "")

@@ -240,8 +240,8 @@ def _check_request(request: RunRequest) -> None:
     check_prompts(find_prompt_folder(config))
     check_files(config.pools)
     probe_benchmarks(config.releases.benchmarks)
-    if config.method == "concepts" and config.concepts.list:
-        read_list(Path(config.concepts.list))
+    if config.method == "concepts" and config.seeds.concepts:
+        read_list(Path(config.seeds.concepts))
 
 
 def _run_claimed(

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.checks.pictures import find_lead_fault
-from pipelines.config.settings import ConceptsConfig, SeedsConfig, SplitRule
+from pipelines.config.settings import SeedsConfig, SplitRule
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.graph.seeds import JUDGED, judge_pages
@@ -31,6 +31,8 @@ from schemas.datasets import Seed
 from schemas.reasons import SeedReason
 
 BATCH_ROWS = 65_536
+DRAWS = 10_000
+"""Concepts drawn without a limit of seeds, half from the head and half from the tail (MMSearch-R1, 3.1)."""
 HEAD = 0.2
 """Share of the list, the most frequent, that is its head; the paper leaves open where head and tail end."""
 TAIL = 0.5
@@ -59,7 +61,6 @@ class Concepts(WithoutModels):
 
     corpus: Corpus
     gate: SeedsConfig
-    settings: ConceptsConfig
     splits: SplitRule
     seed: int
     metadata: ImageMetadata | None = None
@@ -69,11 +70,10 @@ class Concepts(WithoutModels):
     output: ClassVar[type[Record]] = Seed
 
     def fingerprint(self) -> str:
-        drawn = self.settings.model_dump(include={"draws"})
-        listed = digest_value(_read_text(Path(self.settings.list))) if self.settings.list else ""
-        gate = self.gate.model_dump(mode="json", exclude={"source", "small_corpus"})
+        listed = digest_value(_read_text(Path(self.gate.concepts))) if self.gate.concepts else ""
+        gate = self.gate.model_dump(mode="json", exclude={"source", "small_corpus", "concepts"})
         asked = self.metadata.identity if self.metadata else ""
-        return digest_value(["concepts", listed, drawn, gate, repr(self.splits), self.seed, asked])
+        return digest_value(["concepts", listed, DRAWS, gate, repr(self.splits), self.seed, asked])
 
     def count_candidates(self) -> int:
         return len(self.drawn)
@@ -81,11 +81,11 @@ class Concepts(WithoutModels):
     @cached_property
     def drawn(self) -> tuple[Concept, ...]:
         """The concepts drawn, as many from the head as from the tail, in the order of their draws."""
-        names, counts = read_list(Path(self.settings.list)) if self.settings.list else self._list_articles()
+        names, counts = read_list(Path(self.gate.concepts)) if self.gate.concepts else self._list_articles()
         # By frequency, then by place in the list: a draw does not depend on how a sort breaks ties.
         order = np.lexsort((np.arange(len(counts)), -counts))
         head, tail = (ceil(share * len(order)) for share in (HEAD, TAIL))
-        draws = min(self.settings.draws, self.gate.limit or self.settings.draws)
+        draws = self.gate.limit or DRAWS
         each = min(draws // 2, head, tail, len(order) // 2)
         if not each:
             raise ConfigError(f"concepts: {len(order)} in the list and {draws} draws; wanted are 2 of each or more")
@@ -173,7 +173,7 @@ def read_list(path: Path) -> tuple[list[str], Any]:
         name, tab, count = line.partition("\t")
         if not name.strip() or not tab or not count.strip().isdecimal() or name.strip() in found:
             raise ConfigError(
-                f"concepts.list {path}, line {number}: {line[:80]!r}; a line holds a concept that no other line has, a "
+                f"seeds.concepts {path}, line {number}: {line[:80]!r}; a line holds a concept that no other line has, a "
                 "tab, and a whole number"
             )
         found[name.strip()] = int(count)
@@ -184,7 +184,7 @@ def _read_text(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"concepts.list {path}: {error}") from error
+        raise ConfigError(f"seeds.concepts {path}: {error}") from error
 
 
 def _reject(concept: Concept, reason: SeedReason, detail: str) -> Rejection:

@@ -250,7 +250,7 @@ def list_readers(small: Path, document: Any, scratch: Path) -> list[tuple[object
         ("stages",),
         ("status",),
         ("doctor",),
-        ("plan", *list_settings(SMALL), "--limit", 60),
+        ("plan", *list_settings([*SMALL, "seeds.limit=60"])),
         ("prune",),
         ("sql", "select 1 as one"),
         ("explain", record_id),

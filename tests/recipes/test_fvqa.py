@@ -27,7 +27,7 @@ from tests.planted.examining import examine
 from tests.sharing import find_shared
 
 pytestmark = pytest.mark.slow
-SETTINGS = ("concepts.draws=260",)
+SETTINGS = ("seeds.limit=260",)
 WIDE = {"HEAD": 0.5, "TAIL": 0.5}
 """A world of seconds has few articles between head and tail."""
 

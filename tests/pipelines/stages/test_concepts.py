@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.config.settings import ConceptsConfig, SeedsConfig, SplitRule, SplitsConfig
+from pipelines.config.settings import SeedsConfig, SplitRule, SplitsConfig
 from pipelines.errors import ConfigError
 from pipelines.stages import concepts
 from pipelines.stages.concepts import Concepts, read_list
@@ -41,13 +41,12 @@ def corpus(tmp_path_factory):
     return build_toy_corpus(tmp_path_factory.mktemp("concepts"), PAGES, {"E. Marn": "Edda Marn"})
 
 
-def make_stage(corpus, folder=None, listed=LIST, gate=GATE, seed=7, **changes):
+def make_stage(corpus, folder=None, listed=LIST, gate=GATE, seed=7, draws=100):
     path = ""
     if folder is not None:
         path = str(folder / "concepts.tsv")
         (folder / "concepts.tsv").write_text(listed, "utf-8")
-    values = {"list": path, "draws": 100} | changes
-    return Concepts(corpus, gate, ConceptsConfig(**values), SPLITS, seed)
+    return Concepts(corpus, gate.model_copy(update={"concepts": path, "limit": draws}), SPLITS, seed)
 
 
 def test_every_concept_drawn_is_a_seed_or_refused_with_a_reason_of_seeds(corpus, tmp_path):
