@@ -134,8 +134,8 @@ class SeedsConfig(Section):
     concepts: str = Field(
         "",
         description="method = concepts: file of visual concepts, one a line, each with its frequency after a tab; "
-        "empty: the corpus's articles, with their in-degree. Of them limit are drawn, or 10,000, half from the head and "
-        "half from the tail",
+        "empty: the corpus's articles, with their in-degree. limit of them are drawn, or 10,000, half from the head "
+        "and half from the tail",
     )
     small_corpus: SmallCorpus = SmallCorpus()
 

@@ -173,8 +173,8 @@ def read_list(path: Path) -> tuple[list[str], Any]:
         name, tab, count = line.partition("\t")
         if not name.strip() or not tab or not count.strip().isdecimal() or name.strip() in found:
             raise ConfigError(
-                f"seeds.concepts {path}, line {number}: {line[:80]!r}; a line holds a concept that no other line has, a "
-                "tab, and a whole number"
+                f"seeds.concepts {path}, line {number}: {line[:80]!r}; a line holds a concept that no other line has, "
+                "a tab, and a whole number"
             )
         found[name.strip()] = int(count)
     return list(found), np.array(list(found.values()), dtype=np.int64)

@@ -27,9 +27,8 @@ from tests.chaos.driving import (
     share_small_run,
 )
 
-COMMANDS = ("run", "runs", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify",
-            "view", "push", "export", "deploy", "world", "prune", "replies",
-            "replies prune", "config", "review export", "review import")  # fmt: skip
+COMMANDS = ("run", "init", "status", "doctor", "plan", "sql", "explain", "verify", "view", "push", "export", "deploy",
+            "world", "prune", "config", "review export", "review import")  # fmt: skip
 STAGE_KEYS = {"stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out", "seconds", "calls", "cached_calls",
               "retries", "tokens", "gpu_seconds", "cost", "cost_per_kept"}  # fmt: skip
 HEAVY = ("prefect", "torch", "pyarrow", "duckdb", "pydantic", "numpy", "PIL", "rich.console")
