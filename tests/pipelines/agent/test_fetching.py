@@ -5,9 +5,11 @@ import io
 
 import pytest
 
+from pipelines.agent import choosing
 from pipelines.agent.choosing import Anchor, DistractorFetcher, PictureChooser
 from pipelines.agent.depicting import CandidateLister, MetadataRanker
 from pipelines.agent.picture_search import LocalImageSearch
+from pipelines.checks.verdicts import PASSED
 from pipelines.config.settings import GroundingsConfig
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.images import find_shared_leads
@@ -19,6 +21,12 @@ from tests.pipelines.corpus.conftest import HEADER, render_page
 
 KELM = "{{Infobox bridge|image=Kelm Bridge.jpg}} The bridge. [[File:Kelm Bridge at dusk.jpg]] [[File:Mill.jpg]]"
 OTHERS = ("Orsa", "Pell", "Dunn", "Marn", "Lumby")
+
+
+@pytest.fixture(autouse=True)
+def drawn(monkeypatch):
+    """Drawn pictures are no plain drawings here."""
+    monkeypatch.setattr(choosing, "check_simple", lambda *asked: PASSED)
 
 
 @pytest.fixture(scope="module")
