@@ -200,7 +200,7 @@ def run_request(
     _check_request(request)
     with (
         timing() as spent,
-        workspace.claim(config.replies.address) as run,
+        workspace.claim() as run,
         following_run(reporter, workspace, request.name, config.recipe),
     ):
         claimed(workspace)

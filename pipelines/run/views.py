@@ -10,7 +10,6 @@ table.
 
 import glob
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -386,9 +385,6 @@ OFFLINE: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
 }
-EXPLAIN = "EXPLAIN"
-LOGGING = re.compile(r"\bwrite_log\b", re.IGNORECASE)
-"""The one function that writes: into DuckDB's log, which is in memory here."""
 READABLE = ("corpus", "stages", "releases")
 """Folders of a workspace whose files a statement may read: its datasets, and neither replies nor anything else."""
 LONGEST_CELL = 200
@@ -479,8 +475,7 @@ def run_sql(workspace_root: Path, statement: str) -> QueryRows:
     """Run one statement that only reads, in a transaction that only reads.
 
     Raises:
-        ConfigError: if it is not exactly one SELECT, FROM, DESCRIBE, SUMMARIZE, SHOW or plain EXPLAIN of one of them,
-            or DuckDB refuses it.
+        ConfigError: if it is not exactly one SELECT, FROM, DESCRIBE, SUMMARIZE or SHOW, or DuckDB refuses it.
     """
     with open_views(workspace_root) as connection:
         names = [
@@ -497,22 +492,11 @@ def run_sql(workspace_root: Path, statement: str) -> QueryRows:
 
 
 def _check_reading(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
-    """Refuse all but one SELECT, as DuckDB's parser calls everything that reads, or one behind a plain EXPLAIN."""
-    found = connection.extract_statements(statement)
-    kinds = [entry.type.name for entry in found]
-    if kinds == [EXPLAIN]:
-        # What EXPLAIN ANALYZE explains is run: COPY behind it writes. Behind a plain EXPLAIN stands a whole statement.
-        asked = found[0].query
-        behind = asked.lower().index(EXPLAIN.lower()) + len(EXPLAIN)
-        try:
-            kinds = [entry.type.name for entry in connection.extract_statements(asked[behind:])]
-        except duckdb.Error as error:
-            raise ConfigError("sql: of EXPLAIN only the plain form is allowed, without ANALYZE or options") from error
-    if kinds != ["SELECT"] or LOGGING.search(statement):
+    """Refuse all but one SELECT, as DuckDB's parser calls everything that reads."""
+    kinds = [entry.type.name for entry in connection.extract_statements(statement)]
+    if kinds != ["SELECT"]:
         given = ", ".join(kinds) or "nothing"
-        raise ConfigError(
-            f"sql: given {given}; one SELECT, FROM, DESCRIBE, SUMMARIZE, SHOW or plain EXPLAIN is allowed"
-        )
+        raise ConfigError(f"sql: given {given}; one SELECT, FROM, DESCRIBE, SUMMARIZE or SHOW is allowed")
 
 
 def render_result(found: QueryRows) -> Table:

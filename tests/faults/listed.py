@@ -282,7 +282,7 @@ LISTED = (
         "a reply of 12,000,233 bytes; allowed are 1,048,576", end_alike, fail("12 MB"), mend,
         "read whole: 8 of them took 1.18 GB"),
     Row("`synth sql` with explain analyze copy", ("sql", "explain analyze copy (select 1 as a) to '{part}'"), 2,
-        "only the plain form is allowed", have_nothing_to_do,
+        "one SELECT, FROM, DESCRIBE, SUMMARIZE or SHOW is allowed", have_nothing_to_do,
         before="a sealed part is overwritten; `synth run`: nothing to do"),
     Row("a key where a variable's name belongs", ("run", "--set", f"models.solver.api_key_env={KEY}"), 2,
         "looks like a key itself", have_nothing_to_do, before="the key is echoed"),
