@@ -23,7 +23,7 @@ from pipelines.run.assembly import Assembly, list_missing_roles
 from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump, settle_source
 from pipelines.run.executors import Executor, run_here
-from pipelines.run.filling import Filling, take_over
+from pipelines.run.filling import Filling
 from pipelines.run.models import check_renewable
 from pipelines.run.naming import NamedRun, keep_run
 from pipelines.run.plugins import check_plugins, find_prompt_folder
@@ -321,7 +321,7 @@ def _choose_stages(
     return chosen
 
 
-def _is_sealed(planned: Sequence[PlannedStage], _: Sequence[PlannedStage]) -> bool:
+def _is_sealed(planned: Sequence[PlannedStage]) -> bool:
     return planned[-1].folder.read_manifest() is not None
 
 
@@ -335,7 +335,6 @@ def _run_round(
     make: Callable[[Sequence[PlannedStage], Callable[[StageReport], None]], None],
     rounds: list[StageReport],
     planned: Sequence[PlannedStage],
-    before: Sequence[PlannedStage],
 ) -> bool:
     """Make what is missing of the stages of one round of drawing, and say what of the targets cannot be met."""
 
@@ -348,10 +347,10 @@ def _run_round(
 
     if planned[-1].folder.read_manifest() is None:
         make(planned[:1], end)
-        if not before:
+        if len(filling.quotas.draws) == 1:
             for text in filling.find_short():
                 warner.say(f"targets: {text}")
-        warner.reporter.note(filling.describe_round(take_over(before, planned)))
+        warner.reporter.note(filling.describe_round())
         make(planned[1:], end)
     return True
 

@@ -77,6 +77,6 @@ def _open_shard(folder: StageFolder, sidecar: ShardSidecar, note: RetryNote) -> 
     The note comes last: a crash before it leaves a shard that is made again from recorded replies, and costs nothing.
     """
     folder.unseal()
-    folder.note_lost(sidecar)
+    folder.note_stopped(sidecar.usage)
     folder.sidecar(sidecar.shard).unlink()
     write_model(folder.retried(sidecar.shard), note)

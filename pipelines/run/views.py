@@ -309,7 +309,6 @@ def list_views(root: Path) -> list[View]:
     views.append(View("failures", _union_refused(sources, "failed", "error") or NO_FAILURES))
     views += _make_manifest_views([found.folder.path for found in stages], corpus)
     views += _list_answers(root, stages)
-    views += _list_plugins(stages)
     if corpus is not None:
         present = [name for name in CORPUS_TABLES if (corpus / f"{name}.parquet").is_file()]
         views += [View(name, select_table(corpus, name)) for name in present]
@@ -330,20 +329,6 @@ def _list_answers(root: Path, stages: Sequence[LatestStage]) -> list[View]:
         View("fates", select_fates(stages)),
     ]
     return [view for view in found if view.sql]
-
-
-def _list_plugins(stages: Sequence[LatestStage]) -> list[View]:
-    """Return ``plugins``: those that decided a stage, a row for each of their reasons with what it means."""
-    manifests = {found.stage: manifest for found in stages if (manifest := found.folder.read_manifest()) is not None}
-    rows = [
-        (stage, entry.kind, entry.name, entry.distribution, entry.version, *told)
-        for stage, manifest in manifests.items()
-        for entry in manifest.plugins
-        for told in list(zip(entry.list_reasons(), entry.reasons.values(), strict=True)) or [("", "")]
-    ]
-    values = ", ".join(f"({', '.join(map(quote_text, row))})" for row in rows)
-    columns = "stage, kind, plugin, distribution, version, reason, meaning"
-    return [View("plugins", f"SELECT * FROM (VALUES {values}) AS told({columns})")] if rows else []
 
 
 def _union_refused(sources: list[tuple[str, str, Path]], files: str, column: str) -> str:

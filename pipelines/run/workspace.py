@@ -32,12 +32,11 @@ from pydantic import BaseModel, ValidationError
 
 from pipelines.errors import Damaged, WorkspaceBusy
 from pipelines.files import FULL, clear_temps, explain_os_error, replacing, write_text
-from pipelines.ids import digest_bytes
 from schemas.manifest import Manifest, ShardSidecar, Usage
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 LOCK = ".lock"
-"""File that a run locks; meanwhile it says what holds it, and the run's name on a line of its own."""
+"""File that a run locks; meanwhile it says what holds it."""
 LATEST = "latest.json"
 RELEASE = "release:"
 """How the name of a released dataset begins among what a run used."""
@@ -137,11 +136,11 @@ class StageFolder:
         """Return the manifest, or None while the stage is not sealed."""
         return read_model(self.manifest, Manifest) if self.manifest.is_file() else None
 
-    def note_stopped(self, usage: Usage, name: str = "") -> None:
-        """Note what a run used for shards that it did not finish; each note is a file of its own, once a name."""
+    def note_stopped(self, usage: Usage) -> None:
+        """Note what a run used for shards that it did not finish; each note is a file of its own."""
         if usage != Usage():
             self.path.mkdir(parents=True, exist_ok=True)
-            write_model(self.path / f"stopped-{name or uuid4().hex}.json", usage)
+            write_model(self.path / f"stopped-{uuid4().hex}.json", usage)
 
     def read_stopped(self) -> Usage:
         """Return what runs used for shards that they did not finish."""
@@ -153,10 +152,6 @@ class StageFolder:
         self.note_stopped(sum((sidecar.usage for sidecar in sidecars), Usage()))
         for sidecar in sidecars:
             self.sidecar(sidecar.shard).unlink()
-
-    def note_lost(self, sidecar: ShardSidecar) -> None:
-        """Note what a shard used that is made again; once, if a crash comes before its sidecar goes."""
-        self.note_stopped(sidecar.usage, digest_bytes(sidecar.model_dump_json().encode()))
 
     def list_sidecars(self) -> list[ShardSidecar]:
         """Return the sidecars of the finished shards, in order."""
@@ -300,7 +295,7 @@ class Workspace:
             name = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid4().hex[:8]}"
             try:
                 lock.truncate(0)
-                lock.write(f"{holder}\n{name}\n")
+                lock.write(f"{holder}\n")
                 lock.flush()
                 inner = (path for pattern in ("stages/*", "stages/*/*", "images/*") for path in self.root.glob(pattern))
                 for folder in (self.root, self.batches, *inner):
@@ -313,22 +308,13 @@ class Workspace:
             finally:
                 lock.truncate(0)
 
-    def read_run(self) -> str:
-        """Return the name of the run that holds the workspace, the same for all its processes; may be empty."""
-        return self._read_lock()[1]
-
     def read_holder(self) -> str:
         """Return which command holds the workspace, such as ``run`` or ``prune``; may be empty.
 
         It is that of the last holder where that was killed. For a moment after a claim it is still empty.
         """
-        return self._read_lock()[0]
-
-    def _read_lock(self) -> tuple[str, str]:
         path = self.root / LOCK
-        text = path.read_text(encoding="ascii", errors="replace") if path.is_file() else ""
-        holder, _, run = text.partition("\n")
-        return holder, run.strip()
+        return path.read_text(encoding="ascii", errors="replace").strip() if path.is_file() else ""
 
     def _probe(self) -> None:
         with replacing(self.root / ".probe") as temp:

@@ -37,7 +37,6 @@ from pipelines.run.workers import (
     prepare_worker,
     run_span,
 )
-from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.health import Health
 from tests.chaos.driving import digest_files
@@ -361,17 +360,6 @@ def test_a_worker_reports_that_its_key_is_another_and_writes_nothing(demo, tmp_p
     assert isinstance(report.error, ConfigError)
     assert "paths has the key" in str(report.error)
     assert not (tmp_path / "stages").exists()
-
-
-def test_a_worker_that_sees_another_folder_than_the_run_is_refused_before_it_writes(demo, tmp_path):
-    spec, span = WorkerSpec(demo.config, tmp_path / "here", "paths", CORPUS, "workspace/mine"), Span((), (0,))
-    (tmp_path / "here").mkdir()
-    assert "is held by no run here" in str(run_span(spec, span).error)
-    with Workspace(tmp_path / "here").claim() as run:
-        report = run_span(spec, span)
-    assert isinstance(report.error, ConfigError)
-    assert f"is held by {run} here, and not by workspace/mine" in str(report.error)
-    assert [path.name for path in (tmp_path / "here").iterdir()] == [".lock"]
 
 
 def test_what_travels_between_processes_can(tmp_path):
