@@ -38,9 +38,8 @@ from pipelines.run.readiness import (
     check_models,
     check_shares,
     check_stage,
-    heed,
 )
-from pipelines.run.retrying import begin_retry, check_retry
+from pipelines.run.retrying import begin_retry
 from pipelines.run.reviewing import count_unmatched, export_undecided
 from pipelines.run.runner import PlannedStage, StageReport, find_last, select_stages
 from pipelines.run.shards import count_pools, read_parts
@@ -232,10 +231,9 @@ def _check_request(request: RunRequest) -> None:
     """
     config = request.config
     check_renewable(config, request.fresh)
-    check_retry(request.retry)
     if missing := list_missing_roles(config, request.last):
         raise ConfigError(explain_missing(missing))
-    heed(check_models(config), lambda _: None)
+    Warner(Reporter()).heed(check_models(config))
     check_prompts(find_prompt_folder(config.prompts), config.prompts.versions)
     check_files(config.pools)
     probe_benchmarks(config.releases.benchmarks)
