@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pipelines.agent.judging import UnscoredWatch
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import HealthConfig
-from pipelines.errors import ConfigError, Damaged, GateNotMet, Unavailable, UnusableReplies
+from pipelines.errors import ConfigError, GateNotMet, Unavailable, UnusableReplies
 from pipelines.run.chains import link_up, make_shards, run_stages, run_together
 from pipelines.run.executors import RESTARTS, SpanExecutor
 from pipelines.run.progress import Reporter
@@ -139,10 +139,6 @@ def test_each_shard_is_in_exactly_one_span_and_spans_are_few_and_of_one_length(s
     assert {len(span) for span in spans} <= {len(shards) // most, -(-len(shards) // most)} | {1}
 
 
-def test_ten_thousand_shards_make_as_many_spans_as_a_hundred():
-    assert len(cut_spans(range(10_000), SPANS * 2)) == len(cut_spans(range(100), SPANS * 2)) == 8
-
-
 @pytest.fixture(scope="module")
 def unsealed(tmp_path_factory: pytest.TempPathFactory) -> list[PlannedStage]:
     """Two stages whose shards are all made, before they are sealed."""
@@ -254,20 +250,6 @@ def test_a_pool_that_fails_in_an_unknown_way_stops_the_workers_before_it_ends_th
     with pytest.raises(TypeError, match="cannot pickle"):
         run_spans(tmp_path, pool, planned)
     assert [future.exception(timeout=0) for future in pool.futures if future is not pool.futures[1]] == [None] * 3
-
-
-def test_a_damaged_note_of_a_shard_stops_the_workers_before_it_ends_the_run(tmp_path):
-    planned = plan(tmp_path, {})
-
-    def write_damaged(_: Span, __: WorkerSpec) -> SpanReport:
-        planned[1].folder.path.mkdir(parents=True)
-        planned[1].folder.sidecar(0).write_text("{")
-        return SpanReport()
-
-    pool = FakePool(planned[1:], [wait_for_stop, write_damaged, wait_for_stop, wait_for_stop])
-    with pytest.raises(Damaged):
-        run_spans(tmp_path, pool, planned)
-    assert [future.exception(timeout=0) for future in pool.futures] == [None] * 4
 
 
 def note_unusable(health: Health, requests: int, unusable: int) -> None:
