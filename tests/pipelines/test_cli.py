@@ -27,9 +27,8 @@ from tests.chaos.driving import (
     share_small_run,
 )
 
-COMMANDS = ("run", "runs", "init", "stages", "status", "doctor", "plan", "sql", "explain", "verify",
-            "view", "push", "export", "deploy", "world", "prune", "replies",
-            "replies prune", "config", "review export", "review import")  # fmt: skip
+COMMANDS = ("run", "init", "status", "doctor", "plan", "sql", "explain", "verify", "view", "push", "export", "deploy",
+            "world", "prune", "config", "review export", "review import")  # fmt: skip
 STAGE_KEYS = {"stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out", "seconds", "calls", "cached_calls",
               "retries", "tokens", "gpu_seconds", "cost", "cost_per_kept"}  # fmt: skip
 HEAVY = ("prefect", "torch", "pyarrow", "duckdb", "pydantic", "numpy", "PIL", "rich.console")
@@ -152,7 +151,7 @@ def test_a_second_run_calls_nobody_and_changes_no_file_but_its_logs_and_when_it_
     before = {
         path: path.stat().st_mtime_ns
         for path in own.glob("[!.]*/**/*")
-        if path.is_file() and not {"replies", "logs", "run.json"} & set(path.parts)
+        if path.is_file() and not {"replies", "logs", "runs"} & set(path.parts)
     }
     again = call_here(capsys, "run", "--workspace", own, *list_settings(SMALL), "--limit", 60, "--json")
     assert [stage["calls"] for stage in again.document["stages"]] == [0] * 12
@@ -247,7 +246,6 @@ def list_readers(small: Path, document: Any, scratch: Path) -> list[tuple[object
     return [
         ("init", scratch / "new"),
         ("config", "seeds", "--changed"),
-        ("stages",),
         ("status",),
         ("doctor",),
         ("plan", *list_settings(SMALL), "--limit", 60),

@@ -15,7 +15,6 @@ import pytest
 import prompts
 from pipelines.checks.examination import Claim, PluggedCheck
 from pipelines.checks.verdicts import CheckResult
-from pipelines.cli.commands import describe_stages
 from pipelines.cli.main import main
 from pipelines.cli.view.cards import explain_record
 from pipelines.config.disclosure import disclose_plugin
@@ -343,7 +342,7 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(demo, installe
     root = tmp_path / "new"
 
     def begin():
-        check_plugins(make_config(read_recipe("demo"), [f"corpus.world={demo.world}", *settings]), root)
+        check_plugins(make_config(read_recipe("demo"), [f"corpus.world={demo.world}", *settings]))
 
     with pytest.raises(ConfigError, match=message):
         begin()
@@ -354,8 +353,7 @@ def test_only_what_a_configuration_names_is_imported(installed, demo, capsys):
     assert "broken" in list_names("checks")
     with pytest.raises(SystemExit):
         main(["--help"])
-    document, _ = describe_stages()
-    assert document["plugins"]["stages"] == ("brief",)
+    assert list_names("stages") == ("brief",)
     assert not [name for name in sys.modules if name.startswith("acme_")]
     config = make_config(read_recipe("demo"), [f"corpus.world={demo.world}", 'plugins.checks=["plain"]'])
     assert Plugins(config).checks[0].plugin.entry.distribution == "acme-words"
