@@ -11,7 +11,7 @@ from typing import get_args
 from pipelines.agent.agreement import bound_mean, wilson_interval
 from pipelines.checks.benchmarks import describe_benchmarks
 from pipelines.checks.near import count_repeated
-from pipelines.checks.repeats import count_near
+from pipelines.checks.repeats import NEAR_TEXT, count_near
 from pipelines.checks.sets import (
     Signature,
     count_duplicates,
@@ -36,14 +36,12 @@ Quality = dict[str, Section]
 TOP = 10
 FEW = 5
 """Questions of a source up to which the paper counts it as rare (DR-MMSearchAgent, figure 9)."""
-USUAL = ReleasesConfig()
 DUPLICATES = ("duplicate-question", "duplicate-path", "duplicate-picture")
 NOT_MEASURED = {
     "human audit": "no person has examined a sample of this version",
     "judge": "false accepts and false rejects of the judge",
     "planted defects": "recall and false alarms of the checks: `make bench` in a clone of synth",
     "benchmark contamination": "no benchmark was compared with",
-    "picture ablation": "no attempt with a swapped picture was made",
     "people": "balance of country and gender of the people asked about was not counted",
 }
 
@@ -115,7 +113,6 @@ def _measure_proofs(facts: ReleaseFacts) -> Table:
             facts,
             "answer confirmed by a sentence",
             "confirmation required",
-            "checked: the same in another dump",
             "volatile facts refused",
             "checked: no path shorter by two links",
             "checked: not found by one search",
@@ -152,7 +149,7 @@ def _measure_wording(facts: ReleaseFacts) -> Table:
         table[name] = {
             **{f"distinct-{size}": round(measure_distinct(texts, size), DIGITS) for size in (1, 2, 3)},
             "compression ratio": round(measure_compression(texts), 2),
-            "near duplicates": share(count_repeated(texts, USUAL.near_text), len(texts)),
+            "near duplicates": share(count_repeated(texts, NEAR_TEXT), len(texts)),
         }
     return table
 
@@ -271,9 +268,7 @@ def measure_quality(
         "wording": _measure_wording(facts),
         "entity reuse": _measure_reuse(facts),
         "duplicates": {**dict.fromkeys(DUPLICATES, 0), **count_duplicates(question.signature for question in own)},
-        "near duplicates": {
-            name: count_rows(rows, len(signatures)) for name, rows in count_near(signatures, USUAL).items()
-        },
+        "near duplicates": {name: count_rows(rows, len(signatures)) for name, rows in count_near(signatures).items()},
         "difficulty": _measure_difficulty(facts),
         "standing": {name: count_rows(rows, whole) for name, rows in sorted(facts.words["standing"].items())},
         "pools": {name: count_rows(rows, whole) for name, rows in sorted(facts.words["pools"].items())},
@@ -293,7 +288,6 @@ def measure_quality(
         quality |= _measure_trajectories(facts)
     reviewed = measure_reviews({name: each.stratum for name, each in facts.questions.items()}, facts.reviews)
     done = {
-        "picture ablation": bool(facts.words["standing"]["shown a swapped picture"]),
         "benchmark contamination": bool(context.benchmarks),
         "human audit": bool(reviewed),
     }

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.checks.benchmarks import probe_benchmarks
+from pipelines.checks.limits import ROUNDS_TOLERANCE
 from pipelines.checks.shares import list_short_rounds
 from pipelines.config.loading import explain_missing, reaches
 from pipelines.config.settings import RunConfig
@@ -234,11 +235,11 @@ def _check_request(request: RunRequest) -> None:
     if missing := list_missing_roles(config, request.last):
         raise ConfigError(explain_missing(missing))
     Warner(Reporter()).heed(check_models(config))
-    check_prompts(find_prompt_folder(config.prompts), config.prompts.versions)
+    check_prompts(find_prompt_folder(config))
     check_files(config.pools)
     probe_benchmarks(config.releases.benchmarks)
-    if config.method == "concepts" and config.concepts.list:
-        read_list(Path(config.concepts.list))
+    if config.method == "concepts" and config.seeds.concepts:
+        read_list(Path(config.seeds.concepts))
 
 
 def _run_claimed(
@@ -385,7 +386,7 @@ def _warn_of_rounds(assembly: Assembly, planned: Sequence[PlannedStage], warner:
     if limits.rounds:
         folder = next(plan.folder for plan in planned if plan.name == "rewrites")
         counts = Counter(row.proof.rounds for row in read_parts(folder, Rewrite))
-        for text in list_short_rounds(counts, limits.rounds, limits.settings.rounds_tolerance):
+        for text in list_short_rounds(counts, limits.rounds, ROUNDS_TOLERANCE):
             warner.say(f"rewrites: {text}")
 
 

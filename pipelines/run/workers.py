@@ -236,7 +236,7 @@ async def _make_link(link: Link, report: SpanReport) -> None:
     plan = link.plan
     watch = plan.stage.watch if isinstance(plan.stage, JudgedStage) else None
     before = watch.counts if watch else (0, 0)
-    with open_health(plan.name, plan.limits) as health:
+    with open_health(plan.name, plan.unusable) as health:
         report.healths[plan.name] = health
         try:
             await make_shards(link)

@@ -34,7 +34,6 @@ TINY = (
     "seed=9",
     "difficulty.probe_attempts=0",
     "runtime.concurrency=8",
-    "paths.answer_types={date=0.7, number=0.3}",
 )
 """No name is an answer: of those a scripted judge would be asked, which the counts here do not mean."""
 ROLE = ("adapter=openai", "name=mock", "revision=r1", "prices={ output = 1000 }")
@@ -69,7 +68,7 @@ def server() -> Iterator[str]:
 def make_solved(workspace: Path, url: str, *more: object) -> list[str]:
     """Return the command line of a run until difficulty whose solver is served at an address."""
     solver = [f"models.solver.{setting}" for setting in (*ROLE, f"base_url={url}")]
-    settings = (*TINY, *solver, "judging.max_unscored=1.0")
+    settings = (*TINY, *solver, "runtime.unscored=1.0")
     return make_run(workspace, "--until", "difficulty", *more, settings=settings)
 
 
@@ -100,7 +99,7 @@ def test_a_served_solver_takes_the_place_of_a_scripted_one_with_its_abilities(
 ) -> None:
     solver = [f"models.solver.{setting}" for setting in (*ROLE, f"base_url={server}")]
     # Its requests are its own: the server counts bodies that come twice.
-    settings = (*TINY, *solver, "judging.max_unscored=1.0", "models.solver.max_tokens=77")
+    settings = (*TINY, *solver, "runtime.unscored=1.0", "models.solver.max_tokens=77")
     folder = copy_workspace(workspace, tmp_path / "own")
     outcome = call(make_run(folder, "--until", "difficulty", settings=settings))
     assert outcome.code == 0, outcome.err

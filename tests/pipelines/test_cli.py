@@ -245,10 +245,10 @@ def list_readers(small: Path, document: Any, scratch: Path) -> list[tuple[object
     record_id = pq.read_table(part).column("record_id")[0].as_py()
     return [
         ("init", scratch / "new"),
-        ("config", "seeds", "--changed"),
+        ("config", "seeds"),
         ("status",),
         ("doctor",),
-        ("plan", *list_settings(SMALL), "--limit", 60),
+        ("plan", *list_settings([*SMALL, "seeds.limit=60"])),
         ("prune",),
         ("sql", "select 1 as one"),
         ("explain", record_id),

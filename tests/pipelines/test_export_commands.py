@@ -71,10 +71,10 @@ def test_other_forms_of_calls_are_refused(sft: Path, tmp_path: Path, capsys: Cap
 
 def test_a_dialect_is_that_of_the_turns(tmp_path: Path, capsys: Capture) -> None:
     release, _ = make_release(tmp_path, ("A page.",), make=make_cropping)
-    options = ("--to", "llamafactory", "--dialect", "mars", "--name", "zoom")
+    options = ("--to", "llamafactory", "--dialect", "mars")
     assert call_here(capsys, "export", release, tmp_path / "out", *options).code == 0
     assert "image_zoom_in_tool" in read_first(tmp_path / "out")
-    assert list(json.loads((tmp_path / "out" / "dataset_info.json").read_text())) == ["zoom_train"]
+    assert list(json.loads((tmp_path / "out" / "dataset_info.json").read_text())) == ["synth_train"]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,6 @@ def test_a_dialect_is_that_of_the_turns(tmp_path: Path, capsys: Capture) -> None
         (("--to", "verl"), "verl needs one of rl"),
         (("--to", "trl", "--dialect", "mars"), "2 of 2 rows cannot be expressed in mars"),
         (("--to", "trl", "--dialect", "french"), "dialect 'french': unknown dialect"),
-        (("--to", "llamafactory", "--name", "a,b"), "the name 'a,b'"),
     ],
 )
 def test_what_cannot_be_exported_is_told_in_a_line_and_leaves_nothing(

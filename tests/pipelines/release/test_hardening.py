@@ -24,7 +24,7 @@ def make_manifest(told, untold):
     return make_release_manifest("vqa", "0" * 64, (), (), make_context(told=told, untold=untold))
 
 
-@pytest.mark.parametrize("name", ["tools.family", "splits.sft", "rollouts.dialect", "trajectories.checks", "models"])
+@pytest.mark.parametrize("name", ["tools.family", "splits.sft", "rollouts.dialect", "rollouts.wanted", "models"])
 def test_a_setting_that_is_left_out_is_a_problem(name):
     assert read_settings(make_manifest(TOLD, UNTOLD))[1] == []
     cut = [{key: value for key, value in each.items() if key != name} for each in (TOLD, UNTOLD)]
@@ -33,8 +33,8 @@ def test_a_setting_that_is_left_out_is_a_problem(name):
 
 
 def test_a_setting_that_is_not_told_is_named_where_it_departs_from_the_recipe():
-    (told,) = describe_settings(make_manifest(TOLD, UNTOLD | {"prompts.dir": "0" * 64})) or ("",)
-    assert told.endswith("settings that are not told and depart from the recipe demo: prompts.dir")
+    (told,) = describe_settings(make_manifest(TOLD, UNTOLD | {"prompts": "0" * 64})) or ("",)
+    assert told.endswith("settings that are not told and depart from the recipe demo: prompts")
 
 
 @pytest.mark.parametrize("name", ["../secret.txt", "/etc/passwd", "data/../../x", "a\\b", "a\0b", "", ".", "a//b"])

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 from pipelines.agent.judging import UnscoredWatch
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import HealthConfig
 from pipelines.errors import ConfigError, GateNotMet, Unavailable, UnusableReplies
 from pipelines.run.chains import link_up, make_shards, run_stages, run_together
 from pipelines.run.executors import RESTARTS, SpanExecutor
@@ -38,7 +37,7 @@ from pipelines.run.workers import (
     run_span,
 )
 from pipelines.services.clients.replies import open_replies
-from pipelines.services.health import Health
+from pipelines.services.health import LEAST, Health
 from tests.chaos.driving import digest_files
 from tests.pipelines.run.test_chains import CORPUS, ROWS, SHARD_ROWS, list_written, plan
 
@@ -262,7 +261,7 @@ def test_unusable_replies_of_one_worker_forget_the_shards_of_all_after_all_have_
     open_replies(tmp_path / "replies").close()
 
     def find_unusable(_: Span, __: WorkerSpec) -> SpanReport:
-        return SpanReport({"paths": Health("paths", HealthConfig())}, {}, UnusableReplies("paths: none"), ("paths",))
+        return SpanReport({"paths": Health("paths")}, {}, UnusableReplies("paths: none"), ("paths",))
 
     def make_late(span: Span, spec: WorkerSpec) -> SpanReport:
         while not spec.stop.is_file():
@@ -284,7 +283,7 @@ def test_replies_that_are_unusable_over_all_workers_end_the_stage_though_none_sa
     pool = FakePool(planned[1:])
 
     def make_poorly(span: Span, spec: WorkerSpec) -> SpanReport:
-        health = Health("paths", planned[1].limits)
+        health = Health("paths")
         note_unusable(health, 3, 2)
         pool.make(span, spec)
         return SpanReport({"paths": health})
@@ -301,8 +300,8 @@ def test_short_spans_of_unusable_replies_end_the_stage_before_all_are_paid_for(t
     open_replies(tmp_path / "replies").close()
 
     def read_poorly(_: Span, __: WorkerSpec) -> SpanReport:
-        health = Health("paths", planned[1].limits)
-        note_unusable(health, planned[1].limits.replies // 2, planned[1].limits.replies // 2)
+        health = Health("paths")
+        note_unusable(health, LEAST // 2, LEAST // 2)
         return SpanReport({"paths": health})
 
     pool = FakePool(planned[1:], [read_poorly, read_poorly, wait_for_stop, wait_for_stop])
@@ -345,7 +344,7 @@ def test_a_worker_reports_that_its_key_is_another_and_writes_nothing(demo, tmp_p
 
 
 def test_what_travels_between_processes_can(tmp_path):
-    health = Health("paths", HealthConfig())
+    health = Health("paths")
     note_unusable(health, 3, 2)
     report = SpanReport({"paths": health}, {"paths": (1, 2)}, UnusableReplies("none"), ("paths",))
     spec = WorkerSpec(make_config(read_recipe("demo")), tmp_path, "", CORPUS, "run", tmp_path / "stop")
