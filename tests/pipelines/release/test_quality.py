@@ -203,7 +203,6 @@ def test_a_report_counts_what_is_there(material, context):
     assert not any(report["overlap"].values())
     assert report["duplicates"] == dict.fromkeys(quality.DUPLICATES, 0)
     assert report["near duplicates"]["words 0.8 alike, one split"] == {"rows": 0, "share": 0.0}
-    assert "picture ablation" in report["not measured"]
 
 
 def test_answers_that_splits_share_are_refused(tmp_path, context):
