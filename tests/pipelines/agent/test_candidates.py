@@ -15,7 +15,6 @@ from pipelines.pictures import PictureStore
 from pipelines.services.image_metadata import ImageFacts
 from tests.hostile_pictures import HOSTILE
 from tests.pipelines.corpus.conftest import HEADER, render_page
-from tests.pipelines.corpus.test_commons import PREFIXES, write_entity
 
 PAGE = """{{Infobox bridge|image=Lead.png|photo2=Second.png}}
 The bridge. [[File:Third.png|thumb|x]] [[File:Unfree.png]] [[File:Broken.png]] [[File:Lead.png]] [[File:Remote.png]]
@@ -36,7 +35,7 @@ def digest(data: bytes) -> str:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> Corpus:
-    """A corpus of three articles; of the pictures of the first, four are at hand, and one of them cannot be opened."""
+    """A corpus of two articles; of the pictures of the first, four are at hand, and one of them cannot be opened."""
     folder = tmp_path_factory.mktemp("candidates")
     (folder / "images").mkdir()
     rows = []
@@ -54,11 +53,9 @@ def corpus(tmp_path_factory) -> Corpus:
             (folder / "images" / f"{name}.png").write_bytes(b"<svg/>" if name == "Broken" else draw(shade))
         rows.append(f"{name}.png\tA. Uthor\t{licence}\thttps://l\thttps://s\t{'Q12' if name == 'Lead' else ''}\n")
     (folder / "images" / "images.tsv").write_text(COLUMNS + "".join(rows))
-    (folder / "commons-20250131-mediainfo.ttl").write_text(PREFIXES + write_entity(1))
     pages = [
         render_page(1, "Kelm (bridge)", PAGE, 0, None),
         render_page(2, "Bare", "Nothing to see.", 0, None),
-        render_page(3, "Told", "{{Infobox bridge|image=Kelm Bridge.jpg}}", 0, None),
     ]
     dump = folder / "toywiki-20250131-pages-articles.xml"
     dump.write_text(HEADER + "".join(pages) + "</mediawiki>\n")
@@ -270,15 +267,6 @@ def test_nothing_is_asked_about_what_could_not_be_fetched(corpus, pictures):
     service = Service(facts={"Remote.png": make_facts()})
     list_candidates(corpus, pictures, metadata=service)
     assert service.described == []
-
-
-def test_a_picture_that_the_corpus_describes_is_fetched_without_asking_about_it(corpus, pictures):
-    service = Service(files={"Kelm Bridge.jpg": draw(70)})
-    (told,) = fetch_all(corpus, pictures, "Told", metadata=service, fetch=service).found
-    assert (service.described, [file.sha1 for file in service.fetched]) == ([], [""])
-    assert (told.image.title, told.image.depicts) == (("Told",), ("Q12280", "Q537127"))
-    assert (told.image.licence, told.image.sha256, told.source) == ("CC BY-SA 4.0", digest(draw(70)), "infobox")
-    assert name_dropped(list_candidates(corpus, pictures, "Told")) == {"Kelm Bridge.jpg": "no-picture"}
 
 
 def test_a_search_fills_what_the_article_leaves_open(corpus, pictures):

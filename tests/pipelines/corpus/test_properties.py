@@ -446,7 +446,6 @@ def test_a_dump_that_does_not_say_of_which_wiki_it_is_gets_no_entities(write_dum
 
 
 NAMES_OF_FILES = {
-    "commons-20250106-mediainfo.ttl.gz": "media",
     "wikidata-20250106-all.json.gz": "wikidata_entities",
     "wikidatawiki-20250101-page.sql.gz": "wikidata_page",
     "enwiki-20250131-categorylinks.sql.gz": "categorylinks",
@@ -462,7 +461,7 @@ def test_files_are_found_by_the_names_they_are_published_under(tmp_path):
 
 def test_two_snapshots_of_one_file_are_refused(tmp_path):
     for date in ("20250106", "20250113"):
-        (tmp_path / f"commons-{date}-mediainfo.ttl.gz").touch()
+        (tmp_path / f"wikidata-{date}-all.json.gz").touch()
     with pytest.raises(ConfigError, match="expected one"):
         find_side_files(tmp_path / f"{PREFIX}-pages-articles.xml")
 
