@@ -11,28 +11,33 @@ from pipelines.toy.ontology import ORGANISATIONS, SETTLEMENTS, Entity, ToyFact
 
 # Four tongues: (first syllables, second syllables, town endings, surname endings).
 # fmt: off
-TONGUES: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
-    (("Mar", "Hol", "Wen", "Thorn", "Ash", "Brack", "Cald", "Elm", "Fen", "Hart", "Kel", "Lang", "Pem", "Rud", "Stav",
-      "Tarn", "Whit", "Yar", "Dun", "Gar"),
-     ("", "el", "er", "in", "low", "mere", "wick", "den", "ing", "bur"),
-     ("ton", "ford", "wold", "haven", "stead", "bury", "combe", "leigh", "mouth", "thorpe"),
-     ("ley", "man", "son", "well", "field", "worth", "by", "ridge", "cott", "ham")),
-    (("Dvor", "Brez", "Chál", "Hruš", "Jar", "Krum", "Lud", "Mil", "Nov", "Štěp", "Rad", "Slav", "Týn", "Vlád", "Zbý",
-      "Žel", "Bor", "Kost", "Prách", "Holý"),
-     ("", "ov", "en", "ič", "áv", "or", "in", "ěl", "ot", "an"),
-     ("ice", "ov", "ín", "grad", "sko", "nica", "any", "čany", "bor", "ec"),
-     ("ák", "ek", "ovák", "ský", "ička", "íček", "ar", "ovic", "ář", "ata")),
-    (("Sal", "Mont", "Ver", "Cas", "Bel", "Tor", "Lun", "Ner", "Pal", "Ros", "Val", "Cir", "Dar", "Fió", "Guá",
-      "Mend", "Or", "Quí", "Ram", "Zú"),
-     ("", "a", "el", "an", "os", "ar", "in", "ur", "al", "em"),
-     ("era", "ona", "ella", "osa", "mar", "inho", "aldo", "ares", "uela", "ezão"),
-     ("eira", "ado", "ón", "ez", "ari", "etti", "oni", "ães", "anti", "era")),
-    (("Ås", "Bjør", "Drang", "Ey", "Fjäl", "Grøn", "Hav", "Järv", "Kvæl", "Löv", "Møl", "Nord", "Ods", "Ra", "Skar",
-      "Ty", "Ul", "Vän", "Ydr", "Ør"),
-     ("", "ne", "a", "els", "in", "ar", "de", "um", "or", "is"),
-     ("vik", "sund", "holm", "by", "dal", "heim", "fors", "havn", "ö", "strand"),
-     ("qvist", "gaard", "sen", "lund", "ström", "rud", "vold", "berg", "ås", "mark")),
+_TONGUES = (
+    (
+        "Mar,Hol,Wen,Thorn,Ash,Brack,Cald,Elm,Fen,Hart,Kel,Lang,Pem,Rud,Stav,Tarn,Whit,Yar,Dun,Gar",
+        ",el,er,in,low,mere,wick,den,ing,bur",
+        "ton,ford,wold,haven,stead,bury,combe,leigh,mouth,thorpe",
+        "ley,man,son,well,field,worth,by,ridge,cott,ham",
+    ),
+    (
+        "Dvor,Brez,Chál,Hruš,Jar,Krum,Lud,Mil,Nov,Štěp,Rad,Slav,Týn,Vlád,Zbý,Žel,Bor,Kost,Prách,Holý",
+        ",ov,en,ič,áv,or,in,ěl,ot,an",
+        "ice,ov,ín,grad,sko,nica,any,čany,bor,ec",
+        "ák,ek,ovák,ský,ička,íček,ar,ovic,ář,ata",
+    ),
+    (
+        "Sal,Mont,Ver,Cas,Bel,Tor,Lun,Ner,Pal,Ros,Val,Cir,Dar,Fió,Guá,Mend,Or,Quí,Ram,Zú",
+        ",a,el,an,os,ar,in,ur,al,em",
+        "era,ona,ella,osa,mar,inho,aldo,ares,uela,ezão",
+        "eira,ado,ón,ez,ari,etti,oni,ães,anti,era",
+    ),
+    (
+        "Ås,Bjør,Drang,Ey,Fjäl,Grøn,Hav,Järv,Kvæl,Löv,Møl,Nord,Ods,Ra,Skar,Ty,Ul,Vän,Ydr,Ør",
+        ",ne,a,els,in,ar,de,um,or,is",
+        "vik,sund,holm,by,dal,heim,fors,havn,ö,strand",
+        "qvist,gaard,sen,lund,ström,rud,vold,berg,ås,mark",
+    ),
 )
+TONGUES = tuple(tuple(tuple(parts.split(",")) for parts in tongue) for tongue in _TONGUES)
 GIVEN = tuple((
     "Adela Alban Anouk Ansel Arvid Beata Belén Blanka Bruno Calla Casimir Celeste Cyril Dagny Dario Delphine Edda "
     "Elio Eloïse Emeric Enid Esben Fausta Ferran Fiora Gerta Gideon Greta Hanna Hedwig Ilja Imre Ines Isolde Ivo "

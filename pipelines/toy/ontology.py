@@ -405,8 +405,8 @@ _STYLES = tuple(
 )
 _GENRES = tuple(
     (
-        "satire, ghost story, family saga, adventure, tragedy, romance, mystery, pastoral, coming-of-age story, science "
-        "fiction"
+        "satire, ghost story, family saga, adventure, tragedy, romance, mystery, pastoral, coming-of-age story, "
+        "science fiction"
     ).split(", ")
 )
 _MOTTOES = ("Light before gold", "Steady as stone", "By water and will", "Always the harbour", "Truth needs no crown",

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from lxml import etree
 from pydantic import ValidationError
-from rdflib import Graph, Namespace
+from rdflib import Namespace
 
 from pipelines.errors import ConfigError
 from pipelines.files import make_temp_path
@@ -140,35 +140,3 @@ def test_links_in_comments_and_nowiki_do_not_count():
     assert (14, "F") in list_links(page)
     assert (14, "E") not in list_links(page)
     assert len([link for link in list_links(page) if link[0] == 0 and link[1] == "A_b"]) == 1
-
-
-def test_turtle_holds_counts_on_the_data_node_as_in_page_props(world_200):
-    graph = Graph().parse(world_200.root / "wikidata-20260101.ttl")
-    qids = {row["page_id"]: row["page_title"] for row in world_200.table("page", "wikidatawiki")}
-    counts = {
-        (qids[row["pp_page"]], row["pp_propname"]): row["pp_value"]
-        for row in world_200.table("page_props", "wikidatawiki")
-    }
-    nodes = {str(entity).removeprefix(WD): node for node, entity in graph.subject_objects(SCHEMA.about)}
-    for qid in qids.values():
-        data = next(
-            node
-            for node in graph.subjects(SCHEMA.about, next(graph.objects(nodes[qid], SCHEMA.about)))
-            if "EntityData" in node
-        )
-        assert str(graph.value(data, WIKIBASE.sitelinks)) == counts[qid, "wb-sitelinks"]
-        assert str(graph.value(data, WIKIBASE.statements)) == counts[qid, "wb-claims"]
-
-
-def test_turtle_states_only_true_facts_and_names_the_article(world_200):
-    graph = Graph().parse(world_200.root / "wikidata-20260101.ttl")
-    true = {(fact["subject_qid"], fact["object_qid"]) for fact in world_200.truth("facts") if fact["object_qid"]}
-    ours = {entity["qid"]: entity["title"] for entity in world_200.truth("entities")}
-    for subject, predicate, target in graph:
-        pair = (str(subject).removeprefix(WD), str(target).removeprefix(WD))
-        if predicate.startswith(str(WDT)) and pair[1] in ours:
-            assert pair in true
-    names = {
-        (str(e).removeprefix(WD), str(graph.value(a, SCHEMA.name))) for a, e in graph.subject_objects(SCHEMA.about)
-    }
-    assert set(ours.items()) <= names
