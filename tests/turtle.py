@@ -24,15 +24,12 @@ def make_turtle(world: Path) -> str:
     for block in read_columns(tables["page"], "page", ["page_id"], ["page_title"]):
         qids |= dict(zip(block.integers[0].tolist(), block.texts[0].to_pylist(), strict=True))
     for block in read_columns(tables["page_props"], "page_props", ["pp_page"], ["pp_propname", "pp_value"]):
-        for page, name, value in zip(
-            block.integers[0].tolist(), *(text.to_pylist() for text in block.texts), strict=True
-        ):
+        texts = (text.to_pylist() for text in block.texts)
+        for page, name, value in zip(block.integers[0].tolist(), *texts, strict=True):
             counts.setdefault(qids[page].decode(), {})[name.decode().removeprefix("wb-")] = int(value)
     kinds = {subtype.name: "Q5" if subtype.kind == "person" else subtype.class_id for subtype in SUBTYPES}
     entities = map(json.loads, (world / "truth" / "entities.jsonl").read_text("utf-8").splitlines())
+    rows = ((each["qid"], kinds[each["subtype"]], json.dumps(each["title"])) for each in entities)
     return PREFIXES + "".join(
-        ENTITY.format(
-            qid=each["qid"], kind=kinds[each["subtype"]], title=json.dumps(each["title"]), **counts[each["qid"]]
-        )
-        for each in entities
+        ENTITY.format(qid=qid, kind=kind, title=title, **counts[qid]) for qid, kind, title in rows
     )

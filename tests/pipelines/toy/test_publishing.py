@@ -6,7 +6,6 @@ from collections import Counter
 import pytest
 from lxml import etree
 from pydantic import ValidationError
-from rdflib import Namespace
 
 from pipelines.errors import ConfigError
 from pipelines.files import make_temp_path
@@ -112,12 +111,6 @@ def test_every_redirect_ends_at_an_article_within_three_steps(world_200):
             title = targets.get(title, title)
         assert title in texts
         assert title not in targets
-
-
-WIKIBASE = Namespace("http://wikiba.se/ontology#")
-SCHEMA = Namespace("http://schema.org/")
-WDT = Namespace("http://www.wikidata.org/prop/direct/")
-WD = "http://www.wikidata.org/entity/"
 
 
 def test_tables_say_which_pages_are_linked_free_or_disambiguation(world_200):
