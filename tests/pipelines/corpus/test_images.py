@@ -1,8 +1,6 @@
 import hashlib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 
 from pipelines.corpus.build import build_corpus
@@ -199,12 +197,6 @@ def test_each_language_has_its_own_names_of_the_file_namespace():
         assert find_page_images(text) == ("C.jpg",)
 
 
-def test_an_endless_page_of_pictures_is_cut():
-    text = "".join(f"[[File:A{number}.jpg]]" for number in range(MOST_FILES + 50))
-    found = find_page_images(text)
-    assert (len(found), found[0], found[-1]) == (MOST_FILES, "A0.jpg", f"A{MOST_FILES - 1}.jpg")
-
-
 # Each of these takes hours if any scan goes back over the text.
 @pytest.mark.parametrize(
     "unit",
@@ -214,17 +206,6 @@ def test_an_endless_page_of_pictures_is_cut():
 @pytest.mark.parametrize("frame", ["{}", "{{{{infobox|{}}}}}", "{{|{}|}}", "<gallery>{}</gallery>", "[[File:{}.jpg]]"])
 def test_hostile_pages_are_read_to_the_end(unit, frame):
     assert len(find_page_images(frame.format(unit * 30_000))) <= MOST_FILES
-
-
-@given(
-    st.lists(st.sampled_from(["[[File:", "A.jpg", "]]", "|", "{{infobox x", "}}", "image=", "<gallery>", "</gallery>",
-                              "\n", "20px", "<!--", "-->", "{|", "|}", "é", "[", "_", ":", "%"]), max_size=30)
-    | st.lists(st.text(max_size=10), max_size=8)
-)  # fmt: skip
-def test_any_text_gives_distinct_names_of_pictures(parts):
-    found = find_page_images("".join(parts))
-    assert len(set(found)) == len(found)
-    assert all(name and name == name.strip() and name.isprintable() and "." in name for name in found)
 
 
 def test_an_address_that_a_browser_would_run_is_refused(write_images):
