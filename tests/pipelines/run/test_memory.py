@@ -14,8 +14,6 @@ from pipelines.run.memory import check_address_space, list_tight_groups
 from pipelines.run.views import connect_database
 from tests.chaos.driving import ROOT
 
-SLURM = ("SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU", "SLURM_CPUS_ON_NODE")
-
 
 @pytest.mark.parametrize("kilobytes", [2_097_152, 838_860])
 def test_a_run_with_too_little_address_space_ends_with_one_line(kilobytes: int, tmp_path: Path) -> None:
@@ -78,37 +76,9 @@ def test_duckdb_and_the_search_index_take_half_of_the_least_memory_that_anything
     lay_group(tmp_path, "0::/job/step", "job/memory.max", str(group * GIB))
     monkeypatch.setattr("resource.getrlimit", lambda _: (spaces * GIB, spaces * GIB))
     monkeypatch.setattr("os.sysconf", lambda name: {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 4 * GIB // 1024}[name])
-    for name in SLURM:
-        monkeypatch.delenv(name, raising=False)
     assert measure_memory(tmp_path) == min(group, spaces, 16) * GIB
     assert limit_duckdb(tmp_path) == {"memory_limit": limit}
     assert [count_segments(threads, tmp_path) for threads in (1, 32)] == [1, segments]
-
-
-@pytest.mark.parametrize(
-    ("said", "limit"),
-    [
-        ({"SLURM_MEM_PER_NODE": "2048"}, 2 * GIB),
-        ({"SLURM_MEM_PER_NODE": "3G"}, 3 * GIB),
-        ({"SLURM_MEM_PER_NODE": "524288K"}, GIB // 2),
-        ({"SLURM_MEM_PER_CPU": "512", "SLURM_CPUS_ON_NODE": "3"}, 3 * GIB // 2),
-        ({"SLURM_MEM_PER_CPU": "512"}, GIB),
-        ({"SLURM_MEM_PER_NODE": "1T"}, 16 * GIB),
-        ({"SLURM_MEM_PER_NODE": "0"}, 16 * GIB),
-        ({}, 16 * GIB),
-    ],
-)
-def test_a_job_of_slurm_has_the_memory_that_was_allotted_to_it(
-    said: dict[str, str], limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("resource.getrlimit", lambda _: (64 * GIB, 64 * GIB))
-    monkeypatch.setattr("os.sysconf", lambda name: {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 4 * GIB // 1024}[name])
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
-    for name in SLURM:
-        monkeypatch.delenv(name, raising=False)
-    for name, text in said.items():
-        monkeypatch.setenv(name, text)
-    assert measure_memory(tmp_path) == limit
 
 
 def test_a_database_in_memory_and_one_in_a_file_keep_to_their_share(
