@@ -83,45 +83,8 @@ def describe_claim(row: ProofRow) -> str:
 
 
 def _describe_demands(proof: Proof, reading: Reading, screening: Screening) -> str:
-    least = proof.thresholds
-    agreement = {
-        "required": "a sentence says the answer too",
-        "uncontradicted": "no sentence says another answer",
-        "off": "prose not compared with the answer",
-    }
-    dump = f"the same in the dump of {proof.compared_snapshot}" if proof.compared_snapshot else "no other dump compared"
-    choices: tuple[tuple[object, str, str], ...] = (
-        (least.answers, f"at least {least.answers} answers over other pictures", "need for the picture not counted"),
-        (proof.shortcuts_checked, "no shorter path", "shorter paths not searched"),
-        (
-            least.near_misses,
-            f"articles of up to {least.near_misses} near misses read, none left open",
-            "near misses not checked",
-        ),
-        (True, agreement[least.agreement], ""),
-        (
-            least.answer_share < 1.0,
-            f"no answer with more than {least.answer_share:.0%} of its relation",
-            "frequency of the answer not checked",
-        ),
-        (not least.volatile, f"no fact that changes with time, {dump}", "facts that change with time allowed"),
-        (least.read_pages, "pages read for other values", "pages not read for other values"),
-        (
-            least.retrieval_rank,
-            f"not among the first {least.retrieval_rank} results of one search",
-            "one search not tried",
-        ),
-    )
-    return "; ".join(
-        (
-            "one entity fits every hidden node given the chain",
-            f"at least {least.alone_first} the first and {least.alone} the others without it",
-            *(demanded if holds else dropped for holds, demanded, dropped in choices),
-            f"words read back by {_name_reader(reading.reader)}",
-            f"what they give away, and what else a search finds for a step, by {_name_reader(screening.reader)}",
-        )
-    )
-
-
-def _name_reader(identity: str) -> str:
-    return identity.partition(":")[0]
+    demands = proof.thresholds.model_dump() | {"shorter_paths_searched": proof.shortcuts_checked}
+    demands |= {"compared_dump": proof.compared_snapshot or "none"}
+    told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in demands.items())
+    reader, screener = (read.reader.partition(":")[0] for read in (reading, screening))
+    return f"one entity fits every hidden node given the chain; {told}; read back by {reader}, screened by {screener}"
