@@ -1,8 +1,6 @@
 import io
 import random
 import re
-import struct
-import zlib
 
 import pytest
 from hypothesis import given, settings
@@ -28,8 +26,6 @@ from tests.hostile_pictures import (
     draw,
     draw_lying,
     encode,
-    make_chunk,
-    make_png,
     make_segment,
     turn,
 )
@@ -101,16 +97,6 @@ def test_an_orientation_in_xmp_counts_where_exif_has_none():
 def test_broken_exif_turns_nothing_and_refuses_nothing(exif):
     data = encode(draw())
     assert open_pixels(data[:2] + make_segment(0xE1, b"Exif\0\0" + exif) + data[2:]).size == SIDE
-
-
-@pytest.mark.parametrize(("depth", "mask"), [(2, 3), (4, 15)])
-def test_the_clear_shade_of_narrow_grey_is_white(depth, mask):
-    pixels = 8 // depth
-    row = b"\0" + bytes([int("01" * 4, 2) if depth == 2 else 0x11]) * (64 // pixels)
-    data = make_png((64, 64), depth, 0, zlib.compress(row * 64), make_chunk(b"tRNS", struct.pack(">H", 1)))
-    assert open_pixels(data).getpixel((5, 5)) == (255, 255, 255)
-    other = make_png((64, 64), depth, 0, zlib.compress(row * 64), make_chunk(b"tRNS", struct.pack(">H", mask)))
-    assert open_pixels(other).getpixel((5, 5)) == (255 // mask,) * 3
 
 
 @pytest.mark.parametrize("size", [(4_000, 200), (200, 4_000)])
