@@ -24,10 +24,10 @@ from pipelines.graph.walks import (
     WalkGraph,
     WalkRules,
     extend_reach,
+    find_bit,
     place_answers,
     read_flags,
     sample_walks,
-    show_mark,
 )
 from pipelines.run.assembly import Assembly
 from pipelines.run.workspace import Workspace
@@ -244,7 +244,7 @@ def test_marks_say_what_a_search_over_all_walks_finds(edges, ends, flags, steps)
     for number, split in enumerate(SPLITS):
         for left in range(steps + 1):
             wanted = [ends_in(node, number, left) for node in range(NODES)]
-            assert show_mark(marks, split, left, steps).tolist() == wanted
+            assert ((marks >> find_bit(split, steps) + left) & 1 == 1).tolist() == wanted
 
 
 @pytest.mark.parametrize("max_tokens", [0, 1, 6])
