@@ -58,8 +58,8 @@ def read_layer(data: bytes) -> tuple[WrittenText, ...] | None:
     if layer is None:
         return None
     try:
-        pieces = [(str(each["text"]), *map(float, each["box"])) for each in orjson.loads(layer)]
-        return tuple(WrittenText(text, (left, top, right, bottom)) for text, left, top, right, bottom in pieces)
+        pieces = [(str(each["text"]), [float(side) for side in each["box"]]) for each in orjson.loads(layer)]
+        return tuple(WrittenText(text, (left, top, right, bottom)) for text, (left, top, right, bottom) in pieces)
     except (ValueError, TypeError, KeyError) as error:
         raise RecordFailed("text-layer", f"the layer is no list of texts with boxes: {error}") from error
 
