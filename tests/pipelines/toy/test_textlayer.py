@@ -58,8 +58,7 @@ def test_more_text_than_a_comment_holds_is_refused_and_not_cut():
 @pytest.mark.parametrize(
     "body",
     [
-        b"", b"[", b"{}", b"[1]", b'[{"text": 1, "box": [1, 2, 3, 4]}]', b'[{"text": "a", "box": [1, 2, 3]}]',
-        b'[{"text": "a", "box": [1, 2, 3, "4"]}]', b'[{"text": "a", "box": [1, 2, 3, true]}]', b"\xff\xfe",
+        b"", b"[", b"[1]", b'[{"text": "a"}]', b'[{"text": "a", "box": [1, 2, 3]}]', b"\xff\xfe",
     ],
 )  # fmt: skip
 def test_a_layer_of_another_form_fails_and_reads_as_nothing_never(body):
