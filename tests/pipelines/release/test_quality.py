@@ -134,9 +134,6 @@ def test_degraded_pictures_are_counted_and_their_strengths_described_however_man
 
 def test_nothing_to_measure_is_no_error():
     report = measure()
-    assert report["diversity"]["top skeleton share"] == 0.0
-    assert report["wording"]["text"]["compression ratio"] == 0.0
-    assert report["entity reuse"]["bridge"]["max uses"] == 0
     assert report["grounding"]["candidates a question"] == {"n": 0}
 
 
