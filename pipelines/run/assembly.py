@@ -241,10 +241,6 @@ class Seeing:
         """What fetches pictures from Commons, with its counts."""
         return make_counted_fetch(self.config.commons, self.roles.replies.turns)
 
-    def describe_fetching(self) -> str:
-        """Return how far the fetching of pictures is; empty where none waits."""
-        return self.fetching.describe() if "fetching" in self.__dict__ else ""
-
     def make_chooser(self, lister: CandidateLister) -> PictureChooser:
         """Return the chooser of an anchor's picture; where pictures are fetched, it rates none by a search."""
         rater = None if self.config.commons.fetch else self._make_rater(self.image_search)
@@ -319,35 +315,6 @@ def make_engine(name: str) -> Ocr:
     from pipelines.toy.textlayer import LayerOcr
 
     return LayerOcr()
-
-
-@dataclass(frozen=True, slots=True)
-class LiveService:
-    """A service behind the live tools.
-
-    Attributes:
-        tool: ``search``, ``reader`` or ``images``, the prefix of the configuration's keys.
-        protocol: of the service.
-        url: address; empty for pages that are fetched here.
-        key_env: environment variable with its key; may be empty.
-    """
-
-    tool: str
-    protocol: str
-    url: str
-    key_env: str
-
-
-def list_services(config: LiveConfig) -> tuple[LiveService, ...]:
-    """Return the services behind the live tools, a tool each."""
-    direct = config.reader == "direct"
-    return (
-        LiveService("search", config.search, config.search_url, config.search_key_env),
-        LiveService(
-            "reader", config.reader, "" if direct else config.reader_url, "" if direct else config.reader_key_env
-        ),
-        LiveService("images", config.images, config.images_url, config.images_key_env),
-    )
 
 
 def make_text_search(config: LiveConfig, turns: "Turns | None" = None) -> TextSearch:

@@ -13,8 +13,7 @@ import pytest
 import typer
 
 from pipelines.cli.console import guarded
-from pipelines.run.spans import Span, SpanReport, WorkerSpec
-from pipelines.run.workers import ENDING, WORKERS, prepare_worker
+from pipelines.run.workers import ENDING, WORKERS, Span, SpanReport, WorkerSpec, prepare_worker
 from pipelines.stopping import heeding_signals, holding_signals
 from tests.pipelines.run.test_chains import plan
 from tests.pipelines.run.test_spans import FakePool, run_spans, wait_for_stop

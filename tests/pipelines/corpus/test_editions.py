@@ -8,10 +8,8 @@ from pipelines.corpus.build import build_corpus
 from pipelines.corpus.dump import cover_file, plan_ranges, read_blocks, read_range, read_site
 from pipelines.corpus.store import Corpus
 from pipelines.errors import CorruptInput
-from tests.pipelines.corpus.conftest import HEADER
+from tests.pipelines.corpus.editions import ITALIAN
 
-ITALIAN = HEADER.replace("enwiki", "itwiki").replace('xml:lang="en"', 'xml:lang="it"')
-ITALIAN = ITALIAN.replace("Category</namespace>", 'Categoria</namespace><namespace key="10">Template</namespace>')
 TEMPLATES = (
     ("Template:Divisione", "{{#invoke:Infobox|show}}", 10),
     ("Template:Comune", "{{Divisione|nome={{{Nome}}} }}", 10),

@@ -13,7 +13,7 @@ from pipelines.config.settings import ModelConfig, RunConfig
 from pipelines.run.assembly import Assembly
 from pipelines.run.chains import run_stages
 from pipelines.run.models import Roles
-from pipelines.run.progress import SilentReporter
+from pipelines.run.progress import Reporter
 from pipelines.run.runner import StageReport
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.chat import OpenAIChat
@@ -74,7 +74,7 @@ def begun(demo, demo_corpus, tmp_path_factory) -> Path:
     """A workspace with the stages that ask nobody."""
     root = tmp_path_factory.mktemp("begun")
     with closing(Assembly(configure(demo), Workspace(root), demo_corpus)) as assembly:
-        run_stages(assembly.plan_stages("paths"), assembly.corpus_entry, 64, SilentReporter())
+        run_stages(assembly.plan_stages("paths"), assembly.corpus_entry, 64, Reporter())
     return root
 
 
@@ -84,7 +84,7 @@ def run_served(demo, corpus, begun: Path, root: Path, server: VendorServer, **se
     config = configure(demo)
     with closing(ServedAssembly(config, Workspace(root), corpus, server=server, settings=settings)) as assembly:
         server.say = assembly.roles.script.find
-        return run_stages(assembly.plan_stages(""), assembly.corpus_entry, 64, SilentReporter())
+        return run_stages(assembly.plan_stages(""), assembly.corpus_entry, 64, Reporter())
 
 
 def check_whole(reports: list[StageReport]) -> None:
