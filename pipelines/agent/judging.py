@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Annotated, Final, Literal, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from pipelines.agent.observations import cut_text
 from pipelines.errors import GateNotMet, RecordFailed
@@ -277,7 +277,13 @@ _PROCESS_JUDGING_REPAIR = (
 )
 
 
-Mark = Annotated[int, Field(strict=True, ge=1, le=5)]
+def _check_mark(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError("a mark is a whole number from 1 to 5")
+    return value
+
+
+Mark = Annotated[int, BeforeValidator(_check_mark), Field(ge=1, le=5)]
 
 
 class Marks(ProcessReply):
@@ -289,7 +295,13 @@ class Marks(ProcessReply):
     cross_modal: Mark
 
 
-Statement = Annotated[bool, Field(strict=True)]
+def _check_statement(value: object) -> object:
+    if not isinstance(value, bool):
+        raise ValueError("the value is true or false")
+    return value
+
+
+Statement = Annotated[bool, BeforeValidator(_check_statement)]
 
 
 class Statements(VerificationReply):

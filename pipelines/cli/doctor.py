@@ -82,7 +82,7 @@ def examine_run(config: RunConfig, root: Path, deep: bool = False, patience: flo
         *_check_software(),
         *_try("input", lambda: _describe_input(config, workspace)),
         *_check_dump(config, workspace),
-        *_check_workspace(workspace, config.replies.address),
+        *_check_workspace(workspace),
         _check_disk(config, workspace),
         *(Finding("files", "error", line) for line in (find_damage(workspace) if deep else ())),
         *_try("prompts", lambda: f"{check_prompts(find_prompt_folder(config))} are the user's own"),
@@ -130,12 +130,12 @@ def _check_dump(config: RunConfig, workspace: Workspace) -> Iterator[Finding]:
         yield Finding("dump", "error", str(error))
 
 
-def _check_workspace(workspace: Workspace, address: str) -> Iterator[Finding]:
+def _check_workspace(workspace: Workspace) -> Iterator[Finding]:
     root, place = workspace.root, _find_place(workspace.root)
     if place == root:
 
         def claim() -> str:
-            with workspace.claim(address, "doctor"):
+            with workspace.claim("doctor"):
                 return f"{root}: free, and its file system renames and locks"
 
         yield from _try("workspace", claim)

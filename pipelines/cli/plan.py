@@ -134,7 +134,7 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
 def read_rounds(assembly: Assembly) -> Filling:
     """Return the rounds of drawing as far as they are made; the assembly then plans for the one that is next."""
     filling = Filling.of(assembly)
-    filling.settle(lambda planned, _: planned[-1].folder.read_manifest() is not None)
+    filling.settle(lambda planned: planned[-1].folder.read_manifest() is not None)
     return filling
 
 

@@ -96,7 +96,7 @@ def open_environment(config: RunConfig, root: Path, options: ServingOptions) -> 
         raise ConfigError(f"serve-tools: workspace {workspace.root} has no corpus of recipe {config.recipe}; run it")
     lineage = read_release_manifest(options.release).lineage if options.release else ()
     with (
-        workspace.claim(config.replies.address, "serve-tools"),
+        workspace.claim("serve-tools"),
         owned_servers(config.models, ["summariser"] if config.summarises else [], workspace.logs),
         closing(Corpus.open(folder)) as corpus,
         closing(Assembly(config, workspace, corpus)) as assembly,

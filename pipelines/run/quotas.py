@@ -87,23 +87,13 @@ class RoundCounts:
 def read_usage(folders: Iterable[tuple[str, StageFolder]]) -> dict[str, Usage]:
     """Return what each stage used in all rounds, in runs that were stopped, too.
 
-    A shard that a round took over is counted where it was made: elsewhere its sidecar is the same but for its sources.
-
     Args:
         folders: of the stages by name, of every round, each once.
     """
-    counted = set[tuple[str, str]]()
     used = defaultdict[str, Usage](Usage)
     for name, folder in folders:
-        manifest = folder.read_manifest()
-        if manifest is None:
-            continue
-        used[name] += manifest.stopped
-        for sidecar in manifest.shards:
-            made = name, sidecar.model_copy(update={"source": "", "files": sidecar.files[1:]}).model_dump_json()
-            if made not in counted:
-                counted.add(made)
-                used[name] += sidecar.usage
+        if (manifest := folder.read_manifest()) is not None:
+            used[name] += manifest.stopped + manifest.usage
     return used
 
 

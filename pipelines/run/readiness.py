@@ -6,7 +6,7 @@ makes those that ask nobody, says the warnings and refuses to go on at an error.
 
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -70,20 +70,11 @@ class Warner:
         Raises:
             ConfigError: at the first error.
         """
-        heed(findings, self.say)
-
-
-def heed(findings: Iterable[Finding], warn: Callable[[str], None]) -> None:
-    """Say the warnings among findings.
-
-    Raises:
-        ConfigError: at the first error.
-    """
-    for finding in findings:
-        if finding.state == "error":
-            raise ConfigError(f"{finding.what}: {finding.said}")
-        if finding.state == "warning":
-            warn(f"{finding.what}: {finding.said}")
+        for finding in findings:
+            if finding.state == "error":
+                raise ConfigError(f"{finding.what}: {finding.said}")
+            if finding.state == "warning":
+                self.say(f"{finding.what}: {finding.said}")
 
 
 def check_models(config: RunConfig) -> Iterator[Finding]:

@@ -131,17 +131,6 @@ def test_a_budget_that_is_spent_ends_the_run_in_order_and_a_larger_one_goes_on_f
     assert whole["paid_duplicates"] == 0
 
 
-def test_a_budget_that_suffices_changes_nothing(workspace: Path, server: str, tmp_path: Path) -> None:
-    free = copy_workspace(workspace, tmp_path / "free")
-    stages = [
-        read_difficulty(run_solved(folder, server, *more))
-        for folder, more in ((workspace, ("--set", "budget.money=5")), (free, ()))
-    ]
-    assert [stage["cached_calls"] for stage in stages] == [0, 0]
-    for name in ("key", "rows_in", "kept", "rejected", "failed", "calls", "cost"):
-        assert stages[0][name] == stages[1][name]
-
-
 # Fresh replies
 
 
@@ -174,15 +163,6 @@ def test_a_fresh_run_that_was_cut_short_goes_on_without_the_option_and_pays_noth
     assert again["calls"] == first["calls"] - spent["paid"]
     assert again["cached_calls"] <= spent["paid"]
     assert (read_counts(server) - before)["paid"] == first["calls"]
-
-
-def test_fresh_replies_of_nobody_are_refused_before_anything_is_asked(workspace: Path, server: str) -> None:
-    before = read_counts(server)
-    line = check_one_line(run_solved(workspace, server, "--fresh-replies", "nobody"), 2)
-    assert "--fresh-replies nobody: no such role or tool" in line
-    assert "solver" in line
-    assert read_counts(server) == before
-    assert not (workspace / "replies" / "fresh.json").exists()
 
 
 # Interrupts

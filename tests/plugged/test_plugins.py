@@ -13,13 +13,14 @@ import pytest
 import prompts
 from pipelines.checks.examination import Claim, PluggedCheck
 from pipelines.checks.verdicts import CheckResult
+from pipelines.cli.main import main
 from pipelines.cli.view.cards import explain_record
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
-from pipelines.plugins import explain_absence, load_plugin
+from pipelines.plugins import explain_absence, list_names, load_plugin
 from pipelines.run.assembly import Assembly
-from pipelines.run.plugins import find_prompt_folder
+from pipelines.run.plugins import Plugins, find_prompt_folder
 from pipelines.run.views import run_sql
 from pipelines.run.workspace import Workspace
 from pipelines.services.prompting import check_prompts, load_prompt
@@ -237,6 +238,17 @@ def test_the_highest_version_of_a_prompt_is_taken(installed):
     found = find_prompt_folder(make_config(read_recipe("demo"), ["plugins.prompts=wording"]))
     assert check_prompts(found) == 1
     assert load_prompt("write_question", 4, found).label == "write_question/own-v2"
+
+
+def test_only_what_a_configuration_names_is_imported(installed, demo, capsys):
+    assert "broken" in list_names("checks")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert list_names("stages") == ("brief",)
+    assert not [name for name in sys.modules if name.startswith("acme_")]
+    config = make_config(read_recipe("demo"), [f"corpus.world={demo.world}", 'plugins.checks=["plain"]'])
+    assert Plugins(config).checks[0].plugin.entry.distribution == "acme-words"
+    assert "acme_parts" not in sys.modules
 
 
 @pytest.mark.parametrize(

@@ -23,13 +23,13 @@ from pipelines.errors import ConfigError, GateNotMet
 from pipelines.run.assembly import Assembly
 from pipelines.run.loop import RunDocument
 from pipelines.run.pruning import find_leftovers
-from pipelines.run.quotas import RoundCounts, TargetPlan, read_usage
+from pipelines.run.quotas import RoundCounts, TargetPlan
 from pipelines.run.shards import read_parts
-from pipelines.run.workspace import StageFolder, Workspace, write_model
+from pipelines.run.workspace import Workspace
 from schemas.base import Rejection
 from schemas.datasets import Enhancement, ReleaseEntry, Seed
 from schemas.datasets import Path as WalkedPath
-from schemas.manifest import FileEntry, Manifest, ShardSidecar, Usage
+from schemas.manifest import Usage
 from tests.chaos.driving import ROOT, digest_outputs, make_environment, make_run, read_ledger
 from tests.conftest import SETTINGS
 
@@ -119,14 +119,6 @@ class TestFilledRun:
     def test_pruning_keeps_the_rounds_that_later_ones_are_drawn_by(self, filled):
         with Workspace(filled.root).claim():
             assert not {found.kind for found in find_leftovers(Workspace(filled.root))} & {"seeds", "questions"}
-
-    def test_a_round_pays_for_its_own_seeds_alone(self, filled):
-        """Shards that are taken over ask nothing: a stage's calls are those of its manifest, none of them recorded."""
-        workspace = Workspace(filled.root)
-        by_stage = {report.stage: report for report in filled.document.stages}
-        for stage in ("questions", "rewrites", "groundings", "difficulty"):
-            manifest = workspace.stage(stage, workspace.read_latest()[stage]).read_manifest()
-            assert by_stage[stage].usage.calls == manifest.usage.calls > 0
 
 
 @pytest.mark.slow
@@ -321,36 +313,3 @@ def test_a_target_of_injection_knows_no_lengths_and_every_type_of_answer():
     config = make_config(read_recipe("vsearcher"), ["corpus.world=nowhere", "seed=7"])
     assert config.method == "injection"
     assert config.target_values["answer_type"] == ("date", "number", "name", "string")
-
-
-def seal(folder: StageFolder, *sidecars: ShardSidecar, stopped: float = 0.0) -> StageFolder:
-    """Return the folder of a stage that is sealed with these shards."""
-    folder.path.mkdir(parents=True)
-    usage = sum((sidecar.usage for sidecar in sidecars), Usage())
-    known = dict.fromkeys(("config_digest", "git_commit", "digest"), "")
-    counts = dict.fromkeys(("rows_in", "kept", "failed", "rows_out", "stage_version", "seconds"), 1)
-    shards = {"usage": usage, "stopped": Usage(cost=stopped), "shards": sidecars}
-    lists = {"inputs": (), "prompts": {}, "models": (), "rejected": {}}
-    write_model(folder.manifest, Manifest(stage="any", key="any", **known, **counts, **lists, **shards))
-    return folder
-
-
-def make_sidecar(shard: int, usage: Usage, source: str, seconds: float) -> ShardSidecar:
-    own, other = (FileEntry(name=name, rows=1, bytes=1, sha256=source * own) for own, name in ((1, "part"), (0, "no")))
-    counts = {"rows_in": 1, "kept": 1, "rejected": {}, "failed": 0, "rows_out": 1}
-    return ShardSidecar(shard=shard, source=source, files=(own, other), usage=usage, seconds=seconds, **counts)
-
-
-def test_what_rounds_used_is_counted_where_it_was_made_and_once(tmp_path):
-    paid, more, recorded = Usage(calls=9, cost=10.0), Usage(calls=4, cost=5.0), Usage(cached_calls=9)
-    folders = []
-    for name, again, seconds in (("taken", paid, 1.0), ("remade", recorded, 0.5)):
-        first = make_sidecar(0, paid, "a", 1.0)
-        second = make_sidecar(0, again, "b", seconds), make_sidecar(1, more, "c", 2.0)
-        folders.append((name, seal(StageFolder(tmp_path / f"{name}-1"), first, stopped=1.0)))
-        folders.append((name, seal(StageFolder(tmp_path / f"{name}-2"), *second)))
-    used = read_usage([*folders, ("unsealed", StageFolder(tmp_path / "unsealed"))])
-    assert {name: (usage.calls, usage.cached_calls, usage.cost) for name, usage in used.items()} == {
-        "taken": (13, 0, 16.0),
-        "remade": (13, 9, 16.0),
-    }

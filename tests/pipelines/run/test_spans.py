@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from pipelines.agent.judging import UnscoredWatch
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.errors import ConfigError, Damaged, GateNotMet, Unavailable, UnusableReplies
+from pipelines.errors import ConfigError, GateNotMet, Unavailable, UnusableReplies
 from pipelines.run.chains import link_up, make_shards, run_stages, run_together
 from pipelines.run.executors import RESTARTS, SpanExecutor
 from pipelines.run.progress import Reporter
@@ -36,7 +36,6 @@ from pipelines.run.workers import (
     prepare_worker,
     run_span,
 )
-from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.health import LEAST, Health
 from tests.chaos.driving import digest_files
@@ -137,10 +136,6 @@ def test_each_shard_is_in_exactly_one_span_and_spans_are_few_and_of_one_length(s
     assert [shard for span in spans for shard in span] == shards
     assert len(spans) == min(most, len(shards))
     assert {len(span) for span in spans} <= {len(shards) // most, -(-len(shards) // most)} | {1}
-
-
-def test_ten_thousand_shards_make_as_many_spans_as_a_hundred():
-    assert len(cut_spans(range(10_000), SPANS * 2)) == len(cut_spans(range(100), SPANS * 2)) == 8
 
 
 @pytest.fixture(scope="module")
@@ -256,20 +251,6 @@ def test_a_pool_that_fails_in_an_unknown_way_stops_the_workers_before_it_ends_th
     assert [future.exception(timeout=0) for future in pool.futures if future is not pool.futures[1]] == [None] * 3
 
 
-def test_a_damaged_note_of_a_shard_stops_the_workers_before_it_ends_the_run(tmp_path):
-    planned = plan(tmp_path, {})
-
-    def write_damaged(_: Span, __: WorkerSpec) -> SpanReport:
-        planned[1].folder.path.mkdir(parents=True)
-        planned[1].folder.sidecar(0).write_text("{")
-        return SpanReport()
-
-    pool = FakePool(planned[1:], [wait_for_stop, write_damaged, wait_for_stop, wait_for_stop])
-    with pytest.raises(Damaged):
-        run_spans(tmp_path, pool, planned)
-    assert [future.exception(timeout=0) for future in pool.futures] == [None] * 4
-
-
 def note_unusable(health: Health, requests: int, unusable: int) -> None:
     for number in range(requests):
         health.note("ask", "model", (), "no reply" if number < unusable else "")
@@ -360,17 +341,6 @@ def test_a_worker_reports_that_its_key_is_another_and_writes_nothing(demo, tmp_p
     assert isinstance(report.error, ConfigError)
     assert "paths has the key" in str(report.error)
     assert not (tmp_path / "stages").exists()
-
-
-def test_a_worker_that_sees_another_folder_than_the_run_is_refused_before_it_writes(demo, tmp_path):
-    spec, span = WorkerSpec(demo.config, tmp_path / "here", "paths", CORPUS, "workspace/mine"), Span((), (0,))
-    (tmp_path / "here").mkdir()
-    assert "is held by no run here" in str(run_span(spec, span).error)
-    with Workspace(tmp_path / "here").claim() as run:
-        report = run_span(spec, span)
-    assert isinstance(report.error, ConfigError)
-    assert f"is held by {run} here, and not by workspace/mine" in str(report.error)
-    assert [path.name for path in (tmp_path / "here").iterdir()] == [".lock"]
 
 
 def test_what_travels_between_processes_can(tmp_path):
