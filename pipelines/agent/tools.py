@@ -107,6 +107,22 @@ def cut_picture(data: bytes, box: Sequence[float], unit: BoxUnit = "normalised")
     return encode_picture(shown.crop((left, top, right, bottom)), find_extension(data))
 
 
+BLOCKED_HOSTS = (
+    "huggingface.co",
+    "hf.co",
+    "datasets-server.huggingface.co",
+    "modelscope.cn",
+    "kaggle.com",
+    "paperswithcode.com",
+    "github.com",
+    "githubusercontent.com",
+    "gitee.com",
+    "zenodo.org",
+    "opendatalab.com",
+    "openreview.net",
+    "arxiv.org",
+)
+"""Hosts, with their subdomains, that publish datasets: never visited, left out of results."""
 IMAGE_HITS = 5
 LEAST_SHOWN = 28
 """Pixels of the shorter side of a thumbnail that is shown: models refuse a conversation for a sliver of a banner."""
@@ -173,6 +189,7 @@ class ToolBox:
         reads: whether a text search reads its best pages; else its hits show the passages that it found.
         snapshot: date of the corpus that is searched; empty for live tools.
         online: whether pages come from the web, so that an address outside the public web is refused as such.
+        blocked_hosts: never visited, left out of results.
     """
 
     text_search: TextSearch
@@ -189,6 +206,7 @@ class ToolBox:
     reads: bool = False
     snapshot: str = ""
     online: bool = False
+    blocked_hosts: tuple[str, ...] = BLOCKED_HOSTS
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -209,7 +227,7 @@ class ToolBox:
             RESULTS,
             None if self.summariser is None else self.summariser.identity,
             self.settings.pages_read if self.reads else 0,
-            identify_rules(self.settings.blocked_hosts),
+            identify_rules(self.blocked_hosts),
         ]
         return digest_value([VERSION, backends, seeing, self.describe(), limits, reading])
 
@@ -267,14 +285,14 @@ class ToolBox:
         warning = "" if all(read.whole for read in reads) else NO_SUMMARY
         outcome = show_results(text, keep_results(hits), (), warning)
         raw = "\n".join((text, *(read.source for read in reads)))
-        return _mark(replace(outcome, raw=raw), found, self.settings.blocked_hosts)
+        return _mark(replace(outcome, raw=raw), found, self.blocked_hosts)
 
     async def _read_hit(self, hit: TextHit, passage: Read, query: str) -> Read:
         try:
             page = await self.pages.read_page(hit.url)
         except (PageNotFound, ForbiddenAddress):
             return passage
-        if is_blocked(page.url, self.settings.blocked_hosts):
+        if is_blocked(page.url, self.blocked_hosts):
             return passage
         if self.summariser is not None:
             summary = await self.summariser.summarise(query, page.title, page.text)
@@ -307,7 +325,7 @@ class ToolBox:
         text = render_hits(shown, self.snippet_limit) or f"No page shows a picture like {what}."
         pictures = {hit.thumbnail.sha256: hit.thumbnail for hit in hits if hit.thumbnail is not None}
         images = tuple(RolloutImage(id=name, picture=pictures[sha256]) for sha256, name in names.items())
-        return _mark(show_results(text, results, images), found, self.settings.blocked_hosts)
+        return _mark(show_results(text, results, images), found, self.blocked_hosts)
 
     def _cut(self, arguments: ImageSearchArguments, picture: Picture) -> Picture:
         data = cut_picture(self.store.read(picture), arguments.box, arguments.unit)
@@ -318,7 +336,7 @@ class ToolBox:
         try:
             if self.online:
                 read_address(url)
-            if is_blocked(url, self.settings.blocked_hosts):
+            if is_blocked(url, self.blocked_hosts):
                 return _refuse_host(url)
             page = await self.pages.read_page(url)
         except PageNotFound:
@@ -328,7 +346,7 @@ class ToolBox:
         except ForbiddenAddress as error:
             # Of the address itself, of one that it redirects to, or of what its name resolves to.
             return refuse_call("forbidden-address", cut_text(f"{error}.", LONGEST_DETAIL))
-        if is_blocked(page.url, self.settings.blocked_hosts):
+        if is_blocked(page.url, self.blocked_hosts):
             return _refuse_host(page.url)
         read = await self._read_page(page, arguments.goal, self.page_limit)
         text = render_page(Shown(page.url, page.title, read.text), self.page_limit)
@@ -342,7 +360,7 @@ class ToolBox:
         return Read(summary.text, page.text, summary.whole)
 
     def _leave_out(self, hits: Sequence[HitT]) -> tuple[HitT, ...]:
-        hosts = self.settings.blocked_hosts
+        hosts = self.blocked_hosts
         return tuple(hit for hit in hits if len(hit.url) <= LONGEST_URL and not is_blocked(hit.url, hosts))
 
     async def _edit(self, arguments: PictureArguments, image: RolloutImage, made_id: str) -> ToolOutcome:

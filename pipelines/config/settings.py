@@ -71,7 +71,6 @@ class SparqlConfig(Section):
     )
     site: str = Field("", description="wiki whose articles count, as https://en.wikipedia.org/; empty: the corpus's")
     page_rows: int = Field(5000, ge=1, description="a query with more rows is divided; below the service's own limit")
-    pause: float = Field(1.0, ge=0.0, description="seconds between two queries; only one is ever in flight")
 
 
 COMMONS_API = "https://commons.wikimedia.org/w/api.php"
@@ -86,8 +85,6 @@ class CommonsConfig(Section):
         description="address of api.php, as https://commons.wikimedia.org/w/api.php, without user, password or "
         "parameters; empty: that one if pictures are fetched, else none is asked",
     )
-    pause: float = Field(0.5, ge=0.0, description="seconds between two requests to the API; only one is in flight")
-    rate: float = Field(10.0, gt=0.0, description="pictures a second; ten of 1280 pixels stay within its 25 Mbit/s")
     fetch: bool = Field(
         False, description="fetch pictures that are not at hand; each once, under its content's name in the image store"
     )
@@ -292,24 +289,6 @@ class ToolsConfig(Section):
     )
     thumbnails: int = Field(
         0, ge=0, le=10, description="pictures of an image search's results that are shown, each with a name of its own"
-    )
-    blocked_hosts: tuple[str, ...] = Field(
-        (
-            "huggingface.co",
-            "hf.co",
-            "datasets-server.huggingface.co",
-            "modelscope.cn",
-            "kaggle.com",
-            "paperswithcode.com",
-            "github.com",
-            "githubusercontent.com",
-            "gitee.com",
-            "zenodo.org",
-            "opendatalab.com",
-            "openreview.net",
-            "arxiv.org",
-        ),
-        description="hosts, with their subdomains, that publish datasets: never visited, left out of results",
     )
 
 

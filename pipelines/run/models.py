@@ -34,8 +34,19 @@ if TYPE_CHECKING:
     from pipelines.services.clients.http import RateLimiter
     from pipelines.services.clients.turns import Turns
 
+SPARQL_PAUSE, COMMONS_PAUSE = 1.0, 0.5
+"""Seconds between two requests to a public service; only one is in flight."""
+COMMONS_RATE = 10.0
+"""Pictures a second: of 1280 pixels they stay within the 25 Mbit/s of Commons' robot policy."""
 CONNECTIONS = 2
 """Pictures fetched from Commons at a time; its robot policy allows two."""
+
+
+def is_own(address: str) -> bool:
+    """Say whether a service runs on this machine, and so needs no pause."""
+    from pipelines.services.clients.commons import LOOPBACK
+
+    return urlsplit(address).hostname in LOOPBACK
 
 
 def make_commons_api(config: RunConfig, turns: "Turns | None" = None) -> "CommonsApi":
@@ -44,7 +55,9 @@ def make_commons_api(config: RunConfig, turns: "Turns | None" = None) -> "Common
 
     host = urlsplit(config.commons.endpoint).netloc
     return CommonsApi(
-        config.commons.endpoint, config.contact, make_client(_find_limiter(host, turns, pause=config.commons.pause))
+        config.commons.endpoint,
+        config.contact,
+        make_client(_find_limiter(host, turns, pause=0.0 if is_own(config.commons.endpoint) else COMMONS_PAUSE)),
     )
 
 
@@ -75,7 +88,9 @@ def make_counted_fetch(config: RunConfig, turns: "Turns | None" = None) -> Count
     from pipelines.services.clients.commons import CommonsFiles, make_client
 
     name = f"pictures of {urlsplit(config.commons.endpoint).netloc}"
-    limiter = _find_limiter(name, turns, rate=config.commons.rate, concurrency=CONNECTIONS)
+    limiter = _find_limiter(
+        name, turns, rate=inf if is_own(config.commons.endpoint) else COMMONS_RATE, concurrency=CONNECTIONS
+    )
     return CountedFetch(
         CommonsFiles(
             config.commons.endpoint, config.contact, make_client(limiter, seconds=120.0, reply_bytes=MAX_BYTES)
@@ -94,7 +109,9 @@ def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, ep
         raise ConfigError("seeds.classes is empty; a query needs a class: --set 'seeds.classes=[\"Q12280\"]'")
     if not run.contact:
         raise ConfigError("contact is empty; SPARQL services want one: --set contact=you@example.org")
-    endpoint = SparqlEndpoint(config.endpoint, run.contact, config.pause, turns=replies.turns)
+    endpoint = SparqlEndpoint(
+        config.endpoint, run.contact, 0.0 if is_own(config.endpoint) else SPARQL_PAUSE, turns=replies.turns
+    )
     address = urlsplit(corpus.manifest.base_url)
     site = config.site or f"{address.scheme}://{address.netloc}/"
     return WikidataSource(RecordedSparql(endpoint, replies, epoch), site, config.page_rows)

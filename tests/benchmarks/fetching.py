@@ -206,7 +206,7 @@ def measure_runs(folder: Path) -> list[Measured]:
     shutil.copytree(world, bare, ignore=shutil.ignore_patterns("images"))
     local = run_demo(folder / "local", f"corpus.world={world}")
     with run_commons_of(world / "images") as server:
-        reached = (f"commons.api={server.url}", f"contact={CONTACT}", "commons.pause=0", "commons.rate=1000")
+        reached = (f"commons.api={server.url}", f"contact={CONTACT}")
         fetched = run_demo(folder / "fetched", f"corpus.world={bare}", "commons.fetch=true", *reached)
     return tell(local, fetched)
 

@@ -155,7 +155,7 @@ def test_a_file_with_other_bytes_than_its_name_says_is_not_encoded_under_that_na
 
 
 def test_identity_is_of_what_decides_an_embedding_and_of_nothing_else(tiny, encoder, tmp_path):
-    same = make_encoder(tiny.config, tiny.weights, device="auto", batch=3, threads=1)
+    same = make_encoder(tiny.config, tiny.weights, device="auto", batch=3)
     assert same.identity == encoder.identity
     moved = tmp_path / "moved.pt"
     moved.write_bytes(tiny.weights.read_bytes())

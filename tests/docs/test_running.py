@@ -109,8 +109,7 @@ def test_extending(page):
 @pytest.mark.slow
 def test_the_real_run(downloaded, demo):
     with run_commons_of(demo.world / "images") as commons:
-        here = (f"commons.api=http://127.0.0.1:{commons.port}/w/api.php", "commons.pause=0", "commons.rate=1000")
-        api = [word for setting in here for word in ("--set", setting)]
+        api = ["--set", f"commons.api=http://127.0.0.1:{commons.port}/w/api.php"]
         # A sample, targets and a review of a size that a small world has.
         downloaded.replaced["100"] = "10"
         few = [f"targets.{split}.rows={rows}" for split, rows in (("sft", 2), ("rl", 1), ("eval", 0))]

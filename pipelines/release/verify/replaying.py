@@ -64,8 +64,6 @@ LOOK_ALIKE, BLOCK = 12.0, 16
 saved by two versions of a library."""
 _VISION = frozenset({"super_resolution", "perspective_correct"})
 _PLAIN = frozenset({"crop", "sharpen"})
-_BLOCKED = digest_value(list(ToolsConfig().blocked_hosts))
-"""Digest of the hosts that are blocked unless a run says otherwise; a release does not name the others."""
 
 
 class _NoEngine:
@@ -93,8 +91,6 @@ def find_reach(manifest: ReleaseManifest, dialect: Dialect) -> frozenset[str]:
     tools |= {"layout_parsing"} if told.get("tools.layout") == "" else set()
     tools |= {"perspective_correct"} if has_opencv() else set()
     tools |= {"super_resolution"} if untold.get("tools.edsr") == digest_value("") else set()
-    if untold.get("tools.blocked_hosts") != _BLOCKED:
-        tools -= {"visit", "text_search", "image_search"}
     return frozenset(tools)
 
 

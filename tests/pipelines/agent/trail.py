@@ -166,10 +166,10 @@ class FakeModel:
 
 def make_tools(folder: Path, **changes) -> ToolBox:
     """Return tools over fakes; changes are keys of the section ``[tools]`` or attributes of the tool box."""
-    keys = {name: changes.pop(name) for name in ("blocked_hosts", "pages_read", "thumbnails") if name in changes}
-    settings = ToolsConfig(**{"blocked_hosts": (), **keys})
+    keys = {name: changes.pop(name) for name in ("pages_read", "thumbnails") if name in changes}
+    settings = ToolsConfig(**keys)
     tools = ToolBox(FakeTextSearch(), FakeImageSearch(), FakePages(), PictureStore(folder), settings)
-    return replace(tools, **changes)
+    return replace(tools, **{"blocked_hosts": (), **changes})
 
 
 def make_agent(model, tools: ToolBox, dialect: Dialect = SYNTH, **settings) -> Agent:

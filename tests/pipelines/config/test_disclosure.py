@@ -11,7 +11,6 @@ PRIVATE = (
     'trajectories.tokenizer="/home/ann/tokenizer.json"',
     'releases.apart_from=["/home/ann/exam"]',
     'prompts="/home/ann/prompts"',
-    'tools.blocked_hosts=["intranet.home.example"]',
     "models.writer.timeout=77",
 )
 
@@ -46,7 +45,7 @@ def test_told_values_are_tables_again():
     config = make_demo()
     tables = read_sections(disclose_settings(config)[0])
     assert SplitsConfig.model_validate(tables["splits"], strict=False) == config.splits
-    # The path of weights and the blocked hosts are not told.
+    # The path of weights are not told.
     assert ToolsConfig.model_validate(tables["tools"], strict=False) == config.tools
 
 

@@ -24,7 +24,7 @@ from tests.pipelines.services.clients.live_servers import Answer
 
 def fetch_many(server, count: int) -> int:
     """Fetch pictures at once; return how many came."""
-    settings = [f"commons.api={server.url}", "contact=a@b.example", "commons.fetch=true", "commons.rate=1000"]
+    settings = [f"commons.api={server.url}", "contact=a@b.example", "commons.fetch=true"]
     fetching = make_counted_fetch(make_config(read_recipe("demo"), settings))
     files = [RemoteFile(f"F{n}.png", f"http://127.0.0.1:{server.port}/{n}.png", 10) for n in range(count)]
 
@@ -77,8 +77,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def run_fetching(workspace: Path, bare: Path, url: str, *settings: str):
     own = [setting for setting in SMALL if not setting.startswith("corpus.generate")]
     reached = (f"corpus.world={bare}", f"commons.api={url}", "contact=a@b.example", "commons.fetch=true")
-    quick = ("commons.pause=0", "commons.rate=1000")
-    return run_small(workspace, "--limit", 60, settings=(*own, *reached, *quick, *settings))
+    return run_small(workspace, "--limit", 60, settings=(*own, *reached, *settings))
 
 
 def read_stage(workspace: Path, name: str, model) -> list:

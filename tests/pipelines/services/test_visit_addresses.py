@@ -7,7 +7,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from pipelines.config.settings import ToolsConfig
+from pipelines.agent.tools import BLOCKED_HOSTS
 from pipelines.services.addresses import Guard, is_public
 from pipelines.services.clients.pages import DirectReader
 from pipelines.services.clients.recorded import RecordedPages
@@ -116,7 +116,7 @@ def test_a_public_page_is_read(site, tmp_path):
 @pytest.mark.parametrize("address", FORBIDDEN)
 def test_visit_refuses_what_is_not_of_the_public_web(address, site, tmp_path):
     url = address.format(port=open_site(site).port)
-    blocked = ToolsConfig().blocked_hosts
+    blocked = BLOCKED_HOSTS
     reader = DirectReader("", QUICK, GUARD)
     check_refused(visit(make_tools(tmp_path, pages=reader, online=True), url))
     for seen in record(tmp_path, reader, url, url, blocked_hosts=blocked):

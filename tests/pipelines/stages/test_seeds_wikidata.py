@@ -8,11 +8,13 @@ from pipelines.cli.commands import run_recipe
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import SeedsConfig, SplitRule, SplitsConfig
 from pipelines.errors import ConfigError, Unavailable
+from pipelines.graph import seeds as graph_seeds
 from pipelines.run.assembly import Assembly
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.recorded import RecordedSparql
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.clients.sparql import SparqlEndpoint
+from pipelines.stages import seeds as stage_seeds
 from pipelines.stages.seeds import Seeds, WikidataSource
 from schemas.datasets import Seed
 from tests.pipelines.corpus.entity_lines import make_entity, render_line, write_dump
@@ -137,11 +139,19 @@ def test_the_fingerprint_covers_endpoint_and_site_and_not_how_it_is_asked(corpus
     assert again.fingerprint() == stages[2].fingerprint()
 
 
+@pytest.fixture
+def widened(monkeypatch):
+    """A rule that a generated world has enough entities for."""
+    for module in (graph_seeds, stage_seeds):
+        monkeypatch.setattr(module, "MAX_SITELINKS", 99)
+        monkeypatch.setattr(module, "MIN_STATEMENTS", 12)
+
+
 def make_settings(*more):
     return ["seeds.rule=vsearcher", "seeds.require_image=false", "seeds.small_corpus.require_image=false", *more]
 
 
-def test_the_generated_world_gives_the_same_seeds_both_ways(demo, demo_corpus, tmp_path):
+def test_the_generated_world_gives_the_same_seeds_both_ways(demo, demo_corpus, tmp_path, widened):
     graph = load_store(make_turtle(demo.world))
     instances = graph.query("SELECT DISTINCT ?c WHERE { ?i <http://www.wikidata.org/prop/direct/P31> ?c }")
     classes = sorted(row["c"].value.rpartition("/")[2] for row in instances)
@@ -151,7 +161,6 @@ def test_the_generated_world_gives_the_same_seeds_both_ways(demo, demo_corpus, t
         asked += [
             "sparql.site=https://en.wikipedia.org/",
             "contact=x@example.org",
-            "sparql.pause=0",
             "sparql.page_rows=40",
         ]
         seeds = [
@@ -198,7 +207,7 @@ def test_settings_that_could_not_stand_in_a_request_are_refused(setting):
         make_config(read_recipe("demo"), [setting])
 
 
-def test_a_run_that_the_endpoint_stopped_goes_on_and_asks_only_what_is_missing(demo, tmp_path):
+def test_a_run_that_the_endpoint_stopped_goes_on_and_asks_only_what_is_missing(demo, tmp_path, widened):
     graph = load_store(make_turtle(demo.world))
     with serve_sparql(graph, *[Answer()] * 5, always=FAULTS["500"]) as server:
         settings = [
@@ -206,7 +215,7 @@ def test_a_run_that_the_endpoint_stopped_goes_on_and_asks_only_what_is_missing(d
             "seeds.source=sparql",
             "seeds.classes=['Q5', 'Q12280']",
             f"sparql={{endpoint='{server.url}', site='https://en.wikipedia.org/'}}",
-            *("contact=x@example.org", "sparql.pause=0", "sparql.page_rows=10"),
+            *("contact=x@example.org", "sparql.page_rows=10"),
         ]
         config = make_config(read_recipe("demo"), make_settings(*settings))
         with pytest.raises(Unavailable, match="run again to continue"):
