@@ -27,6 +27,8 @@ from schemas.datasets import Picture
 # Pillow warns of broken metadata that is not used; filters of single calls would not be safe in threads.
 warnings.filterwarnings("ignore", category=UserWarning, module="PIL")
 
+TRAINING_PIXELS = 262_144
+"""Pixels of a picture as a student sees it: 512 by 512."""
 MAX_BYTES = 128 * 1024 * 1024
 MAX_PIXELS = 100_000_000
 """Of a JPEG: one of that size takes about 1 GB to decode, at reduced scale far less."""

@@ -316,12 +316,7 @@ def _name_told(row: Sourced) -> str:
 
 
 def make_signature(row: Record, exam: bool = False) -> Signature:
-    """Return a question's signature.
-
-    Args:
-        row: the question.
-        exam: whether questions for evaluation are a dataset of their own.
-    """
+    """Return a question's signature."""
     if not isinstance(row, Enhancement):
         raise ConfigError(f"the first input holds {type(row).__name__} rows; the stage takes Enhancement rows")
     kind: Dataset = "vqa" if row.trace is None else "bridgevqa"
@@ -422,11 +417,6 @@ def refuse_skeletons(signatures: Sequence[Signature], solved: Collection[str], s
 
     The share is of kept rows, so anyone can count it in the release; a dataset of fewer than ``1 / share`` questions
     keeps each skeleton once.
-
-    Args:
-        signatures: of the rows kept so far; earlier ones come first.
-        solved: ids of questions with a trajectory: those of the sft dataset.
-        share: largest share of one skeleton in each dataset; 1.0 is no limit.
     """
     wordings = [Wording(signature.skeleton, _list_datasets(signature, solved)) for signature in signatures]
     refused: dict[str, Rejection] = {}
@@ -454,11 +444,6 @@ def refuse_guessed(signatures: Sequence[Signature], solved: Collection[str], sha
     That is the relation that is asked for, and of a rare one, or of a question that nothing proves, domain and answer
     type too. So guessing the commonest answer is right in no more than that share of a dataset, and of its questions
     for training or evaluation. Of fewer than ``1 / share`` questions each answer is kept once.
-
-    Args:
-        signatures: of the rows kept so far; earlier ones come first.
-        solved: ids of questions with a trajectory: those of the sft dataset.
-        share: largest share of one answer; 1.0 is no limit.
     """
     refused: dict[str, Rejection] = {}
     kept, over = list(signatures) if share < 1.0 else [], True
@@ -576,10 +561,6 @@ def refuse_like_pictures(
     A copy is in no other split (``shared-across-splits``), and inside a split it shows one anchor
     (``duplicate-picture``). The question that is kept is that for evaluation, else for imitation, else the first. The
     other pictures of a scene are passed over: they are not stored.
-
-    Args:
-        signatures: of questions; those without a picture are passed over.
-        look: describes a picture by its sha256.
     """
     index, kept = PictureIndex(), dict[str, Signature]()
     refused: dict[str, Rejection] = {}

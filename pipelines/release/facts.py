@@ -110,7 +110,6 @@ class ReleaseFacts:
         words["standing"][f"standing: {question.standing}"] += 1
         words["standing"]["search need not measured"] += not question.search_need
         words["standing"]["with wrong answers given twice, all refuted"] += bool(question.alternatives)
-        words["standing"]["shown a swapped picture"] += bool(question.swapped_with)
         words["standing"].update(f"left out: {name}" for name in question.left_out)
         for cell in question.cells:
             self._add_cell(cell)
@@ -149,7 +148,6 @@ class ReleaseFacts:
             ("near misses looked for", least.near_misses > 0),
             ("answer confirmed by a sentence", proof.corroboration is not None),
             ("confirmation required", least.agreement == "required"),
-            ("checked: the same in another dump", bool(proof.compared_snapshot)),
             ("volatile facts refused", not least.volatile),
             ("checked: no path shorter by two links", proof.shortcuts_checked),
             ("checked: not found by one search", least.retrieval_rank > 0),

@@ -32,14 +32,12 @@ Section = Mapping[str, Scalar | Mapping[str, Scalar]]
 Quality = dict[str, Section]
 FEW = 5
 """Questions of a source up to which the paper counts it as rare (DR-MMSearchAgent, figure 9)."""
-USUAL = ReleasesConfig()
 DUPLICATES = ("duplicate-question", "duplicate-path", "duplicate-picture")
 NOT_MEASURED = {
     "human audit": "no person has examined a sample of this version",
     "judge": "false accepts and false rejects of the judge",
     "planted defects": "recall and false alarms of the checks: `make bench` in a clone of synth",
     "benchmark contamination": "no benchmark was compared with",
-    "picture ablation": "no attempt with a swapped picture was made",
     "people": "balance of country and gender of the people asked about was not counted",
 }
 
@@ -105,7 +103,6 @@ def _measure_proofs(facts: ReleaseFacts) -> Table:
             facts,
             "answer confirmed by a sentence",
             "confirmation required",
-            "checked: the same in another dump",
             "volatile facts refused",
             "checked: no path shorter by two links",
             "checked: not found by one search",
@@ -217,9 +214,7 @@ def measure_quality(
         },
         "proof": _measure_proofs(facts),
         "duplicates": {**dict.fromkeys(DUPLICATES, 0), **count_duplicates(question.signature for question in own)},
-        "near duplicates": {
-            name: count_rows(rows, len(signatures)) for name, rows in count_near(signatures, USUAL).items()
-        },
+        "near duplicates": {name: count_rows(rows, len(signatures)) for name, rows in count_near(signatures).items()},
         "difficulty": _measure_difficulty(facts),
         "standing": {name: count_rows(rows, whole) for name, rows in sorted(facts.words["standing"].items())},
         "pools": {name: count_rows(rows, whole) for name, rows in sorted(facts.words["pools"].items())},
@@ -239,7 +234,6 @@ def measure_quality(
         quality |= _measure_trajectories(facts)
     reviewed = measure_reviews({name: each.stratum for name, each in facts.questions.items()}, facts.reviews)
     done = {
-        "picture ablation": bool(facts.words["standing"]["shown a swapped picture"]),
         "benchmark contamination": bool(context.benchmarks),
         "human audit": bool(reviewed),
     }

@@ -50,7 +50,6 @@ def test_a_release_is_exported_for_each_trainer(to: str, sft: Path, rl: Path, tm
         (("--to", "verl"), "verl needs one of rl"),
         (("--to", "trl", "--dialect", "mars"), "2 of 2 rows cannot be expressed in mars"),
         (("--to", "trl", "--dialect", "french"), "dialect 'french': unknown dialect"),
-        (("--to", "llamafactory", "--name", "a,b"), "the name 'a,b'"),
     ],
 )
 def test_what_cannot_be_exported_is_told_in_a_line_and_leaves_nothing(

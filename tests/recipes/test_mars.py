@@ -23,7 +23,7 @@ from tests.conftest import DemoRun
 from tests.pipelines.release.tampering import edit_rows, read_rows, reseal
 
 pytestmark = pytest.mark.slow
-SMALL = ("seeds.limit=220", "high_resolution.share=0.4", "splits={sft=0.5, rl=0.4, eval=0.1}")
+SMALL = ("seeds.limit=220", "enhancements.high_resolution=0.4", "splits={sft=0.5, rl=0.4, eval=0.1}")
 
 
 @pytest.fixture(scope="module")

@@ -84,7 +84,6 @@ def describe_claim(row: ProofRow) -> str:
 
 def _describe_demands(proof: Proof, reading: Reading, screening: Screening) -> str:
     demands = proof.thresholds.model_dump() | {"shorter_paths_searched": proof.shortcuts_checked}
-    demands |= {"compared_dump": proof.compared_snapshot or "none"}
     told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in demands.items())
     reader, screener = (read.reader.partition(":")[0] for read in (reading, screening))
     return f"one entity fits every hidden node given the chain; {told}; read back by {reader}, screened by {screener}"

@@ -20,7 +20,6 @@ from urllib.parse import urlencode
 
 import orjson
 
-from pipelines.config.settings import SparqlConfig
 from pipelines.errors import ConfigError, RateLimited, Unavailable
 from pipelines.services.clients.http import (
     CutOff,
@@ -53,26 +52,29 @@ _TRIES_OF_HEAVY: Final = 2
 class SparqlEndpoint:
     """A SPARQL endpoint, its contact and limits, and the client that sends one query at a time."""
 
-    settings: SparqlConfig
+    endpoint: str
+    """The address."""
+    contact: str = ""
+    pause: float = 1.0
+    """Seconds between two queries."""
+    tries: int = 4
+    backoff: float = 2.0
+    deadline: float = 180.0
+    """Seconds for a whole reply; the Wikidata Query Service ends a query after 60."""
+    reply_bytes: int = 1 << 25
     turns: "Turns | None" = field(default=None, repr=False, compare=False)
     """Where the processes of a run agree on whose turn it is."""
     client: HttpClient = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        settings = self.settings
         client = HttpClient(
-            tries=settings.tries,
-            timeout=settings.deadline,
-            reply_bytes=settings.reply_bytes,
-            backoff=settings.backoff,
-            shared=RateLimiter(settings.endpoint, pause=settings.pause, turns=self.turns),
+            tries=self.tries,
+            timeout=self.deadline,
+            reply_bytes=self.reply_bytes,
+            backoff=self.backoff,
+            shared=RateLimiter(self.endpoint, pause=self.pause, turns=self.turns),
         )
         object.__setattr__(self, "client", client)
-
-    @property
-    def endpoint(self) -> str:
-        """The address."""
-        return self.settings.endpoint
 
     @property
     def identity(self) -> str:
@@ -112,7 +114,7 @@ class SparqlEndpoint:
 
     def _make_request(self, query: str) -> HttpRequest:
         """Return the request; strict endpoints refuse parameters other than ``query``."""
-        headers = {"User-Agent": name_agent(self.settings.contact), "Accept": ", ".join(_JSON_TYPES)}
+        headers = {"User-Agent": name_agent(self.contact), "Accept": ", ".join(_JSON_TYPES)}
         if len(query) <= _LONGEST_GET:
             return HttpRequest(f"{self.endpoint}?{urlencode({'query': query})}", headers=headers)
         headers |= {"Content-Type": "application/x-www-form-urlencoded"}
@@ -120,7 +122,7 @@ class SparqlEndpoint:
 
     def _read(self, reply: HttpReply) -> tuple[SparqlRow, ...]:
         if _names_ban(reply):
-            agent = name_agent(self.settings.contact)
+            agent = name_agent(self.contact)
             raise Unavailable(
                 f"{self.endpoint}: HTTP {reply.status}: {_quote(reply) or 'no text'}; it bans this address or refuses "
                 f"the User-Agent {agent!r}. No retry follows; a ban lasts 24 hours, so check the contact first"

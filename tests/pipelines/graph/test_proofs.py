@@ -27,8 +27,8 @@ from tests.toy import box, build_toy_corpus
 
 ALL_SFT = SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), seed=7)
 RULES = InjectionRules(
-    InjectionsConfig(rounds=(1, 3, 5), weights=(0.4, 0.3, 0.3), tries=10, page_words=10),
-    RewritesConfig(candidates=6, min_alone_first=5, min_alone=2, near_misses=50, forbid_shortcuts=True),
+    InjectionsConfig(rounds=(1, 3, 5), weights=(0.4, 0.3, 0.3), tries=10),
+    RewritesConfig(min_alone_first=5, min_alone=2),
     min_answers=0,
     hub_in_degree=100,
     max_answer_tokens=6,
@@ -112,10 +112,10 @@ def test_each_round_adds_a_node_in_front_and_moves_the_others_up(wiki):
 
 def test_an_anchor_is_of_the_questions_split_and_has_a_picture_where_one_is_needed(wiki):
     ostrel = wiki.find("Ostrel")
-    rules = AnchorRules(ALL_SFT, GroundingsConfig(require_image=False, min_side=512))
+    rules = AnchorRules(ALL_SFT, GroundingsConfig(require_image=False))
     assert rules.explain(wiki, ostrel, "sft") == ""
     assert rules.explain(wiki, ostrel, "rl") == "other-split"
-    assert replace(rules, settings=GroundingsConfig(min_side=512)).explain(wiki, ostrel, "sft") == "no-image"
+    assert replace(rules, settings=GroundingsConfig()).explain(wiki, ostrel, "sft") == "no-image"
 
 
 def test_rounds_are_drawn_by_their_weights_and_the_same_for_the_same_question():

@@ -23,7 +23,6 @@ TOLD = {
     ("split",),
     ("proof", "shortcuts_checked"),
     ("proof", "hub_in_degree"),
-    ("proof", "compared_snapshot"),
     *LIMITS,
     ("depiction", "candidates"),
     ("depiction", "score"),
@@ -46,7 +45,7 @@ TOLD = {
     ),
 }
 """Told, not shown: the split's name (its file has it), what other limits would have held as well, and
-which other dump was looked at, which is not at hand; how pictures compared, which takes the encoder and the search; who
+how pictures compared, which takes the encoder and the search; who
 read, what else it could have chosen, and what limits in time it saw;
 and which words of a sentence state a value."""
 

@@ -22,7 +22,7 @@ def make_manifest(told, untold):
     return make_release_manifest("vqa", "0" * 64, (), (), make_context(told=told, untold=untold))
 
 
-@pytest.mark.parametrize("name", ["tools.family", "splits.sft", "rollouts.dialect", "trajectories.checks", "models"])
+@pytest.mark.parametrize("name", ["tools.family", "splits.sft", "rollouts.dialect", "rollouts.wanted", "models"])
 def test_a_setting_that_is_left_out_is_a_problem(name):
     assert read_settings(make_manifest(TOLD, UNTOLD))[1] == []
     cut = [{key: value for key, value in each.items() if key != name} for each in (TOLD, UNTOLD)]

@@ -7,9 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import CorruptInput, GateNotMet
-from pipelines.release import rewards
+from pipelines.release import guessing, publish, rewards
 from pipelines.release.manifest import check_release_files, read_release_manifest
 from pipelines.release.publish import publish_releases
 from schemas.datasets import SearchResult
@@ -95,15 +94,15 @@ def test_a_picture_that_changed_or_is_gone_is_refused_and_nothing_is_left(tmp_pa
     assert not list((tmp_path / "releases" / "sft").iterdir())
 
 
-def test_a_gate_that_one_dataset_breaks_leaves_nothing_of_the_others(tmp_path, material, context):
+def test_a_gate_that_one_dataset_breaks_leaves_nothing_of_the_others(tmp_path, material, context, monkeypatch):
     """Seven questions of vqa are judged, and no fewer, so that sft and rl come before it and meet theirs."""
     questions, trajectories, entries = material
     same = {question.split: question.answer for question in questions}
     questions = [question.model_copy(update={"answer": same[question.split]}) for question in questions]
-    gates = {"least_rows": 8, "least_asking": 7, "one_answer": 0.2}
-    strict = context.model_copy(update={"settings": ReleasesConfig.model_validate({"gates": gates})})
+    for name, value in {"LEAST_ASKING": 7, "ONE_ANSWER": 0.2}.items():
+        monkeypatch.setattr(guessing, name, value)
     with pytest.raises(GateNotMet, match=r"one answer of an attribute: 0\.\d+ of 7 questions"):
-        publish_releases(tmp_path, questions, trajectories, entries, strict)
+        publish_releases(tmp_path, questions, trajectories, entries, context)
     assert not list((tmp_path / "releases").rglob("manifest.json"))
 
 
@@ -140,10 +139,9 @@ def test_files_are_sorted_by_picture_with_a_page_index_and_small_row_groups(publ
     assert column.compression == "ZSTD"
 
 
-def test_shards_respect_the_limit_and_lose_nothing(tmp_path, material):
-    releases = publish_releases(
-        tmp_path, *material, make_context(settings=ReleasesConfig.model_construct(shard_bytes=400))
-    )
+def test_shards_respect_the_limit_and_lose_nothing(tmp_path, material, monkeypatch):
+    monkeypatch.setattr(publish, "SHARD_BYTES", 400)
+    releases = publish_releases(tmp_path, *material, make_context())
     rl = next(release for release in releases if release.dataset == "rl")
     names = sorted(path.name for path in (rl.path / "data").iterdir())
     assert names == ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"]

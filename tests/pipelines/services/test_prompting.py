@@ -352,6 +352,6 @@ def test_a_users_prompt_is_shown_what_the_shipped_one_is_and_no_more(tmp_path, t
 
 
 def test_a_folder_of_prompts_that_is_missing_is_named(tmp_path):
-    with pytest.raises(ConfigError, match=r"prompts.dir .*nowhere: no such folder"):
+    with pytest.raises(ConfigError, match=r"prompts .*nowhere: no such folder"):
         check_prompts(str(tmp_path / "nowhere"))
     assert check_prompts("") == 0
