@@ -72,7 +72,7 @@ class Rollouts:
 
     async def __call__(self, record: Enhancement) -> Sequence[Rollout] | Rejection:
         if record.split not in self.splits:
-            detail = f"{record.split} is not of rollouts.splits"
+            detail = f"{record.split} releases no trajectories; rollouts.splits is {', '.join(self.splits) or 'empty'}"
             return Rejection(record_id=record.record_id, reason="other-split", detail=detail)
         if record.picture is None:
             detail = "the question has no picture, and a rollout begins with img_1"
