@@ -21,8 +21,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-replies = typer.Typer(help="Recorded replies: what there is, and what may go.")
-app.add_typer(replies, name="replies")
 review = typer.Typer(help="A sample of questions for people to judge, and what they said.", no_args_is_help=True)
 app.add_typer(review, name="review")
 

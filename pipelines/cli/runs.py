@@ -1,4 +1,4 @@
-"""Commands about runs: make, plan and look at them, and their recorded replies."""
+"""Commands about runs: make, plan and look at them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +21,6 @@ from pipelines.cli.console import (
     emit_prose,
     emit_table,
     interruptible,
-    replies,
     to_json,
 )
 
@@ -240,35 +239,6 @@ def serve_model_command(
         serve_model(settings, role, Workspace(workspace.resolve()).logs, emit)
 
 
-@replies.callback(invoke_without_command=True)
-def replies_command(
-    context: typer.Context, workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False
-) -> None:
-    """Say what recorded replies a workspace holds: number, size and days by model, and the hit rate by stage."""
-    from pipelines.cli.status import render_replies, summarise_replies
-
-    if context.invoked_subcommand is None:
-        summary = summarise_replies(workspace)
-        emit_json(to_json(summary)) if as_json else emit_table(render_replies(summary))
-
-
-@replies.command("prune")
-def prune_command(
-    backend: Annotated[
-        str, typer.Option("--backend", help="Only of models and tools whose identity has this in it.")
-    ] = "",
-    older_than: Annotated[int, typer.Option("--older-than", min=0, help="Only those so many days old.")] = 0,
-    apply: Annotated[bool, typer.Option("--yes", help="Remove them; without it only say what would be freed.")] = False,
-    workspace: WorkspaceOption = WORKSPACE,
-    as_json: JsonOption = False,
-) -> None:
-    """Remove recorded replies; what needs them later is asked and paid for again."""
-    from pipelines.cli.status import prune_replies, render_pruned
-
-    pruned = prune_replies(workspace, backend, older_than, apply)
-    emit_json(to_json(pruned)) if as_json else emit_table(render_pruned(pruned))
-
-
 @app.command("prune")
 def prune_workspace_command(  # noqa: PLR0913 - as above
     yes: Annotated[bool, typer.Option("--yes", help="Remove it; without it only say what would go.")] = False,
@@ -295,33 +265,6 @@ def prune_workspace_command(  # noqa: PLR0913 - as above
     costly = (*(("corpora",) if corpora_too else ()), *(("replies",) if replies_too else ()))
     leftovers = prune_workspace(workspace, keep, costly, yes)
     emit_json(describe_leftovers(leftovers)) if as_json else emit_table(render_leftovers(leftovers, yes))
-
-
-@replies.command("check")
-def check_replies_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False) -> None:
-    """Read every recorded reply and say which are not as they were written."""
-    from pipelines.cli.status import check_replies
-    from pipelines.errors import GateNotMet
-    from pipelines.services.clients.replies import REPAIR
-
-    found = check_replies(workspace)
-    emit_json(to_json(found) | {"sound": found.sound}) if as_json else emit(found.explain())
-    if not found.sound:
-        raise GateNotMet(f"replies check: {workspace} has damaged replies; {REPAIR}")
-
-
-@replies.command("repair")
-def repair_replies_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False) -> None:
-    """Save the replies that are whole and set a damaged store aside; what was lost is asked and paid for again."""
-    from pipelines.cli.status import repair_replies
-
-    repair = repair_replies(workspace)
-    if as_json:
-        emit_json(to_json(repair))
-    elif repair.aside is None:
-        emit(f"{repair.found.explain()}; nothing to repair")
-    else:
-        emit(f"{repair.found.explain()}\n{repair.saved:,} replies are saved; the damaged files lie in {repair.aside}")
 
 
 @app.command("sql")

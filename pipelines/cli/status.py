@@ -1,14 +1,9 @@
 """``synth status``: stages, releases and folders of a workspace, with counts, requests, cost and size.
 
-Of a run under way: who, where, how far, what it has spent and what it waits for. ``synth replies``: recorded replies by
-backend, how often they were reused, and their removal.
+Of a run under way: who, where, how far, what it has spent and what it waits for.
 """
 
-import sqlite3
-import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,13 +20,10 @@ from pipelines.release.manifest import read_release_manifest
 from pipelines.run.metrics import render_metrics
 from pipelines.run.panel import tell_span
 from pipelines.run.plugins import list_absent
-from pipelines.run.pruning import measure, opening_store, remove_replies
+from pipelines.run.pruning import measure
 from pipelines.run.shards import sum_sidecars
 from pipelines.run.underway import OUTCOMES, RunProgress, WorkProgress, describe_waits, read_runs
 from pipelines.run.workspace import StageFolder, Workspace
-from pipelines.services.clients.ledger import LedgerCheck, Repair, check_ledger, refuse_postgres, repair_ledger
-from pipelines.services.clients.replies import read_address
-from pipelines.services.clients.sqlite import FILE
 from schemas.manifest import Usage
 from schemas.reasons import STAGE_REASONS
 
@@ -215,238 +207,6 @@ def describe_status(status: WorkspaceStatus) -> dict[str, Any]:
     document: dict[str, Any] = to_json(replace(status, runs=()))
     del document["runs"]
     return ({"runs": list(map(describe_run, status.runs))} if status.runs else {}) | document
-
-
-DAY = 86400
-SIZE = "CASE WHEN bytes > 0 THEN bytes ELSE length(CAST(reply AS BLOB)) END"
-"""Bytes of a reply; the oldest stores did not record the size."""
-
-
-@dataclass(frozen=True, slots=True)
-class BackendReplies:
-    """The recorded replies of one backend identity."""
-
-    backend: str
-    replies: int
-    bytes: int
-    first_day: str
-    """Day of the oldest reply as ``2026-11-22``, UTC; empty where no reply's day is known."""
-    last_day: str
-    failures: int
-    """Requests that ended with an error."""
-    never_ended: int
-    """Requests without a recorded reply or error: in flight now, cut off by a crash, or sent twice."""
-
-
-@dataclass(frozen=True, slots=True)
-class StageCalls:
-    """Requests of the finished shards of a stage, under all its keys."""
-
-    stage: str
-    calls: int
-    cached_calls: int
-
-    @property
-    def hit_rate(self) -> float:
-        """Share of the requests that a recorded reply answered; 0.0 without requests."""
-        asked = self.calls + self.cached_calls
-        return self.cached_calls / asked if asked else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class RepliesSummary:
-    """The recording of a workspace."""
-
-    root: Path
-    file_bytes: int
-    """Size of the store's file and its log."""
-    backends: tuple[BackendReplies, ...]
-    """Largest first."""
-    stages: tuple[StageCalls, ...]
-    """In pipeline order."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pruned:
-    """What a pruning removed, or would remove."""
-
-    applied: bool
-    backends: tuple[BackendReplies, ...]
-    bytes_before: int
-    """Size of the store's file and its log."""
-    bytes_after: int
-    """As before where nothing was removed."""
-
-
-def summarise_replies(root: Path) -> RepliesSummary:
-    """Return what the recording of a workspace holds and how often it answered.
-
-    Raises:
-        ConfigError: if there is no such workspace.
-        CorruptInput: if a sidecar or the store is damaged.
-        Unavailable: if the store cannot be read now.
-    """
-    _find_store(root)
-    with opening_store(Workspace(root)) as store:
-        backends = _summarise_backends(store) if store else ()
-    return RepliesSummary(root, _measure_store(root), backends, _summarise_stages(root))
-
-
-def prune_replies(root: Path, backend: str = "", older_than_days: float = 0.0, apply: bool = False) -> Pruned:
-    """Remove replies with the records of their requests, and requests that never ended, and shrink the file.
-
-    Args:
-        root: the workspace. No run may hold it while replies are removed.
-        backend: remove only replies whose backend identity contains this; empty for all backends.
-        older_than_days: remove only replies at least this old; 0 for any age. A reply without a date is never old.
-        apply: remove; otherwise nothing is changed and the result says what would be removed.
-
-    Raises:
-        ConfigError: if neither a backend nor an age is given, or there is no such workspace.
-        CorruptInput: if the store is damaged.
-        Unavailable: if a run holds the workspace, or the disk has no room to rewrite the file.
-    """
-    if older_than_days < 0:
-        raise ConfigError(f"prune: older-than is {older_than_days:g} days; give a number above 0")
-    if not backend and not older_than_days:
-        raise ConfigError("prune: no rule is given; choose a backend (--backend) or an age (--older-than)")
-    before = _measure_store(root)
-    _find_store(root)
-    with ExitStack() as held:
-        if apply:
-            held.enter_context(Workspace(root).claim(holder="replies prune"))
-        store = held.enter_context(opening_store(Workspace(root)))
-        if store is None:
-            return Pruned(apply, (), 0, 0)
-        _choose(store, backend, older_than_days)
-        chosen = _summarise_backends(store, chosen=True)
-        if apply:
-            remove_replies(store)
-    return Pruned(apply, chosen, before, _measure_store(root) if apply else before)
-
-
-def check_replies(root: Path) -> LedgerCheck:
-    """Read every recorded reply of a workspace; raises as :func:`summarise_replies`."""
-    folder = Workspace(root).replies
-    return check_ledger(folder) if read_address(folder) or _find_store(root) else LedgerCheck(0, {}, ())
-
-
-def repair_replies(root: Path) -> Repair:
-    """Save the replies of a workspace that are whole and set a damaged store aside.
-
-    Raises:
-        ConfigError: if there is no such workspace.
-        Unavailable: if a run holds the workspace, or the disk has no room for a second store.
-    """
-    if _find_store(root) is None:
-        return Repair(LedgerCheck(0, {}, ()), 0, None)
-    with Workspace(root).claim(holder="replies repair"):
-        return repair_ledger(Workspace(root).replies)
-
-
-def _choose(store: sqlite3.Connection, backend: str, older_than_days: float) -> None:
-    """Write the keys to remove into a temporary table, ``chosen``."""
-    store.execute("CREATE TEMP TABLE chosen (key TEXT PRIMARY KEY) WITHOUT ROWID")
-    # Without an age every day is early enough; a reply of unknown day, 0, is never old.
-    earliest, latest = (1, time.time() - older_than_days * DAY) if older_than_days else (0, float("inf"))
-    test = "(? = '' OR instr(backend, ?) > 0) AND at BETWEEN ? AND ?"
-    store.execute(
-        "INSERT OR IGNORE INTO temp.chosen "
-        f"SELECT key FROM (SELECT key, backend, recorded AS at FROM replies) WHERE {test} UNION ALL "
-        f"SELECT key FROM (SELECT key, backend, asked AS at FROM asks) WHERE {test} "
-        "AND key NOT IN (SELECT key FROM replies)",
-        (backend, backend, earliest, latest) * 2,
-    )
-
-
-def _summarise_backends(store: sqlite3.Connection, chosen: bool = False) -> tuple[BackendReplies, ...]:
-    """Return the recorded replies by backend, of all keys or of the chosen ones."""
-    where = "WHERE key IN (SELECT key FROM temp.chosen)" if chosen else ""
-    asks, failures = (
-        dict(store.execute(f"SELECT backend, count(*) FROM {table} {where} GROUP BY backend").fetchall())
-        for table in ("asks", "failures")
-    )
-    replies = {
-        backend: rest
-        for backend, *rest in store.execute(
-            f"SELECT backend, count(*), sum({SIZE}), min(nullif(recorded, 0)), max(recorded) "
-            f"FROM replies {where} GROUP BY backend"
-        )
-    }
-    found = []
-    for backend in {**asks, **failures, **replies}:
-        count, size, first, last = replies.get(backend, (0, 0, 0, 0))
-        failed = failures.get(backend, 0)
-        lost = max(0, asks.get(backend, 0) - count - failed)
-        found.append(BackendReplies(backend, count, size, _name_day(first), _name_day(last), failed, lost))
-    return tuple(sorted(found, key=lambda entry: (-entry.bytes, entry.backend)))
-
-
-def _summarise_stages(root: Path) -> tuple[StageCalls, ...]:
-    used: defaultdict[str, Usage] = defaultdict(Usage)
-    for folder in sorted(root.glob("stages/*/*")):
-        for sidecar in StageFolder(folder).list_sidecars():
-            used[folder.parent.name] += sidecar.usage
-    names = sorted(used, key=_find_place)
-    return tuple(StageCalls(stage, used[stage].calls, used[stage].cached_calls) for stage in names)
-
-
-def _find_store(root: Path) -> Path | None:
-    _check_workspace(root)
-    refuse_postgres(Workspace(root).replies, "replies")
-    path = Workspace(root).replies / FILE
-    return path if path.is_file() else None
-
-
-def _measure_store(root: Path) -> int:
-    """Return the bytes of the store's file, of its write-ahead log, and of the log's index."""
-    folder, size = Workspace(root).replies, 0
-    for ending in ("", "-wal", "-shm"):
-        # The log goes when the last of a store's users closes it.
-        with suppress(FileNotFoundError):
-            size += (folder / f"{FILE}{ending}").stat().st_size
-    return size
-
-
-def _name_day(seconds: int | None) -> str:
-    return datetime.fromtimestamp(seconds, UTC).date().isoformat() if seconds else ""
-
-
-def render_replies(summary: RepliesSummary) -> Group:
-    """Return the tables of backends and stages."""
-    title = Text(f"Recorded replies of {summary.root}: {format_bytes(summary.file_bytes)} on disk")
-    calls = Table("stage", *_make_numbers("asked", "recorded", "hit rate"), title="Requests", box=SIMPLE_HEAD)
-    for stage in summary.stages:
-        calls.add_row(Text(stage.stage), str(stage.calls), str(stage.cached_calls), f"{100 * stage.hit_rate:.1f}%")
-    return Group(_make_table(title, summary.backends), calls)
-
-
-def render_pruned(pruned: Pruned) -> Group:
-    """Return what was removed, or would be, as a table with a closing line."""
-    size = sum(backend.bytes for backend in pruned.backends)
-    count = sum(backend.replies for backend in pruned.backends)
-    if not pruned.backends:
-        return Group(Text("nothing to remove"))
-    if pruned.applied:
-        freed = format_bytes(max(0, pruned.bytes_before - pruned.bytes_after))
-        line = f"{count} replies removed; the file is {freed} smaller"
-    else:
-        line = f"{count} replies of {format_bytes(size)} would be removed; nothing is changed yet"
-    return Group(_make_table(Text("Replies that go"), pruned.backends), Text(line))
-
-
-def _make_table(title: Text, backends: tuple[BackendReplies, ...]) -> Table:
-    backend, days = Column("backend", overflow="fold"), (Column("first", no_wrap=True), Column("last", no_wrap=True))
-    numbers = _make_numbers("replies", "size", "failed", "never ended")
-    table = Table(backend, *numbers, *days, title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for found in backends:
-        counts = (str(found.replies), format_bytes(found.bytes), str(found.failures), str(found.never_ended))
-        table.add_row(Text(found.backend), *counts, found.first_day, found.last_day)
-    return table
-
-
-def _make_numbers(*names: str) -> list[Column]:
-    return [Column(name, justify="right") for name in names]
 
 
 def describe_run(run: RunProgress) -> dict[str, Any]:

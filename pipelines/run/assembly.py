@@ -70,7 +70,7 @@ from pipelines.services.clients.encoder import CachedEncoder
 from pipelines.services.clients.http import HttpClient
 from pipelines.services.clients.images import LiveImageSearch
 from pipelines.services.clients.pages import DirectReader, JinaReader
-from pipelines.services.clients.recorded import RecordedImageSearch, RecordedOcr, RecordedPages, RecordedTextSearch
+from pipelines.services.clients.recorded import Recorded
 from pipelines.services.clients.search import LiveSearch
 from pipelines.services.prompting import make_sampling
 from pipelines.services.protocols import ImageSearch, Ocr, PageReader, TextSearch
@@ -182,7 +182,7 @@ class Seeing:
 
             folder = self.workspace.derived / "image-indexes"
             search = ClipImageSearch(self.corpus, self.encoder, folder, thumbnails=thumbnails, fetched=fetched)
-        return RecordedImageSearch(search, self.roles.replies, self.roles.find_epoch("image_search"))
+        return Recorded(search, self.roles.replies, self.roles.find_epoch("image_search"))
 
     @cached_property
     def reader(self) -> Reader | None:
@@ -221,7 +221,7 @@ class Seeing:
         if name not in self._engines:
             engine = make_engine(name)
             if name != "layer":
-                engine = RecordedOcr(engine, self.roles.replies, self.roles.find_epoch("ocr"))
+                engine = Recorded(engine, self.roles.replies, self.roles.find_epoch("ocr"))
             self._engines[name] = engine
         return self._engines[name]
 
@@ -397,7 +397,7 @@ class Acting:
     def corpus_search(self) -> TextSearch:
         """The corpus's full-text search, recorded."""
         search = self.roles.plugins.find_tool("text_search") or LocalTextSearch(self.corpus)
-        return RecordedTextSearch(search, self.roles.replies, self.roles.find_epoch("text_search"))
+        return Recorded(search, self.roles.replies, self.roles.find_epoch("text_search"))
 
     @cached_property
     def live_searches(self) -> tuple[TextSearch, ImageSearch] | None:
@@ -413,8 +413,8 @@ class Acting:
         texts = plugins.find_tool("text_search") or make_text_search(live, turns)
         images = plugins.find_tool("image_search") or make_image_search(live, roles.pictures, turns)
         return (
-            RecordedTextSearch(texts, roles.replies, roles.find_epoch("text_search"), live=True),
-            RecordedImageSearch(images, roles.replies, roles.find_epoch("image_search"), live=True),
+            Recorded(texts, roles.replies, roles.find_epoch("text_search"), live=True),
+            Recorded(images, roles.replies, roles.find_epoch("image_search"), live=True),
         )
 
     def make_searches(self) -> Searches:
@@ -472,7 +472,7 @@ class Acting:
         return ToolBox(
             text_search=texts,
             image_search=images,
-            pages=RecordedPages(reader, roles.replies, roles.find_epoch("pages"), live=live),
+            pages=Recorded(reader, roles.replies, roles.find_epoch("pages"), live=live),
             store=self.roles.pictures,
             settings=config,
             ocr=self.seeing.layout,

@@ -20,8 +20,8 @@ from pipelines.run.stage import AnyStage
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.batch import BATCH_ROWS, PACE, BatchChat, Pace
 from pipelines.services.clients.chat import OpenAIChat, list_own_keys
-from pipelines.services.clients.commons import CountedFetch, JoinedMetadata, RecordedImageMetadata
-from pipelines.services.clients.recorded import RecordedChat, RecordedSparql
+from pipelines.services.clients.commons import CountedFetch, JoinedMetadata, RecordedCommons
+from pipelines.services.clients.recorded import Recorded, RecordedChat
 from pipelines.services.clients.replies import ReplyStore, open_replies, read_epochs
 from pipelines.services.clients.sparql import SparqlEndpoint
 from pipelines.services.clients.vendors import Vendors
@@ -59,14 +59,14 @@ def _find_limiter(
 
 def make_image_metadata(config: CommonsConfig, replies: ReplyStore, epoch: int = 0) -> ImageMetadata:
     """Return Commons' imageinfo API, recorded."""
-    return RecordedImageMetadata(JoinedMetadata(make_commons_api(config, replies.turns)), replies, epoch)
+    return RecordedCommons(JoinedMetadata(make_commons_api(config, replies.turns)), replies, epoch)
 
 
 def make_file_search(config: CommonsConfig, replies: ReplyStore, epoch: int = 0) -> FileSearch:
     """Return Commons' search for files, recorded."""
-    from pipelines.services.clients.commons import CommonsSearch, RecordedFileSearch
+    from pipelines.services.clients.commons import CommonsSearch
 
-    return RecordedFileSearch(CommonsSearch(make_commons_api(config, replies.turns)), replies, epoch)
+    return RecordedCommons(CommonsSearch(make_commons_api(config, replies.turns)), replies, epoch)
 
 
 def make_counted_fetch(config: CommonsConfig, turns: "Turns | None" = None) -> CountedFetch:
@@ -92,7 +92,7 @@ def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, ep
     endpoint = SparqlEndpoint(config, replies.turns)
     address = urlsplit(corpus.manifest.base_url)
     site = config.site or f"{address.scheme}://{address.netloc}/"
-    return WikidataSource(RecordedSparql(endpoint, replies, epoch), site, config.page_rows)
+    return WikidataSource(Recorded(endpoint, replies, epoch), site, config.page_rows)
 
 
 def open_later(folder: Path, corpus: Corpus) -> Corpus:

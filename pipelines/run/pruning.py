@@ -6,7 +6,6 @@ too: a run that was interrupted goes on with it. What costs hours or money to ma
 """
 
 import re
-import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 import pyarrow.parquet as pq
+from sqlalchemy import delete, select
 
 from pipelines.corpus.manifest import read_manifest
 from pipelines.files import remove_whole
@@ -24,8 +24,7 @@ from pipelines.run.corpora import DUMP_PATTERN
 from pipelines.run.underway import place_progress
 from pipelines.run.views import connect_database
 from pipelines.run.workspace import RELEASE, StageFolder, Workspace, read_names
-from pipelines.services.clients.replies import read_address
-from pipelines.services.clients.sqlite import FILE, connect_replies, explain_sqlite_error
+from pipelines.services.clients.replies import ASKS, FILE, REPLIES, Ledger, open_ledger, read_address
 from schemas.manifest import ShardSidecar
 
 Kind = Literal["stages", "corpora", "worlds", "pictures", "logs", "replies"]
@@ -137,10 +136,9 @@ def remove_leftovers(workspace: Workspace, leftovers: Sequence[Leftover]) -> Non
     going = [leftover for leftover in leftovers if leftover.goes]
     # First of all, as the stages that go are what says which replies they used.
     for keys in (leftover.keys for leftover in going if leftover.keys):
-        with opening_store(workspace) as store:
-            assert store is not None
-            _choose(store, keys)
-            remove_replies(store)
+        with _opening_store(workspace) as store:
+            if store:
+                _remove_replies(store, sorted(keys))
     for path in (path for leftover in going for path in leftover.paths):
         remove_whole(path)
 
@@ -224,8 +222,9 @@ def _read_digests(parts: Iterable[Path]) -> set[str]:
 
 
 def _read_replies(workspace: Workspace) -> Iterator[tuple[str, str]]:
-    with opening_store(workspace) as store:
-        yield from store.execute("SELECT key, reply FROM replies") if store else ()
+    with _opening_store(workspace) as store:
+        rows = store.reader.execute(select(REPLIES.c.key, REPLIES.c.reply)).yield_per(BATCH) if store else ()
+        yield from ((key, reply) for key, reply in rows)
 
 
 def _find_replies(
@@ -240,10 +239,9 @@ def _find_replies(
     for used in _read_notes(kept) if keys else ():
         keys.difference_update(used)
     found: dict[str, int] = {}
-    with opening_store(workspace) as store:
-        if store and keys:
-            _choose(store, keys)
-            found = dict(store.execute("SELECT key, bytes FROM replies WHERE key IN (SELECT key FROM temp.chosen)"))
+    with _opening_store(workspace) as store:
+        for some in _cut(sorted(keys)):
+            found |= {key: len(reply) for key, reply in store.find(some).items()} if store else {}
     unknown = [folder.path for folder in kept if not _knows_replies(folder)]
     why = "only stages that go have used them" + ("" if named else ", and they were paid for: say --replies")
     if unknown:
@@ -270,29 +268,25 @@ def _is_noted(note: Path, sidecar: ShardSidecar) -> bool:
     return sidecar.used is None or digest_file(note) == sidecar.used.sha256
 
 
-def remove_replies(store: sqlite3.Connection) -> None:
-    """Remove the replies whose keys are in the temporary table ``chosen``, all that is noted of them, and the room."""
-    store.execute("BEGIN IMMEDIATE")
-    for table in ("asks", "failures", "replies"):
-        store.execute(f"DELETE FROM {table} WHERE key IN (SELECT key FROM temp.chosen)")
-    store.execute("COMMIT")
-    store.execute("VACUUM")
-    store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+def _remove_replies(store: Ledger, keys: Sequence[str]) -> None:
+    """Remove replies, what is noted of their requests, and the room that they took."""
+    with store.transaction(paid=True):
+        for some in _cut(keys):
+            for table in (ASKS, REPLIES):
+                store.connection.execute(delete(table).where(table.c.key.in_(some)))
+    store.connection.exec_driver_sql("VACUUM")
+    store.connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _choose(store: sqlite3.Connection, keys: Iterable[str]) -> None:
-    store.execute("CREATE TEMP TABLE chosen (key TEXT PRIMARY KEY) WITHOUT ROWID")
-    store.executemany("INSERT INTO temp.chosen VALUES (?)", ((key,) for key in keys))
+def _cut(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (keys[start : start + BATCH] for start in range(0, len(keys), BATCH))
 
 
 @contextmanager
-def opening_store(workspace: Workspace) -> Iterator[sqlite3.Connection | None]:
+def _opening_store(workspace: Workspace) -> Iterator[Ledger | None]:
     """Open the store of replies; None without one."""
     if not (workspace.replies / FILE).is_file():
         yield None
         return
-    with closing(connect_replies(workspace.replies)) as store:
-        try:
-            yield store
-        except sqlite3.Error as error:
-            raise explain_sqlite_error(error, f"reply store {workspace.replies / FILE}") from error
+    with closing(open_ledger(workspace.replies)) as store:
+        yield store

@@ -324,7 +324,7 @@ class Workspace:
             except OSError as error:
                 raise explain_os_error(error, f"workspace {self.root}") from error
             if address:
-                from pipelines.services.clients.postgres import hold_claim
+                from pipelines.services.clients.replies import hold_claim
 
                 held.enter_context(hold_claim(address, f"workspace {name}", self._explain_busy()))
             run = held.enter_context(_naming_run(lock, holder, name))

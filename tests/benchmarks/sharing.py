@@ -132,7 +132,7 @@ def measure_spenders(folder: Path, store: str) -> str:
         run_all(orders)
         paid = count_paid(server)["paid"]
     with closing(open_replies(folder, store)) as opened:
-        ((tokens, processes),) = opened.reader.select("SELECT sum(tokens), count(*) FROM spent", {})
+        ((tokens, processes),) = opened.ledger.reader.exec_driver_sql("SELECT sum(tokens), count(*) FROM spent")
     assert processes == SPENDERS
     over = (tokens - LIMIT) / (tokens / paid)
     return f"{over:.1f} of {paid} requests"

@@ -9,13 +9,11 @@ import csv
 import gzip
 import random
 import shutil
-import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.run.workspace import Workspace
-from pipelines.services.clients.sqlite import FILE
 from tests.chaos.driving import STAGES, TINY, Outcome, digest_outputs, list_settings
 from tests.faults.server import FAULTS, Handle
 from tests.pipelines.services.clients.sparql_server import FAULTS as ANSWERS
@@ -169,15 +167,6 @@ def flip(data: bytes) -> bytes:
     return data[:middle] + bytes([data[middle] ^ 0xFF]) + data[middle + 1 :]
 
 
-def spoil_reply(stand: Stand) -> None:
-    """Give a recorded reply of the questions a byte that is no text, and take the stage away that used it."""
-    folder = next(stand.root.glob("stages/questions/*"))
-    used = next(folder.glob("used-*.txt")).read_text().split()
-    with sqlite3.connect(stand.root / "replies" / FILE) as store:
-        store.execute("UPDATE replies SET reply = CAST(x'22ff22' AS TEXT) WHERE key = ?", (used[0],))
-    shutil.rmtree(folder)
-
-
 def find_world(stand: Stand) -> Path:
     return next(stand.root.glob("worlds/*/world.json")).parent
 
@@ -295,8 +284,6 @@ LISTED = (
     Row("`synth sql` with explain analyze copy", ("sql", "explain analyze copy (select 1 as a) to '{part}'"), 2,
         "only the plain form is allowed", have_nothing_to_do,
         before="a sealed part is overwritten; `synth run`: nothing to do"),
-    Row("an undecodable byte in the replies' database", MADE, 2, "synth replies repair", end_alike, spoil_reply,
-        run(("replies", "repair")), "AttributeError in the writer's thread, run again, for ever"),
     Row("a key where a variable's name belongs", ("run", "--set", f"models.solver.api_key_env={KEY}"), 2,
         "looks like a key itself", have_nothing_to_do, before="the key is echoed"),
     Row("an author that begins with =", run_world(), 0, "", have_safe_cells, credit_all(author="=HYPERLINK(1)"),

@@ -9,7 +9,6 @@ The files that many records look up at once are joined into few requests to the 
 
 import asyncio
 import hashlib
-import json
 import re
 import time
 import unicodedata
@@ -24,16 +23,14 @@ from yarl import URL
 
 from pipelines.config.settings import CommonsConfig
 from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, SynthError, Unavailable
-from pipelines.ids import canonical_json, digest_value
 from pipelines.names import normalise_file
 from pipelines.pictures import PictureSource, PictureStore, find_extension
 from pipelines.services.clients.http import HttpClient, HttpReply, HttpRequest, NoReply, RateLimiter, TooLarge
-from pipelines.services.clients.recorded import Recorder
+from pipelines.services.clients.recorded import Recorded
 from pipelines.services.clients.sparql import name_agent
 from pipelines.services.image_metadata import (
     MOST_FILES,
     FileFetch,
-    FileSearch,
     ImageFacts,
     ImageMetadata,
     RemoteFile,
@@ -546,47 +543,24 @@ def _explain_status(address: str, reply: HttpReply) -> Exception:
     return NoReply(f"HTTP {status}")
 
 
-class RecordedImageMetadata(Recorder[ImageMetadata]):
-    """A service whose reply about each file is recorded by itself, also that it has no such file.
-
-    A reply is recorded before the next request is sent. In the counts, a file is a call.
-    """
+class RecordedCommons(Recorded):
+    """A service that knows pictures, whose reply about each file and to each search is recorded, also an empty one."""
 
     __slots__ = ()
 
     async def describe_images(self, files: Sequence[str]) -> dict[str, ImageFacts | None]:
-        """Return recorded facts, and request those of files that have none."""
-        keys = {file: digest_value([self.identity, "describe_image", file]) for file in files}
-        replies = {file: self.store.read(key) for file, key in keys.items()}
-        missing = [file for file, reply in replies.items() if reply is None]
-        for start in range(0, len(missing), MOST_FILES):
-            batch = missing[start : start + MOST_FILES]
-            asked = [keys[file] for file in batch]
-            await self.store.note_asks(asked, self.identity)
-            try:
-                found = await self.service.describe_images(batch)
-            except Exception as error:
-                self.store.note_failure(asked, self.identity, type(error).__name__)
-                raise
-            made = {file: canonical_json(None if facts is None else asdict(facts)) for file, facts in found.items()}
-            await self.store.record({keys[file]: reply for file, reply in made.items()}, self.identity)
-            replies |= made
-            count_usage(Usage(calls=len(batch)))
-        count_usage(Usage(cached_calls=len(replies) - len(missing)))
-        return {file: _read_recorded(json.loads(reply or "null")) for file, reply in replies.items()}
+        """Return recorded facts, and request those of files that have none; a file is a call."""
 
+        async def describe(file: str) -> ImageFacts | None:
+            async def ask() -> object:
+                facts = (await self.service.describe_images([file]))[file]
+                return None if facts is None else asdict(facts)
 
-def _read_recorded(facts: dict[str, Any] | None) -> ImageFacts | None:
-    """Return recorded facts; earlier versions also recorded the address of a thumbnail."""
-    if facts is None:
-        return None
-    return ImageFacts(**{name: value for name, value in facts.items() if name != "thumbnail_url"})
+            found = await self.recall(["describe_image", file], ask)
+            return None if found is None else ImageFacts(**found)
 
-
-class RecordedFileSearch(Recorder[FileSearch]):
-    """A search for pictures whose results are recorded, also empty ones."""
-
-    __slots__ = ()
+        wanted = list(dict.fromkeys(files))
+        return dict(zip(wanted, await asyncio.gather(*map(describe, wanted)), strict=True))
 
     async def search_files(self, query: str, count: int) -> tuple[tuple[str, ImageFacts], ...]:
         """Return the recorded pictures or search."""
@@ -595,11 +569,11 @@ class RecordedFileSearch(Recorder[FileSearch]):
             return [[file, asdict(facts)] for file, facts in await self.service.search_files(query, count)]
 
         found = await self.recall(["search_files", query, count], ask)
-        return tuple((file, facts) for file, recorded in found if (facts := _read_recorded(recorded)))
+        return tuple((file, ImageFacts(**facts)) for file, facts in found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedFileFetch(Recorder[FileFetch]):
+class RecordedFileFetch(Recorded):
     """Pictures that are fetched once; the recording keeps the sha256 or the error, the image store the bytes."""
 
     pictures: PictureStore
@@ -618,26 +592,17 @@ class RecordedFileFetch(Recorder[FileFetch]):
             except RecordFailed as error:
                 return {"error": error.error, "detail": error.detail}
 
-        call = ["fetch_file", file.file, file.url]
-        said = await self.recall(call, ask)
+        said = await self.recall(["fetch_file", file.file, file.url], ask)
         if "error" in said:
             raise RecordFailed(said["error"], said["detail"])
         try:
-            data, _ = await asyncio.to_thread(self.pictures.load, said["sha256"])
+            return (await asyncio.to_thread(self.pictures.load, said["sha256"]))[0]
         except CorruptInput:
-            return await self._fetch_again(file, digest_value([self.identity, *call]), said["sha256"])
-        return data
+            return await self._fetch_again(file, said["sha256"])
 
-    async def _fetch_again(self, file: RemoteFile, key: str, sha256: str) -> bytes:
+    async def _fetch_again(self, file: RemoteFile, sha256: str) -> bytes:
         """Fetch a recorded picture that is missing from the image store; it must be the same."""
-        await self.store.note_asks([key], self.identity)
-        try:
-            data = await self.service.fetch_file(file)
-        except Exception as error:
-            self.store.note_failure([key], self.identity, type(error).__name__)
-            raise
-        # The first reply stays, so the log of requests notes this one as a failure.
-        self.store.note_failure([key], self.identity, "fetched-again")
+        data: bytes = await self.service.fetch_file(file)
         count_usage(Usage(calls=1))
         found = hashlib.sha256(data).hexdigest()
         if found != sha256:

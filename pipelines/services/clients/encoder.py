@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -35,7 +34,6 @@ from pipelines.errors import ConfigError, CorruptInput, Damaged, RecordFailed, U
 from pipelines.files import explain_os_error
 from pipelines.ids import digest_file, digest_value
 from pipelines.pictures import MAX_BYTES, open_pixels, read_header
-from pipelines.services.clients.sqlite import explain_sqlite_error
 from pipelines.services.protocols import ImageEncoder, PictureFile
 
 if TYPE_CHECKING:
@@ -394,10 +392,6 @@ CHUNK = 512
 """Pictures or texts that are looked up, encoded and recorded together."""
 BUSY_SECONDS = 30.0
 _STORED = np.dtype("<f4")
-_SEAL_BYTES = 8
-"""Of the hash that follows each stored row."""
-_UNIT = 1e-3
-"""How far from 1 the length of an embedding may be."""
 
 
 class CachedEncoder:
@@ -471,12 +465,11 @@ class CachedEncoder:
     def _guard(self, work: Callable[[_T], dict[bytes, Rows]], given: _T) -> dict[bytes, Rows]:
         try:
             return work(given)
-        except sqlite3.Error as error:
+        except sqlite3.OperationalError as error:
+            raise Unavailable(f"embeddings {self.folder / FILE}: {error}; free space, then run again") from error
+        except sqlite3.DatabaseError as error:
             self.close()
-            explained = explain_sqlite_error(error, f"embeddings {self.folder / FILE}", "")
-            if isinstance(explained, CorruptInput):
-                explained = Damaged(self.folder / FILE, f"is damaged ({error})")
-            raise explained from error
+            raise Damaged(self.folder / FILE, f"is damaged ({error})") from error
         except OSError as error:
             raise explain_os_error(error, f"embeddings in {self.folder}") from error
 
@@ -486,52 +479,20 @@ class CachedEncoder:
             self._connection = sqlite3.connect(self.folder / FILE, timeout=BUSY_SECONDS, isolation_level=None)
             # Survives kill -9; what a power cut loses is encoded again.
             self._connection.execute("PRAGMA synchronous=NORMAL")
-            table = "CREATE TABLE IF NOT EXISTS embeddings (key BLOB PRIMARY KEY, embedding BLOB NOT NULL)"
+            table = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)"
             self._connection.execute(table)
-            self._connection.create_function("is_whole", 2, _is_whole, deterministic=True)
         return self._connection
 
     def _select(self, keys: Sequence[bytes]) -> dict[bytes, Rows]:
-        query = f"SELECT key, embedding FROM embeddings WHERE key IN ({','.join('?' * len(keys))})"
+        query = f"SELECT key, vector FROM vectors WHERE key IN ({','.join('?' * len(keys))})"
         found = self._connect().execute(query, tuple(keys))
-        return {key: _unpack(key, embedding) for key, embedding in found if _is_whole(key, embedding)}
+        return {key: np.frombuffer(vector, dtype=_STORED).astype(np.float32) for key, vector in found}
 
     def _insert(self, rows: Mapping[bytes, Rows]) -> dict[bytes, Rows]:
-        """Record embeddings, all or none, and return the recorded ones: the first of a key stays, unless damaged."""
-        packed = {key: row.astype(_STORED).tobytes() for key, row in rows.items()}
-        values = [(key, embedding + _seal(key, embedding)) for key, embedding in packed.items()]
+        """Record embeddings, all or none, and return the recorded ones: the first of a key stays."""
         connection = self._connect()
         connection.execute("BEGIN IMMEDIATE")
         with connection:
-            connection.executemany(
-                "INSERT INTO embeddings (key, embedding) VALUES (?, ?) ON CONFLICT (key) "
-                "DO UPDATE SET embedding = excluded.embedding WHERE NOT is_whole(key, embedding)",
-                values,
-            )
+            packed = [(key, row.astype(_STORED).tobytes()) for key, row in rows.items()]
+            connection.executemany("INSERT OR IGNORE INTO vectors (key, vector) VALUES (?, ?)", packed)
         return self._select(list(rows))
-
-
-def _seal(key: bytes, embedding: bytes) -> bytes:
-    return xxhash.xxh3_64_digest(key + embedding)
-
-
-def _is_sealed(key: bytes, stored: bytes) -> bool:
-    return _seal(key, stored[:-_SEAL_BYTES]) == stored[-_SEAL_BYTES:]
-
-
-def _is_whole(key: bytes, stored: object) -> bool:
-    """Say whether an embedding is as it was recorded; one that is not is made again.
-
-    Older ones have no seal: they are known by their length, as every model's is a multiple of 16 bytes without a seal,
-    and by being of unit length.
-    """
-    if not isinstance(stored, bytes):
-        return False
-    if _is_sealed(key, stored):
-        return True
-    return len(stored) % 16 == 0 and abs(float(np.linalg.norm(np.frombuffer(stored, dtype=_STORED))) - 1) < _UNIT
-
-
-def _unpack(key: bytes, stored: bytes) -> Rows:
-    embedding = stored[:-_SEAL_BYTES] if _is_sealed(key, stored) else stored
-    return np.frombuffer(embedding, dtype=_STORED).astype(np.float32)

@@ -1,48 +1,28 @@
-"""A SPARQL 1.1 endpoint over HTTP: one query at a time, a pause after each, and whole replies or none.
+"""A SPARQL 1.1 endpoint through SPARQLWrapper: one query at a time, a pause after each, and whole replies or none.
 
-The endpoint's replies mean:
-
-- 429: ``RateLimited`` with the seconds of Retry-After.
-- 403, or a text about the User-Agent or the robot policy: ``Unavailable`` at once; a retry would lengthen the ban.
-- 504 or silence, twice, for a query that the caller can divide: ``QueryTimeout``; it may be too large.
-- Any other 5xx, silence, refused or reset connections: retried with back-off, then ``Unavailable``; at once when
-  Retry-After is longer than the longest back-off.
-- 500 or 429 whose text names a time-out (Blazegraph, QLever); 200 with cut JSON, with something after the JSON, or with
-  anything but JSON; a reply that is too slow or too large: ``QueryTimeout``.
-- A redirect or any other 4xx: ``ConfigError``.
+A reply that is not whole, or whose text names a time-out, is a ``QueryTimeout``: a smaller query may help. 429 means to
+wait, a ban or a redirect stops the run, and what else goes wrong at the endpoint is tried again and then ``Unavailable``.
 """
 
 import asyncio
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlencode
+from urllib.error import HTTPError
 
 import orjson
 
 from pipelines.config.settings import SparqlConfig
 from pipelines.errors import ConfigError, RateLimited, Unavailable
-from pipelines.services.clients.http import (
-    CutOff,
-    HttpClient,
-    HttpReply,
-    HttpRequest,
-    NoReply,
-    RateLimiter,
-    Silence,
-    TooLarge,
-    redact,
-)
+from pipelines.services.clients.http import HttpReply, RateLimiter, redact
 from pipelines.services.protocols import QueryTimeout, SparqlRow
 from pipelines.services.traffic import Waiting
 
 if TYPE_CHECKING:
     from pipelines.services.clients.turns import Turns
 
-_LONGEST_GET: Final = 2000
-"""Characters of a query up to which it is sent by GET."""
 LONGEST_BACKOFF: Final = 60.0
-_JSON_TYPES: Final = ("application/sparql-results+json", "application/json")
 _UNWANTED: Final = ("user-agent", "user agent", "robot policy", "banned")
 _TIMED_OUT: Final = (b"TimeoutException", b"timed out", b"time limit")
 _TRIES_OF_HEAVY: Final = 2
@@ -51,102 +31,96 @@ _TRIES_OF_HEAVY: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class SparqlEndpoint:
-    """A SPARQL endpoint, its contact and limits, and the client that sends one query at a time."""
+    """A SPARQL endpoint, its contact and limits."""
 
     settings: SparqlConfig
     turns: "Turns | None" = field(default=None, repr=False, compare=False)
     """Where the processes of a run agree on whose turn it is."""
-    client: HttpClient = field(init=False, repr=False, compare=False)
+    limiter: RateLimiter = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        settings = self.settings
-        client = HttpClient(
-            tries=settings.tries,
-            timeout=settings.deadline,
-            reply_bytes=settings.reply_bytes,
-            backoff=settings.backoff,
-            shared=RateLimiter(settings.endpoint, pause=settings.pause, turns=self.turns),
-        )
-        object.__setattr__(self, "client", client)
-
-    @property
-    def endpoint(self) -> str:
-        """The address."""
-        return self.settings.endpoint
+        limiter = RateLimiter(self.settings.endpoint, pause=self.settings.pause, turns=self.turns)
+        object.__setattr__(self, "limiter", limiter)
 
     @property
     def identity(self) -> str:
         """The address: contact and limits decide no reply."""
-        return f"sparql:{self.endpoint}"
+        return f"sparql:{self.settings.endpoint}"
 
     async def select(self, query: str, divisible: bool = False) -> tuple[SparqlRow, ...]:
         """Return every row; see :class:`pipelines.services.protocols.Sparql`."""
+        endpoint, cause, heavy, tries = self.settings.endpoint, "", 0, self.settings.tries
         with Waiting() as waiting:
-            return await self._select(query, divisible, waiting)
+            for attempt in range(tries):
+                try:
+                    async with self.limiter.enter():
+                        reply = await asyncio.to_thread(self._ask, query)
+                except OSError as error:
+                    cause, wait, is_heavy = f"no reply ({error})", 0.0, isinstance(error, TimeoutError)
+                else:
+                    if reply.status < 500 or _names_timeout(reply):
+                        return self._read(reply)
+                    cause, wait, is_heavy = f"HTTP {reply.status}: {_quote(reply)}", reply.wait, reply.status == 504
+                if wait > LONGEST_BACKOFF:
+                    raise Unavailable(f"{endpoint}: {cause}; it asks to wait {wait:,.0f} s: run again after that")
+                heavy += is_heavy
+                if divisible and heavy == _TRIES_OF_HEAVY:
+                    raise QueryTimeout(f"{endpoint}: {cause}, {heavy} times")
+                if attempt + 1 < tries:
+                    waiting.note(endpoint, cause)
+                    await asyncio.sleep(max(wait, min(self.settings.backoff * 2.0**attempt, LONGEST_BACKOFF)))
+        raise Unavailable(f"{endpoint}: {cause}, {tries} times; run again to continue")
 
-    async def _select(self, query: str, divisible: bool, waiting: Waiting) -> tuple[SparqlRow, ...]:
-        cause, heavy, tries = "", 0, self.client.tries
-        for attempt in range(tries):
-            try:
-                reply = await self.client.send(self._make_request(query))
-            except (CutOff, TooLarge) as error:
-                raise QueryTimeout(f"{self.endpoint}: {error}") from error
-            except NoReply as error:
-                cause, wait, is_heavy = str(error), 0.0, isinstance(error, Silence)
-            else:
-                if reply.status < 500 or _names_timeout(reply):
-                    return self._read(reply)
-                cause, wait = f"HTTP {reply.status}: {_quote(reply)}", reply.wait
-                is_heavy = reply.status == 504
-            if wait > LONGEST_BACKOFF:
-                raise Unavailable(
-                    f"{self.endpoint}: {cause}; the server asks to wait {wait:,.0f} s: run again after that"
-                )
-            heavy += is_heavy
-            if divisible and heavy == _TRIES_OF_HEAVY:
-                raise QueryTimeout(f"{self.endpoint}: {cause}, {heavy} times")
-            if attempt + 1 < tries:
-                waiting.note(self.endpoint, cause)
-                await asyncio.sleep(max(wait, min(self.client.backoff * 2.0**attempt, LONGEST_BACKOFF)))
-        raise Unavailable(f"{self.endpoint}: {cause}, {tries} times; run again to continue")
+    def _ask(self, query: str) -> HttpReply:
+        """Return a reply, whatever its status; an OSError where there was none."""
+        # Brings rdflib, which takes half a second.
+        from SPARQLWrapper import JSON, POST, SPARQLWrapper
+        from SPARQLWrapper.SPARQLExceptions import SPARQLWrapperException
 
-    def _make_request(self, query: str) -> HttpRequest:
-        """Return the request; strict endpoints refuse parameters other than ``query``."""
-        headers = {"User-Agent": name_agent(self.settings.contact), "Accept": ", ".join(_JSON_TYPES)}
-        if len(query) <= _LONGEST_GET:
-            return HttpRequest(f"{self.endpoint}?{urlencode({'query': query})}", headers=headers)
-        headers |= {"Content-Type": "application/x-www-form-urlencoded"}
-        return HttpRequest(self.endpoint, "POST", headers, body=urlencode({"query": query}).encode())
+        wrapper = SPARQLWrapper(self.settings.endpoint, returnFormat=JSON, agent=name_agent(self.settings.contact))
+        wrapper.setMethod(POST)
+        # Strict endpoints refuse parameters other than the query.
+        wrapper.setOnlyConneg(True)
+        wrapper.setTimeout(max(1, round(self.settings.deadline)))
+        wrapper.setQuery(query)
+        try:
+            response = wrapper.query().response
+            body = response.read(self.settings.reply_bytes + 1)
+        except HTTPError as error:
+            return HttpReply(error.code, error.headers, error.read(self.settings.reply_bytes))
+        except SPARQLWrapperException as error:
+            # Made of urllib's error, whose text it has read.
+            status = error.__context__
+            if not isinstance(status, HTTPError):
+                raise
+            return HttpReply(status.code, status.headers, str(error).encode())
+        except HTTPException as error:
+            raise QueryTimeout(f"{self.settings.endpoint}: no complete reply ({error!r})") from error
+        if len(body) > self.settings.reply_bytes:
+            raise QueryTimeout(f"{self.settings.endpoint}: more than {self.settings.reply_bytes:,} bytes")
+        if response.geturl() != self.settings.endpoint:
+            raise ConfigError(f"{self.settings.endpoint}: it moved to {response.geturl()}: name that address")
+        return HttpReply(response.status, response.headers, body)
 
     def _read(self, reply: HttpReply) -> tuple[SparqlRow, ...]:
-        if _names_ban(reply):
-            agent = name_agent(self.settings.contact)
+        endpoint, said = self.settings.endpoint, f"HTTP {reply.status}: {_quote(reply)}"
+        unwanted = any(word in said.lower() for word in _UNWANTED)
+        if reply.status == 403 or (reply.status in (200, 429) and unwanted and not reply.body.startswith(b"{")):
             raise Unavailable(
-                f"{self.endpoint}: HTTP {reply.status}: {_quote(reply) or 'no text'}; it bans this address or refuses "
-                f"the User-Agent {agent!r}. No retry follows; a ban lasts 24 hours, so check the contact first"
+                f"{endpoint}: {said}; it bans this address or refuses the User-Agent "
+                f"{name_agent(self.settings.contact)!r}. No retry follows; a ban lasts 24 hours, so check the contact"
             )
-        if reply.status != 200:
-            raise self._explain(reply)
-        if reply.kind not in _JSON_TYPES:
-            raise QueryTimeout(f"{self.endpoint}: {reply.kind} in place of JSON: {_quote(reply)}")
+        if reply.status == 429 and not _names_timeout(reply):
+            raise RateLimited(f"{endpoint}: {said}", reply.wait)
+        if 300 <= reply.status < 500 and reply.status != 429:
+            raise ConfigError(f"{endpoint}: {said}; expected a SPARQL 1.1 endpoint that takes plain SELECT queries")
         # Virtuoso sends partial results with this header.
-        if reply.headers.get("X-SQL-State"):
-            raise QueryTimeout(f"{self.endpoint}: partial results: {reply.headers.get('X-SQL-Message', '')}")
+        if reply.status != 200 or reply.headers.get("X-SQL-State"):
+            raise QueryTimeout(f"{endpoint}: {said}")
         try:
             return read_rows(reply.body)
         except ValueError as error:
-            size = f"{len(reply.body):,} bytes"
-            raise QueryTimeout(f"{self.endpoint}: {size} that are no complete reply: {error}") from error
-
-    def _explain(self, reply: HttpReply) -> Exception:
-        said = f"{self.endpoint}: HTTP {reply.status}: {_quote(reply)}"
-        if reply.status == 429 and not _names_timeout(reply):
-            return RateLimited(said, reply.wait)
-        if 300 <= reply.status < 400:
-            return ConfigError(f"{said}; it moved to {reply.headers.get('Location', '?')}: name that address")
-        if 400 <= reply.status < 500 and reply.status != 429:
-            return ConfigError(f"{said}; expected a SPARQL 1.1 endpoint that takes plain SELECT queries")
-        return QueryTimeout(said)
+            raise QueryTimeout(f"{endpoint}: {len(reply.body):,} bytes that are no complete reply: {error}") from error
 
 
 def name_agent(contact: str) -> str:
@@ -173,12 +147,6 @@ def read_rows(body: bytes) -> tuple[SparqlRow, ...]:
 
 def _quote(reply: HttpReply) -> str:
     return redact(reply.body, "", 300)
-
-
-def _names_ban(reply: HttpReply) -> bool:
-    """Return whether the endpoint refuses the client, by status or by a text in place of JSON."""
-    may_be = reply.status == 429 or (reply.status == 200 and reply.kind not in _JSON_TYPES)
-    return reply.status == 403 or (may_be and any(word in _quote(reply).lower() for word in _UNWANTED))
 
 
 def _names_timeout(reply: HttpReply) -> bool:

@@ -10,7 +10,7 @@ from pipelines.agent.observations import GAP, LONGEST_DETAIL, Summariser, read_h
 from pipelines.agent.tools import ToolBox
 from pipelines.pictures import PictureStore
 from pipelines.services.addresses import ForbiddenAddress
-from pipelines.services.clients.recorded import RecordedPages
+from pipelines.services.clients.recorded import Recorded
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply, ImageHit, PageText, TextHit
@@ -321,7 +321,7 @@ class Trap(FakePages):
 
 @pytest.mark.parametrize("recorded", [False, True])
 def test_a_page_that_leads_to_a_private_address_is_an_error_of_the_call(tmp_path, images, recorded):
-    pages = RecordedPages(Trap(), open_replies(tmp_path), live=True) if recorded else Trap()
+    pages = Recorded(Trap(), open_replies(tmp_path), live=True) if recorded else Trap()
     tools = make_tools(tmp_path, pages=pages, online=True)
     for _ in range(2):
         observation = call(tools, images, "visit", {"url": make_url("Kelm Bridge")}).observation

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sqlite3
 from contextlib import closing
 
 import pytest
@@ -11,8 +12,7 @@ from pipelines.cli.commands import run_recipe
 from pipelines.run.pruning import find_leftovers, find_living
 from pipelines.run.underway import place_progress
 from pipelines.run.workspace import Workspace
-from pipelines.services.clients.replies import ADDRESS
-from pipelines.services.clients.sqlite import connect_replies
+from pipelines.services.clients.replies import ADDRESS, FILE
 from tests.chaos.driving import call_here, copy_workspace, digest_files
 from tests.conftest import SETTINGS
 from tests.pipelines.run.test_heartbeat import make_process
@@ -74,7 +74,7 @@ def list_stages(root):
 
 
 def count_rows(root, table):
-    with closing(connect_replies(root / "replies")) as store:
+    with closing(sqlite3.connect(root / "replies" / FILE)) as store:
         return store.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
 
 

@@ -17,8 +17,9 @@ from pipelines.services.clients.commons import (
     CommonsApi,
     CommonsFiles,
     CommonsSearch,
+    JoinedMetadata,
+    RecordedCommons,
     RecordedFileFetch,
-    RecordedImageMetadata,
     choose_address,
     make_client,
     make_title,
@@ -289,7 +290,7 @@ def store(tmp_path):
 
 def test_each_file_is_asked_about_once_whatever_else_was_asked_for(store):
     service = ScriptedMetadata(absent=("B.jpg",))
-    recorded = RecordedImageMetadata(service, store)
+    recorded = RecordedCommons(JoinedMetadata(service), store)
     first = asyncio.run(recorded.describe_images(["A.jpg", "B.jpg"]))
     with open_meter() as meter:
         second = asyncio.run(recorded.describe_images(["B.jpg", "C.jpg", "A.jpg"]))
@@ -309,9 +310,9 @@ def test_what_was_answered_before_a_failure_is_kept(store):
 
     files = [f"F{n}.jpg" for n in range(60)]
     with pytest.raises(Unavailable):
-        asyncio.run(RecordedImageMetadata(FailsLater(), store).describe_images(files))
+        asyncio.run(RecordedCommons(JoinedMetadata(FailsLater()), store).describe_images(files))
     service = ScriptedMetadata()
-    assert len(asyncio.run(RecordedImageMetadata(service, store).describe_images(files))) == 60
+    assert len(asyncio.run(RecordedCommons(JoinedMetadata(service), store).describe_images(files))) == 60
     assert service.asked == [files[50:]]
 
 

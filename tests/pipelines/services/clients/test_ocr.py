@@ -20,7 +20,7 @@ from pipelines.services.clients.ocr import (
     cut_pieces,
     merge_blocks,
 )
-from pipelines.services.clients.recorded import RecordedOcr
+from pipelines.services.clients.recorded import Recorded
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.protocols import TextBlock
 from pipelines.toy.textlayer import LayerOcr
@@ -50,7 +50,7 @@ def store(tmp_path):
 def engine(request, store, kept):
     """An engine of each kind."""
     if request.param == "recorded":
-        return RecordedOcr(LayerOcr(), store)
+        return Recorded(LayerOcr(), store)
     return kept.setdefault(request.param, MAKERS[request.param]())
 
 

@@ -1,5 +1,4 @@
 import asyncio
-import json
 import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,16 +11,8 @@ from hypothesis import strategies as st
 from pipelines.config.settings import BudgetConfig
 from pipelines.errors import BudgetSpent, RecordFailed
 from pipelines.services.addresses import ForbiddenAddress
-from pipelines.services.clients.commons import RecordedFileSearch, RecordedImageMetadata
-from pipelines.services.clients.recorded import (
-    RecordedChat,
-    RecordedImageSearch,
-    RecordedOcr,
-    RecordedPages,
-    RecordedSparql,
-    RecordedTextSearch,
-    make_chat_key,
-)
+from pipelines.services.clients.commons import RecordedCommons
+from pipelines.services.clients.recorded import Recorded, RecordedChat, make_chat_key
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.image_metadata import ImageFacts
 from pipelines.services.metering import Budget, Price, open_meter, open_stopwatch
@@ -205,19 +196,6 @@ def test_a_reply_has_the_day_on_which_it_was_first_given(store):
     assert asyncio.run(RecordedChat(CountingModel(day="2027-03-04"), store).chat(ROWS[0])).day == "2026-01-02"
 
 
-@pytest.mark.parametrize(
-    ("recorded", "reply"),
-    [
-        (["old", 3, 4, "cut"], ChatReply("old", 3, 4, "cut")),
-        (["old", 3, 4, "whole", "2026-01-02"], ChatReply("old", 3, 4, day="2026-01-02")),
-    ],
-)
-def test_recordings_of_earlier_versions_are_read(store, recorded, reply):
-    model = CountingModel()
-    asyncio.run(store.record({make_chat_key(model, REQUEST): json.dumps(recorded)}, model.identity))
-    assert asyncio.run(RecordedChat(model, store).chat(REQUEST)) == reply
-
-
 def test_native_calls_and_the_reasoning_are_replayed(store):
     said = ChatReply(
         "", 9, 5, calls=(ToolCall("c1", "visit", '{"url": "\ud800"}'), ToolCall("", "", "")), reasoning="Let me see.\n"
@@ -300,13 +278,13 @@ def test_a_new_generation_asks_anew_and_the_one_before_is_still_there(store):
 
 
 TOOLS = {
-    "text search": (RecordedTextSearch, lambda tool: tool.search_text("q", 3)),
-    "image search": (RecordedImageSearch, lambda tool: tool.search_image(PictureFile("a" * 64, Path("p")), 3)),
-    "pages": (RecordedPages, lambda tool: tool.read_page("u")),
-    "SPARQL": (RecordedSparql, lambda tool: tool.select("SELECT")),
-    "OCR": (RecordedOcr, lambda tool: tool.read_text(b"sign", 2.0)),
-    "file search": (RecordedFileSearch, lambda tool: tool.search_files("q", 3)),
-    "image metadata": (RecordedImageMetadata, lambda tool: tool.describe_images(["A.jpg"])),
+    "text search": (Recorded, lambda tool: tool.search_text("q", 3)),
+    "image search": (Recorded, lambda tool: tool.search_image(PictureFile("a" * 64, Path("p")), 3)),
+    "pages": (Recorded, lambda tool: tool.read_page("u")),
+    "SPARQL": (Recorded, lambda tool: tool.select("SELECT")),
+    "OCR": (Recorded, lambda tool: tool.read_text(b"sign", 2.0)),
+    "file search": (RecordedCommons, lambda tool: tool.search_files("q", 3)),
+    "image metadata": (RecordedCommons, lambda tool: tool.describe_images(["A.jpg"])),
 }
 
 
@@ -327,7 +305,7 @@ def test_a_new_generation_of_a_tool_asks_anew(store, recorder, call):
 
 def test_a_picture_is_read_once_at_each_scale_and_a_failure_is_not_recorded(store):
     services = CountingServices()
-    recorded = RecordedOcr(services, store)
+    recorded = Recorded(services, store)
     for scale in (1.0, 2.0, 1.0):
         assert asyncio.run(recorded.read_text(b"sign", scale))[0].text == f"Kelmor {scale}"
     for _ in range(2):
@@ -338,7 +316,7 @@ def test_a_picture_is_read_once_at_each_scale_and_a_failure_is_not_recorded(stor
 
 def test_a_picture_is_searched_by_its_content_and_not_its_place(store):
     services = CountingServices()
-    recorded = RecordedImageSearch(services, store)
+    recorded = Recorded(services, store)
     for place in ("here", "there"):
         assert asyncio.run(recorded.search_image(PictureFile("a" * 64, Path(place)), 3))[0].distance == 0.5
     asyncio.run(recorded.search_image(PictureFile("b" * 64, Path("here")), 3))
@@ -367,7 +345,7 @@ def test_the_thumbnail_of_a_hit_survives_the_recording(store, live):
             return (ImageHit("u", "t", "s", 0.5, PICTURE), ImageHit("v", "t", "s", 0.6))
 
     services = Showing()
-    recorded = RecordedImageSearch(services, store, live=live)
+    recorded = Recorded(services, store, live=live)
     hits = [asyncio.run(recorded.search_image(PictureFile("a" * 64, Path("p")), 3)) for _ in range(2)]
     assert hits[0] == hits[1] == (ImageHit("u", "t", "s", 0.5, PICTURE), ImageHit("v", "t", "s", 0.6))
     assert len(services.asked) == 1
@@ -383,7 +361,7 @@ def test_a_forbidden_address_is_recorded_as_forbidden(store, live):
     services, said = Guarded(), []
     for _ in range(2):
         with pytest.raises(ForbiddenAddress, match=r"leads to 127\.0\.0\.1") as caught:
-            asyncio.run(RecordedPages(services, store, live=live).read_page("u"))
+            asyncio.run(Recorded(services, store, live=live).read_page("u"))
         said.append(str(caught.value))
     assert services.asked == ["u"]
     assert said[0] == said[1]

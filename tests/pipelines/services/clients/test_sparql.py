@@ -7,7 +7,7 @@ from pipelines.config.settings import SparqlConfig
 from pipelines.errors import ConfigError, RateLimited, Unavailable
 from pipelines.graph.seeds import Slice, Span, draw_candidates
 from pipelines.services.clients.http import HttpReply
-from pipelines.services.clients.recorded import RecordedSparql
+from pipelines.services.clients.recorded import Recorded
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.clients.sparql import SparqlEndpoint, name_agent, read_rows
 from pipelines.services.protocols import QueryTimeout
@@ -21,7 +21,7 @@ from tests.pipelines.services.clients.sparql_server import (
     serve_sparql,
 )
 
-SLOW = {"silence": {"deadline": 1.5}, "slow drip": {"deadline": 2.0}}
+SLOW = {"silence": {"deadline": 1.5}}
 """Limits that a fault must run into; on a busy machine a good reply stays far below them."""
 CONTACT = "test@example.org"
 QUICK = {"pause": 0.0, "tries": 3, "backoff": 0.01, "deadline": 60.0, "reply_bytes": 150_000, "contact": CONTACT}
@@ -42,16 +42,14 @@ DIVIDED = (
     "text with 200",
     "a page with 200",
     "a wrong content type",
-    "JSON as text",
     "JSON without results",
     "partial content",
     "partial results of Virtuoso",
-    "slow drip",
     "an empty body",
     "a body beyond the limit",
 )
 REPEATED = ("429", "500", "502", "503", "504", "silence", "no reply")
-PAUSES = {"silence": 0.05, "slow drip": 0.05}
+PAUSES = {"silence": 0.05}
 """Time for the server to see that the client gave up."""
 QUERY = "SELECT ?item WHERE { ?item <http://www.wikidata.org/prop/direct/P31> ?class } LIMIT 3"
 
@@ -104,8 +102,7 @@ def test_a_reply_that_is_not_whole_is_a_time_out_and_not_asked_again(fault):
 def test_a_service_that_fails_is_asked_again_and_then_away(fault):
     with serve_sparql(STORE, always=FAULTS[fault]) as server, pytest.raises(Unavailable, match="3 times; run again"):
         ask(make_endpoint(server, **SLOW.get(fault, {})))
-    # aiohttp itself sends a GET once more on a connection that was closed without a reply.
-    assert len(server.asked) == (6 if fault == "no reply" else 3)
+    assert len(server.asked) == 3
 
 
 def fail_if_widest(fault):
@@ -187,8 +184,7 @@ def test_a_message_carries_the_servers_words_without_its_control_characters():
     [
         (Answer(400, "text/plain", change=say("Parse error")), "Parse error"),
         (Answer(404, "text/html", change=say("Not here")), "expected a SPARQL 1.1 endpoint"),
-        (Answer(301, headers={"Location": "https://other.example/sparql"}), "https://other.example/sparql"),
-        (Answer(308, headers={"Location": "https://other.example/sparql"}), "https://other.example/sparql"),
+        (Answer(308, headers={"Location": "https://other.example/sparql"}), "308"),
     ],
 )
 def test_an_address_that_is_no_endpoint_is_a_mistake_of_the_configuration(answer, words):
@@ -200,8 +196,6 @@ def test_an_address_that_is_no_endpoint_is_a_mistake_of_the_configuration(answer
 def test_a_query_says_who_asks_and_wants_json():
     with serve_sparql(STORE) as server:
         ask(make_endpoint(server))
-        ask(make_endpoint(server), f"# {'x' * 3000}\n{QUERY}")
-    assert [request.method for request in server.asked] == ["GET", "POST"]
     for request in server.asked:
         assert request.headers["user-agent"] == AGENT
         assert list(request.parameters) == ["query"]
@@ -239,7 +233,7 @@ def test_a_second_run_asks_nothing(tmp_path):
     with serve_sparql(STORE, FAULTS["truncated JSON"], FAULTS["text with 200"]) as server:
         for _ in range(2):
             store = open_replies(tmp_path)
-            assert draw(RecordedSparql(make_endpoint(server), store), page_rows=30) == WANTED
+            assert draw(Recorded(make_endpoint(server), store), page_rows=30) == WANTED
             store.close()
             asked = len(server.asked)
             server.asked.clear()
@@ -249,7 +243,7 @@ def test_a_second_run_asks_nothing(tmp_path):
 def test_a_recorded_time_out_is_raised_again_without_asking(tmp_path):
     store = open_replies(tmp_path)
     with serve_sparql(STORE, FAULTS["truncated JSON"]) as server:
-        recorded = RecordedSparql(make_endpoint(server), store)
+        recorded = Recorded(make_endpoint(server), store)
         for _ in range(2):
             with pytest.raises(QueryTimeout, match="no complete reply"):
                 asyncio.run(recorded.select(QUERY, divisible=True))
