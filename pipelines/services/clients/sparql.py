@@ -1,7 +1,7 @@
 """A SPARQL 1.1 endpoint through SPARQLWrapper: one query at a time, a pause after each, and whole replies or none.
 
 A reply that is not whole, or whose text names a time-out, is a ``QueryTimeout``: a smaller query may help. 429 means to
-wait, a ban or a redirect stops the run, and what else goes wrong at the endpoint is tried again and then ``Unavailable``.
+wait, a ban or a redirect stops the run. What else goes wrong is tried again and then ``Unavailable``.
 """
 
 import asyncio
