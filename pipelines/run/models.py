@@ -24,7 +24,6 @@ from pipelines.services.clients.commons import CountedFetch, JoinedMetadata, Rec
 from pipelines.services.clients.recorded import Recorded, RecordedChat
 from pipelines.services.clients.replies import ReplyStore, open_replies, read_epochs
 from pipelines.services.clients.sparql import SparqlEndpoint
-from pipelines.services.clients.vendors import Vendors
 from pipelines.services.image_metadata import FileSearch, ImageMetadata
 from pipelines.services.metering import Budget, make_price
 from pipelines.services.prompting import WORDED, RoleClient, load_prompt, make_sampling, speak
@@ -179,11 +178,6 @@ class Roles:
         return Plugins(self.config)
 
     @cached_property
-    def vendors(self) -> Vendors:
-        """What was learned of the servers of all roles."""
-        return Vendors(self.workspace.vendors)
-
-    @cached_property
     def budget(self) -> Budget:
         """The budget of all roles together."""
         return Budget(self.config.budget)
@@ -232,7 +226,7 @@ class Roles:
         if config.adapter == "scripted":
             return build_player(role, config)
         patience = self.config.runtime.patience
-        return OpenAIChat(config, self.pictures.load, vendors=self.vendors, patience=patience)
+        return OpenAIChat(config, self.pictures.load, patience=patience)
 
     def _build_batched(self, role: str, config: ModelConfig) -> ChatModel:
         def is_recorded(key: str) -> bool:
@@ -240,7 +234,7 @@ class Roles:
 
         epoch, folder = self.find_epoch(role), self.workspace.batches
         pace = replace(self.pace, patience=self.config.runtime.patience)
-        model = BatchChat(config, folder, is_recorded, epoch, self.pictures.load, self.vendors, self.say, pace)
+        model = BatchChat(config, folder, is_recorded, epoch, self.pictures.load, self.say, pace)
         self._batched.append(model)
         return model
 

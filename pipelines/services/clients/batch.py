@@ -50,7 +50,6 @@ from pipelines.services.clients.chat import (
 from pipelines.services.clients.http import HttpReply, NoReply, read_key, redact
 from pipelines.services.clients.recorded import make_chat_key
 from pipelines.services.clients.replies import name_epoch
-from pipelines.services.clients.vendors import Vendors
 from pipelines.services.protocols import ChatReply, ChatRequest
 from pipelines.services.traffic import Waiting
 
@@ -636,7 +635,6 @@ class BatchChat:
         is_recorded: returns whether the reply of a key is recorded.
         epoch: cache epoch, part of the identity; batches of older epochs are ignored.
         read_picture: reads the picture store, called in a thread.
-        vendors: rules learned from servers.
         say: receives messages about batches.
         pace: how batches are cut and waited for.
 
@@ -649,7 +647,6 @@ class BatchChat:
     is_recorded: Callable[[str], bool]
     epoch: int = 0
     read_picture: ReadPicture = field(default=refuse_picture, repr=False)
-    vendors: Vendors = field(default_factory=Vendors, repr=False, compare=False)
     say: Callable[[str], None] = field(default=lambda text: None, repr=False)
     pace: Pace = PACE
     _live: OpenAIChat = field(init=False, repr=False, compare=False)
@@ -676,10 +673,6 @@ class BatchChat:
         """The live model's identity in the cache epoch."""
         return name_epoch(self._live.identity, self.epoch)
 
-    async def _make_body(self, request: ChatRequest) -> bytes:
-        learned = self.vendors.find(self.settings.base_url[0], self.name).rules
-        return (await make_body(self.settings, request, self._pictures, learned)).data
-
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Return the reply once a batch brings it.
 
@@ -692,7 +685,7 @@ class BatchChat:
         key, desk, tries = make_chat_key(self, request), self._find_desk(), 0
         before = desk.answered
         while True:
-            body = b"" if desk.has(key) else await self._make_body(request)
+            body = b"" if desk.has(key) else await make_body(self.settings, request, self._pictures)
             answer = await desk.get(key, body)
             if isinstance(answer, ChatReply):
                 return replace(cut_at_stop(answer, request.stop), retries=tries)

@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary
 import orjson
 from pydantic import BaseModel, Field, ValidationError
 
-from pipelines.config.profiles import NO_RULES, KeyRules, find_profile, find_replies
+from pipelines.config.profiles import KeyRules, find_profile, find_replies
 from pipelines.config.settings import ModelConfig
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, SynthError, Unavailable
 from pipelines.ids import digest_value
@@ -41,7 +41,6 @@ from pipelines.services.clients.http import (
     read_key,
     redact,
 )
-from pipelines.services.clients.vendors import Vendors, read_refusal
 from pipelines.services.prompting import SAMPLED
 from pipelines.services.protocols import ChatReply, ChatRequest, Ending, Message, Sampling, ToolCall
 from pipelines.services.traffic import Waiting
@@ -82,29 +81,19 @@ class PictureParts:
         return orjson.dumps({"type": "image_url", "image_url": shown})
 
 
-@dataclass(frozen=True, slots=True)
-class ChatBody:
-    """The body of a request as it is sent, and those of its keys that a server may refuse and do without."""
-
-    data: bytes
-    keys: frozenset[str]
-
-
-async def make_body(
-    settings: ModelConfig, request: ChatRequest, pictures: PictureParts, learned: KeyRules = NO_RULES
-) -> ChatBody:
-    """Return the body of a request to a model: what is asked for, as its profile and what was learned have it."""
+async def make_body(settings: ModelConfig, request: ChatRequest, pictures: PictureParts) -> bytes:
+    """Return the body of a request to a model: what is asked for, as its profile has it."""
     shown = {sha256: await pictures.get(sha256) for message in request.messages for sha256 in message.images}
     try:
-        return _make_body(settings, request, shown, learned)
+        return _make_body(settings, request, shown)
     except orjson.JSONEncodeError:
         # Lone surrogates cannot be sent. Messages are cleaned only then, because unchanged strings keep their cached
         # UTF-8 from one turn of a conversation to the next.
         clean = tuple(_clean_message(message) for message in request.messages)
-        return _make_body(settings, replace(request, messages=clean), shown, learned)
+        return _make_body(settings, replace(request, messages=clean), shown)
 
 
-def _make_body(settings: ModelConfig, request: ChatRequest, shown: Mapping[str, bytes], learned: KeyRules) -> ChatBody:
+def _make_body(settings: ModelConfig, request: ChatRequest, shown: Mapping[str, bytes]) -> bytes:
     profile = find_profile(settings)
     messages = [_render(message, shown) for message in request.messages]
     asked = {"model": settings.name, "messages": messages, **profile.defaults, **_list_asked(request)}
@@ -114,8 +103,7 @@ def _make_body(settings: ModelConfig, request: ChatRequest, shown: Mapping[str, 
         asked["response_format"] = orjson.Fragment(_make_format(request.task, request.schema_json))
     elif request.schema_json and find_replies(settings) == "json":
         asked["response_format"] = {"type": "json_object"}
-    taken, own = learned.apply(profile.apply(asked)), list_own_keys(settings)
-    return ChatBody(orjson.dumps(taken | own), frozenset(taken) - frozenset(own))
+    return orjson.dumps(profile.apply(asked) | list_own_keys(settings))
 
 
 def _list_asked(request: ChatRequest) -> dict[str, Any]:
@@ -656,34 +644,18 @@ def explain_refusal(settings: ModelConfig, place: str, reply: HttpReply, text: s
     return ConfigError(f"{place}: rejects the request ({said}); {_advise(find_replies(settings), status, folded)}")
 
 
-class KeysRefused(Exception):
-    """The server refuses keys of the request; ``error`` is what it means if nothing can be done about them."""
-
-    def __init__(self, rules: KeyRules, error: SynthError, text: str) -> None:
-        super().__init__(text)
-        self.rules, self.error = rules, error
-
-
-def _find_keys(error: Exception, body: ChatBody, reply: HttpReply, text: str) -> Exception:
-    """Return the refusal of keys that an error is, else the error itself."""
-    if not isinstance(error, ConfigError) or reply.status not in (400, 422):
-        return error
-    rules = read_refusal(text, body.keys)
-    return error if rules == NO_RULES else KeysRefused(rules, error, text)
-
-
 def _advise(replies: str, status: int, folded: str) -> str:
     """Return which setting to change after an error response that concerns all requests."""
     for words, advice in _EXTRAS:
         if words.search(folded):
             return advice
     if status not in (400, 422):
-        return "see name, base_url and sampling"
+        return "see name and base_url"
     if _TOO_MANY_TOKENS.search(folded):
         return "lower max_tokens in sampling"
     if replies in _ADVICE and _FORMAT.search(folded):
         return _ADVICE[replies]
-    return "see name, base_url and sampling"
+    return "see name, base_url and sampling; a profile names the keys that a vendor takes"
 
 
 VERSION = 1
@@ -694,7 +666,7 @@ _PROBE = Message("user", "Say yes.")
 class _Trial:
     """One request on its way to a reply."""
 
-    body: ChatBody
+    body: bytes
     since: float
     reply_bytes: int = LEAST_REPLY_BYTES
     """Largest reply that is read."""
@@ -734,7 +706,6 @@ class OpenAIChat:
             same model. The key is read from its variable at each request.
         read_picture: picture store, called in a thread.
         pause: first upper bound in seconds of the pause after a failure, doubled each time.
-        vendors: what was learned of servers.
         patience: seconds that every address may be away or busy before the run stops.
         tries: requests that get no complete reply before this record fails.
 
@@ -745,7 +716,6 @@ class OpenAIChat:
     settings: ModelConfig
     read_picture: ReadPicture = field(default=refuse_picture, repr=False)
     pause: float = 1.0
-    vendors: Vendors = field(default_factory=Vendors, repr=False, compare=False)
     patience: float = PATIENCE
     tries: int = TRIES
     pool: EndpointPool = field(init=False, repr=False, compare=False)
@@ -785,24 +755,11 @@ class OpenAIChat:
             RecordFailed: if the server refuses this prompt (too long, content filter), or gives no complete reply to it
                 in all tries, or one too large for the tokens asked for in one try, while others get theirs.
         """
-        server = self.vendors.find(self.settings.base_url[0], self.name)
-        # Who stood behind a request that found everything away has waited as long as that one.
         since = self.pool.clock()
-        while True:
-            rules = server.rules
-            body = await make_body(self.settings, request, self._pictures, rules)
-            async with server.trying(body.keys):
-                if rules is not server.rules:
-                    continue  # what another request has learned meanwhile
-                try:
-                    with Waiting() as waiting:
-                        reply = await self._ask(_Trial(body, since, _limit_reply(request)), request, waiting)
-                except KeysRefused as refused:
-                    if rules is server.rules and not server.learn(refused.rules, str(refused)):
-                        raise refused.error from None
-                    continue
-                server.accept(body.keys)
-            return reply if request.stop else part_thought(reply)
+        body = await make_body(self.settings, request, self._pictures)
+        with Waiting() as waiting:
+            reply = await self._ask(_Trial(body, since, _limit_reply(request)), request, waiting)
+        return reply if request.stop else part_thought(reply)
 
     async def _ask(self, trial: _Trial, request: ChatRequest, waiting: Waiting) -> ChatReply:
         """Send a body until there is a reply."""
@@ -828,8 +785,7 @@ class OpenAIChat:
         """Request one token to tell a failing server from a failing prompt, when no other request was sent since."""
         one = Sampling(max_tokens=1)
         probe = replace(request, messages=(_PROBE,), sampling=one, schema_json="", sample=0, tools="", stop=())
-        rules = self.vendors.find(self.settings.base_url[0], self.name).rules
-        body = await make_body(self.settings, probe, self._pictures, rules)
+        body = await make_body(self.settings, probe, self._pictures)
         return await self._send(_Trial(body, since)) is not None
 
     async def _send(self, trial: _Trial) -> ChatReply | None:
@@ -847,11 +803,11 @@ class OpenAIChat:
             trial.seconds = time.monotonic() - since
             if received.status != 200:
                 text = redact(received.body, secrets)
-                raise _find_keys(explain_refusal(self.settings, place, received, text), trial.body, received, text)
+                raise explain_refusal(self.settings, place, received, text)
             reply = read_completion(received.body, secrets)
             outcome = RequestOutcome("answered")
             return reply
-        except (RecordFailed, KeysRefused):
+        except RecordFailed:
             outcome = RequestOutcome("answered")
             raise
         except RateLimited as error:
@@ -876,7 +832,7 @@ class OpenAIChat:
             "Accept-Encoding": "identity",
             **more,
         }
-        request = HttpRequest(f"{url}/chat/completions", "POST", headers, body=trial.body.data)
+        request = HttpRequest(f"{url}/chat/completions", "POST", headers, body=trial.body)
         return await self.session.fetch(request, self.settings.timeout, trial.reply_bytes)
 
 

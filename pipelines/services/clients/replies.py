@@ -3,10 +3,10 @@
 The store is a database behind SQLAlchemy: one SQLite file for the processes of one host, or PostgreSQL for several
 hosts. An ask is noted before its request is sent, and a reply is durable before it is used: both survive kill -9.
 
-Group commit: one thread writes, and all that waits goes into one transaction. While it commits, the next callers gather.
+Group commit: one thread writes, and all that waits goes into one transaction; meanwhile the next callers gather.
 
 Claims: whoever is to send a request claims its key first. Another process that wants the same key waits for the reply
-in place of paying, too. A claim ends with its process, however that ends: each process holds a lock that the others try.
+in place of paying, too. A claim ends with its process, however that ends: each holds a lock that the others try.
 
 Cache epochs: ``--fresh-replies ROLE`` asks a role again and forgets nothing. ``replies/fresh.json`` maps roles to
 epochs. An epoch above 0 is part of the identity of the role's backend, so the keys of replies and of stages change
