@@ -52,7 +52,7 @@ from pipelines.run.corpora import digest_input
 from pipelines.run.models import (
     Roles,
     count_in_flight,
-    make_counted_fetch,
+    make_file_fetch,
     make_file_search,
     make_image_metadata,
     make_wikidata_source,
@@ -65,7 +65,7 @@ from pipelines.run.shards import read_fetched
 from pipelines.run.stage import AnyStage
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.addresses import Guard
-from pipelines.services.clients.commons import CountedFetch, RecordedFileFetch
+from pipelines.services.clients.commons import RecordedFileFetch
 from pipelines.services.clients.encoder import CachedEncoder
 from pipelines.services.clients.http import HttpClient
 from pipelines.services.clients.images import LiveImageSearch
@@ -231,19 +231,11 @@ class Seeing:
         epoch = self.roles.find_epoch("commons")
         metadata = make_image_metadata(config, roles.replies, epoch) if config.fetch else None
         search = make_file_search(config, roles.replies, epoch) if config.search else None
-        fetch = (
-            RecordedFileFetch(self.fetching, roles.replies, epoch, pictures=roles.pictures) if config.fetch else None
-        )
+        fetch = None
+        if config.fetch:
+            fetching = make_file_fetch(config, roles.replies.turns)
+            fetch = RecordedFileFetch(fetching, roles.replies, epoch, pictures=roles.pictures)
         return CandidateLister(self.corpus, roles.pictures, limit, metadata, search, fetch)
-
-    @cached_property
-    def fetching(self) -> CountedFetch:
-        """What fetches pictures from Commons, with its counts."""
-        return make_counted_fetch(self.config.commons, self.roles.replies.turns)
-
-    def describe_fetching(self) -> str:
-        """Return how far the fetching of pictures is; empty where none waits."""
-        return self.fetching.describe() if "fetching" in self.__dict__ else ""
 
     def make_chooser(self, lister: CandidateLister) -> PictureChooser:
         """Return the chooser of an anchor's picture; where pictures are fetched, it rates none by a search."""

@@ -267,7 +267,6 @@ def _run_claimed(
         assembly.roles.say, assembly.roles.run = reporter.note, run
         filling = Filling.of(assembly) if config.targets.wanted and last != "corpus" else None
         planned = [] if last == "corpus" else assembly.plan_stages(last)
-        reporter.watch(assembly.seeing.describe_fetching)
         chosen = _choose_stages(request, planned, reporter, filling is None)
         _warn_of_lacks(assembly, planned, warner, last)
 

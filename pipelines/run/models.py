@@ -20,7 +20,7 @@ from pipelines.run.stage import AnyStage
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.batch import BATCH_ROWS, PACE, BatchChat, Pace
 from pipelines.services.clients.chat import OpenAIChat, list_own_keys
-from pipelines.services.clients.commons import CountedFetch, JoinedMetadata, RecordedCommons
+from pipelines.services.clients.commons import CommonsFiles, JoinedMetadata, RecordedCommons
 from pipelines.services.clients.recorded import Recorded, RecordedChat
 from pipelines.services.clients.replies import ReplyStore, open_replies, read_epochs
 from pipelines.services.clients.sparql import SparqlEndpoint
@@ -68,13 +68,13 @@ def make_file_search(config: CommonsConfig, replies: ReplyStore, epoch: int = 0)
     return RecordedCommons(CommonsSearch(make_commons_api(config, replies.turns)), replies, epoch)
 
 
-def make_counted_fetch(config: CommonsConfig, turns: "Turns | None" = None) -> CountedFetch:
+def make_file_fetch(config: CommonsConfig, turns: "Turns | None" = None) -> CommonsFiles:
     """Return what fetches Commons' pictures, within its limits; they come from other servers than its API."""
-    from pipelines.services.clients.commons import CommonsFiles, make_client
+    from pipelines.services.clients.commons import make_client
 
     name = f"pictures of {urlsplit(config.endpoint).netloc}"
     limiter = _find_limiter(name, turns, rate=config.rate, concurrency=config.connections)
-    return CountedFetch(CommonsFiles(config, make_client(limiter, seconds=120.0, reply_bytes=MAX_BYTES)))
+    return CommonsFiles(config, make_client(limiter, seconds=120.0, reply_bytes=MAX_BYTES))
 
 
 def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, epoch: int = 0) -> WikidataSource:

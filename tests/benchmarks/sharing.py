@@ -19,7 +19,7 @@ from urllib.request import urlopen
 
 from pipelines.config.settings import BudgetConfig, CommonsConfig, ModelConfig
 from pipelines.errors import BudgetSpent
-from pipelines.run.models import make_counted_fetch
+from pipelines.run.models import make_file_fetch
 from pipelines.services.clients.chat import OpenAIChat
 from pipelines.services.clients.recorded import RecordedChat
 from pipelines.services.clients.replies import ReplyStore, open_replies
@@ -86,7 +86,7 @@ async def ask_all(order: Order, store: ReplyStore, budget: Budget) -> None:
 async def fetch_all(order: Order, store: ReplyStore) -> None:
     """Fetch the picture of each number."""
     config = CommonsConfig(api=order.server, contact="bench@example.org", fetch=True, rate=RATE)
-    fetching, base = make_counted_fetch(config, store.turns), order.server.rpartition("/w/")[0]
+    fetching, base = make_file_fetch(config, store.turns), order.server.rpartition("/w/")[0]
     files = [RemoteFile(f"F{n}.png", f"{base}/{n}.png", 10) for n in range(order.first, order.last)]
     await asyncio.gather(*map(fetching.fetch_file, files))
 

@@ -10,7 +10,6 @@ The files that many records look up at once are joined into few requests to the 
 import asyncio
 import hashlib
 import re
-import time
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,7 +21,7 @@ import orjson
 from yarl import URL
 
 from pipelines.config.settings import CommonsConfig
-from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, SynthError, Unavailable
+from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, Unavailable
 from pipelines.names import normalise_file
 from pipelines.pictures import PictureSource, PictureStore, find_extension
 from pipelines.services.clients.http import HttpClient, HttpReply, HttpRequest, NoReply, RateLimiter, TooLarge
@@ -30,7 +29,6 @@ from pipelines.services.clients.recorded import Recorded
 from pipelines.services.clients.sparql import name_agent
 from pipelines.services.image_metadata import (
     MOST_FILES,
-    FileFetch,
     ImageFacts,
     ImageMetadata,
     RemoteFile,
@@ -405,27 +403,9 @@ _LONGEST_NAME = 160
 _PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html)", re.IGNORECASE)
 
 
-class _Doubtful(NoReply):
-    """A whole reply with the wrong content: retried, and believed if it comes each time."""
-
-    def __init__(self, failure: SynthError) -> None:
-        super().__init__(str(failure))
-        self.failure = failure
-
-
-_MOST_UNSCALED = 2
-"""Thumbnails in a row that may never come; more are an outage."""
-
-
 @dataclass(frozen=True, slots=True)
 class CommonsFiles(CommonsClient):
-    """The pictures of a MediaWiki; the client's ``reply_bytes`` bounds a file.
-
-    Attributes:
-        unscaled: files whose thumbnails never came, since the last that did.
-    """
-
-    unscaled: list[str] = field(default_factory=list, repr=False, compare=False)
+    """The pictures of a MediaWiki; the client's ``reply_bytes`` bounds a file."""
 
     @property
     def identity(self) -> str:
@@ -440,23 +420,15 @@ class CommonsFiles(CommonsClient):
 
     async def fetch_file(self, file: RemoteFile) -> bytes:
         """Return a picture's bytes, as :class:`FileFetch` says; the original if its thumbnail never comes."""
-        original, address = drop_tracking(file.url), choose_address(file, self.settings.width)
-        try:
-            if address == original:
-                return await self._fetch(original, file.sha1)
+        original, error = drop_tracking(file.url), NoReply("no reply")
+        for address in dict.fromkeys((choose_address(file, self.settings.width), original)):
             try:
-                data = await self._fetch(address, "")
-            except NoReply:
-                # One file that the service cannot scale must not stop every run; several in a row are an outage.
-                self.unscaled.append(file.file)
-                if len(self.unscaled) > _MOST_UNSCALED:
-                    raise
-                address = original
-                return await self._fetch(original, file.sha1)
-        except NoReply as error:
-            raise Unavailable(f"{address}: {error}, {self.client.tries} times; run again later") from error
-        self.unscaled.clear()
-        return data
+                return await self._fetch(address, file.sha1 if address == original else "")
+            except TooLarge as large:
+                raise RecordFailed("picture-too-large", f"{address}: {large}") from large
+            except NoReply as none:
+                error = none
+        raise Unavailable(f"{original}: {error}, {self.client.tries} times; run again later")
 
     async def _fetch(self, address: str, sha1: str) -> bytes:
         """Return the picture at an address, which has a sha1 unless that is empty."""
@@ -466,12 +438,7 @@ class CommonsFiles(CommonsClient):
             _check_content(address, data, sha1)
             return data
 
-        try:
-            return await self.client.retry(address, attempt)
-        except TooLarge as error:
-            raise RecordFailed("picture-too-large", f"{address}: {error}") from error
-        except _Doubtful as error:
-            raise error.failure from error
+        return await self.client.retry(address, attempt)
 
     async def _follow(self, address: str) -> bytes:
         """Return the file at an address after redirects inside the service."""
@@ -485,7 +452,10 @@ class CommonsFiles(CommonsClient):
             elif reply.status == 200:
                 return reply.body
             else:
-                raise _explain_status(str(url), reply)
+                check_refusal(str(url), reply)
+                if reply.status in (400, 404, 410):
+                    raise RecordFailed("picture-missing", f"{url}: HTTP {reply.status}")
+                raise NoReply(f"HTTP {reply.status}")
         raise RecordFailed("picture-address", f"{address}: more than {_REDIRECTS} redirects")
 
     def _check_address(self, url: URL) -> None:
@@ -528,19 +498,10 @@ def _check_content(address: str, data: bytes, sha1: str) -> None:
         if _PAGE.match(data[:200]):
             raise NoReply("a page in place of a picture")
         detail = f"{address}: starts with {data[:8]!r}; allowed are JPEG, PNG, GIF and WebP"
-        raise _Doubtful(RecordFailed("picture-format", detail))
+        raise RecordFailed("picture-format", detail)
     found = hashlib.sha1(data, usedforsecurity=False).hexdigest() if sha1 else ""
     if found != sha1:
-        raise _Doubtful(RecordFailed("picture-changed", f"{address}: sha1 is {found}, it was described with {sha1}"))
-
-
-def _explain_status(address: str, reply: HttpReply) -> Exception:
-    """Return the error that a status other than 200 stands for, or raise it."""
-    status = reply.status
-    check_refusal(address, reply)
-    if status in (400, 404, 410):
-        return RecordFailed("picture-missing", f"{address}: HTTP {status}")
-    return NoReply(f"HTTP {status}")
+        raise RecordFailed("picture-changed", f"{address}: sha1 is {found}, it was described with {sha1}")
 
 
 class RecordedCommons(Recorded):
@@ -620,21 +581,16 @@ GATHER = 0.05
 """Seconds that the first file of a request waits for the files of other records."""
 
 
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    """The files of one event loop that are to be asked about, with the reply that is awaited for each."""
-
-    files: dict[str, asyncio.Future[ImageFacts | None]] = field(default_factory=dict)
-    full: asyncio.Event = field(default_factory=asyncio.Event)
-    task: asyncio.Task[None] | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class JoinedMetadata:
     """A service that knows pictures, asked of fifty files of any records in one request."""
 
     service: ImageMetadata
-    _loops: dict[asyncio.AbstractEventLoop, _Waiting] = field(default_factory=dict, repr=False, compare=False)
+    _waiting: dict[asyncio.AbstractEventLoop, dict[str, asyncio.Future[ImageFacts | None]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    """By event loop: the files that are to be asked about next, with the reply that is awaited for each."""
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set, repr=False, compare=False)
 
     @property
     def identity(self) -> str:
@@ -646,81 +602,26 @@ class JoinedMetadata:
 
         Raises as :meth:`ImageMetadata.describe_images`.
         """
-        if not files:
-            return {}
         loop = asyncio.get_running_loop()
-        waiting = self._loops.setdefault(loop, _Waiting())
-        asked = {file: waiting.files.setdefault(file, loop.create_future()) for file in files}
-        if len(waiting.files) >= MOST_FILES:
-            waiting.full.set()
-        if waiting.task is None:
-            waiting.task = asyncio.create_task(self._ask_all(waiting))
-        # A record that is interrupted leaves the replies to those that wait for the same files.
-        replies = await asyncio.gather(*map(asyncio.shield, asked.values()))
-        return dict(zip(asked, replies, strict=True))
+        if files and loop not in self._waiting:
+            task = loop.create_task(self._ask(loop))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        waiting = self._waiting.setdefault(loop, {}) if files else {}
+        replies = [waiting.setdefault(file, loop.create_future()) for file in files]
+        return dict(zip(files, await asyncio.gather(*map(asyncio.shield, replies)), strict=True))
 
-    async def _ask_all(self, waiting: _Waiting) -> None:
-        """Ask until no file waits; then nothing is kept of the event loop."""
-        try:
-            while waiting.files:
-                await _gather(waiting)
-                batch = {file: waiting.files.pop(file) for file in list(waiting.files)[:MOST_FILES]}
-                asking = asyncio.create_task(self._ask(list(batch)))
-                await asyncio.wait([asking])
-                for place, reply in enumerate(batch.values()):
-                    if (error := asking.exception()) is None:
-                        reply.set_result(asking.result()[place])
-                    else:
-                        reply.set_exception(error)
-                        # Marks it as seen: asyncio complains of errors of those that nobody waits for any more.
-                        reply.exception()
-        finally:
-            self._loops.pop(asyncio.get_running_loop(), None)
-
-    async def _ask(self, files: Sequence[str]) -> list[ImageFacts | None]:
-        facts = await self.service.describe_images(files)
-        return [facts[file] for file in files]
-
-
-async def _gather(waiting: _Waiting) -> None:
-    """Wait until a request is full, at most :data:`GATHER`."""
-    waiting.full.clear()
-    if len(waiting.files) < MOST_FILES:
-        try:
-            async with asyncio.timeout(GATHER):
-                await waiting.full.wait()
-        except TimeoutError:
-            return
-
-
-@dataclass(slots=True)
-class CountedFetch:
-    """A service that hands out pictures, with counts of what came and what waits."""
-
-    service: FileFetch
-    fetched: int = 0
-    waiting: int = 0
-    _started: float = 0.0
-
-    @property
-    def identity(self) -> str:
-        """The service's."""
-        return self.service.identity
-
-    async def fetch_file(self, file: RemoteFile) -> bytes:
-        """Return a picture, as :meth:`FileFetch.fetch_file` says."""
-        self._started = self._started or time.monotonic()
-        self.waiting += 1
-        try:
-            data = await self.service.fetch_file(file)
-        finally:
-            self.waiting -= 1
-        self.fetched += 1
-        return data
-
-    def describe(self) -> str:
-        """Return how far the fetching is: how many came, how many wait, and for how long; empty where none waits."""
-        if not self.fetched or not self.waiting:
-            return ""
-        rate = self.fetched / max(time.monotonic() - self._started, 1e-9)
-        return f"{self.fetched:,} pictures fetched, {self.waiting:,} wait for {self.waiting / rate:,.0f} s"
+    async def _ask(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Ask about the files that wait after a moment."""
+        await asyncio.sleep(GATHER)
+        waiting = self._waiting.pop(loop)
+        for start in range(0, len(waiting), MOST_FILES):
+            batch = list(waiting)[start : start + MOST_FILES]
+            (outcome,) = await asyncio.gather(self.service.describe_images(batch), return_exceptions=True)
+            for file in batch:
+                if isinstance(outcome, BaseException):
+                    waiting[file].set_exception(outcome)
+                    # Marks it as seen: asyncio complains of errors of those that nobody waits for any more.
+                    waiting[file].exception()
+                else:
+                    waiting[file].set_result(outcome[file])
