@@ -71,8 +71,6 @@ FIRST_POLL = 1.0
 """Seconds before the first look at a batch; doubled for each further one."""
 SETTLED = 10.0
 """Seconds after which a server lists a batch whose creation it was asked for."""
-SAY_EVERY = 300.0
-"""Seconds between two messages about a batch that is under way."""
 ENDED = ("completed", "failed", "expired", "cancelled")
 _QUOTED = 600
 _CROWDED = ("token_limit_exceeded", "rate_limit_exceeded")
@@ -425,8 +423,6 @@ class BatchDesk:
     """By key."""
     _tasks: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
     """Tasks that follow the batches, by tag."""
-    _crowded: set[str] = field(default_factory=set)
-    """Tags of batches for which the server has no room yet."""
     _ended: list[BatchNote] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -544,7 +540,15 @@ class BatchDesk:
             self._release(note, dict.fromkeys(note.keys, Unanswered("its batch was refused", counts=False)))
             return
         if batch.status == "failed":
-            await self._face_refusal(note, batch)
+            errors = (batch.errors.data if batch.errors else None) or []
+            said = "; ".join(f"{error.message} ({error.code}, line {error.line})" for error in errors[:3])[:_QUOTED]
+            text = f"{self.server.place}: refuses {name}: {said or 'no reason'}"
+            if not any(error.code in _CROWDED for error in errors):
+                # Nothing was paid.
+                self.notes.remove(note)
+                raise ConfigError(text)
+            await asyncio.sleep(self.server.pace.poll)
+            self._release(note, dict.fromkeys(note.keys, Unanswered(text, counts=len(self._tasks) == 1)))
             return
         answers = await self._call(partial(self.server.read_answers, batch, frozenset(note.keys)))
         replies = sum(isinstance(answer, ChatReply) for answer in answers.values())
@@ -555,38 +559,14 @@ class BatchDesk:
             raise Unavailable(f"{self.server.place}: batch {batch.id} was cancelled; run again to ask the rest anew")
 
     async def _wait(self, note: BatchNote, name: str) -> "Batch":
-        began = said = time.monotonic()
         pause = min(FIRST_POLL, self.server.pace.poll)
         with Waiting() as waiting:
             while (batch := await self._call(partial(self.server.retrieve, note))).status not in ENDED:
                 done = batch.request_counts.completed if batch.request_counts else 0
                 waiting.note(name, f"{batch.status}, {done:,} of {len(note.keys):,} answered")
-                if (now := time.monotonic()) - said >= SAY_EVERY:
-                    said = now
-                    self.say(f"{name}: {done:,} answered, waited for {(now - began) / 60:,.0f} min")
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, self.server.pace.poll)
         return batch
-
-    async def _face_refusal(self, note: BatchNote, batch: "Batch") -> None:
-        """Release the requests of a refused batch if the server is busy, once another batch has ended.
-
-        Raises:
-            ConfigError: if the server does not take the file.
-        """
-        errors = (batch.errors.data if batch.errors else None) or []
-        said = "; ".join(f"{error.message} ({error.code}, line {error.line})" for error in errors[:3])[:_QUOTED]
-        text = f"{self.server.place}: refuses batch {batch.id} of {len(note.keys):,} requests: {said or 'no reason'}"
-        if not any(error.code in _CROWDED for error in errors):
-            # Nothing was paid.
-            self.notes.remove(note)
-            raise ConfigError(text)
-        self._crowded.add(note.tag)
-        others = [task for tag, task in self._tasks.items() if tag not in self._crowded]
-        if others:
-            await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
-        self._crowded.discard(note.tag)
-        self._release(note, dict.fromkeys(note.keys, Unanswered(text, counts=not others)))
 
     def _release(self, note: BatchNote, answers: Mapping[str, Answer]) -> None:
         """Narrow a note to the keys with a reply, so that the others are free again; then pass on the answers."""

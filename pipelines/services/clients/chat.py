@@ -17,7 +17,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from random import Random
 from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -286,7 +285,7 @@ def cut_at_stop(reply: ChatReply, stop: Sequence[str]) -> ChatReply:
 FIRST_LIMIT = 4
 """First concurrency limit of an endpoint that is one of several."""
 DEAD_AFTER = 5
-"""Failures in a row after which an endpoint is down; one refused connection is enough."""
+"""Failures in a row after which an endpoint is left alone; one refused connection is enough."""
 LONGEST_WAIT = 600.0
 """Longest pause in seconds of an endpoint, whatever its Retry-After says."""
 LONGEST_PAUSE = 30.0
@@ -323,16 +322,18 @@ class Ticket:
 
 @dataclass(slots=True, eq=False)
 class Endpoint:
-    """One endpoint and the state of its AIMD concurrency limit.
+    """One endpoint and what is known of it.
 
-    The limit grows by one an answer until the endpoint is first too slow or busy, then by one a full round, and only
-    while it holds requests back. It is halved at most once a round trip.
+    Its limit grows by one an answer while it holds requests back, and is halved at most once a round trip where it is
+    busy or silent. After a pause one request at a time probes it, and an answer brings it back.
 
     Attributes:
         most: upper bound of ``limit``, the requests that may be in flight now (at least 1).
         gpus: behind the endpoint, shared equally by its requests in flight.
-        pause: seconds of the first probe or wait, doubled each time.
-        troubled_since: time of the first trouble since the last answer.
+        pause: seconds of the first pause, doubled each time.
+        rounds: pauses since the last answer.
+        streak: failures in a row.
+        troubled_since: time of the first pause since the last answer.
     """
 
     url: str
@@ -340,60 +341,51 @@ class Endpoint:
     limit: float
     gpus: float = 0.0
     pause: float = 0.5
-    random: Random = field(default_factory=Random, repr=False)
     in_flight: int = 0
     sent: int = 0
     answered: int = 0
-    dead: bool = False
     last_error: str = ""
     troubled_since: float = math.inf
-    busy_until: float = -math.inf
-    probe_at: float = -math.inf
-    _probing: bool = False
+    away_until: float = -math.inf
+    rounds: int = 0
     streak: int = 0
-    _rounds: int = 0
+    _probing: bool = False
     _cut_at: float = -math.inf
-    _died_at: float = -math.inf
+    _paused_at: float = -math.inf
     _meter: float = 0.0
     _metered_at: float = 0.0
 
     def has_room(self, now: float) -> bool:
         """Return whether a request may be sent."""
-        if now < self.busy_until:
-            return False
-        if self.dead:
-            return not self._probing and now >= self.probe_at
-        return self.in_flight < int(self.limit)
+        room = not self._probing if self.rounds else self.in_flight < int(self.limit)
+        return room and now >= self.away_until
 
     def find_next(self, now: float) -> float:
         """Return when the endpoint's pause ends, infinity if there is none."""
-        moment = max(self.busy_until, self.probe_at if self.dead and not self._probing else -math.inf)
-        return moment if moment > now else math.inf
+        return self.away_until if self.away_until > now else math.inf
 
     def was_away(self, since: float, now: float, patience: float) -> bool:
         """Return whether the endpoint was busy or down for ``patience`` seconds after ``since``."""
-        idle = self.dead or (not self.in_flight and now < self.busy_until)
-        return idle and now >= max(since, self.troubled_since) + patience
+        return self.rounds > 0 and now >= max(since, self.troubled_since) + patience
 
     def take(self, now: float) -> Ticket:
         """Count a request in."""
         self._advance(now)
         self.in_flight += 1
         self.sent += 1
-        self._probing = self._probing or self.dead
-        return Ticket(self, now, self._meter, self.dead)
+        self._probing = self._probing or self.rounds > 0
+        return Ticket(self, now, self._meter, self.rounds > 0)
 
     def end(self, ticket: Ticket, outcome: RequestOutcome, now: float) -> float:
         """Count a request out, update the endpoint's state and return the request's GPU-seconds."""
         self._advance(now)
         if outcome.kind == "answered":
-            self._note_answer()
+            self.answered += 1
+            if self.in_flight >= int(self.limit):
+                self.limit = min(self.most, self.limit + 1.0)
+            self.streak, self.rounds, self.troubled_since = 0, 0, math.inf
         elif outcome.kind != "unknown":
-            self.last_error = outcome.said
-            if outcome.kind == "busy":
-                self._note_busy(ticket, outcome.wait, now)
-            elif ticket.taken >= self._died_at:
-                self._note_failure(ticket, outcome.kind, now)
+            self._note_trouble(ticket, outcome, now)
         self.in_flight -= 1
         if ticket.probe:
             self._probing = False
@@ -404,48 +396,21 @@ class Endpoint:
             self._meter += self.gpus * (now - self._metered_at) / self.in_flight
         self._metered_at = now
 
-    def _note_answer(self) -> None:
-        self.answered += 1
-        self.streak = self._rounds = 0
-        self.troubled_since = math.inf
-        if self.dead:
-            self.dead = False
-            self.limit = min(self.limit, FIRST_LIMIT)
-            self._cut_at = -math.inf
-        elif self.in_flight >= int(self.limit):
-            self.limit = min(self.most, self.limit + (1.0 if self._cut_at == -math.inf else 1.0 / self.limit))
-
-    def _note_busy(self, ticket: Ticket, wait: float, now: float) -> None:
-        self.dead = False
-        self.streak = 0
-        self.troubled_since = min(self.troubled_since, now)
-        if self._cut(ticket, now):
-            self._rounds += 1
-            wait = wait or self._draw_pause()
-        self.busy_until = max(self.busy_until, now + min(wait, LONGEST_WAIT))
-
-    def _note_failure(self, ticket: Ticket, kind: OutcomeKind, now: float) -> None:
-        self.streak += 1
-        if kind == "silent":
-            self._cut(ticket, now)
-        if ticket.probe or kind == "gone" or self.streak >= DEAD_AFTER:
-            self.dead = True
-            self._died_at = now
-            self._rounds += 1
-            self.troubled_since = min(self.troubled_since, now)
-            self.probe_at = now + self._draw_pause()
-
-    def _cut(self, ticket: Ticket, now: float) -> bool:
-        """Halve the limit unless the request was sent before it was last halved; return whether it was halved."""
-        if ticket.taken < self._cut_at:
-            return False
-        self._cut_at = now
-        self.limit = max(1.0, self.limit / 2)
-        return True
-
-    def _draw_pause(self) -> float:
-        longest = min(LONGEST_PAUSE, self.pause * 2.0 ** min(self._rounds - 1, 32))
-        return longest * self.random.uniform(0.5, 1.0)
+    def _note_trouble(self, ticket: Ticket, outcome: RequestOutcome, now: float) -> None:
+        self.last_error, is_busy = outcome.said, outcome.kind == "busy"
+        self.streak += not is_busy
+        if outcome.kind in ("busy", "silent") and ticket.taken >= self._cut_at:
+            self._cut_at, self.limit = now, max(1.0, self.limit / 2)
+        if is_busy and outcome.wait:
+            self.away_until = max(self.away_until, now + min(outcome.wait, LONGEST_WAIT))
+        # What was sent before the last pause says nothing new.
+        if ticket.taken >= self._paused_at and (
+            is_busy or outcome.kind == "gone" or ticket.probe or self.streak >= DEAD_AFTER
+        ):
+            self.rounds += 1
+            self._paused_at, self.troubled_since = now, min(self.troubled_since, now)
+            longest = min(LONGEST_PAUSE, self.pause * 2.0 ** min(self.rounds - 1, 32))
+            self.away_until = max(self.away_until, now + longest * random.uniform(0.5, 1.0))
 
 
 def choose_endpoint(endpoints: Sequence[Endpoint], avoided: Endpoint | None, now: float) -> Endpoint | None:
@@ -459,11 +424,12 @@ def choose_endpoint(endpoints: Sequence[Endpoint], avoided: Endpoint | None, now
         now: seconds.
     """
     free = [endpoint for endpoint in endpoints if endpoint.has_room(now)]
-    alive = [endpoint for endpoint in free if not endpoint.dead]
     best = min(
-        alive, key=lambda each: (each is avoided, (each.in_flight + 1) * (1 + each.streak), each.sent), default=None
+        (each for each in free if not each.rounds),
+        key=lambda each: (each is avoided, (each.in_flight + 1) * (1 + each.streak), each.sent),
+        default=None,
     )
-    probe = min((each for each in free if each.dead), key=lambda each: each.sent, default=None)
+    probe = min((each for each in free if each.rounds), key=lambda each: each.sent, default=None)
     # A request that has failed once is not risked on a probe.
     if probe is not None and (best is None or (avoided is None and best.in_flight >= SPARED)):
         return probe
@@ -588,32 +554,6 @@ _RECORDS_FAULT = {
 """By failed row's error, the words of an error response that concerns one record alone."""
 _TOO_MANY_TOKENS = re.compile(r"max_(?:completion_)?tokens\b[^{}]{0,200}?\btoo large\b")
 """A shorter prompt does not help, although the message goes on to name the context length."""
-_FORMAT = re.compile(r"response_format|guided|json_schema|json schema|json_object|structured.?output|grammar")
-"""Words of an error response to a forced reply format that the server does not support."""
-_TOOLS = re.compile(
-    r"parallel_tool_calls|tool[ _-]?(?:choice|use)\b|function.call"
-    r"|\btools?\b[^{}]{0,80}\b(?:support|param)|support\w* tools?\b"
-)
-_STOP = re.compile(
-    r"\b(?:not|un)[ -]?(?:support|permit|allow|known|recogni)[^{}]{0,80}\bstop\b"
-    r"|\bstop\b[^{}]{0,80}\b(?:not|un)[ -]?(?:support|permit|allow|known|recogni)"
-)
-_EXTRAS = (
-    (
-        _TOOLS,
-        "the server takes no native tool calls: give rollouts another dialect than native, or start vLLM with "
-        "--enable-auto-tool-choice and --tool-call-parser",
-    ),
-    (
-        _STOP,
-        'the server takes no stop, which rollouts send in every dialect but native: set dialect = "native" for them',
-    ),
-)
-"""Words of an error response to parameters that only rollouts send, and what to do."""
-_ADVICE = {
-    "schema": 'the server takes no JSON schema: set replies = "json" or "text" for this model',
-    "json": 'the server forces no JSON: set replies = "text" for this model',
-}
 
 
 def explain_refusal(settings: ModelConfig, place: str, reply: HttpReply, text: str) -> SynthError | NoReply:
@@ -641,21 +581,10 @@ def explain_refusal(settings: ModelConfig, place: str, reply: HttpReply, text: s
         for fault, words in _RECORDS_FAULT.items():
             if words.search(folded):
                 return RecordFailed(fault, f"{place}: {said}")
-    return ConfigError(f"{place}: rejects the request ({said}); {_advise(find_replies(settings), status, folded)}")
-
-
-def _advise(replies: str, status: int, folded: str) -> str:
-    """Return which setting to change after an error response that concerns all requests."""
-    for words, advice in _EXTRAS:
-        if words.search(folded):
-            return advice
-    if status not in (400, 422):
-        return "see name and base_url"
-    if _TOO_MANY_TOKENS.search(folded):
-        return "lower max_tokens in sampling"
-    if replies in _ADVICE and _FORMAT.search(folded):
-        return _ADVICE[replies]
-    return "see name, base_url and sampling; a profile names the keys that a vendor takes"
+    return ConfigError(
+        f"{place}: rejects the request ({said}); see name, base_url, profile, replies, max_tokens and sampling of the "
+        "model, and the dialect of rollouts"
+    )
 
 
 VERSION = 1
@@ -878,18 +807,13 @@ def _check_addresses(settings: ModelConfig) -> None:
     for url in urls:
         try:
             address = urlsplit(url)
-            served = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+            served = address.scheme in ("http", "https") and address.hostname and address.port != 0
         except ValueError:
-            served = False
-        if "@" in url or "?" in url or "#" in url:
+            served = None
+        if not served or set(url) & set("@?#"):
             raise ConfigError(
-                f"model {settings.name}: base_url has a user, password or parameters; give the address alone"
+                f"model {settings.name}: base_url is not an address such as http://127.0.0.1:8000/v1, without user, "
+                "password and parameters"
             )
-        if not served:
-            raise ConfigError(
-                f"model {settings.name}: base_url {url!r} is not an address; expected such as http://127.0.0.1:8000/v1"
-            )
-    if len({url.rstrip("/") for url in urls}) < len(urls):
-        raise ConfigError(f"model {settings.name}: an address is given twice: {', '.join(urls)}")
     if len(urls) > 1 and not settings.revision:
         raise ConfigError(f"model {settings.name}: several addresses need a revision that all of them serve")

@@ -440,7 +440,7 @@ def test_a_service_is_left_alone_for_as_long_as_it_says_within_reason(fault, sec
     (endpoint,) = model.pool.endpoints
     now = model.pool.clock()
     assert not endpoint.has_room(now)
-    assert seconds - 5.0 < endpoint.busy_until - now <= seconds
+    assert seconds - 5.0 < endpoint.away_until - now <= seconds
 
 
 @pytest.mark.parametrize(
@@ -466,16 +466,8 @@ def test_an_empty_account_stops_the_run_at_once(fault):
             make_error(404, "The model `tiny` does not exist."),
             "model tiny: rejects the request .HTTP 404.*not exist",
         ),
-        (make_error(400, "temperature must be 1"), "temperature must be 1.*see name, base_url and sampling"),
-        (make_error(400, VLLM_TOKENS), "too large: 8192.*; lower max_tokens in sampling$"),
-        (
-            make_error(400, "'response_format' of type json_schema is not supported."),
-            'json_schema is not supported.*; the server takes no JSON schema: set replies = "json" or "text"',
-        ),
-        (
-            make_error(400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
-            "or start vLLM with --enable-auto-tool-choice and --tool-call-parser$",
-        ),
+        (make_error(400, "temperature must be 1"), "temperature must be 1.*see name, base_url, profile"),
+        (make_error(400, VLLM_TOKENS), "too large: 8192.*max_tokens and sampling"),
         (make_error(401, "no key"), "rejects the key of no variable; name one as api_key_env"),
         (Answer(404, b"<html>\n<b>nothing\x00 here"), "<html> <b>nothing here"),
         (send_to("http://127.0.0.1:9/"), "HTTP 302"),
@@ -515,12 +507,11 @@ def test_a_prompt_that_is_refused_for_itself_fails_its_record_alone(fault, error
 @pytest.mark.parametrize(
     ("urls", "revision", "complaint"),
     [
-        *(((url,), "", "expected such as") for url in ("", "127.0.0.1:8000/v1", "ftp://h/v1", "http:///v1")),
-        *(((url,), "", "expected such as") for url in ("http://[::1/v1", "http://h:x/v1")),
-        *(((f"http://{url}",), "", "give the address alone") for url in (f"m:{KEY}@h/v1", f"h?key={KEY}", f"h#{KEY}")),
-        (("http://h/v1", "http://h/v1/"), "r1", "an address is given twice"),
+        *(((url,), "", "is not an address") for url in ("", "127.0.0.1:8000/v1", "ftp://h/v1", "http:///v1")),
+        *(((url,), "", "is not an address") for url in ("http://[::1/v1", "http://h:x/v1")),
+        *(((f"http://{url}",), "", "is not an address") for url in (f"m:{KEY}@h/v1", f"h?key={KEY}", f"h#{KEY}")),
         (("http://h/v1", "http://k/v1"), "", "several addresses need a revision"),
-        (("http://h/v1", "ftp://k/v1"), "r1", "expected such as"),
+        (("http://h/v1", "ftp://k/v1"), "r1", "is not an address"),
     ],
 )
 def test_an_address_that_cannot_be_used_is_refused_and_its_secret_is_not_quoted(urls, revision, complaint):

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -322,34 +321,6 @@ def test_a_damaged_file_is_refused_with_its_name(folder):
     (folder / FILE).write_bytes(b"no database, but long enough to be taken for one" * 100)
     with pytest.raises(CorruptInput, match=FILE):
         recall(CachedEncoder(FakeEncoder(), folder), ["a"])
-
-
-@pytest.mark.parametrize("damage", [b"", b"abc", b"\0" * 192, b"\xff" * 192])
-def test_a_row_that_is_damaged_is_encoded_again(folder, damage):
-    cached = CachedEncoder(FakeEncoder(), folder)
-    (whole,) = recall(cached, ["a"])
-    cached.close()
-    with sqlite3.connect(folder / FILE) as connection:
-        connection.execute("UPDATE embeddings SET embedding = ?", (damage,))
-    connection.close()
-    encoder = FakeEncoder()
-    for _ in range(2):
-        (again,) = recall(CachedEncoder(encoder, folder), ["a"])
-        np.testing.assert_array_equal(again, whole)
-    assert encoder.asked == ["a"]
-
-
-def test_a_row_from_before_rows_had_a_seal_is_not_encoded_again(folder):
-    cached = CachedEncoder(FakeEncoder(), folder)
-    (whole,) = recall(cached, ["a"])
-    cached.close()
-    with sqlite3.connect(folder / FILE) as connection:
-        connection.execute("UPDATE embeddings SET embedding = ?", (whole[0].astype("<f4").tobytes(),))
-    connection.close()
-    encoder = FakeEncoder()
-    (again,) = recall(CachedEncoder(encoder, folder), ["a"])
-    np.testing.assert_array_equal(again, whole)
-    assert encoder.asked == []
 
 
 def start_worker(folder, count):
