@@ -15,18 +15,14 @@ import orjson
 
 from pipelines.config.settings import SparqlConfig
 from pipelines.errors import ConfigError, RateLimited, Unavailable
-from pipelines.services.clients.http import HttpReply, RateLimiter, redact
+from pipelines.services.clients.http import Busy, HttpClient, HttpReply, NoReply, RateLimiter, Silence, redact
 from pipelines.services.protocols import QueryTimeout, SparqlRow
-from pipelines.services.traffic import Waiting
 
 if TYPE_CHECKING:
     from pipelines.services.clients.turns import Turns
 
-LONGEST_BACKOFF: Final = 60.0
 _UNWANTED: Final = ("user-agent", "user agent", "robot policy", "banned")
 _TIMED_OUT: Final = (b"TimeoutException", b"timed out", b"time limit")
-_TRIES_OF_HEAVY: Final = 2
-"""A gateway's time-out does not show whether query or service is to blame; once may be chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +32,13 @@ class SparqlEndpoint:
     settings: SparqlConfig
     turns: "Turns | None" = field(default=None, repr=False, compare=False)
     """Where the processes of a run agree on whose turn it is."""
-    limiter: RateLimiter = field(init=False, repr=False, compare=False)
+    client: HttpClient = field(init=False, repr=False, compare=False)
+    """Of its limits and its tries; SPARQLWrapper sends the requests."""
 
     def __post_init__(self) -> None:
         limiter = RateLimiter(self.settings.endpoint, pause=self.settings.pause, turns=self.turns)
-        object.__setattr__(self, "limiter", limiter)
+        client = HttpClient(tries=self.settings.tries, backoff=self.settings.backoff, shared=limiter)
+        object.__setattr__(self, "client", client)
 
     @property
     def identity(self) -> str:
@@ -49,78 +47,86 @@ class SparqlEndpoint:
 
     async def select(self, query: str, divisible: bool = False) -> tuple[SparqlRow, ...]:
         """Return every row; see :class:`pipelines.services.protocols.Sparql`."""
-        endpoint, cause, heavy, tries = self.settings.endpoint, "", 0, self.settings.tries
-        with Waiting() as waiting:
-            for attempt in range(tries):
-                try:
-                    async with self.limiter.enter():
-                        reply = await asyncio.to_thread(self._ask, query)
-                except OSError as error:
-                    cause, wait, is_heavy = f"no reply ({error})", 0.0, isinstance(error, TimeoutError)
-                else:
-                    if reply.status < 500 or _names_timeout(reply):
-                        return self._read(reply)
-                    cause, wait, is_heavy = f"HTTP {reply.status}: {_quote(reply)}", reply.wait, reply.status == 504
-                if wait > LONGEST_BACKOFF:
-                    raise Unavailable(f"{endpoint}: {cause}; it asks to wait {wait:,.0f} s: run again after that")
-                heavy += is_heavy
-                if divisible and heavy == _TRIES_OF_HEAVY:
-                    raise QueryTimeout(f"{endpoint}: {cause}, {heavy} times")
-                if attempt + 1 < tries:
-                    waiting.note(endpoint, cause)
-                    await asyncio.sleep(max(wait, min(self.settings.backoff * 2.0**attempt, LONGEST_BACKOFF)))
-        raise Unavailable(f"{endpoint}: {cause}, {tries} times; run again to continue")
+        endpoint = self.settings.endpoint
+
+        async def attempt() -> tuple[SparqlRow, ...]:
+            async with self.client.find_limiter(endpoint).enter():
+                reply = await asyncio.to_thread(self._ask, query)
+            return self._read(reply)
+
+        try:
+            return await self.client.retry(endpoint, attempt)
+        except NoReply as error:
+            said = f"{endpoint}: {error}, {self.settings.tries} times"
+            # A gateway's time-out does not show whether query or service is to blame.
+            if divisible and isinstance(error, Silence):
+                raise QueryTimeout(said) from error
+            raise Unavailable(f"{said}; run again to continue") from error
 
     def _ask(self, query: str) -> HttpReply:
-        """Return a reply, whatever its status; an OSError where there was none."""
+        """Return a reply, whatever its status."""
         # Brings rdflib, which takes half a second.
         from SPARQLWrapper import JSON, POST, SPARQLWrapper
         from SPARQLWrapper.SPARQLExceptions import SPARQLWrapperException
 
-        wrapper = SPARQLWrapper(self.settings.endpoint, returnFormat=JSON, agent=name_agent(self.settings.contact))
+        endpoint, most = self.settings.endpoint, self.settings.reply_bytes
+        wrapper = SPARQLWrapper(endpoint, returnFormat=JSON, agent=name_agent(self.settings.contact))
         wrapper.setMethod(POST)
         # Strict endpoints refuse parameters other than the query.
         wrapper.setOnlyConneg(True)
         wrapper.setTimeout(max(1, round(self.settings.deadline)))
         wrapper.setQuery(query)
         try:
-            response = wrapper.query().response
-            body = response.read(self.settings.reply_bytes + 1)
+            with wrapper.query().response as response:
+                body = response.read(most + 1)
         except HTTPError as error:
-            return HttpReply(error.code, error.headers, error.read(self.settings.reply_bytes))
+            with error:
+                return HttpReply(error.code, error.headers, error.read(most))
         except SPARQLWrapperException as error:
-            # Made of urllib's error, whose text it has read.
-            status = error.__context__
-            if not isinstance(status, HTTPError):
+            # Made of urllib's, whose text it has read.
+            refused = error.__context__
+            if not isinstance(refused, HTTPError):
                 raise
-            return HttpReply(status.code, status.headers, str(error).encode())
+            with refused:
+                return HttpReply(refused.code, refused.headers, str(error).encode())
+        except OSError as error:
+            is_silent = isinstance(getattr(error, "reason", error), TimeoutError)
+            raise (Silence if is_silent else NoReply)(f"no reply ({error})") from error
         except HTTPException as error:
-            raise QueryTimeout(f"{self.settings.endpoint}: no complete reply ({error!r})") from error
-        if len(body) > self.settings.reply_bytes:
-            raise QueryTimeout(f"{self.settings.endpoint}: more than {self.settings.reply_bytes:,} bytes")
-        if response.geturl() != self.settings.endpoint:
-            raise ConfigError(f"{self.settings.endpoint}: it moved to {response.geturl()}: name that address")
+            raise QueryTimeout(f"{endpoint}: no complete reply ({error!r})") from error
+        if len(body) > most:
+            raise QueryTimeout(f"{endpoint}: more than {most:,} bytes")
+        if response.geturl() != endpoint:
+            raise ConfigError(f"{endpoint}: it moved to {response.geturl()}: name that address")
         return HttpReply(response.status, response.headers, body)
 
     def _read(self, reply: HttpReply) -> tuple[SparqlRow, ...]:
-        endpoint, said = self.settings.endpoint, f"HTTP {reply.status}: {_quote(reply)}"
-        unwanted = any(word in said.lower() for word in _UNWANTED)
-        if reply.status == 403 or (reply.status in (200, 429) and unwanted and not reply.body.startswith(b"{")):
+        status, said = reply.status, f"HTTP {reply.status}: {redact(reply.body, '', 300)}"
+        place = f"{self.settings.endpoint}: {said}"
+        unwanted = status in (200, 429) and any(word in said.lower() for word in _UNWANTED)
+        if status == 403 or (unwanted and not reply.body.startswith(b"{")):
             raise Unavailable(
-                f"{endpoint}: {said}; it bans this address or refuses the User-Agent "
-                f"{name_agent(self.settings.contact)!r}. No retry follows; a ban lasts 24 hours, so check the contact"
+                f"{place}; it bans this address or refuses the User-Agent {name_agent(self.settings.contact)!r}. No "
+                "retry follows; a ban lasts 24 hours, so check the contact first"
             )
-        if reply.status == 429 and not _names_timeout(reply):
-            raise RateLimited(f"{endpoint}: {said}", reply.wait)
-        if 300 <= reply.status < 500 and reply.status != 429:
-            raise ConfigError(f"{endpoint}: {said}; expected a SPARQL 1.1 endpoint that takes plain SELECT queries")
+        # Of this query's size, unless it says when to come back.
+        too_large = status in (429, 500) and any(word in reply.body for word in _TIMED_OUT)
+        if too_large and not reply.headers.get("Retry-After"):
+            raise QueryTimeout(place)
+        if status == 429:
+            raise RateLimited(place, reply.wait)
+        if 300 <= status < 500:
+            raise ConfigError(f"{place}; expected a SPARQL 1.1 endpoint that takes plain SELECT queries")
+        if status >= 500:
+            raise Busy(said, reply.wait) if reply.wait else (Silence if status == 504 else NoReply)(said)
         # Virtuoso sends partial results with this header.
-        if reply.status != 200 or reply.headers.get("X-SQL-State"):
-            raise QueryTimeout(f"{endpoint}: {said}")
+        if status != 200 or reply.headers.get("X-SQL-State"):
+            raise QueryTimeout(place)
         try:
             return read_rows(reply.body)
         except ValueError as error:
-            raise QueryTimeout(f"{endpoint}: {len(reply.body):,} bytes that are no complete reply: {error}") from error
+            size = f"{len(reply.body):,} bytes"
+            raise QueryTimeout(f"{self.settings.endpoint}: {size} that are no complete reply: {error}") from error
 
 
 def name_agent(contact: str) -> str:
@@ -143,13 +149,3 @@ def read_rows(body: bytes) -> tuple[SparqlRow, ...]:
     if not all(isinstance(value, str) for row in rows for value in row.values()):
         raise ValueError("a value is not text")
     return rows
-
-
-def _quote(reply: HttpReply) -> str:
-    return redact(reply.body, "", 300)
-
-
-def _names_timeout(reply: HttpReply) -> bool:
-    """Return whether an error concerns this query's size; one with a Retry-After does not."""
-    named = any(word in reply.body for word in _TIMED_OUT)
-    return reply.status in (429, 500) and named and not reply.headers.get("Retry-After")
