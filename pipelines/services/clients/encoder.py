@@ -9,7 +9,6 @@ first one's row.
 """
 
 import asyncio
-import difflib
 import hashlib
 import http.client
 import importlib.util
@@ -88,24 +87,15 @@ def read_architecture(named: str) -> Architecture:
         # open_clip also takes the spelling ViT-B/32.
         path = folder / f"{named.replace('/', '-')}.json"
         if not path.is_file():
-            known = sorted(entry.stem for entry in folder.glob("*.json"))
-            raise ConfigError(f"encoder.model {named!r}: open_clip has no such architecture{_suggest(named, known)}")
+            raise ConfigError(f"encoder.model {named!r}: open_clip has no such architecture")
     try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise ConfigError(f"encoder.model {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise ConfigError(f"encoder.model {path}: invalid JSON ({error})") from error
-    found = content if isinstance(content, dict) else {}
-    model, preprocessing = found.get("model_cfg", found), found.get("preprocess_cfg", {})
-    if not isinstance(model, dict) or not isinstance(preprocessing, dict) or not set(model) >= _PARTS:
+        found = json.loads(path.read_bytes())
+        model, preprocessing = found.get("model_cfg", found), found.get("preprocess_cfg", {})
+    except (OSError, ValueError, AttributeError) as error:
+        raise ConfigError(f"encoder.model {path}: it cannot be read ({error})") from error
+    if not set(model) >= _PARTS:
         raise ConfigError(f"encoder.model {path}: no open_clip architecture; it needs {', '.join(sorted(_PARTS))}")
     return Architecture(path.stem, model, preprocessing)
-
-
-def _suggest(given: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(given, known, n=5, cutoff=0.5)
-    return f"; near: {', '.join(near)}" if near else f"; there are {', '.join(known[:5]) or 'none'}"
 
 
 def find_checkpoint(pretrained: str) -> Path | None:
@@ -271,14 +261,12 @@ def _find_weights(architecture: Architecture, pretrained: str) -> tuple[Path, di
         return path, architecture.preprocessing
     facts = open_clip.get_pretrained_cfg(architecture.name, pretrained)
     if not facts:
-        known = sorted(open_clip.list_pretrained_tags_by_model(architecture.name))
+        known = ", ".join(sorted(open_clip.list_pretrained_tags_by_model(architecture.name))[:8])
         raise ConfigError(
-            f"encoder.pretrained {pretrained!r}: no file, and open_clip has no such weights of {architecture.name}"
-            f"{_suggest(_clean_tag(pretrained), known)}"
+            f"encoder.pretrained {pretrained!r}: no file, and open_clip has of {architecture.name}: {known or 'none'}"
         )
     if bool(facts.get("quick_gelu")) != bool(architecture.model.get("quick_gelu")):
-        other = architecture.name.removesuffix("-quickgelu") + ("-quickgelu" if facts.get("quick_gelu") else "")
-        raise ConfigError(f"encoder.model {architecture.name}: weights {pretrained!r} are those of {other}")
+        raise ConfigError(f"encoder.model {architecture.name}: weights {pretrained!r} differ from it in -quickgelu")
     try:
         return Path(open_clip.download_pretrained(facts)), facts
     except (OSError, RuntimeError, http.client.HTTPException) as error:

@@ -70,7 +70,7 @@ class NoConnection(NoReply):
 
 
 class NoSuchHost(NoConnection):
-    """The host name has no address, or the host's certificate is not trusted. A retry does not help."""
+    """The host name has no address. A retry does not help."""
 
 
 class CutOff(NoReply):
@@ -206,7 +206,6 @@ class HttpSession:
             NoReply: no whole HTTP reply, by subclass. Messages never quote the address, which may hold a key.
             Unavailable: if this machine can open no more connections.
             ForbiddenAddress: if the guard refuses the address of the host.
-            ConfigError: if no guard is set and the certificate is not trusted.
         """
         url = URL(request.url, encoded=True)
         if request.query:
@@ -222,12 +221,6 @@ class HttpSession:
                 ) as response:
                     has_begun = True
                     return await _read_reply(response, most)
-        except aiohttp.ClientConnectorCertificateError as error:
-            reason = getattr(error.certificate_error, "verify_message", "") or type(error.certificate_error).__name__
-            said = f"{name_host(request.url)}: its certificate is not trusted ({reason})"
-            if self.guard is not None:
-                raise NoSuchHost(said) from None
-            raise ConfigError(f"{said}; name the file of its authority in SSL_CERT_FILE") from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise _explain_connection(error) from None
         except TimeoutError:

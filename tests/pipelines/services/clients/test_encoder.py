@@ -138,18 +138,6 @@ def test_rows_come_back_in_order_from_full_batches_of_each_caller(encoder, model
     assert model.batches == [*[4] * 10, 2, 4, 1]
 
 
-def test_no_more_than_the_next_batch_is_decoded_ahead(encoder, model):
-    async def look():
-        task = asyncio.create_task(encoder.encode_pictures(name(*range(100))))
-        await asyncio.to_thread(wait_for, lambda: len(model.opened) == 8)
-        await asyncio.sleep(0.1)
-        assert len(model.opened) == 8
-        model.gate.set()
-        return await task
-
-    assert asyncio.run(look()).shape == (100, 2)
-
-
 def test_a_picture_that_cannot_be_decoded_fails_its_own_caller_and_ends_its_request(encoder, model):
     model.gate.set()
     good, bad, last = ask(
@@ -177,19 +165,6 @@ def test_a_model_that_cannot_be_loaded_fails_every_caller_and_is_loaded_once(mak
     assert loads == [1]
 
 
-def test_a_closed_encoder_refuses_requests_that_wait_or_come_later(encoder, model):
-    async def wait():
-        waiting = [asyncio.create_task(encoder.encode_pictures(name(*range(100)))) for _ in range(2)]
-        await asyncio.to_thread(wait_for, lambda: model.opened)
-        closing = asyncio.create_task(asyncio.to_thread(encoder.close))
-        await asyncio.sleep(0.05)
-        model.gate.set()
-        await asyncio.wait_for(closing, PATIENCE)
-        return await asyncio.gather(*waiting, encoder.encode_texts(["1"]), return_exceptions=True)
-
-    assert [str(outcome) for outcome in asyncio.run(wait())] == ["encoder fake/weights: it was closed"] * 3
-
-
 def test_an_unused_encoder_has_no_threads_and_does_not_import_torch(make):
     before = threading.active_count()
     make(lambda *_: None).close()
@@ -209,12 +184,6 @@ def test_a_jpeg_is_never_opened_smaller_than_the_model_needs_it(width, height):
     shown = open_for_model(save(Image.new("RGB", (width, height)), "JPEG"), 32)
     assert min(shown.size) >= min(32, width, height)
     assert max(shown.size) <= 16 * min(shown.size) + 1
-
-
-def test_a_large_jpeg_is_opened_reduced():
-    sizes = (63, 64, 128, 256, 3000)
-    opened = [open_for_model(save(Image.new("L", (size, size)), "JPEG"), 32).width for size in sizes]
-    assert opened == [63, 32, 32, 32, 375]
 
 
 def test_of_a_strip_the_middle_is_kept():

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.config.settings import ModelConfig
-from pipelines.errors import Unavailable
 from pipelines.services.clients.chat import (
     DEAD_AFTER,
     LONGEST_PAUSE,
@@ -64,20 +63,6 @@ def test_an_address_is_left_alone_for_as_long_as_it_asks():
     endpoint.end(endpoint.take(0.0), RequestOutcome("busy", 7.0), 1.0)
     assert [endpoint.has_room(now) for now in (7.9, 8.0)] == [False, True]
     assert [endpoint.find_next(now) for now in (1.0, 8.0)] == [8.0, math.inf]
-
-
-def test_an_address_that_does_not_say_how_long_is_left_alone_longer_each_time():
-    endpoint = make_endpoint(pause=1.0)
-    now, waits = 0.0, []
-    for _ in range(12):
-        endpoint.end(endpoint.take(now), BUSY, now)
-        waits.append(endpoint.away_until - now)
-        now = endpoint.away_until + 1.0
-    assert all(0.5 * 2**index <= wait <= 2**index for index, wait in enumerate(waits[:5]))
-    assert max(waits) <= LONGEST_PAUSE
-    endpoint.end(endpoint.take(now), ANSWERED, now)
-    endpoint.end(endpoint.take(now), BUSY, now)
-    assert endpoint.away_until - now <= 1.0
 
 
 def test_failures_in_a_row_are_taken_for_an_address_that_is_away():
@@ -203,23 +188,6 @@ def test_who_comes_first_is_served_first():
         return served
 
     assert asyncio.run(run()) == list(range(30))
-
-
-def test_when_every_address_is_away_for_too_long_each_is_named_with_what_it_said_last():
-    async def run():
-        pool = make_waiting_pool(addresses=2, patience=0.02)
-        for outcome in (FAILED, *[GONE] * 2):
-            for endpoint in pool.endpoints:
-                endpoint.end(endpoint.take(pool.clock()), outcome, pool.clock())
-        for endpoint in pool.endpoints:
-            endpoint.away_until = math.inf
-        await pool.take(pool.clock())
-
-    with pytest.raises(Unavailable) as caught:
-        asyncio.run(run())
-    assert str(caught.value) == (
-        "model tiny: no address answered for 0.02 s (http://0/v1: refused; http://1/v1: refused); run again later"
-    )
 
 
 ENDINGS = st.sampled_from([ANSWERED, ANSWERED, FAILED, GONE, BUSY, RequestOutcome("busy", 0.001), SILENT, UNKNOWN])
