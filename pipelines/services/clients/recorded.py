@@ -23,7 +23,6 @@ from pipelines.services.protocols import (
     ChatReply,
     ChatRequest,
     ImageHit,
-    Message,
     PageNotFound,
     PageText,
     PictureFile,
@@ -40,44 +39,26 @@ from schemas.manifest import RoleUsage, Usage
 
 
 def make_chat_key(model: ChatModel, request: ChatRequest) -> str:
-    """Return the key of a chat request (64 hex digits): the sha256 of its canonical JSON.
+    """Return the key of a chat request (64 hex digits): the sha256 of its JSON.
 
     Task and inputs count only for models that read them.
     """
-    value: dict[str, object] = {
+    value = {
         "identity": model.identity,
-        "inputs": request.inputs if model.reads_inputs else None,
-        "messages": [],
+        "inputs": request.inputs.model_dump(mode="json") if model.reads_inputs else None,
+        "messages": request.messages,
         "sample": request.sample,
         "sampling": request.sampling.list_asked(),
         "schema": request.schema_json,
+        "stop": request.stop,
         "task": request.task if model.reads_inputs else "",
+        "tools": request.tools,
     }
-    value |= {name: part for name, part in (("stop", request.stop), ("tools", request.tools)) if part}
-    head, name, tail = canonical_json(value).rpartition('"messages":[')
-    # A conversation is long and hashed at every turn: orjson writes it in a tenth of the time. It writes floats
-    # otherwise than canonical JSON, but messages have none.
-    digest = hashlib.sha256(_encode(head + name))
-    for number, message in enumerate(request.messages):
-        digest.update(b"," if number else b"")
-        digest.update(_write_message(message))
-    digest.update(_encode(tail))
-    return digest.hexdigest()
-
-
-def _write_message(message: Message) -> bytes:
-    fields: dict[str, object] = {"images": message.images, "role": message.role, "text": message.text}
-    if message.calls or message.call_id:
-        fields |= {"call_id": message.call_id, "calls": [asdict(call) for call in message.calls]}
     try:
-        return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
+        return hashlib.sha256(orjson.dumps(value)).hexdigest()
     except orjson.JSONEncodeError:
-        return _encode(canonical_json(fields))
-
-
-def _encode(text: str) -> bytes:
-    # A broken reply that a repair request quotes may hold a lone surrogate.
-    return text.encode("utf-8", "surrogatepass")
+        # A broken reply that a repair request quotes may hold a lone surrogate.
+        return hashlib.sha256(json.dumps(value, default=asdict).encode()).hexdigest()
 
 
 def write_reply(value: list[object]) -> str:

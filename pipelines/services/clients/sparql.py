@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.error import HTTPError
 
 import orjson
+from multidict import CIMultiDict
 
 from pipelines.config.settings import SparqlConfig
 from pipelines.errors import ConfigError, RateLimited, Unavailable
@@ -81,14 +82,14 @@ class SparqlEndpoint:
                 body = response.read(most + 1)
         except HTTPError as error:
             with error:
-                return HttpReply(error.code, error.headers, error.read(most))
+                return HttpReply(error.code, CIMultiDict(error.headers), error.read(most))
         except SPARQLWrapperException as error:
             # Made of urllib's, whose text it has read.
             refused = error.__context__
             if not isinstance(refused, HTTPError):
                 raise
             with refused:
-                return HttpReply(refused.code, refused.headers, str(error).encode())
+                return HttpReply(refused.code, CIMultiDict(refused.headers), str(error).encode())
         except OSError as error:
             is_silent = isinstance(getattr(error, "reason", error), TimeoutError)
             raise (Silence if is_silent else NoReply)(f"no reply ({error})") from error
@@ -98,7 +99,7 @@ class SparqlEndpoint:
             raise QueryTimeout(f"{endpoint}: more than {most:,} bytes")
         if response.geturl() != endpoint:
             raise ConfigError(f"{endpoint}: it moved to {response.geturl()}: name that address")
-        return HttpReply(response.status, response.headers, body)
+        return HttpReply(response.status, CIMultiDict(response.headers), body)
 
     def _read(self, reply: HttpReply) -> tuple[SparqlRow, ...]:
         status, said = reply.status, f"HTTP {reply.status}: {redact(reply.body, '', 300)}"

@@ -277,22 +277,6 @@ def test_looked_up_pictures_are_rows_without_a_path():
     assert service.asked == [["A.jpg", "B.jpg"]]
 
 
-def test_looking_up_waits_as_long_as_it_is_asked_to():
-    waits = []
-
-    async def sleep(seconds):
-        waits.append(seconds)
-
-    service = ScriptedMetadata(raises=[RateLimited("slow", 17.0), RateLimited("slow"), RateLimited("slow")])
-    assert look_up_images(service, ["A.jpg"], sleep)
-    assert waits == [17.0, 60.0, 60.0]
-    with pytest.raises(Unavailable, match="run again in 3600 s"):
-        look_up_images(ScriptedMetadata(raises=[RateLimited("slow", 3600.0)]), ["A.jpg"], sleep)
-    with pytest.raises(Unavailable, match="still rate limited after 8 tries"):
-        look_up_images(ScriptedMetadata(raises=[RateLimited("slow")] * 8), ["A.jpg"], sleep)
-    assert waits[3:] == [30.0] + [60.0] * 6
-
-
 def search(server, query="Kelm Bridge", count=5, **settings):
     api = make_api(server, **settings)
     return asyncio.run(CommonsSearch(api).search_files(query, count))
