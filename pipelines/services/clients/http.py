@@ -8,7 +8,6 @@ import asyncio
 import errno
 import html
 import io
-import json
 import math
 import os
 import re
@@ -21,7 +20,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
-from urllib.parse import quote, quote_plus, urlsplit
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 import aiohttp
@@ -177,9 +176,14 @@ def read_key(place: str, variable: str) -> str:
 
 @lru_cache(maxsize=16)
 def _compile_key(key: str) -> re.Pattern[str]:
-    """Return a pattern of a key, plain or escaped as in addresses, JSON and HTML."""
-    forms = (key, quote(key, safe=""), quote_plus(key), json.dumps(key)[1:-1], html.escape(key))
-    return re.compile("|".join(map(re.escape, dict.fromkeys(forms))), re.IGNORECASE)
+    """Return a pattern of a key, each letter plain or escaped as in addresses, JSON and HTML."""
+    letters = []
+    for char in key:
+        code = ord(char)
+        forms = [char, f"%{code:02x}", f"\\{char}", f"\\u{code:04x}", html.escape(char), f"&#{code};", f"&#x{code:x};"]
+        forms += "+" if char == " " else ""
+        letters.append(f"(?:{'|'.join(map(re.escape, dict.fromkeys(forms)))})")
+    return re.compile("".join(letters), re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

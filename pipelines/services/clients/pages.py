@@ -45,7 +45,7 @@ PLAIN: Final = frozenset(["text/plain", "text/markdown", "text/csv", "text/x-mar
 ACCEPT: Final = "text/html,application/xhtml+xml,text/plain;q=0.9,text/markdown;q=0.9,application/json;q=0.5"
 _WIDER = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
 """Encodings that browsers replace (Encoding standard)."""
-_UNUSED = ("utf-7", "utf-32", "punycode", "idna", "unicode_escape", "raw_unicode_escape")
+_UNUSED = ("utf-7", "utf-32", "punycode", "idna", "unicode-escape", "raw-unicode-escape")
 """Python's encodings of text that no page comes in."""
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([a-z0-9_:.-]{1,40})", re.IGNORECASE)
