@@ -243,17 +243,18 @@ class SqliteLedger(Ledger):
         folder.mkdir(parents=True, exist_ok=True)
         check_shared_memory(folder)
         self.folder = folder
-        super().__init__(URL.create("sqlite", database=str(folder / FILE)), _name_file(folder), {"timeout": 30.0})
+        super().__init__(URL.create("sqlite", database=str(folder / FILE)), _name_file(folder), {})
         self._lock = self._find_lock(self.owner).open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def prepare(self, connection: Any) -> None:  # noqa: ANN401
-        """Turn the write-ahead log on."""
-        connection.execute("PRAGMA journal_mode=WAL")
+        """Wait where others write."""
+        connection.execute("PRAGMA busy_timeout=30000")
 
     def begin(self, paid: bool) -> None:
-        """Begin a transaction."""
-        self.connection.exec_driver_sql(f"PRAGMA synchronous={'FULL' if paid else 'NORMAL'}")
+        """Begin a transaction, in the write-ahead log."""
+        for statement in ("journal_mode=WAL", f"synchronous={'FULL' if paid else 'NORMAL'}"):
+            self.connection.exec_driver_sql(f"PRAGMA {statement}")
         self.connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     def is_gone(self, owner: int) -> bool:

@@ -289,7 +289,7 @@ def test_the_highest_version_in_a_users_folder_takes_the_place_of_the_shipped_on
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": "judge_answers"}, "judge_answers: no prompt has this name; did you mean judge_answer"),
+        ({"name": "judge_answers"}, "judge_answers: no prompt has this name; there are: .*judge_answer"),
         ({"file": "v7.txt"}, r"v7.txt: versions are called v1.md, v2.md and so on"),
         ({"text": "Asked: {{ question }}"}, r"v7.md: the file must begin with front matter"),
         ({"text": OWN.replace("user:", "users:")}, r"v7.md: no user: part"),

@@ -113,12 +113,6 @@ def test_a_key_is_asked_for_and_stands_in_no_argument_and_no_log(make_model, tmp
         assert "key sk-z" in server.log.read_text()
 
 
-def test_a_python_without_vllm_is_refused(make_model, tmp_path):
-    model = make_model(python=sys.executable)
-    with pytest.raises(ConfigError, match=r"models\.solver\.serve\.python .*: has no vLLM; name one that has"):
-        ModelServer("solver", model, tmp_path / "log").start()
-
-
 def test_a_port_that_is_taken_is_refused(make_server):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
