@@ -63,9 +63,7 @@ def make_image_metadata(config: CommonsConfig, replies: ReplyStore, epoch: int =
 
 def make_file_search(config: CommonsConfig, replies: ReplyStore, epoch: int = 0) -> FileSearch:
     """Return Commons' search for files, recorded."""
-    from pipelines.services.clients.commons import CommonsSearch
-
-    return RecordedCommons(CommonsSearch(make_commons_api(config, replies.turns)), replies, epoch)
+    return RecordedCommons(make_commons_api(config, replies.turns), replies, epoch)
 
 
 def make_file_fetch(config: CommonsConfig, turns: "Turns | None" = None) -> CommonsFiles:

@@ -90,12 +90,8 @@ def look_up_images(metadata: ImageMetadata, files: Sequence[str]) -> dict[str, C
 
     For callers outside an event loop; raises as :meth:`ImageMetadata.describe_images`.
     """
-    facts = asyncio.run(_describe(metadata, list(dict.fromkeys(files))))
+    facts = asyncio.run(metadata.describe_images(list(dict.fromkeys(files))))
     return {file: make_row(file, fact) for file, fact in facts.items() if fact is not None}
-
-
-async def _describe(metadata: ImageMetadata, files: Sequence[str]) -> dict[str, ImageFacts | None]:
-    return await metadata.describe_images(files)
 
 
 def make_row(file: str, facts: ImageFacts) -> CorpusImage:

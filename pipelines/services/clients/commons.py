@@ -142,6 +142,20 @@ class CommonsApi(CommonsClient):
             facts |= {title: self.read(page) for title, page in pages.items()}
         return {file: facts[title] if title else None for file, title in titles.items()}
 
+    async def search_files(self, query: str, count: int) -> tuple[tuple[str, ImageFacts], ...]:
+        """Return pictures for some words by CirrusSearch, as :class:`FileSearch` says."""
+        words = plain_query(query)
+        if not words or count < 1:
+            return ()
+        form = {"generator": "search", "gsrsearch": f"{words} filetype:bitmap", "gsrnamespace": "6"}
+        pages = await self.list_pages(form | {"gsrlimit": str(min(count, MOST_FILES))})
+        try:
+            ranked = sorted(pages.values(), key=lambda page: int(page["index"]))
+        except _MALFORMED as error:
+            raise self.refuse(error) from error
+        found = ((normalise_file(page["title"].partition(":")[2]), self.read(page)) for page in ranked)
+        return tuple((file, facts) for file, facts in found if facts is not None)[:count]
+
     async def list_pages(self, form: Mapping[str, str], titles: Sequence[str] = ()) -> dict[str, Page]:
         """Return pages with what is known of their files, over continuations.
 
@@ -352,36 +366,9 @@ def strip_html(source: str) -> str:
     return " ".join(text.split())[:_MAX_TEXT].rstrip()
 
 
-COMMONS_SEARCH_VERSION = 1
 _MAX_QUERY = 250
 """Characters; the service refuses queries of more than 300."""
 _WORD = re.compile(r"\w+(?:['’.-]\w+)*")
-
-
-@dataclass(frozen=True, slots=True)
-class CommonsSearch:
-    """The search of a MediaWiki with CirrusSearch."""
-
-    api: CommonsApi
-
-    @property
-    def identity(self) -> str:
-        """Address."""
-        return f"commons-search@{COMMONS_SEARCH_VERSION}:{self.api.url}"
-
-    async def search_files(self, query: str, count: int) -> tuple[tuple[str, ImageFacts], ...]:
-        """Return pictures for some words, as :class:`FileSearch` says."""
-        words = plain_query(query)
-        if not words or count < 1:
-            return ()
-        form = {"generator": "search", "gsrsearch": f"{words} filetype:bitmap", "gsrnamespace": "6"}
-        pages = await self.api.list_pages(form | {"gsrlimit": str(min(count, MOST_FILES))})
-        try:
-            ranked = sorted(pages.values(), key=lambda page: int(page["index"]))
-        except _MALFORMED as error:
-            raise self.api.refuse(error) from error
-        found = ((normalise_file(page["title"].partition(":")[2]), self.api.read(page)) for page in ranked)
-        return tuple((file, facts) for file, facts in found if facts is not None)[:count]
 
 
 def plain_query(query: str) -> str:

@@ -14,7 +14,6 @@ from pipelines.pictures import PictureStore
 from pipelines.services.clients.commons import (
     CommonsApi,
     CommonsFiles,
-    CommonsSearch,
     JoinedMetadata,
     RecordedCommons,
     RecordedFileFetch,
@@ -279,7 +278,7 @@ def test_looked_up_pictures_are_rows_without_a_path():
 
 def search(server, query="Kelm Bridge", count=5, **settings):
     api = make_api(server, **settings)
-    return asyncio.run(CommonsSearch(api).search_files(query, count))
+    return asyncio.run(api.search_files(query, count))
 
 
 def test_pictures_are_found_with_what_is_known_of_them_best_first(commons):
@@ -592,7 +591,7 @@ def test_all_clients_keep_one_pace_over_event_loops(commons):
 
     async def ask_together():
         asks = [api.describe_images(["A.jpg"]), files.fetch_file(make_remote(commons))]
-        await asyncio.gather(*asks, CommonsSearch(api).search_files("Kelm Bridge", 3))
+        await asyncio.gather(*asks, api.search_files("Kelm Bridge", 3))
 
     for _ in range(2):
         asyncio.run(ask_together())
