@@ -270,7 +270,7 @@ def _is_noted(note: Path, sidecar: ShardSidecar) -> bool:
 
 def _remove_replies(store: Ledger, keys: Sequence[str]) -> None:
     """Remove replies, what is noted of their requests, and the room that they took."""
-    with store.transaction(paid=True):
+    with store.transaction():
         for some in _cut(keys):
             for table in (ASKS, REPLIES):
                 store.connection.execute(delete(table).where(table.c.key.in_(some)))

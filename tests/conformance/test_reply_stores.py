@@ -116,7 +116,7 @@ def test_what_permits_a_request_comes_before_anything_is_noted(store):
 
 def test_whoever_loses_a_race_gets_the_reply_that_will_be_replayed(store):
     async def ask():
-        store.submit(lambda ledger: ledger.record({"k": ("b", "the first")}), paid=True).result()
+        store.submit(lambda ledger: ledger.record({"k": ("b", "the first")})).result()
         return "mine"
 
     assert asyncio.run(store.recall("k", "b", ask)) == ("the first", False)
@@ -143,7 +143,7 @@ def test_a_reply_comes_back_as_it_was(store, reply):
 def test_many_who_wait_share_transactions(store, monkeypatch):
     transactions, ledger = [], store.ledger
     begin = type(ledger).begin
-    monkeypatch.setattr(type(ledger), "begin", lambda self, paid: (transactions.append(paid), begin(self, paid)))
+    monkeypatch.setattr(type(ledger), "begin", lambda self: (transactions.append(1), begin(self)))
 
     async def run():
         await asyncio.gather(*(store.recall(f"{n}", "b", answer) for n in range(1000)))

@@ -112,7 +112,7 @@ class Ledger(ABC):
         self.engine: Engine = create_engine(address, isolation_level="AUTOCOMMIT", connect_args=dict(options))
         event.listen(self.engine, "connect", lambda connection, _: self.prepare(connection))
         self.connection, self.reader = self.engine.connect(), self.engine.connect()
-        with self.transaction(paid=True):
+        with self.transaction():
             METADATA.create_all(self.connection)
 
     @abstractmethod
@@ -120,7 +120,7 @@ class Ledger(ABC):
         """Prepare a new connection."""
 
     @abstractmethod
-    def begin(self, paid: bool) -> None:
+    def begin(self) -> None:
         """Begin a transaction that no other one writes beside."""
 
     @abstractmethod
@@ -132,10 +132,10 @@ class Ledger(ABC):
         """Return the time in seconds, the same for all processes of a run."""
 
     @contextmanager
-    def transaction(self, paid: bool) -> Iterator[None]:
-        """Commit the block or none of it; what is ``paid`` for survives a power cut, else kill -9."""
+    def transaction(self) -> Iterator[None]:
+        """Commit the block or none of it; it survives a power cut."""
         try:
-            self.begin(paid)
+            self.begin()
             yield
             self.connection.commit()
         except BaseException:
@@ -160,18 +160,11 @@ class Ledger(ABC):
         if rows:
             self.connection.execute(insert(table), rows)
 
-    def record(self, replies: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-        """Record replies, by key with their backends; return what was there before, which stays."""
-        known, now = self.find(list(replies)), int(time.time())
-        self.insert(
-            REPLIES,
-            [
-                {"key": key, "backend": backend, "recorded": now, "reply": reply}
-                for key, (backend, reply) in replies.items()
-                if key not in known
-            ],
-        )
-        return known
+    def record(self, replies: Mapping[str, tuple[str, str]]) -> None:
+        """Record replies, by key with their backends, of which there are none yet."""
+        now = int(time.time())
+        rows = [{"key": key, "backend": told[0], "recorded": now, "reply": told[1]} for key, told in replies.items()]
+        self.insert(REPLIES, rows)
 
     def rename(self, keys: Sequence[str], mark: str, before: int) -> int:
         """Give replies that were recorded until ``before`` other keys; return how many."""
@@ -196,7 +189,7 @@ class Ledger(ABC):
 
     def forget_runs(self, run: str) -> None:
         """Remove what earlier runs in the workspace of a run shared."""
-        with self.transaction(paid=False):
+        with self.transaction():
             for table in (TURNS, SPENT):
                 column, start = table.c.run, f"{run.partition('/')[0]}/"
                 self.connection.execute(delete(table).where(column.startswith(start, autoescape=True), column != run))
@@ -248,13 +241,12 @@ class SqliteLedger(Ledger):
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def prepare(self, connection: Any) -> None:  # noqa: ANN401
-        """Wait where others write."""
-        connection.execute("PRAGMA busy_timeout=30000")
+        """Turn the write-ahead log on, and wait where others write."""
+        for statement in ("busy_timeout=30000", "journal_mode=WAL", "synchronous=FULL"):
+            connection.execute(f"PRAGMA {statement}")
 
-    def begin(self, paid: bool) -> None:
-        """Begin a transaction, in the write-ahead log."""
-        for statement in ("journal_mode=WAL", f"synchronous={'FULL' if paid else 'NORMAL'}"):
-            self.connection.exec_driver_sql(f"PRAGMA {statement}")
+    def begin(self) -> None:
+        """Begin a transaction."""
         self.connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     def is_gone(self, owner: int) -> bool:
@@ -292,16 +284,14 @@ class PostgresLedger(Ledger):
         super().__init__(url.set(drivername="postgresql+psycopg"), name, options)
 
     def prepare(self, connection: Any) -> None:  # noqa: ANN401
-        """Share the lock of this process; only what is paid for waits for the disk."""
+        """Share the lock of this process."""
         connection.autocommit = True
         alive = "; ".join(f"SET {name.replace('keepalives', 'tcp_keepalives')} = {n}" for name, n in ALIVE.items())
-        connection.execute(f"SET synchronous_commit = off; {alive}; SELECT pg_advisory_lock_shared({self.owner})")
+        connection.execute(f"{alive}; SELECT pg_advisory_lock_shared({self.owner})")
 
-    def begin(self, paid: bool) -> None:
+    def begin(self) -> None:
         """Begin a transaction."""
-        self.connection.exec_driver_sql(
-            f"BEGIN; SET LOCAL synchronous_commit = {'on' if paid else 'off'}; SELECT pg_advisory_xact_lock({WRITING})"
-        )
+        self.connection.exec_driver_sql(f"BEGIN; SELECT pg_advisory_xact_lock({WRITING})")
 
     def is_gone(self, owner: int) -> bool:
         """Whether no session has the owner's lock, and the server did not start just now."""
@@ -340,20 +330,20 @@ def _name_file(folder: Path) -> str:
     return f"reply store {folder / FILE}"
 
 
-def explain(error: DBAPIError, name: str) -> SynthError:
+def explain(error: DBAPIError | sqlite3.Error, name: str) -> SynthError:
     """Return what a database's error stands for; :class:`StoreBusy` if the same may succeed soon."""
-    said, cause = f"{name}: {' '.join(str(error.orig).split())}", error.orig
-    busy = isinstance(error, OperationalError)
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    said = f"{name}: {' '.join(str(cause).split())}"
     if isinstance(cause, sqlite3.Error):
         code = getattr(cause, "sqlite_errorcode", None)
-        if not busy or code is None:
+        if not isinstance(cause, sqlite3.OperationalError) or code is None:
             return CorruptInput(f"{said}; restore the file, or move it away and pay again")
         if code & 0xFF == sqlite3.SQLITE_BUSY:
             return StoreBusy(said)
         return Unavailable(f"{said}; free space, then run again")
     if any(refusal in said for refusal in REFUSALS) or getattr(cause, "sqlstate", None) == "42501":
         return ConfigError(f"{said}; replies.address needs a user who may make and change its tables")
-    if not busy:
+    if not isinstance(error, OperationalError):
         raise error
     return StoreBusy(f"{said}; see that it runs, then run again")
 
@@ -370,7 +360,7 @@ def try_patiently(name: str, call: Callable[[], T], patience: float = PATIENCE) 
         while True:
             try:
                 return call()
-            except DBAPIError as error:
+            except (DBAPIError, sqlite3.Error) as error:
                 explained = explain(error, name)
                 if not isinstance(explained, StoreBusy) or time.monotonic() > deadline:
                     raise explained from error
@@ -439,6 +429,8 @@ class ReplyStore:
     _loop: asyncio.AbstractEventLoop | None = None
     _writing: bool = False
     _closed: bool = False
+    _misses: bool = False
+    """Whether the last batch wanted replies that there were not."""
 
     def read(self, key: str) -> str | None:
         """Return the recorded reply, or None; raises as :meth:`recall`."""
@@ -452,13 +444,13 @@ class ReplyStore:
         asks, replies = self.ledger.reader.execute(select(*counts)).one()
         return asks, replies
 
-    def submit(self, call: Callable[[Ledger], T], paid: bool = False) -> "Future[T]":
+    def submit(self, call: Callable[[Ledger], T]) -> "Future[T]":
         """Have something done in the thread, in a transaction of its own."""
         if self._closed:
             raise Unavailable(f"{self.ledger.name}: it is closed")
 
         def run() -> T:
-            with self.ledger.transaction(paid):
+            with self.ledger.transaction():
                 return call(self.ledger)
 
         return self._thread.submit(try_patiently, self.ledger.name, run, self.patience)
@@ -468,7 +460,7 @@ class ReplyStore:
         # Looked up in this thread first: most keys of a record that is asked anew have no reply yet.
         if self.read(key) is not None:
             mark = f"-retried-{time.time_ns()}"
-            await asyncio.wrap_future(self.submit(lambda ledger: ledger.rename([key], mark, before), paid=True))
+            await asyncio.wrap_future(self.submit(lambda ledger: ledger.rename([key], mark, before)))
 
     async def recall(
         self, key: str, backend: str, ask: Callable[[], Awaitable[str]], permit: Callable[[], None] | None = None
@@ -601,29 +593,31 @@ class ReplyStore:
 
     def _serve(self, batch: Sequence[Caller]) -> list[Outcome]:
         """Serve a batch in one transaction; return the outcome of each caller."""
-        ledger = self.ledger
+        ledger, outcomes = self.ledger, dict[str, Outcome]()
         made = {caller.key: (caller.backend, caller.reply) for caller in batch if caller.reply is not None}
-        wanted = [caller for caller in batch if caller.reply is None]
-        # Outside a transaction, so no other process's writing is waited for.
-        outcomes: dict[str, Outcome] = {**ledger.look([caller.key for caller in wanted], ledger.connection)}
-        missing = [caller for caller in wanted if caller.key not in outcomes]
-        if missing or made:
-            with ledger.transaction(paid=bool(made)):
+        if not made and not self._misses:
+            # Outside a transaction, so no other process's writing is waited for.
+            outcomes.update(ledger.look([caller.key for caller in batch], ledger.connection))
+        if rest := [caller for caller in batch if caller.key not in outcomes]:
+            with ledger.transaction():
                 if self.run and self.budget is not None and self.budget.is_limited:
                     self.budget.elsewhere = ledger.share(self.run, self.budget.spent)
-                outcomes |= self._choose(missing)
-                outcomes |= {key: reply for key, (_, reply) in made.items()} | ledger.record(made)
+                outcomes.update(ledger.find([caller.key for caller in rest]))
+                new = {key: told for key, told in made.items() if key not in outcomes}
+                ledger.record(new)
                 ledger.release(list(made))
+                outcomes.update({key: reply for key, (_, reply) in new.items()})
+                missing = [caller for caller in rest if caller.key not in outcomes]
+                outcomes |= self._choose(missing)
+            self._misses = bool(missing)
         return [outcomes[caller.key] for caller in batch]
 
     def _choose(self, missing: Sequence[Caller]) -> dict[str, Outcome]:
         """Note the requests that are to be sent now, and return the outcome of each caller."""
         if not missing:
             return {}
-        keys = [caller.key for caller in missing]
-        # Another process may have recorded a reply since the first look.
-        outcomes: dict[str, Outcome] = {**dict.fromkeys(keys, False), **self.ledger.find(keys)}
-        claimed = self.ledger.claim([key for key in keys if outcomes[key] is False])
+        outcomes: dict[str, Outcome] = {caller.key: False for caller in missing}
+        claimed = self.ledger.claim(list(outcomes))
         for caller in missing:
             if caller.key in claimed:
                 outcomes[caller.key] = _ask_permission(caller.permit)
@@ -686,7 +680,7 @@ def set_aside(folder: Path, keys: Sequence[str]) -> int:
     """
     now = time.time_ns()
     with closing(ReplyStore(open_ledger(folder, read_address(folder)))) as store:
-        return store.submit(lambda ledger: ledger.rename(keys, f"-unusable-{now}", now), paid=True).result()
+        return store.submit(lambda ledger: ledger.rename(keys, f"-unusable-{now}", now)).result()
 
 
 @contextmanager
