@@ -13,7 +13,7 @@ CONSUMERS ?= llamafactory ms-swift trl verl
 # Children and later suites read what the first one compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow bench test-readme test-postgres test-vllm test-clip test-browser test-ray test-consumers test-prefect test-wheel docs lint install clean
+.PHONY: demo test gate test-slow bench test-readme test-postgres test-vllm test-clip test-browser test-ray test-consumers test-prefect test-wheel docs lint install clean
 
 install: $(STAMP)
 
@@ -34,7 +34,11 @@ lint: $(STAMP)
 	$(BIN)/hadolint .ci/Dockerfile
 	$(BIN)/python .ci/budget.py
 
-test: lint
+# Types are checked while tests run.
+test: $(STAMP)
+	$(MAKE) --no-print-directory -j 2 lint gate
+
+gate: $(STAMP)
 	$(BIN)/pytest -n 2 --dist worksteal
 
 # What takes long: kills, full disks, whole runs of the recipes. A file's tests share what they are made with, so one

@@ -1,6 +1,4 @@
-"""What a run leaves at the Prefect server: the funnel, the gates of each release, and where the releases lie."""
-
-import json
+"""What a run leaves at the Prefect server: the funnel, and where the releases lie."""
 
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
@@ -23,20 +21,8 @@ def publish_artifacts(document: RunDocument) -> None:
         for report in document.stages
     ]
     create_table_artifact(funnel, "funnel", f"{document.recipe} in {document.workspace}: in = kept + rejected + failed")
-    if document.releases:
-        gates = [gate for release in document.releases for gate in _list_gates(release)]
-        create_table_artifact(gates, "gates", f"Quality gates of the releases of {document.workspace}")
     for release in document.releases:
         create_markdown_artifact(_describe_release(release), f"release-{release.dataset}", str(release.path))
-
-
-def _list_gates(release: PublishedRelease) -> list[dict[str, str | int]]:
-    """Return what must be 0 of a release, and what is."""
-    quality = json.loads((release.path / "quality.json").read_text(encoding="utf-8"))
-    shared = quality["overlap"].items()
-    return [
-        {"release": release.dataset, "shared by splits": name, "number": count, "limit": 0} for name, count in shared
-    ]
 
 
 def _describe_release(release: PublishedRelease) -> str:

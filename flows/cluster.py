@@ -19,7 +19,7 @@ from prefect import Task
 
 from pipelines.config.settings import RunConfig
 from pipelines.errors import ConfigError, Unavailable
-from pipelines.run.spans import Span, SpanReport, WorkerSpec
+from pipelines.run.workers import Span, SpanReport, WorkerSpec
 
 OPTIONS: dict[str, Any] = {"num_cpus": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
 """Of each task. The driver runs again what a lost worker left; Ray would run all of it, also what was refused."""

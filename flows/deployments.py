@@ -33,8 +33,6 @@ from pipelines.errors import ConfigError, Unavailable
 POOLS = {"cpu": None, "gpu": 1, "parents": None}
 """Work pools with how many runs each starts at a time, unless the operator sets another limit. A run that waits for
 others is started from ``parents``: in their pool it would hold the place that they wait for."""
-ASKING = ("paths", "questions", "rewrites", "groundings", "difficulty", "rollouts", "trajectories")
-"""Stages that may ask models."""
 STRETCHES = (("cpu", "seeds"), ("gpu", "trajectories"), ("cpu", ""))
 """A run in parts: the pool of each and its last stage. One part alone asks models, so a budget is that of the run."""
 SLUG = "nightly"
@@ -79,41 +77,26 @@ class Deployment:
 
 
 def plan_deployments(request: Request) -> list[Deployment]:
-    """Return the deployments of a workspace: the whole run, each stage that asks models, and the run in parts."""
+    """Return the deployments of a workspace: the whole run, and the run in parts where that is scheduled."""
     prefix = f"{request.name}-" if request.name else ""
     schedule = DeploymentScheduleCreate(
         schedule=CronSchedule(cron=request.cron, timezone=request.timezone), slug=SLUG, active=True
     )
-    whole = Deployment(
-        synthesize,
-        f"{prefix}nightly",
-        "cpu",
-        "The whole run, in one process.",
-        request.parameters,
-        [] if request.split else [schedule],
-    )
-    asking = [
+    given, said = request.parameters, "The whole run, in one process."
+    whole = Deployment(synthesize, f"{prefix}nightly", "cpu", said, given, [] if request.split else [schedule])
+    if not request.split:
+        return [whole]
+    stretches = [
         Deployment(
-            synthesize,
-            f"{prefix}{stage}",
-            "gpu",
-            f"What is missing up to the stage {stage}.",
-            request.parameters | {"until": stage},
+            synthesize, f"{prefix}{last}", pool, f"What is missing up to the stage {last}.", {**given, "until": last}
         )
-        for stage in ASKING
+        for pool, last in STRETCHES
+        if pool != "cpu"
     ]
-    parts = [
-        [whole.full_name if pool == "cpu" else f"{synthesize.name}/{prefix}{until}", until] for pool, until in STRETCHES
-    ]
-    parent = Deployment(
-        nightly,
-        f"{prefix}nightly",
-        "parents",
-        "The whole run in parts, each in its pool.",
-        {"workspace": request.parameters["workspace"], "parts": parts},
-        [schedule] if request.split else [],
-    )
-    return [whole, *asking, parent]
+    places = {each.pool: each.full_name for each in (whole, *stretches)}
+    parts = [[places[pool], last] for pool, last in STRETCHES]
+    said, parameters = "The whole run in parts, each in its pool.", {"workspace": given["workspace"], "parts": parts}
+    return [whole, *stretches, Deployment(nightly, f"{prefix}nightly", "parents", said, parameters, [schedule])]
 
 
 def deploy(request: Request) -> dict[str, Any]:

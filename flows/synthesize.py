@@ -6,12 +6,14 @@ is: a task run is a span of a chain. Manifests decide what is done, so Prefect c
 
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from prefect import flow, get_run_logger, task
@@ -27,21 +29,22 @@ from prefect.utilities.annotations import quote
 from flows.artifacts import publish_artifacts
 from flows.cluster import RayPool, make_span_future
 from flows.zombies import succeed
-from pipelines.cli.commands import name_limits
 from pipelines.cli.naming import RunChoice, make_request
 from pipelines.config.settings import RunConfig
 from pipelines.errors import SynthError, WorkspaceBusy
 from pipelines.memory import count_cores
+from pipelines.run import progress
+from pipelines.run.chains import run_chain
 from pipelines.run.endings import naming_endings
-from pipelines.run.executors import Executor, LocalExecutor, SpanExecutor, SpanProgress
+from pipelines.run.executors import Executor, SpanExecutor
 from pipelines.run.loop import run_request
-from pipelines.run.progress import LogReporter
-from pipelines.run.spans import Span, SpanReport, WorkerSpec
-from pipelines.run.underway import read_runs
-from pipelines.run.workers import prepare_worker, run_span
+from pipelines.run.progress import Reporter, read_progress
+from pipelines.run.runner import PlannedStage, StageReport
+from pipelines.run.workers import Span, SpanReport, WorkerSpec, list_missing, prepare_worker, run_span
 from pipelines.run.workspace import Workspace
 from pipelines.secrets import mask_keys
 from pipelines.stopping import heeding_signals
+from schemas.manifest import InputEntry
 
 SKIPPED = "Skipped"
 """State of a run that met another one of its workspace, of the type Completed: automations see no failure."""
@@ -61,11 +64,8 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
     configs: list[str] | None = None,
     stages: list[str] | None = None,
     limit: int = 0,
-    budget: float = 0.0,
     fresh_replies: list[str] | None = None,
     retry: list[str] | None = None,
-    models: str = "",
-    release: str = "",
 ) -> list[str] | State[Any]:
     """Run a recipe in a workspace and return the releases' folders; stages and shards that are done are skipped.
 
@@ -78,11 +78,8 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
         configs: TOML files over the recipe, the last one uppermost.
         stages: run only these.
         limit: at most this many seeds; 0 is the recipe's own.
-        budget: money this run may spend; 0 is no limit.
         fresh_replies: roles and tools that are asked anew.
         retry: ``failed``, ``unscored`` or reasons: rows that ended so are asked anew.
-        models: ``scripted`` for the players of the toy world.
-        release: folder of a release that is made again by the settings that it tells.
 
     Returns:
         The folders, or the state that says why not, by which a caller in Python meets the error itself.
@@ -95,10 +92,8 @@ def synthesize(  # noqa: PLR0913 - the options of `synth run`
     try:
         # Prefect's own handler of SIGTERM would raise amid the loop, and requests in flight would be paid for nothing.
         with naming_endings(), heeding_signals():
-            files, limits = tuple(Path(path) for path in configs or []), tuple(name_limits(limit, budget))
-            rest = tuple(settings or ()), limits, models, Path(release) if release else None
-            choice, again = RunChoice(name, recipe, files, *rest), (fresh_replies or [], retry or [])
-            request = make_request(choice, Path(workspace), until, stages or [], *again)
+            choice = RunChoice(name, recipe, tuple(map(Path, configs or ())), tuple(settings or ()), limit)
+            request = make_request(choice, Path(workspace), until, stages or [], fresh_replies or [], retry or [])
             document = run_request(request, make_reporter(), choose_executor(request.config), note_holder)
             publish_artifacts(document)
             document.check_released()
@@ -126,9 +121,10 @@ def name_busy(error: WorkspaceBusy, workspace: Workspace, recipe: str) -> State[
     Nothing is wrong if a run of the same recipe holds it: that makes what this one would have made. Another recipe's
     run, or another command, does not.
     """
-    makers = {run.recipe for run in read_runs(workspace) if run.is_alive}
+    run = read_progress(workspace)
     # A holder writes its name a moment after it holds the workspace, and its recipe after that.
-    if workspace.read_holder() in ("", "run") and recipe in (makers or {recipe}):
+    maker = run.recipe if run and run.state == "running" else recipe
+    if workspace.read_holder() in ("", "run") and maker == recipe:
         return Completed(name=SKIPPED, message=mask_keys(str(error)))
     return name_ending(error)
 
@@ -164,17 +160,17 @@ class RunLog(StringIO):
         return len(text)
 
 
-def make_reporter() -> LogReporter:
+def make_reporter() -> Reporter:
     """Return what tells the run's progress to Prefect's log."""
     # One line a request of Prefect's own client would hide ours.
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    return LogReporter(RunLog(get_run_logger().info))
+    return progress.make_reporter(RunLog(get_run_logger().info))
 
 
 def choose_executor(config: RunConfig) -> Executor:
     """Return what makes shards as ``runtime.engine`` says, with a task run for each span."""
     if config.runtime.engine == "local":
-        return LocalExecutor(_follow)
+        return lambda _: nullcontext(_run_chain)
     if config.runtime.engine == "ray":
         return SpanExecutor(RayPool(config, make_span, _pass_on))
     return SpanExecutor(TaskRunnerPool(config.runtime.workers or count_cores(), lambda: _make_processes(config)))
@@ -185,17 +181,29 @@ def _make_processes(config: RunConfig) -> TaskRunner[Any]:
     return ProcessPoolTaskRunner(max_workers=workers, initializer=prepare_worker)
 
 
-async def _follow(progress: SpanProgress) -> None:
+def _run_chain(
+    chain: Sequence[PlannedStage], corpus: InputEntry, reporter: Reporter, end: Callable[[StageReport], None]
+) -> None:
+    """Run a chain in this process as one task run; what stops it is raised outside of Prefect, which would log it."""
+    shards = list_missing(chain)
+    if not shards:
+        run_chain(chain, corpus, reporter, end)
+        return
+    span, errors = Span(tuple((plan.name, plan.key) for plan in chain), tuple(shards)), list[BaseException]()
     # Quoted: Prefect would walk through it in search of futures.
-    await follow_span(progress.span.describe(), cast(SpanProgress, quote(progress)))
+    run = quote(partial(run_chain, chain, corpus, reporter, end))
+    make_chain(span.describe(), run, quote(errors), return_state=True)
+    if errors:
+        raise errors[0]
 
 
 @task(**_TASK)
-async def follow_span(name: str, progress: SpanProgress) -> State[None] | None:
-    """Be the task run of a span that the flow's own loop makes; one that is stopped, by whatever, is cancelled."""
+def make_chain(name: str, run: Callable[[], None], errors: list[BaseException]) -> State[None] | None:
+    """Make the missing shards of a chain; one that is stopped, by whatever, is cancelled."""
     try:
-        await progress.ended
-    except Exception as error:  # noqa: BLE001 - the flow raises it, once for all spans; here it is one line
+        run()
+    except BaseException as error:  # noqa: BLE001 - the flow raises it; here it is one line
+        errors.append(error)
         return Cancelled(message=mask_keys(f"{type(error).__name__}: {error}"))
     return None
 

@@ -62,7 +62,7 @@ from pipelines.release.verify import VerifyReport
 from pipelines.run.executors import make_executor
 from pipelines.run.loop import RunDocument, RunRequest, run_request
 from pipelines.run.naming import NamedRun
-from pipelines.run.progress import SilentReporter
+from pipelines.run.progress import Reporter
 from pipelines.run.shards import read_parts
 from pipelines.run.stage import RecordStage as Stage
 from pipelines.run.views import QueryRows, find_corpus, list_latest, list_views, open_views, run_sql
@@ -92,14 +92,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-def run(  # noqa: PLR0913 - one argument for each option
+def run(
     recipe: str | RunConfig = "demo",
     workspace: str | Path = "workspace",
     *,
     files: Sequence[str | Path] = (),
     settings: Sequence[str] = (),
     until: str = "",
-    models: str = "",
     name: str = "",
 ) -> RunDocument:
     """Run the missing parts of a recipe, as ``synth run`` does; nothing is printed. It works in a notebook, too.
@@ -113,7 +112,6 @@ def run(  # noqa: PLR0913 - one argument for each option
         files: TOML files over the recipe, the last one uppermost.
         settings: values as ``section.key=value``, over all.
         until: last stage to run; empty for all.
-        models: ``scripted`` chooses the players of the toy world.
         name: of the run, under which the workspace keeps the configuration; empty for the recipe's or the file's.
 
     Returns:
@@ -125,14 +123,14 @@ def run(  # noqa: PLR0913 - one argument for each option
         GateNotMet: if a stage failed all its rows, or too many answers are unscored.
     """
     if isinstance(recipe, RunConfig):
-        if files or settings or models:
-            raise ConfigError("run: a whole configuration takes no files, settings or models; load_config takes them")
+        if files or settings:
+            raise ConfigError("run: a whole configuration takes no files or settings; load_config takes them")
         named = NamedRun(name or recipe.recipe, recipe.model_dump(mode="json"))
         request = RunRequest(recipe, Path(workspace), until, named=named)
     else:
-        choice = RunChoice(name, recipe, tuple(Path(each) for each in files), tuple(settings), models=models)
+        choice = RunChoice(name, recipe, tuple(Path(each) for each in files), tuple(settings))
         request = make_request(choice, Path(workspace), until)
-    return _call_apart(lambda: run_request(request, SilentReporter(), make_executor(request.config)))
+    return _call_apart(lambda: run_request(request, Reporter(), make_executor(request.config)))
 
 
 def _call_apart(call: Callable[[], ResultT]) -> ResultT:
@@ -276,5 +274,5 @@ def verify(release: str | Path, corpus: str | Path | None = None, plugins: Plugi
     root = folder.parent.parent.parent
     place = Path(corpus) if corpus else None
     chosen = plugins or PluginsConfig()
-    (report,) = _call_apart(lambda: verify_releases(folder, place, None, root, SilentReporter(), plugins=chosen))
+    (report,) = _call_apart(lambda: verify_releases(folder, place, None, root, Reporter(), plugins=chosen))
     return report

@@ -121,8 +121,6 @@ class ShardSidecar(ManifestPart):
     files: tuple[FileEntry, ...]
     usage: Usage
     seconds: float
-    used: FileEntry | None = None
-    """The keys of the recorded replies that the shard used; None if it used none."""
 
 
 class RetryNote(ManifestPart):

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from pipelines.run.progress import Reporter, SilentReporter
-from pipelines.run.runner import Batch, read_batch, resting_collector, write_batches
+from pipelines.run.progress import Reporter
+from pipelines.run.runner import Batch, RecordRunner, read_batch, resting_collector, write_batches
+from pipelines.run.shards import ShardRows
 from pipelines.run.stage import RecordStage
 from pipelines.run.workspace import StageFolder
+from schemas.base import Record
 from schemas.manifest import Usage
 
 
@@ -25,4 +27,20 @@ def run_record_shards(
             yield await read_batch(stage, shard, source)
 
     with resting_collector():
-        return asyncio.run(write_batches(stage, folder, draw(), concurrency, reporter or SilentReporter()))
+        return asyncio.run(write_batches(stage, folder, draw(), concurrency, reporter or Reporter()))
+
+
+async def process_records(
+    stage: RecordStage, records: Sequence[Record], concurrency: int
+) -> tuple[ShardRows, tuple[str, ...]]:
+    """Run a stage over records in memory; return the rows in input order and the ids of the records that were kept."""
+    batch = Batch(0, "", records)
+
+    async def draw() -> AsyncIterator[Batch]:
+        yield batch
+
+    async def keep(_: Batch) -> None:
+        """Leave the rows where they are."""
+
+    await RecordRunner(stage, concurrency, draw(), keep).run()
+    return batch.collect(stage.name)

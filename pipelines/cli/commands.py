@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from pipelines.config.loading import (
-    apply_settings,
     explain_missing,
-    list_recipes,
     make_config,
     read_layers,
 )
@@ -23,17 +21,14 @@ from pipelines.config.settings import PluginsConfig, RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, ServiceError, SynthError
 from pipelines.ids import digest_file
-from pipelines.plugins import GROUPS, list_names
 from pipelines.release.manifest import read_release_manifest
-from pipelines.run.assembly import SOURCES, list_sources, make_evaluator, make_page_reader
+from pipelines.run.assembly import make_evaluator, make_page_reader
 from pipelines.run.executors import make_executor
-from pipelines.run.heartbeat import telling_waits
 from pipelines.run.loop import RunDocument, RunRequest, run_request
 from pipelines.run.models import Roles
-from pipelines.run.progress import Reporter, make_reporter
+from pipelines.run.progress import Reporter, following, make_reporter
 from pipelines.run.workspace import LATEST, Workspace, pick_releases, read_names
 from pipelines.services.clients.serving import owned_servers
-from schemas.reasons import STAGE_REASONS
 
 if TYPE_CHECKING:
     from pipelines.cli.plan import RunEstimate
@@ -42,43 +37,19 @@ if TYPE_CHECKING:
 NO_PLUGINS = PluginsConfig()
 
 
-def load_config(
-    recipe: str,
-    paths: Sequence[Path] | None,
-    settings: Sequence[str],
-    limits: Sequence[str] = (),
-    models: str = "",
-    last: str = "",
-) -> RunConfig:
+def load_config(recipe: str, paths: Sequence[Path] | None, settings: Sequence[str], last: str = "") -> RunConfig:
     """Return the configuration of a recipe with files over it and settings applied.
 
     Args:
         recipe: name of a shipped recipe; empty for the one that a file names, demo where there is no file.
         paths: TOML files, the last one uppermost.
         settings: values as ``section.key=value``.
-        limits: as settings, which override them; see :func:`name_limits`.
-        models: ``scripted`` chooses the players of the toy world; empty keeps the configured models.
         last: stage after which nothing is run, so that what later ones need may be missing; empty for all.
 
     Raises:
         ConfigError: if a name, a key or a value is wrong.
     """
-    tables = read_layers(recipe or ("" if paths else "demo"), paths or ())
-    return make_config(lay_options(tables, limits, settings, models), (), last)
-
-
-def lay_options(tables: dict[str, Any], limits: Sequence[str], settings: Sequence[str], models: str) -> dict[str, Any]:
-    """Return tables with the options of a command line over them; see :func:`load_config`."""
-    if models not in ("", "scripted"):
-        raise ConfigError(f"--models {models!r}: the only choice is scripted")
-    apply_settings(tables, [*([f"models={models}"] if models else []), *limits, *settings])
-    return tables
-
-
-def name_limits(seeds: int, money: float) -> list[str]:
-    """Return the options ``--limit`` and ``--budget`` as settings; 0 sets nothing."""
-    named = {"seeds.limit": seeds, "budget.money": money}
-    return [f"{key}={value}" for key, value in named.items() if value]
+    return make_config(read_layers(recipe or ("" if paths else "demo"), paths or ()), settings, last)
 
 
 def run_recipe(config: RunConfig, root: Path, until: str, only: Sequence[str]) -> RunDocument:
@@ -151,24 +122,6 @@ def run_sample(sample: RunConfig, root: Path, until: str) -> SynthError | None:
         workspace.note_latest(before)
         write_catalogue(workspace.root)
     return ended
-
-
-def describe_stages() -> tuple[dict[str, Any], Table]:
-    """Return the stages with their sources and reasons, recipes and plugins, as a document and as a table."""
-    stages: list[tuple[str, list[str]]] = [("corpus", ["dump"])]
-    # Of a stage that several methods have, the first says where its rows come from.
-    methods = reversed(list(SOURCES))
-    known = {name: sources for each in methods for name, sources in list_sources(each, pooled=True).items()}
-    stages += [(name, list(known[name]) or ["corpus"]) for name in STAGE_REASONS if name in known]
-    rows = [{"stage": name, "from": sources, "reasons": list(STAGE_REASONS[name])} for name, sources in stages]
-    plugins = {kind: names for kind in GROUPS if (names := list_names(kind))}
-    told = "".join(f"; plugins ({kind}): {', '.join(names)}" for kind, names in plugins.items())
-    table = Table(title=f"recipes: {', '.join(list_recipes())}{told}")
-    for column in ("stage", "from", "may refuse a row for"):
-        table.add_column(column)
-    for name, sources in stages:
-        table.add_row(name, ", ".join(sources), ", ".join(STAGE_REASONS[name]))
-    return {"stages": rows, "recipes": list_recipes(), "plugins": plugins}, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +204,7 @@ def verify_releases(  # noqa: PLR0913 - what is verified, by what, and which mod
     workspace = Workspace(root.resolve())
     folders = [release] if release else list_last_releases(workspace)
     with ExitStack() as open_until_done:
-        open_until_done.enter_context(telling_waits(reporter))
+        open_until_done.enter_context(following(reporter))
         choose: Callable[[Path], Path] = lambda folder: corpus or find_corpus(workspace, folder)  # noqa: E731
         if dump is not None:
             built = Path(open_until_done.enter_context(TemporaryDirectory(prefix="synth-verify-"))) / "corpus"
@@ -261,7 +214,7 @@ def verify_releases(  # noqa: PLR0913 - what is verified, by what, and which mod
         ground = cache(lambda place: Indexes(Corpus.open(place)))
         reports = []
         for folder in folders:
-            reporter.begin("verify", 0, "rows")
+            reporter.begin("verify")
             place = ground(choose(folder))
             report = verify_release(folder, place, reporter.advance, plugins)
             if reading is not None and roles is not None:

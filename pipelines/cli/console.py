@@ -25,35 +25,16 @@ review = typer.Typer(help="A sample of questions for people to judge, and what t
 app.add_typer(review, name="review")
 
 
-def _open_workspace(root: Path) -> Path:
-    """Return the workspace's folder, after its catalogue of views has followed it to where it lies now."""
-    if (root / "synth.duckdb").is_file():
-        from pipelines.run.views import follow_move
-
-        follow_move(root)
-    return root
-
-
-WorkspaceOption = Annotated[
-    Path, typer.Option("--workspace", help="Folder for everything a run makes.", callback=_open_workspace)
-]
+WorkspaceOption = Annotated[Path, typer.Option("--workspace", help="Folder for everything a run makes.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-RecipeOption = Annotated[str, typer.Option("--recipe", help="Shipped recipe (demo); `synth stages` lists them.")]
+RecipeOption = Annotated[str, typer.Option("--recipe", help="Shipped recipe (demo).")]
 ConfigOption = Annotated[
     list[Path] | None, typer.Option("--config", help="TOML file over the recipe; may be repeated, the last one wins.")
 ]
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="Change one key: section.key=value.")]
 LimitOption = Annotated[int, typer.Option("--limit", min=0, help="At most this many seeds; 0 is the recipe's own.")]
-ModelsOption = Annotated[
-    str,
-    typer.Option(
-        "--models",
-        help="scripted: the players of the toy world in place of models; they read a world's pictures by their text.",
-        metavar="scripted",
-    ),
-]
 RunOption = Annotated[
-    str, typer.Option("--run", help="Run that is meant; `synth runs` lists them. The last one if left out.")
+    str, typer.Option("--run", help="Run that is meant; `synth status` lists them. The last one if left out.")
 ]
 ReleaseArgument = Annotated[Path, typer.Argument(help="Release folder, or RUN/DATASET.", metavar="RELEASE")]
 WORKSPACE = Path("workspace")
@@ -141,10 +122,6 @@ def guarded(call: Callable[[], None], arguments: Sequence[str], is_own: bool = F
             from pipelines.cli.defects import report_defect
 
             report_defect(error, arguments)
-        finally:
-            from pipelines.run.jsonlog import stop_json_log
-
-            stop_json_log()
 
 
 def _call(call: Callable[[], None], is_own: bool) -> None:
@@ -172,28 +149,21 @@ def _call(call: Callable[[], None], is_own: bool) -> None:
 
 def fail(error: Any) -> None:  # noqa: ANN401 - a SynthError, whose class is imported late
     """Write one line to stderr, without any key, and leave with the error's exit code."""
-    say_end(str(error), error.exit_code)
+    say_end(str(error))
     raise SystemExit(error.exit_code)
 
 
-def say_end(text: str, code: int, trace: str = "") -> None:
-    """Write to stderr why a command ends, without any key: a line that begins so, after a traceback, or one of JSON.
+def say_end(text: str, trace: str = "") -> None:
+    """Write to stderr why a command ends, without any key: a line that begins so, after a traceback.
 
     A terminal that is gone does not change the exit code.
     """
-    import logging
-
-    from pipelines.run.jsonlog import find_json_log, log_event
     from pipelines.secrets import mask_keys
 
     said = mask_keys(text)
     try:
-        if find_json_log() is not None:
-            keys = {"exit_code": code} | ({"error": mask_keys(trace)} if trace else {})
-            log_event("error", said, keys, logging.ERROR)
-        else:
-            sys.stderr.write(trace + (f"synth: {said}\n" if not said.startswith("synth:") else f"{said}\n"))
-            sys.stderr.flush()
+        sys.stderr.write(trace + (f"synth: {said}\n" if not said.startswith("synth:") else f"{said}\n"))
+        sys.stderr.flush()
     except OSError:
         # Python writes what is left when it ends; that would fail, too, and change the exit code.
         with Path(os.devnull).open("wb") as nowhere:

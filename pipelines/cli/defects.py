@@ -31,9 +31,9 @@ def report_defect(error: Exception, arguments: Sequence[str]) -> None:
         text = f"{_describe_machine(arguments)}\n{trace}".encode("utf-8", "backslashreplace").decode()
         write_text(path, text)
     except OSError as refused:
-        say_end(f"a defect of synth: {said}; no log can be written ({refused.strerror})", DEFECT, trace)
+        say_end(f"a defect of synth: {said}; no log can be written ({refused.strerror})", trace)
     else:
-        say_end(f"a defect of synth: {said}; its log is {path}; {REPORT}", DEFECT)
+        say_end(f"a defect of synth: {said}; its log is {path}; {REPORT}")
     raise SystemExit(DEFECT)
 
 

@@ -15,7 +15,6 @@ from pipelines.cli.console import (
     ConfigOption,
     JsonOption,
     LimitOption,
-    ModelsOption,
     RecipeOption,
     SetOption,
     WorkspaceOption,
@@ -71,8 +70,6 @@ def deploy_command(  # noqa: PLR0913 - a command line has the options it has
     recipe: RecipeOption = "",
     config: ConfigOption = None,
     limit: LimitOption = 0,
-    budget: Annotated[float, typer.Option("--budget", min=0.0, help="Money a run may spend; 0 is no limit.")] = 0.0,
-    models: ModelsOption = "",
     set_: SetOption = None,
     cron: Annotated[str, typer.Option("--cron", help="When the run starts: minute hour day month weekday.")] = NIGHTLY,
     timezone: Annotated[str, typer.Option("--timezone", help="Of --cron, such as Europe/Berlin.")] = "UTC",
@@ -82,21 +79,17 @@ def deploy_command(  # noqa: PLR0913 - a command line has the options it has
     as_json: JsonOption = False,
 ) -> None:
     """Give a Prefect server a run every night: pools, limits, schedules; a second time changes nothing."""
-    from pipelines.cli.commands import name_limits
     from pipelines.cli.naming import RunChoice, make_request
 
     # Refused now and not at two in the night; and by then another run may be the last one.
-    limits = tuple(name_limits(limit, budget))
-    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), limits, models)
+    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), limit)
     parameters = {
         "workspace": str(workspace.resolve()),
         "name": make_request(choice, workspace).name,
         "recipe": recipe,
         "configs": [str(path.resolve()) for path in config or []],
         "limit": limit,
-        "budget": budget,
         "settings": set_ or [],
-        "models": models,
     }
     deployed = deploy_run(parameters, cron, timezone, name, split)
     emit_json(deployed) if as_json else emit(describe_deployed(deployed))

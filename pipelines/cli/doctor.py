@@ -40,7 +40,7 @@ from pipelines.run.corpora import find_dump
 from pipelines.run.integrity import find_damage
 from pipelines.run.models import make_commons_api
 from pipelines.run.plugins import check_plugins, find_prompt_folder
-from pipelines.run.progress import SilentReporter
+from pipelines.run.progress import Reporter
 from pipelines.run.readiness import Finding, check_dump, check_models, names_same
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.chat import OpenAIChat
@@ -85,7 +85,7 @@ def examine_run(config: RunConfig, root: Path, deep: bool = False, patience: flo
         _check_disk(config, workspace),
         *(Finding("files", "error", line) for line in (find_damage(workspace) if deep else ())),
         *_try("prompts", lambda: f"{check_prompts(find_prompt_folder(own), own.versions)} are the user's own"),
-        *_try("plugins", lambda: ", ".join(each.name for each in check_plugins(config, workspace.root)) or "none"),
+        *_try("plugins", lambda: ", ".join(each.name for each in check_plugins(config)) or "none"),
         *(
             Finding(f"models.{role}", "error", "names no model; set models.default")
             for role in list_missing_roles(config)
@@ -115,7 +115,7 @@ def _describe_input(config: RunConfig, workspace: Workspace) -> str:
     if config.method == "news" and config.news.source:
         source = Path(config.news.source)
         return f"{source}: {len(list_source_files(source)):,} files of articles"
-    dump = find_dump(config.corpus, workspace, SilentReporter())
+    dump = find_dump(config.corpus, workspace, Reporter())
     beside = ", ".join(path.name for _, path in find_side_files(dump).list_files())
     return f"{dump}; beside it {beside or 'nothing: no Qids, counts or pictures will be known'}"
 
@@ -124,7 +124,7 @@ def _check_dump(config: RunConfig, workspace: Workspace) -> Iterator[Finding]:
     if config.corpus.generate is not None or (config.method == "news" and config.news.source):
         return
     try:
-        yield from check_dump(config, find_dump(config.corpus, workspace, SilentReporter()))
+        yield from check_dump(config, find_dump(config.corpus, workspace, Reporter()))
     except SynthError as error:
         yield Finding("dump", "error", str(error))
 

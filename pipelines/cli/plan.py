@@ -25,7 +25,7 @@ from pipelines.run.assembly import Assembly
 from pipelines.run.corpora import find_dump, find_export, name_corpus, place_world
 from pipelines.run.filling import Filling
 from pipelines.run.plugins import check_plugins
-from pipelines.run.progress import SilentReporter
+from pipelines.run.progress import Reporter
 from pipelines.run.quotas import TargetRow, count_asked
 from pipelines.run.readiness import Finding, check_corpus, check_dump
 from pipelines.run.runner import PlannedStage, list_pending_shards
@@ -97,11 +97,11 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
         ConfigError: if the input is missing.
     """
     workspace = Workspace(root.resolve())
-    check_plugins(config, workspace.root)
+    check_plugins(config)
     folder = find_built_corpus(config, workspace)
     found = list[Finding]()
     if config.corpus.generate is None and config.method != "news":
-        found += check_dump(config, find_dump(config.corpus, workspace, SilentReporter()))
+        found += check_dump(config, find_dump(config.corpus, workspace, Reporter()))
     if folder is None:
         return RunEstimate("", warnings=tuple(finding.said for finding in found))
     with closing(Assembly(config, workspace, Corpus.open(folder))) as assembly:
@@ -287,11 +287,11 @@ def find_built_corpus(config: RunConfig, workspace: Workspace) -> Path | None:
             return None
         source = CorpusConfig(world=str(world))
     if config.method == "news":
-        export = find_export(config.model_copy(update={"corpus": source}), workspace, SilentReporter())
+        export = find_export(config.model_copy(update={"corpus": source}), workspace, Reporter())
         if not export.is_file():
             return None
         source = CorpusConfig(dump=str(export))
-    dump = find_dump(source, workspace, SilentReporter())
+    dump = find_dump(source, workspace, Reporter())
     if not workspace.corpora.is_dir():
         return None
     with workspace.claim(holder="plan"):

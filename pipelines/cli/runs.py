@@ -10,7 +10,6 @@ from pipelines.cli.console import (
     ConfigOption,
     JsonOption,
     LimitOption,
-    ModelsOption,
     RecipeOption,
     RunOption,
     SetOption,
@@ -38,7 +37,6 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     stage: Annotated[list[str] | None, typer.Option("--stage", help="Run only this stage; may be repeated.")] = None,
     until: Annotated[str, typer.Option("--until", help="Stop after this stage.")] = "",
     limit: LimitOption = 0,
-    budget: Annotated[float, typer.Option("--budget", min=0.0, help="Money this run may spend; 0 is no limit.")] = 0.0,
     fresh: Annotated[
         list[str] | None,
         typer.Option("--fresh-replies", help="Ask this role or tool anew; may be repeated. Go on without the option."),
@@ -50,26 +48,16 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     preview: Annotated[
         int, typer.Option("--preview", min=0, help="First show so many questions as cards, and run no more.")
     ] = 0,
-    models: ModelsOption = "",
     set_: SetOption = None,
-    release: Annotated[
-        Path | None, typer.Option("--from", help="Make this release again, by the settings that it tells.")
-    ] = None,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
     """Run a recipe, or go on with a run: what is done is not done again, and its settings are kept by its name."""
-    # Before the libraries that need it are imported.
-    from pipelines.run.memory import check_address_space
-
-    check_address_space()
-    from pipelines.cli.commands import name_limits, render_run, run_here
-    from pipelines.cli.naming import RunChoice, choose_log, make_request
+    from pipelines.cli.commands import render_run, run_here
+    from pipelines.cli.naming import RunChoice, make_request
     from pipelines.cli.yields import render_targets
 
-    limits = tuple(name_limits(limit, budget))
-    choice = RunChoice(name, recipe, tuple(config or ()), tuple(set_ or ()), limits, models, release)
-    choose_log(choice, workspace)
+    choice = RunChoice(name, recipe, tuple(config or ()), tuple(set_ or ()), limit)
     request = make_request(choice, workspace, until, stage or [], fresh or [], retry or [])
     if preview:
         _preview_run(request.config, workspace, preview, as_json)
@@ -101,62 +89,25 @@ def _preview_run(settings: "RunConfig", workspace: Path, wanted: int, as_json: b
         raise ended
 
 
-@app.command("runs")
-def runs_command(
-    forget: Annotated[
-        str, typer.Option("--forget", help="Remove what is kept of this run, and nothing that it made.", metavar="NAME")
-    ] = "",
-    workspace: WorkspaceOption = WORKSPACE,
-    as_json: JsonOption = False,
-) -> None:
-    """List the runs of a workspace: recipe, state, last time, rows released, cost; the last one goes on next."""
-    from pipelines.cli.naming import forget_kept, render_runs, summarise_runs
-
-    if forget:
-        forget_kept(workspace, forget)
-    runs = summarise_runs(workspace)
-    emit_json(to_json(runs)) if as_json else emit_table(render_runs(runs))
-
-
-@app.command("stages")
-def stages_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False) -> None:
-    """List the stages, what each makes and from what, and the recipes."""
-    from pipelines.cli.commands import describe_stages
-
-    document, table = describe_stages()
-    emit_json(document) if as_json else emit_table(table)
-
-
 @app.command("status")
 def status_command(
-    prometheus: Annotated[
-        bool, typer.Option("--prometheus", help="Print only what a run under way counts, as text for Prometheus.")
-    ] = False,
     run: RunOption = "",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Say where the run in a workspace stands; one that is under way, here or on another host, is not disturbed."""
+    """Say where the run in a workspace stands; one that is under way is not disturbed."""
     from pipelines.cli.naming import looking_at
-    from pipelines.cli.status import describe_metrics, describe_status, render_status, summarise_workspace
+    from pipelines.cli.status import render_status, summarise_workspace
 
-    if prometheus:
-        emit(describe_metrics(workspace))
-        return
     with looking_at(workspace, run):
         status = summarise_workspace(workspace)
-    emit_json(describe_status(status)) if as_json else emit_table(render_status(status))
-    if status.absent:
-        from pipelines.errors import ConfigError
-
-        raise ConfigError("; ".join(status.absent))
+    emit_json(to_json(status)) if as_json else emit_table(render_status(status))
 
 
 @app.command("doctor")
 def doctor_command(  # noqa: PLR0913 - as above
     recipe: RecipeOption = "",
     config: ConfigOption = None,
-    models: ModelsOption = "",
     set_: SetOption = None,
     deep: Annotated[bool, typer.Option("--deep", help="Read every file and compare its sha256.")] = False,
     run: RunOption = "",
@@ -166,12 +117,11 @@ def doctor_command(  # noqa: PLR0913 - as above
     """Check that configuration, input, disk, models and software are ready; servers are sent a few tokens each."""
     from pipelines.cli.doctor import examine_run, is_refused, render_findings
     from pipelines.cli.naming import RunChoice, make_request
-    from pipelines.run.heartbeat import telling_waits
-    from pipelines.run.progress import make_reporter
+    from pipelines.run.progress import following, make_reporter
 
-    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), models=models)
+    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()))
     settings = make_request(choice, workspace).config
-    with interruptible("nothing was changed"), telling_waits(make_reporter()):
+    with interruptible("nothing was changed"), following(make_reporter()):
         findings = examine_run(settings, workspace, deep)
     ready = not is_refused(findings)
     emit_json({"ready": ready, "findings": to_json(findings)}) if as_json else emit_table(render_findings(findings))
@@ -187,22 +137,18 @@ def plan_command(  # noqa: PLR0913 - as above
     sample: Annotated[
         int, typer.Option("--sample", min=0, help="Run so many seeds first; say what they made and estimate by them.")
     ] = 0,
-    budget: Annotated[float, typer.Option("--budget", min=0.0, help="Say how far this much money goes.")] = 0.0,
-    models: ModelsOption = "",
     set_: SetOption = None,
     run: RunOption = "",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
     """Say what a run would still do and cost, by what was measured here and else at most."""
-    from pipelines.cli.commands import name_limits, plan_by_sample
-    from pipelines.cli.naming import RunChoice, choose_log, make_request
+    from pipelines.cli.commands import plan_by_sample
+    from pipelines.cli.naming import RunChoice, make_request
     from pipelines.cli.plan import estimate_run, render_estimate
     from pipelines.cli.yields import render_targets, render_yield
 
-    limits = tuple(name_limits(limit, budget))
-    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), limits, models)
-    choose_log(choice, workspace)
+    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), limit)
     settings = make_request(choice, workspace).config
     with interruptible():
         estimate, ended = (
@@ -240,31 +186,16 @@ def serve_model_command(
 
 
 @app.command("prune")
-def prune_workspace_command(  # noqa: PLR0913 - as above
+def prune_command(
     yes: Annotated[bool, typer.Option("--yes", help="Remove it; without it only say what would go.")] = False,
-    replies_too: Annotated[
-        bool, typer.Option("--replies", help="Also replies that only stages which go have used; they were paid for.")
-    ] = False,
-    corpora_too: Annotated[
-        bool, typer.Option("--corpora", help="Also corpora that nothing is made from; they take long to build.")
-    ] = False,
-    recipe: Annotated[str, typer.Option("--recipe", help="Keep what this recipe uses, beside what runs do.")] = "",
-    config: ConfigOption = None,
-    models: ModelsOption = "",
-    limit: LimitOption = 0,
-    set_: SetOption = None,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove what no kept run, no configuration that is named and no release needs; says what, first."""
-    from pipelines.cli.commands import load_config, name_limits
-    from pipelines.cli.pruning import describe_leftovers, prune_workspace, render_leftovers
+    """Remove what no run used last and no release needs; says what, first. Recorded replies and pictures stay."""
+    from pipelines.cli.pruning import prune_workspace, render_leftovers
 
-    named = bool(recipe or config or set_ or models or limit)
-    keep = load_config(recipe or "demo", config, set_ or [], name_limits(limit, 0.0), models) if named else None
-    costly = (*(("corpora",) if corpora_too else ()), *(("replies",) if replies_too else ()))
-    leftovers = prune_workspace(workspace, keep, costly, yes)
-    emit_json(describe_leftovers(leftovers)) if as_json else emit_table(render_leftovers(leftovers, yes))
+    leftovers = prune_workspace(workspace, yes)
+    emit_json(to_json(leftovers)) if as_json else emit_table(render_leftovers(leftovers, yes))
 
 
 @app.command("sql")

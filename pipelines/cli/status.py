@@ -1,30 +1,22 @@
-"""``synth status``: stages, releases and folders of a workspace, with counts, requests, cost and size.
+"""``synth status``: how far the last run is, and stages, releases and folders with counts, requests, cost and size."""
 
-Of a run under way: who, where, how far, what it has spent and what it waits for.
-"""
-
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Group, RenderableType
+from rich.console import Group
 from rich.table import Column, Table
 from rich.text import Text
 
-from pipelines.cli.console import to_json
 from pipelines.errors import ConfigError
 from pipelines.release.manifest import read_release_manifest
-from pipelines.run.metrics import render_metrics
-from pipelines.run.panel import tell_span
-from pipelines.run.plugins import list_absent
+from pipelines.run.naming import list_runs
+from pipelines.run.progress import RunProgress, read_progress
 from pipelines.run.pruning import measure
 from pipelines.run.shards import sum_sidecars
-from pipelines.run.underway import OUTCOMES, RunProgress, WorkProgress, describe_waits, read_runs
 from pipelines.run.workspace import StageFolder, Workspace
-from schemas.manifest import Usage
 from schemas.reasons import STAGE_REASONS
 
 SHOWN_KEY = 8
@@ -80,10 +72,10 @@ class WorkspaceStatus:
     stages: tuple[StageStatus, ...]
     releases: tuple[ReleaseStatus, ...]
     folders: tuple[tuple[str, int], ...]
-    runs: tuple[RunProgress, ...] = ()
-    """The run under way, and runs that were killed and not gone on with."""
-    absent: tuple[str, ...] = ()
-    """Stages that plugins decided which are not installed as they were, in words."""
+    runs: tuple[str, ...] = ()
+    """Names of the runs that are kept, the one that began last at the end: `synth run` goes on with it."""
+    run: RunProgress | None = None
+    """How far the last run is or came; None before any."""
 
 
 def summarise_workspace(root: Path) -> WorkspaceStatus:
@@ -92,7 +84,8 @@ def summarise_workspace(root: Path) -> WorkspaceStatus:
     Raises:
         ConfigError: if there is no such folder.
     """
-    _check_workspace(root)
+    if not root.is_dir():
+        raise ConfigError(f"workspace {root}: no such folder; run `synth run` first")
     latest = Workspace(root).read_latest()
     stages = [_summarise_stage(path, latest) for path in root.glob("stages/*/*") if path.is_dir()]
     releases = [(read_release_manifest(folder), measure(folder)) for folder in Workspace(root).list_releases()]
@@ -105,14 +98,9 @@ def summarise_workspace(root: Path) -> WorkspaceStatus:
             for manifest, size in sorted(releases, key=lambda found: (found[0].dataset, found[0].version))
         ),
         folders=tuple((path.name, measure(path)) for path in sorted(root.iterdir()) if path.is_dir()),
-        runs=tuple(read_runs(Workspace(root))),
-        absent=tuple(text for _, _, text in list_absent(root)),
+        runs=tuple(run.name for run in list_runs(Workspace(root))),
+        run=read_progress(Workspace(root)),
     )
-
-
-def _check_workspace(root: Path) -> None:
-    if not root.is_dir():
-        raise ConfigError(f"workspace {root}: no such folder; run `synth run` first")
 
 
 def _find_place(stage: str) -> tuple[int, str]:
@@ -170,7 +158,7 @@ SPENT: Mapping[str, Callable[[StageStatus], str]] = {
 
 
 def render_status(status: WorkspaceStatus) -> Group:
-    """Return what is under way, and the tables of stages, releases and folders."""
+    """Return how far the last run is, and the tables of stages, releases and folders."""
     stage, key = Column("stage", no_wrap=True, min_width=STAGE_WIDTH), Column("key", no_wrap=True, min_width=SHOWN_KEY)
     numbers = [Column(name, justify="right") for name in ("in", "kept", "rejected", "failed", "out")]
     disk = Column("disk", justify="right", no_wrap=True)
@@ -189,114 +177,18 @@ def render_status(status: WorkspaceStatus) -> Group:
     folders = Table("folder", "disk", title=Text(f"Workspace {status.root}"), box=SIMPLE_HEAD)
     for folder, size in status.folders:
         folders.add_row(Text(folder), format_bytes(size))
-    return Group(*map(render_run, status.runs), stages, releases, folders)
+    return Group(*map(Text, describe_run(status.run) if status.run else ()), stages, releases, folders)
 
 
-def describe_metrics(root: Path) -> str:
-    """Return what the processes of a run under way count, summed up in Prometheus' text format.
-
-    Raises:
-        ConfigError: if there is no such workspace.
-    """
-    _check_workspace(root)
-    return render_metrics(read_runs(Workspace(root)))
-
-
-def describe_status(status: WorkspaceStatus) -> dict[str, Any]:
-    """Return a status as ``synth status --json`` prints it; ``runs`` only where there are some."""
-    document: dict[str, Any] = to_json(replace(status, runs=()))
-    del document["runs"]
-    return ({"runs": list(map(describe_run, status.runs))} if status.runs else {}) | document
-
-
-def describe_run(run: RunProgress) -> dict[str, Any]:
-    """Return a run as ``synth status --json`` prints it; times are UTC."""
-    return {
-        "run": run.run,
-        "recipe": run.recipe,
-        "alive": run.is_alive,
-        "started": _name_time(run.started),
-        "heard": _name_time(run.heard),
-        "stage": run.find_stage(),
-        "stages": list(run.stages),
-        "work": [
-            work.model_dump(mode="json") | {"seconds_left": work.seconds_left}
-            for work in run.work
-            if work.open or work.done
-        ],
-        "in_flight": run.in_flight,
-        "failures": run.failures,
-        "usage": run.usage.model_dump(mode="json"),
-        "waits": [
-            {
-                "place": wait.place,
-                "cause": wait.cause,
-                "seconds": round(run.now - wait.since, 1),
-                "requests": wait.requests,
-                "until": _name_time(wait.until) if wait.until else None,
-            }
-            for wait in run.waits
-        ],
-        "processes": [
-            {
-                "role": process.role,
-                "host": process.host,
-                "pid": process.pid,
-                "state": process.find_state(run.now),
-                "heard_seconds_ago": round(run.now - process.heard, 1),
-            }
-            for process in run.processes
-        ],
-    }
-
-
-def render_run(run: RunProgress) -> RenderableType:
-    """Return what is shown of a run, above the stages of its workspace."""
-    if not run.is_alive:
-        return Group(*(Text(f"{line}") for line in _explain_silence(run)))
-    at = run.find_stage()
-    where = f"stage {at} of {len(run.stages)}" if at else "at no stage yet" if not run.stages else "between stages"
-    head = (
-        f"Run {run.run} of {run.recipe}, since {_name_time(run.started)} ({tell_span(run.now - run.started)}): {where}"
-    )
-    table = Table("stage", *(Column(name, justify="right") for name in _COLUMNS), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for work in run.work:
-        if work.open:
-            table.add_row(Text(work.what), *_list_cells(work))
-    waits = describe_waits(run.waits, run.now)
-    lines = [_tell_requests(run.in_flight, run.failures, run.usage), *([waits] if waits else []), *_list_processes(run)]
-    return Group(Text(head, style="bold"), table, *map(Text, lines), Text(""))
-
-
-_COLUMNS = ("done", "of", "a second", "time left", *OUTCOMES, "backlog", "shards")
-
-
-def _list_cells(work: WorkProgress) -> list[str]:
-    left = work.seconds_left
-    done = f"{work.done:,}" + ("" if work.unit == "rows" else f" {work.unit}")
-    numbers = [work.outcomes.get(name, 0) for name in OUTCOMES] + [work.backlog_rows, work.backlog_shards]
-    times = [f"{work.rate:,.1f}", "-" if left is None else tell_span(left)]
-    return [done, f"{work.total:,}" if work.total else "-", *times, *(f"{number:,}" for number in numbers)]
-
-
-def _tell_requests(in_flight: int, failures: int, usage: Usage) -> str:
-    said = f"{in_flight:,} requests in flight; {usage.calls:,} asked, {usage.cached_calls:,} recorded, "
-    said += f"{failures:,} failed, {usage.retries:,} sent again; {usage.tokens_in + usage.tokens_out:,} tokens"
-    return said + f"; cost {usage.cost:,.4g}"
-
-
-def _list_processes(run: RunProgress) -> list[str]:
-    return [
-        f"{process.role} {process.pid} on {process.host}: {process.find_state(run.now)}, "
-        f"last heartbeat {tell_span(run.now - process.heard)} ago"
-        for process in run.processes
-    ]
-
-
-def _explain_silence(run: RunProgress) -> list[str]:
-    head = f"Run {run.run} of {run.recipe} did not end and has no heartbeat: `synth run` goes on from there"
-    return [head, *_list_processes(run), ""]
-
-
-def _name_time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+def describe_run(run: RunProgress) -> Iterator[str]:
+    """Yield where the last run stands, how far its stages are, and what it used."""
+    name, since = run.run or run.recipe, datetime.fromtimestamp(run.started, UTC).isoformat(timespec="seconds")
+    said = f"{run.state}: {run.error}" if run.error else run.state
+    ended = "" if run.state in ("running", "finished") else "; `synth run` goes on from there"
+    yield f"Run {name} of {run.recipe}, since {since}: {said}{ended}"
+    for stage in run.stages:
+        yield f"{stage.stage:<14} {stage.done:,}{f' of {stage.total:,}' if stage.total else ''} {stage.unit}"
+    asked = f"{run.in_flight:,} requests in flight; " if run.state == "running" else ""
+    yield f"{asked}{run.requests:,} asked, {run.recorded:,} recorded before; cost {run.cost:,.4g}"
+    if run.waits and run.state == "running":
+        yield run.waits

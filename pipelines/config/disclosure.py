@@ -78,7 +78,7 @@ def read_sections(told: Mapping[str, Told]) -> dict[str, Any]:
 def render_told(told: Mapping[str, Told], untold: Mapping[str, str], corpus: str) -> str:
     """Return the public values as TOML; comments list the others with their digests."""
     lines = [
-        "# What of the settings may be told. `synth run --from .` rebuilds the release in the folder of this file.",
+        "# What of the settings may be told; `synth run --config` with this file and the rest makes the release again.",
         f"# Corpus, by its digest: {corpus}",
         "# Not told, each with the sha256 of its value:",
         *(f"#   {name} {digest}" for name, digest in untold.items()),

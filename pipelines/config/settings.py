@@ -557,18 +557,8 @@ class RuntimeConfig(Section):
         pattern=r"^([^\s:/]+:[0-9]+)?$",
         description="ray: the cluster, as HOST:6379 where `ray start --head` runs; a run starts on a host of it",
     )
-    corpora: str = Field(
-        "",
-        description="ray: folder of each host's own copies of corpora, under the same path on all; empty: workers read "
-        "the workspace's corpus",
-    )
     patience: float = Field(
         300.0, ge=0.0, description="seconds that every address of a model may be away or busy before the run stops"
-    )
-    log: Literal["text", "json"] = Field(
-        "text",
-        description="lines of `synth run` on stderr: text, or json, one object a line (keys in "
-        "pipelines/run/jsonlog.py). A flow's go to Prefect's log: PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER=json",
     )
 
 

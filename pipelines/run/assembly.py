@@ -313,35 +313,6 @@ def make_engine(name: str) -> Ocr:
     return LayerOcr()
 
 
-@dataclass(frozen=True, slots=True)
-class LiveService:
-    """A service behind the live tools.
-
-    Attributes:
-        tool: ``search``, ``reader`` or ``images``, the prefix of the configuration's keys.
-        protocol: of the service.
-        url: address; empty for pages that are fetched here.
-        key_env: environment variable with its key; may be empty.
-    """
-
-    tool: str
-    protocol: str
-    url: str
-    key_env: str
-
-
-def list_services(config: LiveConfig) -> tuple[LiveService, ...]:
-    """Return the services behind the live tools, a tool each."""
-    direct = config.reader == "direct"
-    return (
-        LiveService("search", config.search, config.search_url, config.search_key_env),
-        LiveService(
-            "reader", config.reader, "" if direct else config.reader_url, "" if direct else config.reader_key_env
-        ),
-        LiveService("images", config.images, config.images_url, config.images_key_env),
-    )
-
-
 def make_text_search(config: LiveConfig, turns: "Turns | None" = None) -> TextSearch:
     """Return the text search; no request is sent before it is used."""
     return LiveSearch(config.search, config.search_url, config.search_key_env, open_client(config, turns))

@@ -12,7 +12,6 @@ A stage that sees whole datasets is on its own, and a chain ends before a stage 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, cast
@@ -45,7 +44,7 @@ def run_stages(
     shard_rows: int,
     reporter: Reporter,
     end: Callable[[StageReport], None] = lambda _: None,
-    run_links: ChainRunner | None = None,
+    run_links: "ChainRunner | None" = None,
 ) -> list[StageReport]:
     """Run what is missing of stages and seal them; sealed stages are skipped.
 
@@ -64,7 +63,6 @@ def run_stages(
         ServiceError, ConfigError, GateNotMet: the first that stopped a stage; the others stop as after an interrupt.
     """
     reports: list[StageReport] = []
-    reporter.plan([plan.name for plan in chosen])
 
     def note(report: StageReport) -> None:
         reports.append(report)
@@ -104,19 +102,17 @@ def link_stages(chosen: Sequence[PlannedStage]) -> Iterator[list[PlannedStage]]:
 
 def _skip(plan: PlannedStage, sealed: Manifest, reporter: Reporter) -> StageReport:
     report = StageReport.from_manifest(sealed, ran=False, seconds=0.0, usage=Usage())
-    reporter.begin(plan.name, 0, "rows")
+    reporter.begin(plan.name)
     reporter.finish(report.summarise())
     return report
 
 
 def _run_whole(plan: PlannedStage, corpus: InputEntry, shard_rows: int, reporter: Reporter) -> StageReport:
-    reporter.begin(plan.name, 0, "rows")
+    reporter.begin(plan.name)
     with timing() as spent:
         manifest = seal_planned(plan, run_planned_whole(plan, shard_rows), corpus)
-    for sidecar in manifest.shards:
-        reporter.file_shard(sidecar)
     report = StageReport.from_manifest(manifest, ran=True, seconds=spent[0], usage=manifest.usage)
-    reporter.finish(report.summarise(), report.count())
+    reporter.finish(report.summarise())
     return report
 
 
@@ -135,14 +131,8 @@ class Link:
     """Shards of the input that came so far."""
     rows: int = 0
     """Rows of the shards to make."""
-    pending: int = 0
-    """Shards to make."""
     began: float = 0.0
     """When the first of these came."""
-    drawn: Callable[[int], None] = field(default=lambda shard: None)
-    """Told of each shard whose records begin."""
-    made: Callable[[int], None] = field(default=lambda shard: None)
-    """Told of each shard that is done."""
     sealed: asyncio.Event = field(default_factory=asyncio.Event)
     _drawn: asyncio.Event = field(default_factory=asyncio.Event)
     _rows_waiting: int = 0
@@ -156,19 +146,14 @@ class Link:
             self.pass_on(done)
             return
         now = time.monotonic()
-        self.rows, self.pending, self.began = self.rows + source.rows_out, self.pending + 1, self.began or now
+        self.rows, self.began = self.rows + source.rows_out, self.began or now
         self._rows_waiting += source.rows_out
         self._waiting.put_nowait((source, now))
 
     def pass_on(self, done: ShardSidecar) -> None:
         """Give a shard that is done to the stage that follows."""
-        self.made(done.shard)
         if self.following is not None:
             self.following.take(done)
-
-    def count_pending(self) -> tuple[int, int]:
-        """Return how many rows and shards to make have come so far."""
-        return self.rows, self.pending
 
     def take_all(self, shards: Sequence[ShardSidecar]) -> None:
         """Take all shards of an input that there will be."""
@@ -195,7 +180,6 @@ class Link:
                 await self.following.rest()
             self._rows_waiting -= source.rows_out
             self._drawn.set()
-            self.drawn(source.shard)
             part, note = folder.part(source.shard), self.plan.folder.retried(source.shard)
             batch = await read_batch(stage, source.shard, part, source.files[0].sha256, note)
             batch.arrived = arrived
@@ -215,12 +199,10 @@ def run_chain(
     corpus: InputEntry,
     reporter: Reporter,
     end: Callable[[StageReport], None],
-    around: Callable[[Sequence[Link]], AbstractAsyncContextManager[None]] = lambda _: nullcontext(),
 ) -> None:
     """Make the missing shards of a chain on one event loop of this process, and seal its stages in order.
 
-    The input of the first stage is sealed. ``end`` gets the report of each stage that is sealed. ``around`` is
-    entered on the loop while the links run; see :attr:`Link.drawn`.
+    The input of the first stage is sealed. ``end`` gets the report of each stage that is sealed.
 
     Raises:
         ServiceError, ConfigError, GateNotMet: the first that stopped a stage; the others stop as after an interrupt.
@@ -228,10 +210,9 @@ def run_chain(
     links = link_up(chain, reporter)
 
     async def run() -> None:
-        async with around(links):
-            links[0].take_all(read_source(chain[0]).shards)
-            turns = zip([None, *links], links, strict=False)
-            await run_together([_run_link(link, before, corpus, end) for before, link in turns])
+        links[0].take_all(read_source(chain[0]).shards)
+        turns = zip([None, *links], links, strict=False)
+        await run_together([_run_link(link, before, corpus, end) for before, link in turns])
 
     with resting_collector():
         asyncio.run(run())
@@ -263,7 +244,7 @@ async def make_shards(link: Link) -> Usage:
 async def _run_link(link: Link, before: Link | None, corpus: InputEntry, end: Callable[[StageReport], None]) -> None:
     """Run a stage's shards as they come, and seal it after the stage before."""
     plan, began = link.plan, time.monotonic()
-    link.reporter.begin(plan.name, link.rows if before is None else 0, "rows", link.count_pending)
+    link.reporter.begin(plan.name, link.rows if before is None else 0)
     with watching_replies(plan):
         usage = await make_shards(link)
     if before is not None:
@@ -273,5 +254,5 @@ async def _run_link(link: Link, before: Link | None, corpus: InputEntry, end: Ca
     link.sealed.set()
     seconds = time.monotonic() - (link.began or began)
     report = StageReport.from_manifest(manifest, ran=True, seconds=seconds, usage=usage)
-    link.reporter.finish(report.summarise(), report.count())
+    link.reporter.finish(report.summarise())
     end(report)

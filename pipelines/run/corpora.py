@@ -1,15 +1,13 @@
 """Getting a run its corpus: a dump named by the user, a generated world, or one generated here; built once each."""
 
 import asyncio
-import socket
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from pipelines.config.settings import CorpusConfig, GeneratedWorld, RunConfig
 from pipelines.corpus.articles import DUMP, name_source, read_articles, write_news
 from pipelines.corpus.dump import list_parts
-from pipelines.corpus.manifest import InputFile, clear_unfinished, digest_corpus, find_side_files, read_manifest
+from pipelines.corpus.manifest import InputFile, clear_unfinished, digest_corpus, find_side_files
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.files import clear_temps
@@ -20,7 +18,6 @@ from pipelines.run.workspace import Workspace, read_names, write_names
 from pipelines.services.addresses import Guard
 from pipelines.services.clients.http import HttpClient
 from pipelines.services.clients.news import NewsPictures
-from schemas.manifest import InputEntry
 
 DUMP_PATTERN = "*-pages-articles*.xml*"
 
@@ -56,7 +53,7 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
     if folder.is_dir():
         return folder
     clear_temps(workspace.worlds)
-    reporter.begin("world", 0, "entities")
+    reporter.begin("world", unit="entities")
     summary = write_world(folder, WorldConfig(**config.model_dump()))
     reporter.finish(f"{summary['articles']:,} articles, {summary['pictures']:,} pictures in {folder}")
     return folder
@@ -81,7 +78,7 @@ def settle_source(config: RunConfig, workspace: Workspace, reporter: Reporter) -
         return config.corpus
     source, news = _find_source(config, workspace, reporter), config.news
     if news.fetch:
-        reporter.begin("news", 0, "pictures")
+        reporter.begin("news", unit="pictures")
         found = asyncio.run(_make_fetcher(config, workspace).fetch_all(_list_addresses(source)))
         reporter.finish(f"{len(found):,} pictures at hand of those that articles name by address")
     export = find_export(config, workspace, reporter)
@@ -217,31 +214,3 @@ def _digest_pictures(folder: Path, known: dict[str, str]) -> str:
     if mark not in known:
         known[mark] = digest_value([[name, digest_file(path)] for (name, _, _), path in zip(seen, files, strict=True)])
     return known[mark]
-
-
-def open_copy(wanted: InputEntry, workspace: Workspace, copies: str) -> Corpus:
-    """Open the corpus of a run on a host that may have a copy of its own.
-
-    Args:
-        wanted: the corpus: the name of its folder and its digest.
-        workspace: of the run; pictures that lie in it are read from there.
-        copies: folder of this host's own copies; empty: the workspace's corpus is read.
-
-    Raises:
-        ConfigError: if this host has no such corpus, with how to copy it.
-    """
-    original = workspace.corpora / wanted.key
-    if not copies:
-        return Corpus.open(original)
-    folder, host = Path(copies) / wanted.key, socket.gethostname()
-    found = read_manifest(folder / "manifest.json").digest if (folder / "manifest.json").is_file() else "missing"
-    if found != wanted.digest:
-        state = "is missing" if found == "missing" else f"has the digest {found[:12]}"
-        raise ConfigError(
-            f"host {host}: corpus {folder} {state}, and the run needs {wanted.digest[:12]}; copy it there: "
-            f"rsync -a --delete {original}/ {host}:{folder}/"
-        )
-    corpus = Corpus.open(folder)
-    pictures = corpus.manifest.images_dir
-    corpus.manifest = replace(corpus.manifest, images_dir=pictures and str((original / pictures).resolve()))
-    return corpus

@@ -3,29 +3,38 @@
 The driver follows what workers write, replaces those that are lost, and seals each stage in order.
 """
 
-import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, wait
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import active_children
-from typing import Any, Protocol
+from typing import Protocol, Self
 from uuid import uuid4
 
 from pipelines.config.settings import RunConfig
 from pipelines.errors import ConfigError, GateNotMet, Unavailable, UnusableReplies
 from pipelines.memory import count_cores
-from pipelines.run.chains import ChainRunner, Link, run_chain
+from pipelines.run.chains import ChainRunner, run_chain
 from pipelines.run.progress import Reporter
 from pipelines.run.runner import GRACE, PlannedStage, StageReport, find_shard, read_source, seal_planned, undo_replies
-from pipelines.run.spans import Span, SpanReport, WorkerSpec, make_spans
 from pipelines.run.stage import JudgedStage
-from pipelines.run.workers import BEAT, ENDING, WORKERS, prepare_worker, run_span
+from pipelines.run.workers import (
+    BEAT,
+    ENDING,
+    WORKERS,
+    Span,
+    SpanReport,
+    WorkerSpec,
+    make_spans,
+    prepare_worker,
+    run_span,
+)
 from pipelines.run.workspace import read_model
 from pipelines.services.health import Health
+from pipelines.services.traffic import follow_usage
 from pipelines.stopping import holding_signals
 from schemas.manifest import InputEntry, ShardSidecar, Usage
 
@@ -33,81 +42,13 @@ RESTARTS = 3
 """Times in a row that lost workers are replaced although no shard was made meanwhile."""
 
 
-class Executor(Protocol):
-    """Where the shards of a run are made."""
-
-    def begin(self, spec: WorkerSpec) -> AbstractContextManager[ChainRunner]:
-        """Be ready for a run until the context ends, and yield what runs its chains."""
+Executor = Callable[[WorkerSpec], AbstractContextManager[ChainRunner]]
+"""Where the shards of a run are made: is ready for it until the context ends, which gives what runs its chains."""
 
 
-def _make_future() -> "asyncio.Future[None]":
-    return asyncio.get_running_loop().create_future()
-
-
-@dataclass(slots=True)
-class SpanProgress:
-    """A span of a chain that runs in this process, for what follows it on the same event loop."""
-
-    span: Span
-    left: set[int]
-    """Shards that the chain's last stage is still to make."""
-    begun: "asyncio.Future[None]" = field(default_factory=_make_future)
-    ended: "asyncio.Future[None]" = field(default_factory=_make_future)
-
-    def begin(self) -> None:
-        """Note that a shard of some stage begins."""
-        if not self.begun.done():
-            self.begun.set_result(None)
-
-    def finish(self, shard: int) -> None:
-        """Note a shard that the chain's last stage has made."""
-        self.left.discard(shard)
-        if not self.left and not self.ended.done():
-            self.ended.set_result(None)
-
-    def fail(self, error: BaseException) -> None:
-        """Note what stopped the chain."""
-        if not self.ended.done():
-            self.ended.set_exception(error if isinstance(error, Exception) else Unavailable("interrupted"))
-
-
-@dataclass(frozen=True, slots=True)
-class LocalExecutor:
-    """Runs chains on one event loop of this process, all stages of a chain at once.
-
-    Attributes:
-        follow: shown each span from its first shard on, until ``ended`` has its result or the error that stopped it.
-    """
-
-    follow: Callable[[SpanProgress], Coroutine[Any, Any, None]] | None = None
-
-    @contextmanager
-    def begin(self, _: WorkerSpec) -> Iterator[ChainRunner]:
-        """Yield what runs chains here."""
-        yield run_chain if self.follow is None else partial(run_chain, around=self._follow_spans)
-
-    @asynccontextmanager
-    async def _follow_spans(self, links: Sequence[Link]) -> AsyncIterator[None]:
-        spans = [SpanProgress(span, set(span.shards)) for span in make_spans([link.plan for link in links], 1)]
-        by_shard = {shard: each for each in spans for shard in each.span.shards}
-        for link in links:
-            link.drawn = lambda shard: by_shard[shard].begin()
-        links[-1].made = lambda shard: by_shard[shard].finish(shard) if shard in by_shard else None
-        followers = [asyncio.create_task(self._follow_span(each)) for each in spans]
-        try:
-            yield
-        except BaseException as error:
-            for each in spans:
-                each.fail(error)
-            raise
-        finally:
-            await asyncio.gather(*followers, return_exceptions=True)
-
-    async def _follow_span(self, progress: SpanProgress) -> None:
-        await asyncio.wait([progress.begun, progress.ended], return_when=asyncio.FIRST_COMPLETED)
-        if self.follow is not None and progress.begun.done():
-            await self.follow(progress)
-        await progress.ended
+def run_here(_: WorkerSpec) -> AbstractContextManager[ChainRunner]:
+    """Run chains on one event loop of this process, all stages of a chain at once."""
+    return nullcontext(run_chain)
 
 
 class Pool(Protocol):
@@ -157,8 +98,9 @@ class ChainBoard:
 
     chain: Sequence[PlannedStage]
     reporters: Sequence[Reporter]
-    before: dict[str, set[int]] = field(default_factory=dict)
-    """Shards of each stage that were done when the run began."""
+    before: dict[str, set[str]]
+    """Sidecars of each stage that were there when the run began."""
+    seen: dict[str, set[str]]
     rows: Counter[str] = field(default_factory=Counter)
     healths: dict[str, Health] = field(default_factory=dict)
     error: Exception | None = None
@@ -168,34 +110,26 @@ class ChainBoard:
     unusable: set[str] = field(default_factory=set)
     ended: dict[str, float] = field(default_factory=dict)
     """When the last shard of each stage was seen, by the clock of ``time.monotonic``."""
-    _seen: dict[str, set[str]] = field(default_factory=dict)
 
-    def begin(self) -> None:
-        """Note what is done already."""
-        rows = 0
-        for plan in self.chain:
-            self.healths[plan.name] = Health(plan.name, plan.limits)
-            self.before[plan.name], self._seen[plan.name] = set(), set(self._list_written(plan))
-        for source in read_source(self.chain[0]).shards:
-            made: ShardSidecar | None = source
-            rows += source.rows_out if find_shard(self.chain[0], source) is None else 0
-            for plan in self.chain:
-                made = find_shard(plan, made) if made else None
-                self.before[plan.name] |= {made.shard} if made else set()
-        for plan, reporter in zip(self.chain, self.reporters, strict=True):
-            reporter.begin(plan.name, rows if plan is self.chain[0] else 0, "rows")
-
-    def _list_written(self, plan: PlannedStage) -> list[str]:
-        return [path.name for path in plan.folder.path.glob("part-*.json")]
+    @classmethod
+    def of(cls, chain: Sequence[PlannedStage], reporter: Reporter) -> Self:
+        """Return the board of a chain that begins."""
+        written = {plan.name: set(_list_written(plan)) for plan in chain}
+        board = cls(chain, [reporter.fork() for _ in chain], written, {name: set(own) for name, own in written.items()})
+        rows = sum(each.rows_out for each in read_source(chain[0]).shards if find_shard(chain[0], each) is None)
+        for plan, own in zip(chain, board.reporters, strict=True):
+            board.healths[plan.name] = Health(plan.name, plan.limits)
+            own.begin(plan.name, rows if plan is chain[0] else 0)
+        return board
 
     def look(self) -> None:
         """Tell the rows of the shards that were written since the last look."""
         for plan, reporter in zip(self.chain, self.reporters, strict=True):
-            for name in set(self._list_written(plan)) - self._seen[plan.name]:
-                self._seen[plan.name].add(name)
+            for name in set(_list_written(plan)) - self.seen[plan.name]:
+                self.seen[plan.name].add(name)
                 sidecar = read_model(plan.folder.path / name, ShardSidecar)
                 self.rows[plan.name] += sidecar.rows_in
-                reporter.file_shard(sidecar)
+                follow_usage(sidecar.usage)
                 reporter.advance(self.rows[plan.name])
                 self.ended[plan.name] = time.monotonic()
 
@@ -239,6 +173,10 @@ class ChainBoard:
             raise self.error
 
 
+def _list_written(plan: PlannedStage) -> list[str]:
+    return [path.name for path in plan.folder.path.glob("part-*.json")]
+
+
 @dataclass(slots=True)
 class SpanExecutor:
     """Cuts chains into spans, has a pool make them, and seals the stages here."""
@@ -246,7 +184,7 @@ class SpanExecutor:
     pool: Pool
 
     @contextmanager
-    def begin(self, spec: WorkerSpec) -> Iterator[ChainRunner]:
+    def __call__(self, spec: WorkerSpec) -> Iterator[ChainRunner]:
         """Start the pool, and end it with the context: no worker outlives the run."""
         spec = replace(spec, stop=spec.root / f".stop-{uuid4().hex}")
         self.pool.open()
@@ -269,15 +207,15 @@ class SpanExecutor:
         reporter: Reporter,
         end: Callable[[StageReport], None],
     ) -> None:
-        board, began = ChainBoard(chain, [reporter.fork() for _ in chain]), time.monotonic()
-        board.begin()
+        board, began = ChainBoard.of(chain, reporter), time.monotonic()
         self._make_missing(spec, board)
         for plan, own in zip(chain, board.reporters, strict=True):
             manifest = seal_planned(plan, len(read_source(plan).shards), corpus)
-            fresh = (shard.usage for shard in manifest.shards if shard.shard not in board.before[plan.name])
+            old = board.before[plan.name]
+            fresh = (each.usage for each in manifest.shards if plan.folder.sidecar(each.shard).name not in old)
             seconds = board.ended.get(plan.name, began) - began
             report = StageReport.from_manifest(manifest, ran=True, seconds=seconds, usage=sum(fresh, Usage()))
-            own.finish(report.summarise(), report.count())
+            own.finish(report.summarise())
             end(report)
 
     def _make_missing(self, spec: WorkerSpec, board: ChainBoard) -> None:
@@ -364,7 +302,7 @@ def make_executor(config: RunConfig) -> Executor:
         ConfigError: if the engine is one that only the flow has.
     """
     if config.runtime.engine == "local":
-        return LocalExecutor()
+        return run_here
     if config.runtime.engine == "processes":
         return SpanExecutor(ProcessPool(config.runtime.workers or count_cores()))
     raise ConfigError(

@@ -27,7 +27,6 @@ from pipelines.run.quotas import (
     list_strata,
     read_aims,
     read_usage,
-    share_usage,
 )
 from pipelines.run.runner import PlannedStage
 from pipelines.run.shards import ROW_GROUP, read_parts
@@ -114,16 +113,11 @@ class Filling:
         drawn = Counter(read_aims(self.planned[0], quotas).values()) if self._is_sealed("seeds") else Counter[Aim]()
         counts = count_selected(self.planned, quotas) if self._is_sealed("selections") else Counter[Stratum]()
         rows = count_rows(self.planned, quotas) if self._is_sealed("releases") else counts
-        used = share_usage(self.planned, quotas, self._read_usage()) if counts else {}
-        accepted_by_aim = Counter[Aim]()
-        for stratum, count in rows.items():
-            accepted_by_aim[self.plan.aim(stratum)] += count
         found = []
         for stratum, wanted in self.wanted.items():
             aim, made = self.plan.aim(stratum), rows[stratum]
             state = "full" if made >= wanted else self.plan.closed.get(stratum, "open")
-            costs = [number / accepted_by_aim[aim] for number in used[aim]] if made and aim in used else [None] * 3
-            found.append(TargetRow(name_stratum(stratum), wanted, made, drawn[aim], state, *costs))
+            found.append(TargetRow(name_stratum(stratum), wanted, made, drawn[aim], state))
         return tuple(found)
 
     def _read_usage(self) -> dict[str, Usage]:
@@ -184,7 +178,7 @@ def _take_shard(old: PlannedStage, plan: PlannedStage, sidecar: ShardSidecar) ->
     keyed = part.set_column(part.column_names.index("key"), kind, pa.array([plan.key] * part.num_rows, kind.type))
     with replacing(plan.folder.part(shard)) as temp:
         pq.write_table(keyed, temp, compression="zstd", compression_level=3, row_group_size=ROW_GROUP)
-    for place in ("rejected", "failed", "used"):
+    for place in ("rejected", "failed"):
         if (path := getattr(old.folder, place)(shard)).is_file():
             with replacing(getattr(plan.folder, place)(shard)) as temp:
                 shutil.copyfile(path, temp)

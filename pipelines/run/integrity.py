@@ -16,8 +16,7 @@ def find_damage(workspace: Workspace) -> Iterator[str]:
         stage = StageFolder(folder)
         manifest = stage.read_manifest()
         for sidecar in manifest.shards if manifest else stage.list_sidecars():
-            entries = [*sidecar.files, *([sidecar.used] if sidecar.used else [])]
-            yield from _compare({folder / entry.name: entry.sha256 for entry in entries}, explain_remake(folder))
+            yield from _compare({folder / entry.name: entry.sha256 for entry in sidecar.files}, explain_remake(folder))
     for path in sorted(workspace.corpora.glob("[!.]*/manifest.json")):
         files = {path.parent / name: sha256 for name, (_, sha256) in read_manifest(path).files.items()}
         yield from _compare(files, explain_rebuild(path.parent))

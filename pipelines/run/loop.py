@@ -22,14 +22,12 @@ from pipelines.release.manifest import PublishedRelease
 from pipelines.run.assembly import Assembly, list_missing_roles
 from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump, settle_source
-from pipelines.run.executors import Executor, LocalExecutor
+from pipelines.run.executors import Executor, run_here
 from pipelines.run.filling import Filling, take_over
-from pipelines.run.heartbeat import open_progress, telling_waits
-from pipelines.run.memory import check_address_space, list_tight_groups
 from pipelines.run.models import check_renewable
-from pipelines.run.naming import NamedRun, end_run, keep_run
+from pipelines.run.naming import NamedRun, keep_run
 from pipelines.run.plugins import check_plugins, find_prompt_folder
-from pipelines.run.progress import Reporter, timing
+from pipelines.run.progress import Reporter, following_run, timing
 from pipelines.run.publishing import publish_run, report_corpus
 from pipelines.run.quotas import TargetRow
 from pipelines.run.readiness import (
@@ -46,7 +44,7 @@ from pipelines.run.retrying import begin_retry, check_retry
 from pipelines.run.reviewing import count_unmatched, export_undecided
 from pipelines.run.runner import PlannedStage, StageReport, find_last, select_stages
 from pipelines.run.shards import count_pools, read_parts
-from pipelines.run.spans import WorkerSpec
+from pipelines.run.workers import WorkerSpec
 from pipelines.run.workspace import RELEASE, Workspace
 from pipelines.services.clients.replies import renew
 from pipelines.services.clients.serving import owned_servers
@@ -85,11 +83,6 @@ class RunRequest:
     def last(self) -> str:
         """The last stage that is wanted; empty for all."""
         return find_last(self.until, self.only)
-
-    @property
-    def tables(self) -> dict[str, Any]:
-        """Its configuration before it is resolved; nothing of a run that is not kept."""
-        return dict(self.named.tables) if self.named else {}
 
     @property
     def name(self) -> str:
@@ -203,26 +196,20 @@ def run_request(
         GateNotMet: if a stage failed all its rows, or too many answers are unscored.
     """
     config, workspace = request.config, Workspace(request.root.resolve())
-    check_plugins(config, workspace.root)
+    check_plugins(config)
     _check_request(request)
     with (
         timing() as spent,
-        telling_waits(reporter),
         workspace.claim(config.replies.address) as run,
-        open_progress(workspace, run, reporter, config.recipe, config.budget.money) as told,
+        following_run(reporter, workspace, request.name, config.recipe),
     ):
         claimed(workspace)
-        for line in keep_run(workspace, request.named, config.recipe, request.last) if request.named else ():
-            told.note(line)
+        for line in keep_run(workspace, request.named, config.recipe) if request.named else ():
+            reporter.note(line)
         if request.fresh:
             renew(workspace.replies, request.fresh, config.replies.address)
-        warner, executor = Warner(told), executor or LocalExecutor()
-        for tight in list_tight_groups():
-            warner.say(tight)
+        warner, executor = Warner(reporter), executor or run_here
         reports, (releases, published, nothing), targets = _run_claimed(request, workspace, warner, executor, run)
-        if request.named:
-            for line in end_run(workspace, request.named):
-                told.note(line)
     return RunDocument(
         config.recipe,
         workspace.root,
@@ -244,7 +231,6 @@ def _check_request(request: RunRequest) -> None:
         ConfigError: naming roles, prompts or replies.
     """
     config = request.config
-    check_address_space()
     check_renewable(config, request.fresh)
     check_retry(request.retry)
     if missing := list_missing_roles(config, request.last):
@@ -279,7 +265,7 @@ def _run_claimed(
             if report.stage == "rewrites":
                 _warn_of_rounds(assembly, planned, warner)
             if 0 < report.rows_in == report.failed:
-                finish_run(assembly, planned, [], request.name)
+                finish_run(assembly, planned, [], request.name, filling)
                 raise GateNotMet(
                     f'{report.stage}: all {report.failed:,} rows failed; `synth sql "from failures"` says why'
                 )
@@ -288,7 +274,7 @@ def _run_claimed(
 
         def make(stages: Sequence[PlannedStage], ended: Callable[[StageReport], None]) -> None:
             spec = WorkerSpec(config, workspace.root, last, assembly.corpus_entry, run, quotas=assembly.quotas)
-            with executor.begin(spec) as run_chain:
+            with executor(spec) as run_chain:
                 run_stages(stages, assembly.corpus_entry, config.runtime.shard_rows, reporter, ended, run_chain)
 
         rounds: list[StageReport] = []
@@ -302,11 +288,11 @@ def _run_claimed(
                     chosen = _choose_stages(request, planned, reporter)
                 make(chosen, end)
             except _NothingLeftError as stopped:
-                finish_run(assembly, planned, [], request.name)
+                finish_run(assembly, planned, [], request.name, filling)
                 return join_reports(reports, rounds), ([], False, str(stopped)), _sum_targets(filling)
         if config.method == "news":
             _say_decisions(config, workspace, planned, warner)
-        ended = finish_run(assembly, planned, chosen, request.name)
+        ended = finish_run(assembly, planned, chosen, request.name, filling)
         return join_reports(reports, rounds), ended, _sum_targets(filling)
 
 
@@ -319,15 +305,9 @@ def _open_corpus(request: RunRequest, workspace: Workspace, warner: Warner) -> t
     warner.heed((*check_models(config), *check_dump(config, dump, request.last)))
     with timing() as spent:
         corpus, built = ensure_corpus(source, workspace, reporter, config.runtime.workers)
-    if request.named and (wanted := request.named.corpus) not in ("", corpus.digest):
-        corpus.close()
-        raise ConfigError(
-            f"corpus {corpus.folder.name}: its digest is {corpus.digest}, that of the release is {wanted}; give what "
-            "that was made from: --set corpus.dump=FILE, corpus.world=DIR, or the keys of corpus.generate"
-        )
     report = report_corpus(corpus, built, spent[0])
-    reporter.begin("corpus", 0, "pages")
-    reporter.finish(report.summarise(), report.count())
+    reporter.begin("corpus", unit="pages")
+    reporter.finish(report.summarise())
     warner.heed(check_stage(report))
     return corpus, [report]
 
@@ -446,7 +426,11 @@ def list_asked_roles(config: RunConfig, chosen: Sequence[PlannedStage], again: b
 
 
 def finish_run(
-    assembly: Assembly, planned: Sequence[PlannedStage], chosen: Sequence[PlannedStage], run: str = ""
+    assembly: Assembly,
+    planned: Sequence[PlannedStage],
+    chosen: Sequence[PlannedStage],
+    run: str,
+    filling: Filling | None,
 ) -> tuple[list[PublishedRelease], bool, str]:
     """Note what the run used, publish its releases when it got that far, and write the catalogue of views.
 
@@ -462,8 +446,13 @@ def finish_run(
     releases, written = publish_run(assembly, planned) if last else ([], False)
     published = {f"{RELEASE}{r.dataset}": r.version for r in releases}
     used = {"corpus": assembly.corpus.folder.name, **complete}
-    later = {} if last else _list_later(workspace, planned, used, run)
-    workspace.note_latest({**used, **later, **published}, run)
+    # What the run had already beyond what is planned stays its own where all that it was made from is the same.
+    before = workspace.read_latest(run)
+    wanted = {"corpus": assembly.corpus.folder.name, **{plan.name: plan.key for plan in planned}}
+    later = {} if last or any(before.get(name, key) != key for name, key in wanted.items()) else before
+    # Later rounds are drawn by those before, so none of them may be pruned.
+    rounds = {f"{name}@{key}": key for name, key in filling.keys} if filling else {}
+    workspace.note_latest({**later, **rounds, **used, **published}, run)
     write_catalogue(workspace.root)
     empty = last and not any(release.rows for release in releases)
     return releases, written, f"nothing was released: {'; '.join(map(_describe_loss, planned))}" if empty else ""
@@ -477,27 +466,3 @@ def _describe_loss(plan: PlannedStage) -> str:
     lost = Counter(manifest.rejected) + Counter({"failed": manifest.failed})
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in lost.most_common(SHOWN_REASONS) if count)
     return f"{plan.name} kept {manifest.kept:,} of {manifest.rows_in:,}" + (f" ({reasons})" if reasons else "")
-
-
-def _list_later(
-    workspace: Workspace, planned: Sequence[PlannedStage], used: dict[str, str], run: str
-) -> dict[str, str]:
-    """Return what the run had already beyond what is planned: stages made from these very rows, and their releases.
-
-    Which run made a stage does not matter, nor does the order of stages: plugins have places of their own.
-    """
-    latest, found = workspace.read_latest(run), dict(used)
-    left = {name for name in latest if ":" not in name} - found.keys() - {plan.name for plan in planned}
-    more = left
-    while more:
-        sealed = {name: workspace.stage(name, latest[name]).read_manifest() for name in left}
-        more = {
-            name
-            for name, manifest in sealed.items()
-            if manifest is not None and all(found.get(entry.name) == entry.key for entry in manifest.inputs)
-        }
-        found |= {name: latest[name] for name in more}
-        left = left - more
-    if "releases" in found and found["releases"] == latest.get("releases"):
-        found |= {name: version for name, version in latest.items() if name.startswith(RELEASE)}
-    return {name: key for name, key in found.items() if name not in used}

@@ -3,19 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, cast
 
 from pipelines.checks.examination import PluggedCheck
 from pipelines.config.settings import PluggableTool, PluginsConfig, PromptsConfig, RunConfig
 from pipelines.errors import ConfigError, SynthError
 from pipelines.ids import digest_value
-from pipelines.plugins import Plugin, explain_absence, find_entry, find_folder, load_plugin
+from pipelines.plugins import Plugin, find_entry, find_folder, load_plugin
 from pipelines.run.stage import AnyStage, RecordStage
 from pipelines.services.prompting import OWN
 from pipelines.services.protocols import ChatReply, ChatRequest
 from schemas.base import Record, Rejection
-from schemas.manifest import Manifest, ModelEntry, PluginEntry, PluginKind
+from schemas.manifest import ModelEntry, PluginEntry, PluginKind
 
 WALKED = frozenset(["paths", "injection", "concepts"])
 """Methods whose finished questions are given to plugins' checks."""
@@ -227,53 +226,16 @@ def list_named(config: RunConfig) -> list[tuple[PluginKind, str]]:
     return list(dict.fromkeys(named))
 
 
-def check_plugins(config: RunConfig, root: Path) -> list[PluginEntry]:
+def check_plugins(config: RunConfig) -> list[PluginEntry]:
     """Load every plugin that a configuration names, before anything is written, and return what each is known by.
 
     Raises:
-        ConfigError: naming the one that is missing or broken, the stages that it decided in the workspace, and what to
-            install.
+        ConfigError: naming the one that is missing or broken.
     """
     if config.plugins.checks and config.method not in WALKED:
         raise ConfigError(f"plugins.checks: questions of the method {config.method} are not walked, and not checked so")
-    plugins, loaded = Plugins(config), list[PluginEntry]()
-    for kind, name in list_named(config):
-        try:
-            loaded.append(plugins.load(kind, name).entry)
-        except ConfigError as error:
-            told = [text for stage, entry, text in list_absent(root) if (entry.kind, entry.name) == (kind, name)]
-            raise ConfigError("; ".join([str(error), *told])) from error
-    return loaded
-
-
-def list_absent(root: Path) -> list[tuple[str, PluginEntry, str]]:
-    """Return which stages of a workspace's last run were decided by a plugin that is gone or has changed.
-
-    Returns:
-        The stage, the plugin, and in words what is affected and what to install.
-    """
-    from pipelines.run.views import list_latest  # not before it is needed: it brings DuckDB
-
-    absent = []
-    latest = list_latest(root)
-    sealed = {found.stage: manifest for found in latest if (manifest := found.folder.read_manifest()) is not None}
-    for stage, manifest in sealed.items():
-        for entry in manifest.plugins:
-            if why := explain_absence(entry):
-                after = ", ".join(_list_following(stage, sealed))
-                follow = f"; {after} follow from it" if after else ""
-                text = f"stage {stage} was decided by the plugin {why}{follow}; what was made is kept"
-                absent.append((stage, entry, text))
-    return absent
-
-
-def _list_following(stage: str, sealed: Mapping[str, Manifest]) -> list[str]:
-    """Return the stages that were made from the rows of one, in pipeline order."""
-    reached = {stage}
-    for name, manifest in sealed.items():
-        if any(entry.name in reached for entry in manifest.inputs):
-            reached.add(name)
-    return [name for name in sealed if name in reached and name != stage]
+    plugins = Plugins(config)
+    return [plugins.load(kind, name).entry for kind, name in list_named(config)]
 
 
 def find_prompt_folder(config: PromptsConfig) -> str:

@@ -6,7 +6,7 @@ have drawn, and `synth plan` and `synth prune` know the rounds of a run by readi
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -295,36 +295,3 @@ class TargetRow:
     """Seeds for it and for the strata that differ from it in difficulty alone."""
     state: str
     """``full``, ``open``, or why it cannot be filled."""
-    calls: float | None = None
-    """Requests a row, those for the refused rows of its seeds included; None without a row."""
-    tokens: float | None = None
-    money: float | None = None
-
-
-def trace_aims(planned: Sequence[PlannedStage], quotas: Quotas) -> Iterator[tuple[PlannedStage, Counter[Aim]]]:
-    """Yield each sealed stage after the seeds with the number of rows that came into it from each aim's seeds."""
-    aims: dict[str, dict[str, Aim]] = {"seeds": read_aims(planned[0], quotas)}
-    for plan in planned[1:]:
-        if plan.folder.read_manifest() is None or not plan.sources:
-            return
-        came = aims[plan.sources[0].name]
-        yield plan, Counter(came.values())
-        known = {name: aim for source in plan.sources for name, aim in aims[source.name].items()}
-        made: dict[str, Aim] = {}
-        for path in list_parts(plan.folder):
-            for row in pq.read_table(path, columns=["record_id", "parent_id"]).to_pylist():
-                found = known.get(row["record_id"]) or known.get(row["parent_id"])
-                if found is not None:
-                    made[row["record_id"]] = found
-        aims[plan.name] = made
-
-
-def share_usage(planned: Sequence[PlannedStage], quotas: Quotas, used: Mapping[str, Usage]) -> dict[Aim, list[float]]:
-    """Return calls, tokens and money of each aim: of what a stage used in all rounds by its share of the rows in."""
-    shared: defaultdict[Aim, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    for plan, came in trace_aims(planned, quotas):
-        whole, spent = came.total(), used.get(plan.name, Usage())
-        numbers = (spent.calls, spent.tokens_in + spent.tokens_out, spent.cost)
-        for aim, rows in came.items():
-            shared[aim] = [have + number * rows / whole for have, number in zip(shared[aim], numbers, strict=True)]
-    return shared

@@ -37,7 +37,7 @@ from pipelines.errors import (
     UnusableReplies,
 )
 from pipelines.files import TEMP_PREFIX, remove_whole
-from pipelines.run.progress import Reporter, SilentReporter
+from pipelines.run.progress import Reporter
 from pipelines.run.shards import (
     Origin,
     ShardInput,
@@ -93,7 +93,7 @@ def run_source_stage(stage: SourceStage, folder: StageFolder, shard_rows: int) -
             cut.kept.extend(kept.read(shard).kept)
             made = tuple(row.parent_id for row in cut.kept)
             ids = (*made, *(row.record_id for row in cut.rejected), *(row.record_id for row in cut.failed))
-            spent = () if shard else (meter.usage, seconds, meter.replies)
+            spent = () if shard else (meter.usage, seconds)
             write_shard(stage, folder, shard, ShardInput(ids, made, "", *spent), cut)
     return count
 
@@ -194,7 +194,7 @@ def run_dataset_stage(stage: DatasetStage, folder: StageFolder, sources: Sequenc
             # What no shard accounts for is missed in the last one.
             left -= set(ids)
             lost = tuple(sorted(left)) if shard == count - 1 else ()
-            spent = () if shard else (meter.usage, seconds, meter.replies)
+            spent = () if shard else (meter.usage, seconds)
             write_shard(stage, folder, shard, ShardInput((*ids, *lost), made, "", *spent), cut)
     return count
 
@@ -202,7 +202,7 @@ def run_dataset_stage(stage: DatasetStage, folder: StageFolder, sources: Sequenc
 def _empty_folder(folder: StageFolder) -> None:
     """Remove the output of an interrupted run of a stage without shards, which cannot be resumed, but not its cost."""
     folder.path.mkdir(parents=True, exist_ok=True)
-    for pattern in ("part-*", "rejected-*", "failed-*", "used-*", f"{TEMP_PREFIX}*"):
+    for pattern in ("part-*", "rejected-*", "failed-*", f"{TEMP_PREFIX}*"):
         for path in folder.path.glob(pattern):
             remove_whole(path)
 
@@ -246,13 +246,6 @@ COLLECTOR = (50_000, 20, 50)
 Outcome = Sequence[Record] | Rejection | Failure
 
 
-def name_outcome(outcome: Outcome) -> str:
-    """Return how a row ended: kept, rejected or failed."""
-    if isinstance(outcome, Rejection):
-        return "rejected"
-    return "failed" if isinstance(outcome, Failure) else "kept"
-
-
 _STOPPING = (ServiceError, ConfigError, GateNotMet)
 """Errors that every record would meet: the run stops."""
 
@@ -268,8 +261,6 @@ class Batch:
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     """By index of the record."""
     usage: Usage = field(default_factory=Usage)
-    replies: set[str] = field(default_factory=set)
-    """Keys of the recorded replies that its records used."""
     seconds: float = 0.0
     """Seconds since the previous batch was done; over all batches they add up to the time with records in flight."""
     arrived: float = 0.0
@@ -313,17 +304,13 @@ class RecordRunner:
     concurrency: int
     batches: AsyncIterator[Batch]
     file: Callable[[Batch], Awaitable[None]]
-    reporter: Reporter = field(default_factory=SilentReporter)
-    _current: Batch | None = None
-    _next: int = 0
+    reporter: Reporter = field(default_factory=Reporter)
+    _flying: set["asyncio.Task[None]"] = field(default_factory=set)
+    _room: asyncio.Event = field(default_factory=asyncio.Event)
+    _errors: list[BaseException] = field(default_factory=list)
+    _feeding: "asyncio.Task[None] | None" = None
     _open: int = 0
     _done: int = 0
-    _exhausted: bool = False
-    _stopped: BaseException | None = None
-    _reading: "asyncio.Future[Batch | None] | None" = None
-    _beginning: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _turned: float = 0.0
-    _room: asyncio.Event = field(default_factory=asyncio.Event)
     _marked: float = field(default_factory=time.monotonic)
 
     async def run(self) -> None:
@@ -333,100 +320,59 @@ class RecordRunner:
             ServiceError, ConfigError, GateNotMet: the first error that stopped the run.
             ConservationError: if a record led to nothing.
         """
-        workers = [asyncio.create_task(self._work()) for _ in range(self.concurrency)]
+        self._feeding = feeding = asyncio.create_task(self._feed())
         try:
-            done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
-            failed = [error for worker in done if (error := worker.exception()) is not None]
-            if failed:
-                self._stop(failed[0])
-                await asyncio.wait(workers)
-                # A full disk fails many: asyncio would print the traceback of every unretrieved error.
-                await asyncio.gather(*workers, return_exceptions=True)
-        except asyncio.CancelledError as interrupt:
-            self._stop(interrupt)
+            while not feeding.done() or self._flying:
+                await asyncio.wait({feeding, *self._flying})
+            await asyncio.gather(feeding, return_exceptions=bool(self._errors))
+        except asyncio.CancelledError:
+            feeding.cancel()
             if self._open:
                 self.reporter.note("stopping: what is under way is let finish; interrupt again to drop it")
-            await self._wind_up(workers)
+                await asyncio.wait(self._flying, timeout=GRACE)
+            for task in self._flying:
+                task.cancel()
+            await asyncio.gather(feeding, *self._flying, return_exceptions=True)
             raise
-        if self._stopped is not None:
-            raise self._stopped
+        if self._errors:
+            raise self._errors[0]
 
-    async def _wind_up(self, workers: Sequence["asyncio.Task[None]"]) -> None:
-        _, late = await asyncio.wait(workers, timeout=GRACE)
-        for worker in late:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
-
-    def _stop(self, cause: BaseException) -> None:
-        if self._stopped is None:
-            self._stopped = cause
-        self._room.set()
-        if self._reading is not None:
-            # It may wait for a part that is never made.
-            self._reading.cancel()
-
-    async def _work(self) -> None:
-        while (turn := await self._take()) is not None:
-            batch, index = turn
-            await self._give_way()
-            try:
-                outcome = await self._process(batch, batch.records[index])
-            except _STOPPING as error:
-                self._stop(error)
-                return
-            batch.outcomes[index] = outcome
-            self._done += 1
-            self.reporter.advance(self._done, name_outcome(outcome))
+    async def _feed(self) -> None:
+        """Start the records of each batch as there is room for them."""
+        slots, turned = asyncio.Semaphore(self.concurrency), time.monotonic()
+        async for batch in self.batches:
+            if not self._open:
+                self._marked = max(self._marked, batch.arrived)
+            self._open += len(batch.records)
             if batch.done:
                 await self._finish(batch)
-
-    async def _give_way(self) -> None:
-        """Let the other stages have the loop once in a while; records of one that only computes begin one by one."""
-        async with self._beginning:
-            if time.monotonic() - self._turned > TURN:
-                await asyncio.sleep(0)
-                self._turned = time.monotonic()
-
-    async def _take(self) -> tuple[Batch, int] | None:
-        """Return the next record to process, or None if none can be started."""
-        while self._stopped is None:
-            batch = self._current
-            if batch is not None and self._next < len(batch.records):
-                self._next += 1
-                return batch, self._next - 1
-            if self._exhausted:
-                return None
-            if self._open >= OPEN_ROWS * self.concurrency:
+            for index in range(len(batch.records)):
+                await slots.acquire()
+                if time.monotonic() - turned > TURN:
+                    await asyncio.sleep(0)  # let the other stages have the loop once in a while
+                    turned = time.monotonic()
+                task = asyncio.create_task(self._work(batch, index))
+                self._flying.add(task)
+                task.add_done_callback(self._flying.discard)
+                task.add_done_callback(lambda _: slots.release())
+            while self._open >= OPEN_ROWS * self.concurrency:
                 self._room.clear()
                 await self._room.wait()
-                continue
-            if self._reading is None:
-                await self._load()
-            else:
-                await asyncio.wait([self._reading])
-        return None
 
-    async def _load(self) -> None:
-        """Make the next batch the current one; none is left where the run is stopped meanwhile."""
-        self._reading = asyncio.ensure_future(anext(self.batches, None))
-        try:
-            batch = await self._reading
-        except asyncio.CancelledError:
-            if self._stopped is None:
-                raise
-            batch = None
-        finally:
-            self._reading = None
-        self._exhausted = batch is None
-        if batch is None:
-            self._room.set()
+    async def _work(self, batch: Batch, index: int) -> None:
+        if self._errors:
             return
-        if not self._open:
-            self._marked = max(self._marked, batch.arrived)
-        self._current, self._next = batch, 0
-        self._open += len(batch.records)
-        if batch.done:
-            await self._finish(batch)
+        try:
+            outcome = await self._process(batch, batch.records[index])
+            batch.outcomes[index] = outcome
+            self._done += 1
+            self.reporter.advance(self._done)
+            if batch.done:
+                await self._finish(batch)
+        except Exception as error:  # noqa: BLE001 - raised by run() when what is in flight has ended
+            self._errors.append(error)
+            if self._feeding is not None:
+                self._feeding.cancel()
 
     async def _finish(self, batch: Batch) -> None:
         now = time.monotonic()
@@ -448,7 +394,6 @@ class RecordRunner:
                 raise
             finally:
                 batch.usage += meter.usage
-                batch.replies |= meter.replies
 
     async def _attempt(self, record: Record) -> Sequence[Record] | Rejection:
         """Call the stage; wait and retry if a service rate-limits, which is no failure."""
@@ -461,22 +406,6 @@ class RecordRunner:
                     waiting.note(self.stage.name, f"{error}; asked again after {pause:,.0f} s")
                     await asyncio.sleep(pause)
         raise Unavailable(f"{self.stage.name}: still rate limited after {RATE_TRIES} tries at {record.record_id}")
-
-
-async def process_records(
-    stage: RecordStage, records: Sequence[Record], concurrency: int
-) -> tuple[ShardRows, tuple[str, ...]]:
-    """Run a stage over records in memory; return the rows in input order and the ids of the records that were kept."""
-    batch = Batch(0, "", records)
-
-    async def draw() -> AsyncIterator[Batch]:
-        yield batch
-
-    async def keep(_: Batch) -> None:
-        """Leave the rows where they are."""
-
-    await RecordRunner(stage, concurrency, draw(), keep).run()
-    return batch.collect(stage.name)
 
 
 async def write_batches(
@@ -507,12 +436,11 @@ async def write_batches(
     async def write(batch: Batch) -> None:
         rows, kept = batch.collect(stage.name)
         ids = tuple(record.record_id for record in batch.records)
-        came = ShardInput(ids, kept, batch.source, batch.usage, batch.seconds, batch.replies)
+        came = ShardInput(ids, kept, batch.source, batch.usage, batch.seconds)
         # In a thread: a flush to disk would block every request under way.
         sidecar = await asyncio.to_thread(write_shard, stage, folder, batch.shard, came, rows)
         folder.retried(batch.shard).unlink(missing_ok=True)
         used.append(begun.pop(batch.shard).usage)
-        reporter.file_shard(sidecar)
         written(sidecar)
 
     try:
@@ -653,14 +581,6 @@ class StageReport:
         if not self.ran:
             return line + " (done before)"
         return line + f", {self.seconds:.1f} s"
-
-    def count(self) -> dict[str, float]:
-        """Return the numbers of the line by name, with what the stage used."""
-        used, lost = self.usage, sum(self.rejected.values())
-        rows = {"rows_in": self.rows_in, "kept": self.kept, "rejected": lost, "failed": self.failed}
-        tokens = used.tokens_in + used.tokens_out
-        asked = {"calls": used.calls, "recorded": used.cached_calls, "tokens": tokens, "cost": used.cost}
-        return {**rows, "rows_out": self.rows_out, "seconds": self.seconds, **asked}
 
     def describe_reasons(self) -> str:
         """Return the rejection reasons with counts."""

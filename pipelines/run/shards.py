@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigError, ConservationError, Damaged
-from pipelines.files import replacing, write_text
+from pipelines.files import replacing
 from pipelines.ids import digest_file, digest_value
 from pipelines.run.stage import ExtendedStage, Stage
 from pipelines.run.workspace import StageFolder, write_model
@@ -57,8 +57,6 @@ class ShardInput:
     """sha256 of the part they were read from, empty for a stage that reads no single part."""
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
-    replies: Collection[str] = ()
-    """Keys of the recorded replies that were used; pruning removes those that no living stage uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +176,6 @@ def write_shard(stage: Stage, folder: StageFolder, shard: int, came: ShardInput,
         files=files,
         usage=came.usage,
         seconds=round(came.seconds, 3),
-        used=_write_used(folder.used(shard), came.replies) if came.replies else None,
     )
     write_model(folder.sidecar(shard), sidecar)
     return sidecar
@@ -224,16 +221,7 @@ def _make_refused(stage: str, rows: Sequence[Rejection]) -> pa.Table:
 def _write_rows(path: Path, table: pa.Table) -> FileEntry:
     with replacing(path) as temp:
         pq.write_table(table, temp, compression="zstd", compression_level=3, row_group_size=ROW_GROUP)
-    return _describe(path, table.num_rows)
-
-
-def _write_used(path: Path, replies: Collection[str]) -> FileEntry:
-    write_text(path, "".join(f"{reply}\n" for reply in sorted(replies)))
-    return _describe(path, len(replies))
-
-
-def _describe(path: Path, rows: int) -> FileEntry:
-    return FileEntry(name=path.name, rows=rows, bytes=path.stat().st_size, sha256=digest_file(path))
+    return FileEntry(name=path.name, rows=table.num_rows, bytes=path.stat().st_size, sha256=digest_file(path))
 
 
 def seal_stage(stage: Stage, folder: StageFolder, shards: int, origin: Origin) -> Manifest:
@@ -303,8 +291,8 @@ def _check_unique(stage: Stage, folder: StageFolder, shards: int) -> None:
 def _remove_strangers(folder: StageFolder, sidecars: Sequence[ShardSidecar]) -> None:
     """Remove shard files of an interrupted run that was cut otherwise: readers go by the pattern of their names."""
     known = {entry.name for sidecar in sidecars for entry in sidecar.files}
-    known |= {path.name for sidecar in sidecars for path in (folder.sidecar(sidecar.shard), folder.used(sidecar.shard))}
-    for pattern in ("part-*", "rejected-*", "failed-*", "used-*"):
+    known |= {folder.sidecar(sidecar.shard).name for sidecar in sidecars}
+    for pattern in ("part-*", "rejected-*", "failed-*"):
         for path in folder.path.glob(pattern):
             if path.name not in known:
                 path.unlink()

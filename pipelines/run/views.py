@@ -1,7 +1,7 @@
 """DuckDB views over a workspace: every stage's rows, every refused row, the funnel and the corpus.
 
 The catalogue ``synth.duckdb`` holds views with absolute paths, so that any client of DuckDB may open it from anywhere.
-In a workspace that was moved the next command writes it again. Our own queries run in memory instead, without access
+In a workspace that was moved the next run writes it again. Our own queries run in memory instead, without access
 to files that are no datasets of the workspace. No extension is ever downloaded.
 
 The SQL is kept to what DuckDB has had since 1.0: any client may open the catalogue. Views name other views, never a
@@ -12,7 +12,6 @@ import glob
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,9 @@ import pyarrow.parquet as pq
 from rich.table import Column, Table
 from rich.text import Text
 
-from pipelines.errors import ConfigError, CorruptInput, SynthError, Unavailable
-from pipelines.files import explain_os_error, replacing, write_text
+from pipelines.errors import ConfigError, CorruptInput, Unavailable
+from pipelines.files import explain_os_error, replacing
 from pipelines.memory import limit_duckdb
-from pipelines.run.naming import describe_others
 from pipelines.run.workspace import StageFolder, Workspace, pick_releases
 from schemas.reasons import STAGE_REASONS
 
@@ -44,13 +42,27 @@ NO_ATTEMPTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A sealed stage as the views read it."""
+class LatestStage:
+    """The sealed output of a stage that the last run used."""
 
     stage: str
-    inputs: tuple[str, ...]
-    """Stages that it was made from."""
-    folder: Path
+    folder: StageFolder
+
+    @property
+    def key(self) -> str:
+        """The stage key."""
+        return self.folder.path.name
+
+    @property
+    def path(self) -> Path:
+        """Where its files lie."""
+        return self.folder.path
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The stages that it was made from; any version of synth wrote the manifest."""
+        manifest = json.loads(self.folder.manifest.read_bytes())
+        return tuple(entry["name"] for entry in manifest.get("inputs", ()) if entry["name"] != "corpus")
 
 
 def quote_text(text: str) -> str:
@@ -120,7 +132,7 @@ def _name_file(root: Path, picture: str) -> str:
     return f"{images} || left({sha256}, 2) || '/' || {sha256} || '.' || {picture}.extension"
 
 
-def select_pictures(root: Path, sources: Iterable[Source]) -> str:
+def select_pictures(root: Path, sources: Iterable[LatestStage]) -> str:
     """Return the pictures that questions show, each once, with its licence; empty where no stage has any."""
     columns = ("sha256", "file", "author", "licence", "licence_url", "source_url", "width", "height")
     fields = ", ".join(f"picture.{name} AS {name}" for name in columns)
@@ -128,7 +140,7 @@ def select_pictures(root: Path, sources: Iterable[Source]) -> str:
         f"SELECT {fields}, {_name_file(root, 'picture')} AS picture_path FROM {_quote_name(source.stage)} "
         "WHERE picture IS NOT NULL"
         for source in sources
-        if "picture" in list_pictures(source.folder).values()
+        if "picture" in list_pictures(source.path).values()
     ]
     return " UNION ".join(selects)
 
@@ -181,18 +193,18 @@ def select_costs(released: bool) -> str:
     )
 
 
-def select_attempts(root: Path, sources: Sequence[Source]) -> str:
+def select_attempts(root: Path, sources: Sequence[LatestStage]) -> str:
     """Return the attempts at the questions that the stage difficulty refused, with what was asked."""
     stages = {source.stage: source for source in sources}
     difficulty = stages.get("difficulty")
-    schema = _read_schema(difficulty.folder, "rejected") if difficulty else None
+    schema = _read_schema(difficulty.path, "rejected") if difficulty else None
     asked = next((name for name in difficulty.inputs if name in stages), "") if difficulty else ""
     if difficulty is None or schema is None or "attempts" not in schema.names or not asked:
         return NO_ATTEMPTS
     columns = ", ".join(
         f"a.{name} AS {name}" for name in ("condition", "role", "solver", "sample", "reply", "verdict", "problem")
     )
-    refused = scan(difficulty.folder / "rejected-*.parquet")
+    refused = scan(difficulty.path / "rejected-*.parquet")
     return (
         f"SELECT r.record_id AS question_id, r.reason AS reason, {columns}, q.text AS question, "
         f"q.answer.surface AS answer, {_name_file(root, 'q.picture')} AS picture_path "
@@ -205,7 +217,7 @@ UNTRACED = ("rollouts", "trajectories")
 """Stages whose rows are attempts at a question: a seed's fate is that of its questions alone."""
 
 
-def select_fates(sources: Sequence[Source]) -> str:
+def select_fates(sources: Sequence[LatestStage]) -> str:
     """Return for each seed whether it was released, else the last stage that refused or failed a row of it, and why.
 
     Empty where no seeds were drawn. A row is known by the row that it was made from, or keeps its id.
@@ -260,19 +272,6 @@ class View:
     sql: str
 
 
-@dataclass(frozen=True, slots=True)
-class LatestStage:
-    """The sealed output of a stage that the last run used."""
-
-    stage: str
-    folder: StageFolder
-
-    @property
-    def key(self) -> str:
-        """The stage key."""
-        return self.folder.path.name
-
-
 def list_latest(root: Path) -> list[LatestStage]:
     """Return the sealed stages that ``latest.json`` names, in pipeline order; an unsealed one is left out."""
     workspace = Workspace(root)
@@ -320,17 +319,16 @@ def list_views(root: Path) -> list[View]:
 
 def _list_answers(root: Path, stages: Sequence[LatestStage]) -> list[View]:
     """Return the views over stages and releases together; each stands after those that it names."""
-    sources = [Source(found.stage, _read_inputs(found.folder), found.folder.path) for found in stages]
     workspace = Workspace(root)
     published = pick_releases(workspace.read_latest())
     folders = {dataset: workspace.releases / dataset / version for dataset, version in published.items()}
     releases = {dataset: folder for dataset, folder in folders.items() if any(folder.glob("proofs/*.parquet"))}
     found = [
         View("released", select_released(root, releases)),
-        View("pictures", select_pictures(root, sources)),
+        View("pictures", select_pictures(root, stages)),
         View("costs", select_costs(any(found.stage == "releases" for found in stages)) if stages else ""),
-        View("rejected_attempts", select_attempts(root, sources)),
-        View("fates", select_fates(sources)),
+        View("rejected_attempts", select_attempts(root, stages)),
+        View("fates", select_fates(stages)),
     ]
     return [view for view in found if view.sql]
 
@@ -347,12 +345,6 @@ def _list_plugins(stages: Sequence[LatestStage]) -> list[View]:
     values = ", ".join(f"({', '.join(map(quote_text, row))})" for row in rows)
     columns = "stage, kind, plugin, distribution, version, reason, meaning"
     return [View("plugins", f"SELECT * FROM (VALUES {values}) AS told({columns})")] if rows else []
-
-
-def _read_inputs(folder: StageFolder) -> tuple[str, ...]:
-    """Return the stages that a sealed stage was made from; any version of synth wrote the manifest."""
-    manifest = json.loads(folder.manifest.read_bytes())
-    return tuple(entry["name"] for entry in manifest.get("inputs", ()) if entry["name"] != "corpus")
 
 
 def _union_refused(sources: list[tuple[str, str, Path]], files: str, column: str) -> str:
@@ -387,8 +379,6 @@ def _make_manifest_views(folders: list[Path], corpus: Path | None) -> list[View]
 
 
 CATALOGUE = "synth.duckdb"
-PLACE = ".catalogue"
-"""File that says for which place of the workspace the catalogue was written."""
 STORAGE_VERSION = "v1.0.0"
 """Any DuckDB since 1.0 opens the catalogue."""
 OFFLINE: dict[str, str | bool | int | float | list[str]] = {
@@ -466,7 +456,6 @@ def write_catalogue(workspace_root: Path) -> Path:
         raise ConfigError(f"workspace {workspace_root}: no such folder; run `synth run` first")
     try:
         _write_views(root)
-        write_text(root / PLACE, f"{root}\n")
     except OSError as error:
         raise explain_os_error(error, f"catalogue of {workspace_root}") from error
     except duckdb.IOException as error:
@@ -475,17 +464,6 @@ def write_catalogue(workspace_root: Path) -> Path:
         message = f"catalogue of {workspace_root}: {said}; mend that and run the same command again"
         raise Unavailable(message) from error
     return root / CATALOGUE
-
-
-def follow_move(workspace_root: Path) -> None:
-    """Write the catalogue again if the workspace was moved since; it stays as it is where that cannot be done."""
-    root = workspace_root.resolve()
-    place = root / PLACE
-    written = place.read_text(encoding="utf-8", errors="replace") if place.is_file() else ""
-    if (root / CATALOGUE).is_file() and written != f"{root}\n":
-        # What is damaged there, or cannot be written, is for the command to say, and the next one tries again.
-        with suppress(SynthError):
-            write_catalogue(root)
 
 
 def _write_views(root: Path) -> None:
@@ -515,9 +493,7 @@ def run_sql(workspace_root: Path, statement: str) -> QueryRows:
             columns = tuple(column[0] for column in connection.description or ())
             return QueryRows(columns, tuple(connection.fetchall()))
         except duckdb.Error as error:
-            others = describe_others(Workspace(workspace_root), set(names))
-            more = f"\nof other runs: {others}" if others else ""
-            raise ConfigError(f"sql: {error}\nviews: {', '.join(sorted(names))}{more}") from error
+            raise ConfigError(f"sql: {error}\nviews: {', '.join(sorted(names))}") from error
 
 
 def _check_reading(connection: duckdb.DuckDBPyConnection, statement: str) -> None:

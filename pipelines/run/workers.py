@@ -1,4 +1,7 @@
-"""What runs in a worker process: one assembly, and the spans of a run that are handed to it.
+"""Spans of a run, and the worker processes that make them.
+
+A span is a list of shards of a chain, which runs anywhere, on one event loop of one process. It is what is handed out,
+a shard stays the unit of commit: sidecars say what is done, so a span that is run again makes only what is missing.
 
 Workers write shards and never seal. They are asked to stop by a file in the workspace, which every host sees, and let
 requests in flight finish.
@@ -7,31 +10,120 @@ requests in flight finish.
 import asyncio
 import atexit
 import os
-import pickle
 import signal
 import socket
 import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
+from typing import Any
 
+from pipelines.checks.quotas import Quotas
+from pipelines.config.settings import RunConfig
+from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, SynthError, UnusableReplies
 from pipelines.run.assembly import Assembly
 from pipelines.run.chains import Link, link_up, make_shards, run_together
-from pipelines.run.corpora import open_copy
-from pipelines.run.heartbeat import Pulse, start_pulse
-from pipelines.run.jsonlog import start_json_log
-from pipelines.run.progress import Reporter, SilentReporter
-from pipelines.run.runner import PlannedStage, read_source, resting_collector
-from pipelines.run.spans import Span, SpanReport, WorkerSpec
+from pipelines.run.progress import Reporter
+from pipelines.run.runner import PlannedStage, find_shard, read_source, resting_collector
 from pipelines.run.stage import JudgedStage
 from pipelines.run.workspace import Workspace
-from pipelines.services.health import open_health
+from pipelines.services.health import Health, open_health
 from pipelines.stopping import leave_signals
+from schemas.manifest import InputEntry
+
+SPANS = 4
+"""Spans a worker: enough that none is idle for long at the end, few enough to be seen one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Shards of a chain of stages.
+
+    Attributes:
+        stages: name and key of each stage of the chain, in order.
+        shards: numbers of the shards, the same for each stage.
+    """
+
+    stages: tuple[tuple[str, str], ...]
+    shards: tuple[int, ...]
+
+    def describe(self) -> str:
+        """Return the name of its task."""
+        first, last = self.stages[0][0], self.stages[-1][0]
+        chain = first if first == last else f"{first}-{last}"
+        return f"{chain} {self.shards[0]:05d}-{self.shards[-1]:05d} ({len(self.shards)})"
+
+
+def cut_spans(shards: Sequence[int], most: int) -> list[tuple[int, ...]]:
+    """Cut shards into at most so many lists that are as long as one another; each shard is in exactly one."""
+    count = min(most, len(shards))
+    bounds = [len(shards) * number // count for number in range(count + 1)] if count else []
+    return [tuple(shards[low:high]) for low, high in pairwise(bounds)]
+
+
+def list_missing(chain: Sequence[PlannedStage]) -> list[int]:
+    """Return the shards of a chain of which some stage has none that is made of its present input."""
+    missing = []
+    for source in read_source(chain[0]).shards:
+        made: Any = source
+        for plan in chain:
+            made = made and find_shard(plan, made)
+        if made is None:
+            missing.append(source.shard)
+    return missing
+
+
+def make_spans(chain: Sequence[PlannedStage], workers: int) -> list[Span]:
+    """Return what is missing of a chain as spans for so many workers."""
+    stages = tuple((plan.name, plan.key) for plan in chain)
+    return [Span(stages, shards) for shards in cut_spans(list_missing(chain), SPANS * workers)]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """What a worker needs to make any span of a run.
+
+    Attributes:
+        config: of the run.
+        root: the workspace.
+        last: last stage that is planned, empty for all.
+        corpus: the run's corpus: the name of its folder and its digest.
+        run: name of the run, as the workspace has it.
+        stop: file in the workspace whose appearance asks workers to stop.
+        quotas: of the round of drawing; None where no target size is set.
+    """
+
+    config: RunConfig
+    root: Path
+    last: str
+    corpus: InputEntry
+    run: str = ""
+    stop: Path = field(default=Path())
+    quotas: Quotas | None = None
+
+
+@dataclass(slots=True)
+class SpanReport:
+    """How a span ended in its worker. Errors travel in it, so that what was read before them is not lost.
+
+    Attributes:
+        healths: the replies that each stage has read, by its name.
+        scored: how many answers of a stage were unscored, of how many.
+        error: what stopped it.
+        unusable: stages of which too many replies were unusable.
+    """
+
+    healths: dict[str, Health] = field(default_factory=dict)
+    scored: dict[str, tuple[int, int]] = field(default_factory=dict)
+    error: Exception | None = None
+    unusable: tuple[str, ...] = ()
+
 
 BEAT = 1.0
 """Seconds between two looks at what workers have written, and whether they are to stop."""
@@ -46,7 +138,6 @@ class _Place:
     spec: WorkerSpec | None = None
     assembly: Assembly | None = None
     planned: Mapping[str, PlannedStage] = field(default_factory=dict)
-    pulse: Pulse | None = None
     ending: signal.Signals = signal.SIGTERM
     """What asks the process to end after its requests in flight."""
 
@@ -61,13 +152,10 @@ class _Place:
             self.close()
             workspace = Workspace(spec.root)
             _check_shared(workspace, spec.run)
-            corpus = open_copy(spec.corpus, workspace, spec.config.runtime.corpora)
+            corpus = Corpus.open(workspace.corpora / spec.corpus.key)
             self.assembly = Assembly(spec.config, workspace, corpus, spec.quotas)
             self.assembly.roles.run = spec.run
             self.planned = {plan.name: plan for plan in self.assembly.plan_stages(spec.last)}
-            if spec.config.runtime.log == "json":
-                start_json_log()
-            self.pulse = start_pulse(workspace, spec.run, SilentReporter(), spec.config.recipe, "worker")
             self.spec = spec
         return self.planned
 
@@ -75,13 +163,7 @@ class _Place:
         """Close the assembly."""
         if self.assembly is not None:
             self.assembly.close()
-        if self.pulse is not None:
-            self.pulse.end()
-        self.spec = self.assembly = self.pulse = None
-
-    def follow(self) -> AbstractContextManager[Reporter]:
-        """Show others of the run what the reporter gets in the block, and count its requests."""
-        return nullcontext(SilentReporter()) if self.pulse is None else self.pulse.following()
+        self.spec = self.assembly = None
 
 
 def _check_shared(workspace: Workspace, run: str) -> None:
@@ -111,11 +193,14 @@ def run_span(spec: WorkerSpec, span: Span) -> SpanReport:
     report = SpanReport()
     try:
         chain = find_chain(_PLACE.open(spec), span)
-        with resting_collector(), _PLACE.follow() as reporter:
-            links = link_up(chain, reporter)
+        with resting_collector():
+            links = link_up(chain, Reporter())
             told = asyncio.run(_make_span(spec, links, span, report))
-    except Exception as error:  # noqa: BLE001 - whatever it is, the driver raises it
-        report.error = _carry(error)
+    except SynthError as error:
+        report.error = error
+        return report
+    except Exception:  # noqa: BLE001 - whatever it is, the driver raises it; its class may not travel
+        report.error = RuntimeError(f"a worker failed:\n{traceback.format_exc()}")
         return report
     if told:
         _PLACE.close()
@@ -138,19 +223,6 @@ def find_chain(planned: Mapping[str, PlannedStage], span: Span) -> list[PlannedS
                 "extras or weights are others; install what the run was started with"
             )
     return [planned[name] for name, _ in span.stages]
-
-
-def _carry(error: Exception) -> Exception:
-    """Return an error as it can travel to another process, with its traceback unless it is one of ours."""
-    if isinstance(error, SynthError):
-        return error
-    trace = "".join(traceback.format_exception(error))
-    error.add_note(f"in a worker:\n{trace}")
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001 - any class may fail in its own way
-        return RuntimeError(f"a worker failed:\n{trace}")
-    return error
 
 
 async def _make_span(spec: WorkerSpec, links: Sequence[Link], span: Span, report: SpanReport) -> bool:
@@ -182,7 +254,6 @@ async def _make_link(link: Link, report: SpanReport) -> None:
     before = watch.counts if watch else (0, 0)
     with open_health(plan.name, plan.limits) as health:
         report.healths[plan.name] = health
-        link.reporter.begin(plan.name, 0, "rows", link.count_pending)
         try:
             await make_shards(link)
         except UnusableReplies:
@@ -191,7 +262,6 @@ async def _make_link(link: Link, report: SpanReport) -> None:
         finally:
             if watch:
                 report.scored[plan.name] = (watch.counts[0] - before[0], watch.counts[1] - before[1])
-            link.reporter.finish("")
 
 
 async def _watch_stop(stop: Path, work: "asyncio.Task[None]") -> None:

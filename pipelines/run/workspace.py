@@ -8,8 +8,8 @@
                                      manifest.json, written last: what exists is complete
       replies/ images/ releases/     recorded replies, pictures by sha256, published datasets
       batches/                       which requests are under way in batches
-      logs/                          what servers that were started here said; progress/ of the processes of a run;
-                                     metrics.prom for Prometheus
+      logs/                          what runs and servers that were started here said
+      progress.json                  how far the last run is or came
       runs/<name>/                   a run: its configuration, and which corpus and which key of each stage it used
       latest.json                    the run that used them last; of a run without a name, what it used
       flow-run.txt                   which flow run of Prefect held the workspace last
@@ -45,8 +45,6 @@ NAME = ".name"
 LATEST = "latest.json"
 RELEASE = "release:"
 """How the name of a released dataset begins among what a run used."""
-UNNAMED = "_unnamed"
-"""Folder among the runs for what a run without a name had used before a named one began; no run can be called so."""
 _VIEWED = ContextVar("viewed run", default="")
 """The run that a command looks at; empty for the last one."""
 
@@ -129,10 +127,6 @@ class StageFolder:
     def sidecar(self, shard: int) -> Path:
         """Return the path of a shard's sidecar, written after its three files."""
         return self.path / f"part-{shard:05d}.json"
-
-    def used(self, shard: int) -> Path:
-        """Return the path of the keys of the recorded replies that a shard used, one a line."""
-        return self.path / f"used-{shard:05d}.txt"
 
     def retried(self, shard: int) -> Path:
         """Return the path of the note that names the rows of a shard to ask again; it goes once the shard is made."""
@@ -220,8 +214,13 @@ class Workspace:
         return self.root / "batches"
 
     @property
+    def progress(self) -> Path:
+        """File that says how far the last run is or came."""
+        return self.root / "progress.json"
+
+    @property
     def logs(self) -> Path:
-        """Folder of the output of servers that were started here, and of the progress of runs."""
+        """Folder of what runs and servers that were started here said."""
         return self.root / "logs"
 
     @property
@@ -285,9 +284,6 @@ class Workspace:
         if run and entries != read_names(self.runs / run / LATEST):
             write_names(self.runs / run / LATEST, entries)
         last, before = {"run": run} if run else entries, read_names(self.root / LATEST)
-        if run and before and "run" not in before:
-            # Nothing else knows it, and what it used was paid for.
-            write_names(self.runs / UNNAMED / LATEST, before)
         if last != before:
             write_names(self.root / LATEST, last)
 

@@ -22,8 +22,6 @@ class Meter:
     """Running totals of one record or shard."""
 
     usage: Usage = field(default_factory=Usage)
-    replies: set[str] = field(default_factory=set)
-    """Keys of the recorded replies that were used."""
 
 
 @dataclass(slots=True)
@@ -62,12 +60,6 @@ def count_usage(usage: Usage) -> None:
     follow_usage(usage)
     if (meter := _METER.get()) is not None:
         meter.usage = meter.usage + usage
-
-
-def note_reply(key: str) -> None:
-    """Note a recorded reply that was used, new or not, in the open meter, if there is one."""
-    if (meter := _METER.get()) is not None:
-        meter.replies.add(key)
 
 
 def open_stopwatch() -> AbstractContextManager[Stopwatch]:

@@ -42,15 +42,11 @@ class Traffic:
     Attributes:
         usage: of all requests that were answered.
         in_flight: requests that were sent and are not answered, those that wait to be sent again included.
-        failures: requests that ended with an error.
-        moved: when a request last ended, or the first of those in flight was sent, in seconds since 1970.
         waiting: by request, what it waits for.
     """
 
     usage: Usage = field(default_factory=Usage)
     in_flight: int = 0
-    failures: int = 0
-    moved: float = 0.0
     waiting: dict[int, Wait] = field(default_factory=dict)
 
     def list_waits(self) -> list[Wait]:
@@ -95,22 +91,16 @@ def follow_usage(usage: Usage) -> None:
 
 @contextmanager
 def following_request() -> Iterator[None]:
-    """Count the block as one request in flight, and as a failure if it ends with an error."""
+    """Count the block as one request in flight."""
     traffic = _TRAFFIC.get()
     if traffic is None:
         yield
         return
-    if not traffic.in_flight:
-        traffic.moved = time.time()
     traffic.in_flight += 1
     try:
         yield
-    except Exception:
-        traffic.failures += 1
-        raise
     finally:
         traffic.in_flight -= 1
-        traffic.moved = time.time()
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from pathlib import Path
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.ids import digest_value
 from pipelines.run.models import Roles, count_in_flight
-from pipelines.run.progress import LogReporter
+from pipelines.run.progress import make_reporter
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.clients.batch import Pace
 from pipelines.services.clients.replies import FILE
@@ -119,7 +119,7 @@ def work(job: Job) -> None:
     writer |= {"prices.input": PRICE, "prices.output": PRICE}
     settings = [f"models.writer.{key}={value}" for key, value in writer.items()]
     config = make_config(read_recipe("demo"), [*settings, "runtime.concurrency=64"])
-    reporter, pace = LogReporter(), Pace(rows=job.batch_rows, wait=0.3, poll=0.2)
+    reporter, pace = make_reporter(), Pace(rows=job.batch_rows, wait=0.3, poll=0.2)
     with closing(Roles(config, Workspace(job.scratch / "workspace"), reporter.note, pace=pace)) as roles:
         stage = Answers(RoleClient(roles.find_model("writer"), PROMPT))
         missing = [n for n in range(-(-job.rows // SHARD_ROWS)) if job.answers.read_sidecar(n) is None]

@@ -23,12 +23,13 @@ from typing import Any
 
 from pipelines.cli.commands import load_config
 from pipelines.run.chains import run_stages
-from pipelines.run.executors import Executor, LocalExecutor
+from pipelines.run.executors import Executor
+from pipelines.run.executors import run_here as run_locally
 from pipelines.run.loop import RunRequest, run_request
-from pipelines.run.progress import SilentReporter
+from pipelines.run.progress import Reporter
 from pipelines.run.runner import PlannedStage, run_source_stage
 from pipelines.run.shards import Origin, seal_stage
-from pipelines.run.spans import WorkerSpec
+from pipelines.run.workers import WorkerSpec
 from pipelines.run.workspace import StageFolder
 from schemas.datasets import Seed
 from tests.benchmarks.measured import Measured
@@ -81,8 +82,8 @@ def run_waiting(place: Path, executor: Executor, shards: int, shard_rows: int, m
     pages = PlannedStage(source, "key", folder, (), "")
     place = StageFolder(place / "stages" / "paths" / "key").path
     waits = PlannedStage(Waiting("paths", median=median), "key", StageFolder(place), (pages,), "", in_flight=SHARD_ROWS)
-    with executor.begin(WorkerSpec(load_config("demo", None, ()), place, "", CORPUS)) as run_chain:
-        run_stages([pages, waits], CORPUS, shard_rows, SilentReporter(), lambda _: None, run_chain)
+    with executor(WorkerSpec(load_config("demo", None, ()), place, "", CORPUS)) as run_chain:
+        run_stages([pages, waits], CORPUS, shard_rows, Reporter(), lambda _: None, run_chain)
 
 
 def work(what: str, place: Path, scale: float) -> Callable[[Executor], None]:
@@ -92,7 +93,7 @@ def work(what: str, place: Path, scale: float) -> Callable[[Executor], None]:
     if what == "many":
         return lambda executor: run_waiting(place, executor, math.ceil(MANY * scale), 1, 0.0)
     config = load_config("demo", None, [*SETTINGS, f"seeds.limit={math.ceil(SEEDS * scale)}"])
-    return lambda executor: run_request(RunRequest(config, place), SilentReporter(), executor) and None
+    return lambda executor: run_request(RunRequest(config, place), Reporter(), executor) and None
 
 
 def run_here(what: str, place: Path, engine: str, scale: float) -> dict[str, float]:
@@ -100,7 +101,7 @@ def run_here(what: str, place: Path, engine: str, scale: float) -> dict[str, flo
     act = work(what, place, scale)
     if engine == "command":
         started = time.monotonic()
-        act(LocalExecutor())
+        act(run_locally)
         return {"seconds": time.monotonic() - started}
     from prefect import flow
     from prefect.runtime import flow_run

@@ -46,7 +46,7 @@ class Asked:
 def measure(scratch: Path) -> list[Measured]:
     """Run the recipe with scripted players."""
     write_world(scratch / "world", WorldConfig(entities=ENTITIES))
-    config = load_config("opensearch-vl", None, [f"corpus.world={scratch / 'world'}"], models="scripted")
+    config = load_config("opensearch-vl", None, ["models=scripted", f"corpus.world={scratch / 'world'}"])
     asked, chat = Asked(), RecordedChat.chat
 
     async def count(self: RecordedChat, request: ChatRequest) -> ChatReply:

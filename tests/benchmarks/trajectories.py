@@ -20,7 +20,7 @@ from typing import Any
 from pipelines.agent.loop import run_rollout
 from pipelines.config.settings import RuntimeConfig
 from pipelines.run.chains import run_stages
-from pipelines.run.progress import SilentReporter
+from pipelines.run.progress import Reporter
 from pipelines.run.runner import PlannedStage
 from pipelines.run.shards import Origin, ShardInput, ShardRows, seal_stage, write_shard
 from pipelines.run.workspace import StageFolder
@@ -94,7 +94,7 @@ def run(folder: Path) -> dict[str, Any]:
     out = find_folder(folder, "trajectories")
     plan = PlannedStage(Trajectories(), "key", out, (before,), "", in_flight=RUNTIME.concurrency)
     started, spent = time.perf_counter(), time.process_time()
-    (report,) = run_stages([plan], CORPUS, RUNTIME.shard_rows, SilentReporter())
+    (report,) = run_stages([plan], CORPUS, RUNTIME.shard_rows, Reporter())
     seconds, processor = time.perf_counter() - started, time.process_time() - spent
     return {"seconds": seconds, "processor": processor, "peak": read_peak(), "kept": report.kept}
 

@@ -21,7 +21,7 @@ from pipelines.ids import digest_value, draw_unit
 from pipelines.run import chains
 from pipelines.run.assembly import Assembly
 from pipelines.run.models import Roles
-from pipelines.run.progress import SilentReporter
+from pipelines.run.progress import Reporter
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.clients.chat import OpenAIChat
 from pipelines.services.clients.recorded import RecordedChat
@@ -167,7 +167,7 @@ def run_stages(
     assembly = ServedAssembly(config, Workspace(root), corpus, model=model)
     folders = {}
     for plan in assembly.plan_stages():
-        (report,) = chains.run_stages([plan], assembly.corpus_entry, 64, SilentReporter())
+        (report,) = chains.run_stages([plan], assembly.corpus_entry, 64, Reporter())
         assert report.rows_in == report.kept + sum(report.rejected.values()) + report.failed
         folders[plan.name] = plan.folder
         if plan.name == stages[-1]:

@@ -114,7 +114,7 @@ def test_a_budget_that_is_spent_ends_the_run_in_order_and_a_larger_one_goes_on_f
     workspace: Path, server: str
 ) -> None:
     before, recorded = read_counts(server), count_replies(workspace)
-    line = check_one_line(run_solved(workspace, server, "--budget", 0.05), 3)
+    line = check_one_line(run_solved(workspace, server, "--set", "budget.money=0.05"), 3)
     assert "the budget of this run is spent" in line
     assert "run the same command again" in line
     spent = read_counts(server) - before
@@ -122,7 +122,7 @@ def test_a_budget_that_is_spent_ends_the_run_in_order_and_a_larger_one_goes_on_f
     assert 8 <= spent["paid"] <= 8 + IN_FLIGHT
     assert count_replies(workspace) - recorded == spent["paid"]
 
-    stage = read_difficulty(run_solved(workspace, server, "--budget", 100))
+    stage = read_difficulty(run_solved(workspace, server, "--set", "budget.money=100"))
     whole = read_counts(server) - before
     # Of shards that were whole by then nothing is looked up again.
     assert stage["calls"] == whole["paid"] - spent["paid"]
@@ -136,7 +136,7 @@ def test_a_budget_that_suffices_changes_nothing(workspace: Path, server: str, tm
     free = copy_workspace(workspace, tmp_path / "free")
     stages = [
         read_difficulty(run_solved(folder, server, *more))
-        for folder, more in ((workspace, ("--budget", 5)), (free, ()))
+        for folder, more in ((workspace, ("--set", "budget.money=5")), (free, ()))
     ]
     assert [stage["cached_calls"] for stage in stages] == [0, 0]
     for name in ("key", "rows_in", "kept", "rejected", "failed", "calls", "cost"):
@@ -168,7 +168,7 @@ def test_a_fresh_run_that_was_cut_short_goes_on_without_the_option_and_pays_noth
 ) -> None:
     first = read_difficulty(run_solved(workspace, server))
     before = read_counts(server)
-    check_one_line(run_solved(workspace, server, "--fresh-replies", "solver", "--budget", 0.05), 3)
+    check_one_line(run_solved(workspace, server, "--fresh-replies", "solver", "--set", "budget.money=0.05"), 3)
     spent = read_counts(server) - before
     again = read_difficulty(run_solved(workspace, server))
     # Of shards that were whole by then nothing is looked up again.

@@ -67,11 +67,10 @@ def test_the_page_gives_a_scheduled_run_that_completes(server: Server, tmp_path:
     run = done[-1]["id"]
     assert server.read_state(run) == "COMPLETED Completed"
     artifacts = server.list_artifacts(run)
-    assert {"funnel", "gates", "release-sft", "release-rl", "release-vqa"} == set(artifacts)
+    assert {"funnel", "release-sft", "release-rl", "release-vqa"} == set(artifacts)
     funnel = {row["stage"]: row for row in json.loads(artifacts["funnel"])}
     assert len(funnel) == 12
     assert all(row["rows in"] == row["kept"] + row["rejected"] + row["failed"] for row in funnel.values())
-    assert {gate["number"] for gate in json.loads(artifacts["gates"])} == {0}
     manifest = json.loads(next(tmp_path.glob("workspace/releases/sft/*/manifest.json")).read_text())
     assert all(entry["sha256"] in artifacts["release-sft"] for entry in manifest["files"])
     log = server.read_log(run)
@@ -138,7 +137,7 @@ def test_a_wheel_in_an_empty_folder_runs_as_deployed(server: Server, wheel: Path
     run_command([synth, "deploy", "--name", "wheel", *settings, "--cron", "* * * * *"], tmp_path, env)
     with running([str(wheel), *WORKER[1:]], tmp_path / "worker.log", tmp_path, env):
         done = wait_for(lambda: list_ended(server, "synthesize/wheel-nightly"), "a scheduled run that completes")
-    assert {"funnel", "gates", "release-sft"} <= set(server.list_artifacts(done[-1]["id"]))
+    assert {"funnel", "release-sft"} <= set(server.list_artifacts(done[-1]["id"]))
     verified = run_command([synth, "verify"], tmp_path, env).split()[-1]
     assert re.fullmatch(r"([1-9]\d*)/\1", verified)
 

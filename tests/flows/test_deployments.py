@@ -6,8 +6,6 @@ from uuid import uuid4
 
 import pytest
 
-from pipelines.run.runner import STAGE_ORDER
-
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
@@ -24,27 +22,17 @@ def test_one_deployment_is_scheduled(split, scheduled):
 
 
 def test_parts_lie_in_the_pools_of_their_stages_and_the_last_one_makes_everything():
-    from flows.deployments import ASKING, POOLS, STRETCHES
+    from flows.deployments import POOLS, STRETCHES
 
     entries = plan(split=True, name="wiki")
     parts = entries["nightly/wiki-nightly"].parameters["parts"]
     assert [(entries[deployment].pool, until) for deployment, until in parts] == list(STRETCHES)
     assert parts[-1][1] == ""
     assert {entry.pool for entry in entries.values()} == set(POOLS)
-    assert {entry.parameters.get("until") for entry in entries.values() if entry.pool == "gpu"} == set(ASKING)
 
 
 def test_two_workspaces_of_one_server_have_names_of_their_own():
     assert plan(name="wiki").keys().isdisjoint(plan(name="other"))
-
-
-def test_one_part_alone_asks_models_so_that_its_budget_is_the_runs():
-    from flows.deployments import ASKING, STRETCHES
-
-    ends = [STAGE_ORDER.index(until or STAGE_ORDER[-1]) + 1 for _, until in STRETCHES]
-    parts = [STAGE_ORDER[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
-    assert [pool for (pool, _), stages in zip(STRETCHES, parts, strict=True) if set(stages) & set(ASKING)] == ["gpu"]
-    assert sum(parts, ()) == STAGE_ORDER
 
 
 class Client:

@@ -1,13 +1,11 @@
 """What a flow tells Prefect holds no key, and of a span that was stopped one line."""
 
-import asyncio
 import pickle
 
 import pytest
 
 from pipelines.errors import Unavailable
-from pipelines.run.executors import SpanProgress
-from pipelines.run.spans import Span, SpanReport
+from pipelines.run.workers import SpanReport
 from pipelines.secrets import MASK
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -33,17 +31,16 @@ def test_the_failure_of_a_span_in_a_worker_holds_no_key() -> None:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (KeyboardInterrupt(), "Unavailable: interrupted"),
+        (KeyboardInterrupt("now"), "KeyboardInterrupt: now"),
         (Unavailable(f"{KEY} was refused"), f"Unavailable: {MASK} was refused"),
     ],
 )
-def test_a_span_that_was_stopped_is_cancelled_and_raises_nothing(error: BaseException, said: str) -> None:
-    from flows.synthesize import follow_span
+def test_a_chain_that_was_stopped_is_cancelled_and_hands_its_error_on(error: BaseException, said: str) -> None:
+    from flows.synthesize import make_chain
 
-    async def follow() -> None:
-        progress = SpanProgress(Span((), (0,)), {0})
-        progress.fail(error)
-        state = await follow_span.fn("seeds 0", progress)
-        assert (state.type.value, state.message) == ("CANCELLED", said)
+    def stop() -> None:
+        raise error
 
-    asyncio.run(follow())
+    errors: list[BaseException] = []
+    state = make_chain.fn("seeds 0", stop, errors)
+    assert (state.type.value, state.message, errors) == ("CANCELLED", said, [error])

@@ -7,8 +7,8 @@ import typer
 from flows.synthesize import synthesize
 from pipelines.cli.main import app
 
-OTHERWISE = {"config": "configs", "set": "settings", "stage": "stages", "from": "release"}
-"""Options that may be repeated, of which the flow takes a list, and one whose name is a word of Python's."""
+OTHERWISE = {"config": "configs", "set": "settings", "stage": "stages"}
+"""Options that may be repeated, of which the flow takes a list."""
 OWN = {"json", "preview"}
 """Of the command line alone: how the result is printed, and cards for whoever sits there."""
 

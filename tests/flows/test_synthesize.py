@@ -1,14 +1,13 @@
 """The flow and the command line are one pipeline: the same bytes; ``test_endings`` has how they end."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 
 from pipelines.errors import ConfigError
 from pipelines.run.chains import ChainRunner
-from pipelines.run.spans import WorkerSpec
+from pipelines.run.workers import WorkerSpec
 from tests.chaos.driving import SMALL, begin_small, digest_outputs, run_small
 
 pytestmark = [
@@ -44,18 +43,15 @@ def test_the_flow_writes_the_bytes_of_the_command_with_two_processes(tmp_path: P
     assert digest_outputs(tmp_path) == digest_outputs(by_command)
 
 
-class Idle:
-    """An executor that is to have nothing to do."""
-
-    @contextmanager
-    def begin(self, _: WorkerSpec) -> Iterator[ChainRunner]:
-        yield lambda *_: pytest.fail("a finished stage was run again")
+def be_idle(_: WorkerSpec) -> AbstractContextManager[ChainRunner]:
+    """Be an executor that is to have nothing to do."""
+    return nullcontext(lambda *_: pytest.fail("a finished stage was run again"))
 
 
 def test_a_flow_over_a_finished_run_starts_no_task(by_command: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from flows import synthesize as module
 
-    monkeypatch.setattr(module, "choose_executor", lambda _: Idle())
+    monkeypatch.setattr(module, "choose_executor", lambda _: be_idle)
     before = digest_outputs(by_command)
     assert len(module.synthesize(workspace=str(by_command), settings=SETTINGS)) == 3
     assert digest_outputs(by_command) == before
@@ -66,7 +62,7 @@ def test_the_flow_goes_on_with_a_run_of_the_command_by_its_name(
 ) -> None:
     from flows import synthesize as module
 
-    monkeypatch.setattr(module, "choose_executor", lambda _: Idle())
+    monkeypatch.setattr(module, "choose_executor", lambda _: be_idle)
     assert len(module.synthesize(workspace=str(by_command), name="demo")) == 3
 
 

@@ -1,13 +1,14 @@
 """Flow runs of one workspace beside and after each other; ``test_endings`` and ``test_deployed`` close real ones."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from pipelines.errors import WorkspaceBusy
+from pipelines.run.progress import Reporter, following_run
 from pipelines.run.workspace import Workspace
-from tests.pipelines.run.test_heartbeat import make_process
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -50,9 +51,8 @@ def test_only_a_run_of_the_recipe_makes_what_a_skipped_one_would_have_made(
     from flows.synthesize import name_busy
 
     workspace = Workspace(tmp_path)
-    with workspace.claim(holder=holder):
-        if recipe:
-            make_process(workspace, "driver", recipe=recipe, role="driver")
+    shown = following_run(Reporter(), workspace, "", recipe) if recipe else nullcontext()
+    with workspace.claim(holder=holder), shown:
         ended = name_busy(WorkspaceBusy("busy"), workspace, "demo")
     assert f"{ended.type.value} {ended.name}" == state
 

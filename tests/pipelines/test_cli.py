@@ -267,6 +267,7 @@ def test_every_command_answers_in_json(small: Path, document: Any, tmp_path: Pat
         assert isinstance(json.loads(outcome.out), dict | list), command
 
 
+@pytest.mark.slow
 def test_services_that_are_not_set_up_are_named(small: Path, document: Any, capsys: Capture, monkeypatch: Any) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.delenv("HF_TOKEN", raising=False)

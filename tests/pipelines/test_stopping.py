@@ -16,8 +16,7 @@ import typer
 
 from pipelines.cli.console import guarded
 from pipelines.cli.main import main
-from pipelines.run.spans import Span, SpanReport, WorkerSpec
-from pipelines.run.workers import ENDING, WORKERS, prepare_worker
+from pipelines.run.workers import ENDING, WORKERS, Span, SpanReport, WorkerSpec, prepare_worker
 from pipelines.stopping import heeding_signals, holding_signals
 from tests.pipelines.run.test_chains import plan
 from tests.pipelines.run.test_spans import FakePool, run_spans, wait_for_stop
@@ -204,7 +203,7 @@ def test_the_command_ends_as_ever_in_another_thread(capsys):
 
     with ThreadPoolExecutor(1) as pool:
         codes = [
-            pool.submit(call, *arguments).result(60) for arguments in (["stages"], ["config", "--set", "no.such=1"])
+            pool.submit(call, *arguments).result(60) for arguments in (["config"], ["config", "--set", "no.such=1"])
         ]
     assert codes == [0, 2]
     assert "defect" not in capsys.readouterr().err

@@ -29,6 +29,7 @@ def run(tree, *arguments):
     return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_a_recipe_runs_to_its_end_without_the_toy(tree, demo, tmp_path):
     dump = next(demo.world.glob("*-multistream.xml.bz2"))
     with start_mock("--model", "mock") as url:

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from pipelines.cli.console import emit_json, emit_table, to_json
 from pipelines.errors import ConfigError
-from pipelines.run.progress import Reporter, SilentReporter, make_reporter
+from pipelines.run.progress import Reporter, make_reporter
 from tests.planted.catalogue import DEMANDS, READ, PlantedDefect, list_defects
 from tests.planted.picture_plants import open_engine
 from tests.planted.scenes import LARGE, SMALL, Pool, open_pools
@@ -115,7 +115,7 @@ def run_planted(
         raise ConfigError(f"bench planted: pairs is {pairs}, allowed are 2 and more (one for each half)")
     if not missing or not all(0.0 <= rate <= 0.3 for rate in missing):
         raise ConfigError(f"bench planted: missing rates are {list(missing)}; give one or more of 0.0 to 0.3")
-    chosen, progress = list_defects(defects), reporter or SilentReporter()
+    chosen, progress = list_defects(defects), reporter or Reporter()
     words = [*map(load_half, HALVES), *([load_vocabulary(vocabulary)] if vocabulary else [])]
     # Defects of a text alone need no world.
     rates = tuple(missing) if any(defect.needs_world for defect in chosen) else ()

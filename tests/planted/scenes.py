@@ -53,7 +53,7 @@ from pipelines.names import digest_aliases, fold_name
 from pipelines.run.assembly import Assembly
 from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump
-from pipelines.run.progress import SilentReporter
+from pipelines.run.progress import Reporter
 from pipelines.run.runner import StageReport, select_stages
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace
@@ -505,7 +505,7 @@ def make_pool(root: Path, seed: int, missing: float, size: PoolSize = LARGE) -> 
     """Generate a world under ``root``, run both recipes on it, and collect the accepted questions."""
     world, workspace = WorldConfig(entities=size.entities, seed=seed, missing=missing), Workspace(root / "workspace")
     source = make_config(read_recipe("demo"), _list_settings(world)).corpus
-    corpus, _ = ensure_corpus(source, workspace, SilentReporter(), 1)
+    corpus, _ = ensure_corpus(source, workspace, Reporter(), 1)
     questions: list[Grounding] = []
     first: list[Grounding] = []
     reports: dict[str, Reports] = {}
@@ -518,14 +518,14 @@ def make_pool(root: Path, seed: int, missing: float, size: PoolSize = LARGE) -> 
         first += passes[0][0]
         questions += {row.record_id: row for found, _ in passes for row in found}.values()
         reports[method] = tuple(funnel for _, funnel in passes)
-    folder = find_dump(source, workspace, SilentReporter()).parent
+    folder = find_dump(source, workspace, Reporter()).parent
     return Pool(missing, folder, corpus, tuple(questions), reports, world, root, tuple(first))
 
 
 def _run(assembly: Assembly) -> tuple[list[Grounding], tuple[StageReport, ...]]:
     """Run a recipe; return its finished questions by record id, and its funnel."""
     chosen, rows = select_stages(assembly.plan_stages(), LAST, ()), assembly.config.runtime.shard_rows
-    reports = tuple(run_stages(chosen, assembly.corpus_entry, rows, SilentReporter()))
+    reports = tuple(run_stages(chosen, assembly.corpus_entry, rows, Reporter()))
     return sorted(read_parts(chosen[-1].folder, Grounding), key=lambda row: row.record_id), reports
 
 

@@ -24,7 +24,7 @@ from typing import Any
 import psycopg
 
 from tests.chaos.driving import SMALL, digest_outputs
-from tests.ray.cluster import COPIES, Cluster, kill, make_workspace, open_cluster, wait_for
+from tests.ray.cluster import Cluster, kill, make_workspace, open_cluster, wait_for
 from tests.ray.namespaces import SHARED, read_command
 
 ATTEMPTS = 6
@@ -47,7 +47,7 @@ def make_parameters(cluster: Cluster, workspace: Path, *more: str) -> dict[str, 
     """Return the parameters of the flow: a small world, a teacher that is asked, corpora of each host's own."""
     teacher = ("adapter=openai", "name=mock", "revision=r1", f"base_url={cluster.model}")
     waves = (f"rollouts.attempts={ATTEMPTS}", "rollouts.wanted=2", 'rollouts.splits=["sft", "rl", "eval"]')
-    engine = ("runtime.engine=ray", f"runtime.address={cluster.ray_address}", f"runtime.corpora={COPIES}")
+    engine = ("runtime.engine=ray", f"runtime.address={cluster.ray_address}")
     roles = tuple(f"models.teacher.{setting}" for setting in teacher)
     settings = [*SMALL, *roles, *waves, *engine, *more]
     return {"workspace": str(workspace), "limit": 60, "settings": settings}

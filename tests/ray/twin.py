@@ -8,22 +8,21 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from pipelines.cli.commands import load_config, name_limits
+from pipelines.cli.commands import load_config
 from pipelines.run.assembly import Assembly
 from pipelines.run.chains import link_stages
 from pipelines.run.corpora import ensure_corpus
-from pipelines.run.progress import SilentReporter
-from pipelines.run.spans import Span, WorkerSpec, list_missing
-from pipelines.run.workers import run_span
+from pipelines.run.progress import Reporter
+from pipelines.run.workers import Span, WorkerSpec, list_missing, run_span
 from pipelines.run.workspace import Workspace
 
 
 def main() -> None:
     """Make the shards of the first open chain."""
     given = json.loads(sys.argv[1])
-    config = load_config("", [], given["settings"], name_limits(given["limit"], 0.0))
+    config = load_config("", [], [f"seeds.limit={given['limit']}", *given["settings"]])
     workspace = Workspace(Path(given["workspace"]))
-    corpus, _ = ensure_corpus(config.corpus, workspace, SilentReporter())
+    corpus, _ = ensure_corpus(config.corpus, workspace, Reporter())
     with closing(Assembly(config, workspace, corpus)) as assembly:
         spec = WorkerSpec(config, workspace.root, "", assembly.corpus_entry, workspace.read_run())
         chain = next(c for c in link_stages(assembly.plan_stages("")) if c[0].folder.read_manifest() is None)

@@ -54,7 +54,7 @@ def fvqa(recipe_world, tmp_path_factory) -> FvqaRun:
     run = FvqaRun(folder)
     with hold_lock(folder / "lock"):
         if not (folder / "document.json").exists():
-            config = load_config("fvqa", (), (f"corpus.world={recipe_world}", *SETTINGS), models="scripted")
+            config = load_config("fvqa", (), ("models=scripted", f"corpus.world={recipe_world}", *SETTINGS))
             document = run_recipe(config, run.root, "", ()).as_dict()
             (folder / "document.json").write_text(json.dumps(document))
     return run
@@ -201,7 +201,7 @@ def list_versions(document):
 
 
 def test_a_second_run_pays_nothing_and_makes_the_same(fvqa, recipe_world):
-    config = load_config("fvqa", (), (f"corpus.world={recipe_world}", *SETTINGS), models="scripted")
+    config = load_config("fvqa", (), ("models=scripted", f"corpus.world={recipe_world}", *SETTINGS))
     document = run_recipe(config, fvqa.root, "", ()).as_dict()
     assert list_versions(document) == list_versions(fvqa.document)
     assert sum(each["calls"] - each["cached_calls"] for each in document["stages"]) == 0

@@ -29,7 +29,7 @@ SMALL = ("seeds.limit=220", "high_resolution.share=0.4", "splits={sft=0.5, rl=0.
 @pytest.fixture(scope="module")
 def mars(recipe_world, tmp_path_factory) -> DemoRun:
     run = DemoRun(tmp_path_factory.mktemp("mars"))
-    config = load_config("mars", None, [f"corpus.world={recipe_world}", *SMALL], models="scripted")
+    config = load_config("mars", None, ["models=scripted", f"corpus.world={recipe_world}", *SMALL])
     document = run_recipe(config, run.root, "", ())
     (run.folder / "document.json").write_text(json.dumps(document.as_dict()))
     return run

@@ -24,7 +24,7 @@ def load(recipe_world):
 
     def load_recipe(*settings):
         own = [f"corpus.world={recipe_world}", "paths.per_seed=2", *settings]
-        return load_config("opensearch-vl", None, own, models="scripted")
+        return load_config("opensearch-vl", None, ["models=scripted", *own])
 
     return load_recipe
 

@@ -17,7 +17,7 @@ import orjson
 from pipelines.ids import canonical_json, digest_value
 from pipelines.services.addresses import ForbiddenAddress
 from pipelines.services.clients.replies import ReplyStore, name_epoch
-from pipelines.services.metering import Budget, Price, add_waited, count_usage, note_reply
+from pipelines.services.metering import Budget, Price, add_waited, count_usage
 from pipelines.services.protocols import (
     ChatModel,
     ChatReply,
@@ -134,7 +134,6 @@ class RecordedChat:
         if (before := find_renewal()) is not None:
             await self.store.retire(key, before)
         text, cached = await self.store.recall(key, self.identity, ask, permit)
-        note_reply(key)
         reply = _read_chat(text, key)
         # Who replied counts on each use, so that a stage that is made again from recordings says it, too.
         served = {f"{self.name}: {reply.served}": 1} if reply.served else {}
@@ -206,7 +205,6 @@ class Recorded:
 
         key = digest_value([self.identity, *call])
         recorded, cached = await self.store.recall(key, self.identity, answer)
-        note_reply(key)
         count_usage(Usage(cached_calls=1) if cached else Usage(calls=1))
         reply = json.loads(recorded)
         if not self.live:

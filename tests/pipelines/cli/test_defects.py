@@ -1,4 +1,3 @@
-import json
 import os
 import subprocess
 import sys
@@ -80,13 +79,9 @@ def test_a_defect_of_a_command_that_the_locale_cannot_read_has_its_log(tmp_path)
     assert "ZeroDivisionError" in log.read_text()
 
 
-@pytest.mark.parametrize("more", [[], ["--json"]])
-def test_names_that_the_terminals_encoding_lacks_end_no_command(more, tmp_path):
+def test_names_that_the_terminals_encoding_lacks_end_no_command(tmp_path):
     place = tmp_path / "wörk日本"
     place.mkdir()
-    done = run_python("-m", "pipelines.cli.main", "status", "--workspace", place, *more, PYTHONIOENCODING="ascii")
+    done = run_python("-m", "pipelines.cli.main", "status", "--workspace", place, PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
-    if more:
-        assert place.name in str(json.loads(done.stdout))
-    else:
-        assert r"w\xf6rk\u65e5\u672c" in "".join(done.stdout.split())
+    assert r"w\xf6rk\u65e5\u672c" in "".join(done.stdout.split())

@@ -9,7 +9,7 @@ from pipelines.cli.plan import estimate_run, make_sample_config, render_estimate
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
 from pipelines.run.corpora import ensure_corpus
-from pipelines.run.progress import SilentReporter
+from pipelines.run.progress import Reporter
 from pipelines.run.workspace import Workspace
 from tests.conftest import SETTINGS, make_demo_config
 
@@ -41,7 +41,7 @@ def test_a_world_generated_before_is_known_and_its_corpus_too(tmp_path):
     config, root = make_small_config(), tmp_path / "workspace"
     workspace = Workspace(root)
     with workspace.claim():
-        corpus, _ = ensure_corpus(config.corpus, workspace, SilentReporter())
+        corpus, _ = ensure_corpus(config.corpus, workspace, Reporter())
     assert estimate_run(config, root).corpus == corpus.folder.name
     assert estimate_run(make_small_config("corpus.generate.seed=8"), root).corpus == ""
     assert len(list(workspace.worlds.iterdir())) == 1

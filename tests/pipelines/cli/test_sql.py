@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import ConfigError
-from pipelines.run.views import follow_move, open_views, run_sql, write_catalogue
+from pipelines.run.views import open_views, run_sql, write_catalogue
 from pipelines.run.workspace import Workspace
 from tests.pipelines.cli.conftest import make_workspace
 
@@ -191,22 +191,6 @@ def test_the_catalogue_is_read_from_anywhere(catalogue, tmp_path, monkeypatch):
     with duckdb.connect(str(catalogue), read_only=True) as connection:
         assert connection.execute("select count(*) from difficulty").fetchall() == [(7,)]
         assert connection.execute("select count(*) from rejections").fetchall() == [(2,)]
-
-
-def test_the_catalogue_follows_a_workspace_that_was_moved(catalogue, tmp_path):
-    moved = catalogue.parent.rename(tmp_path / "moved")
-    follow_move(moved)
-    with duckdb.connect() as connection:
-        connection.execute(f"attach '{moved / 'synth.duckdb'}' as other (read_only)")
-        assert connection.execute("select count(*) from other.difficulty").fetchall() == [(7,)]
-
-
-def test_a_moved_catalogue_that_cannot_be_written_again_stays(catalogue, tmp_path):
-    moved = catalogue.parent.rename(tmp_path / "moved")
-    before = (moved / "synth.duckdb").read_bytes()
-    next(moved.glob("stages/difficulty/*/part-*.parquet")).write_bytes(b"damaged")
-    follow_move(moved)
-    assert (moved / "synth.duckdb").read_bytes() == before
 
 
 def test_the_catalogue_can_be_written_again(catalogue):

@@ -8,22 +8,12 @@ from tests.chaos.driving import call_here, copy_workspace, list_trusted, make_ru
 
 IMPOSSIBLE = {
     "an encoder without weights": (["groundings.ranker=clip"], "encoder.pretrained is empty"),
-    "weights that are not there": (["groundings.ranker=clip", "encoder.pretrained=/nowhere/w"], "clip|/nowhere/w"),
-    "a search by likeness": (["image_search.method=clip"], "encoder.pretrained is empty"),
-    "no teacher": (["models.teacher.name="], "no model for models.teacher"),
-    "a teacher at no address": (
-        ["models.teacher.adapter=openai", "models.teacher.name=t"], "models.teacher.base_url is empty"
-    ),
     "a teacher without its key": (
         ["models.teacher.name=t", "models.teacher.base_url=http://127.0.0.1:1/v1",
          "models.teacher.api_key_env=SYNTH_NO_SUCH_KEY"],
         "SYNTH_NO_SUCH_KEY is not set",
     ),
-    "a judge at no address": (["models.judge.adapter=openai", "models.judge.name=j"], "models.judge.base_url is empty"),
-    "abilities that no player has": (["models.solver.extra_body={flies=1}"], "models.solver.extra_body"),
-    "nobody who sums up": (["tools.summarise=true"], "tools.summarise without a model"),
     "an upscaler that is not there": (["tools.edsr=/nowhere/edsr.pb"], "/nowhere/edsr.pb|OpenCV"),
-    "a tokenizer that is not there": (["trajectories.tokenizer=/nowhere"], "/nowhere"),
 }  # fmt: skip
 """Settings, and what a full run says of them."""
 
@@ -44,10 +34,9 @@ def test_what_later_stages_need_may_be_missing_and_a_full_run_stops_before_it_wr
 ) -> None:
     settings, said = IMPOSSIBLE[case]
     before = list_trusted(own)
-    for choice in (["--until", "rewrites"], ["--stage", "seeds"], ["--stage", "paths", "--stage", "rewrites"]):
-        outcome = run(capsys, own, settings, *choice)
-        assert outcome.code == 0, outcome.err
-        assert not any(stage["ran"] for stage in outcome.document["stages"])
+    outcome = run(capsys, own, settings, "--stage", "paths", "--stage", "rewrites")
+    assert outcome.code == 0, outcome.err
+    assert not any(stage["ran"] for stage in outcome.document["stages"])
     refused = run(capsys, own, settings)
     assert refused.code == 2, refused.err
     assert any(part in refused.err for part in said.split("|")), refused.err
@@ -65,16 +54,5 @@ def test_commons_is_asked_from_the_seeds_on_and_never_in_nobodys_name(
     assert list_trusted(own) == before
 
 
-def test_everything_impossible_at_once_keeps_no_new_workspace_from_its_seeds(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = [setting for chosen, _ in IMPOSSIBLE.values() for setting in chosen]
-    settings += ["models.writer.name=", "models.rewriter.name=", "models.evaluator.name=", "models.solver.name="]
-    outcome = run(capsys, tmp_path, settings, "--until", "seeds")
-    assert outcome.code == 0, outcome.err
-    assert [stage["stage"] for stage in outcome.document["stages"] if stage["kept"]] == ["corpus", "seeds"]
-
-
 def test_only_the_corpus_may_be_wanted(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for choice in ("--until", "--stage"):
-        assert [stage["stage"] for stage in run(capsys, own, [], choice, "corpus").document["stages"]] == ["corpus"]
+    assert [stage["stage"] for stage in run(capsys, own, [], "--stage", "corpus").document["stages"]] == ["corpus"]

@@ -5,7 +5,6 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
@@ -14,7 +13,7 @@ import pytest
 
 from pipelines.errors import GateNotMet, Unavailable
 from pipelines.run.chains import link_stages, run_stages
-from pipelines.run.progress import LogReporter, SilentReporter
+from pipelines.run.progress import Reporter
 from pipelines.run.runner import PlannedStage, StageReport, run_source_stage
 from pipelines.run.shards import Origin, seal_stage
 from pipelines.run.workspace import StageFolder
@@ -114,7 +113,7 @@ def plan(root: Path, *scripts: dict[int, Callable[[], Awaitable[None]]], waits: 
 
 def run(planned: Sequence[PlannedStage], end: Callable[[StageReport], None] = lambda _: None) -> list[StageReport]:
     """Run all stages."""
-    return run_stages(planned, CORPUS, SHARD_ROWS, SilentReporter(), end)
+    return run_stages(planned, CORPUS, SHARD_ROWS, Reporter(), end)
 
 
 def list_written(plan: PlannedStage) -> list[int]:
@@ -273,14 +272,3 @@ def test_an_interrupt_lets_every_stage_finish_what_is_under_way(tmp_path, one_by
     assert planned[2].folder.read_manifest() is None
     run(plan(tmp_path / "at-once", {}, {}, {}))
     assert digest_files(tmp_path / "at-once", "stages/**/*.parquet") == one_by_one
-
-
-def test_stages_at_once_are_told_in_one_line_and_each_when_it_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.run.progress.LOG_EVERY", 0.0)
-    there, out = asyncio.Event(), StringIO()
-    planned = plan(tmp_path, {ROWS - 1: wait_for(there)}, {3: tell(there)})
-    run_stages(planned, CORPUS, SHARD_ROWS, LogReporter(out))
-    lines = out.getvalue().splitlines()
-    assert any("/48 rows" in line and " | questions " in line for line in lines), lines
-    ended = [line.split()[0] for line in lines if " in, " in line]
-    assert ended == ["seeds", "paths", "questions"]

@@ -8,7 +8,7 @@ import pytest
 from pipelines.cli.commands import compare_releases, run_recipe, verify_releases
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
-from pipelines.run.progress import SilentReporter
+from pipelines.run.progress import Reporter
 from schemas.datasets import Enhancement
 from tests.conftest import SETTINGS
 
@@ -49,10 +49,10 @@ def test_what_overlaps_with_a_benchmark_reaches_no_teacher_and_no_release(demo, 
             assert "not checked: LiveVQA" in text
             assert entry["digest"] in text
             assert str(tmp_path) not in text
-    reports = verify_releases(None, None, None, tmp_path / "ws", SilentReporter())
+    reports = verify_releases(None, None, None, tmp_path / "ws", Reporter())
     for report in compare_releases(reports, None, tmp_path / "ws", [benchmark]):
         assert report.passed, report.problems
-    before = verify_releases(None, None, None, demo.root, SilentReporter())
+    before = verify_releases(None, None, None, demo.root, Reporter())
     shared = [p for report in compare_releases(before, None, demo.root, [benchmark]) for p in report.problems]
     assert {problem.where for problem in shared} >= {copied.record_id}
     assert any("benchmark-question of " in problem.what and "end2end.jsonl m1" in problem.what for problem in shared)

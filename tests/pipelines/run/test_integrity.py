@@ -32,7 +32,7 @@ def test_a_changed_part_is_named_with_the_folder_to_remove_and_made_again(demo, 
         f"{part}: is not the file that was sealed; remove {part.parent}: `synth run` then makes rewrites" in refused.err
     )
     examined = call_here(capsys, "doctor", "--deep", "--recipe", "demo", *options, "--json")
-    found = [each["detail"] for each in examined.document["findings"] if each["what"] == "files"]
+    found = [each["said"] for each in examined.document["findings"] if each["what"] == "files"]
     assert [line.partition(":")[0] for line in found if "rewrites" in line] == [str(part)]
     for path in part.parent.iterdir():
         path.unlink()
@@ -46,7 +46,6 @@ def test_a_changed_part_is_named_with_the_folder_to_remove_and_made_again(demo, 
     ("pattern", "remedy"),
     [
         ("stages/paths/*/part-00000.parquet", "makes paths again"),
-        ("stages/rewrites/*/used-00000.txt", "makes rewrites again"),
         ("corpus/*/pages.parquet", "builds the corpus again"),
         ("images/*/*.jpg", "remove the stages whose rows cite it"),
         ("releases/sft/*/quality.md", "publishes it again"),

@@ -3,7 +3,7 @@ import pytest
 from pipelines.config.settings import LiveConfig
 from pipelines.errors import ConfigError
 from pipelines.pictures import PictureStore
-from pipelines.run.assembly import LiveService, list_services, make_image_search, make_reader, make_text_search
+from pipelines.run.assembly import make_image_search, make_reader, make_text_search
 from pipelines.services.clients.pages import DirectReader, JinaReader
 from pipelines.services.clients.search import LiveSearch
 
@@ -41,13 +41,3 @@ def test_the_image_search_is_the_one_that_is_named(tmp_path):
 def test_serpapi_needs_a_place_where_pictures_are_published(tmp_path):
     with pytest.raises(ConfigError, match="picture_base"):
         make_image_search(LiveConfig(images="serpapi"), PictureStore(tmp_path))
-
-
-def test_every_service_is_listed_with_the_variable_of_its_key():
-    config = LiveConfig(search_key_env="A", images_key_env="B", reader_key_env="C")
-    assert list_services(config) == (
-        LiveService("search", "serper", config.search_url, "A"),
-        LiveService("reader", "direct", "", ""),
-        LiveService("images", "google-vision", config.images_url, "B"),
-    )
-    assert list_services(LiveConfig(reader="jina", reader_key_env="C"))[1].key_env == "C"

@@ -9,7 +9,7 @@ import pytest
 from pipelines.cli.commands import run_recipe, verify_releases
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.graph.proofs import NO_PROOF
-from pipelines.run.progress import SilentReporter
+from pipelines.run.progress import Reporter
 from pipelines.run.workspace import Workspace
 from schemas.datasets import Enhancement, Grounding, Trajectory
 from tests.conftest import SETTINGS, DemoRun
@@ -62,7 +62,7 @@ def test_pools_merged_by_share_are_released_beside_proved_rows_and_told_apart(de
     assert stages["mixtures"]["rejected"] == {"over-share": WANTED - wanted}
     assert all(not each["ran"] for each in result["stages"] if each["stage"] in ("paths", "groundings"))
     outside, proved = Counter(), Counter()
-    for report in verify_releases(None, None, None, tmp_path / "ws", SilentReporter()):
+    for report in verify_releases(None, None, None, tmp_path / "ws", Reporter()):
         assert report.passed, report.problems
         outside[report.dataset], proved[report.dataset] = report.unproved, report.rows
     assert proved["vqa"] > 0
@@ -84,7 +84,7 @@ def test_a_run_of_pools_alone_reaches_releases_that_verify_and_prove_nothing(dem
     accepted = demo_run.rows("trajectories", Trajectory)
     assert accepted
     assert all(row.left_out == ("memory-jump", "path-not-covered") and row.path == () for row in accepted)
-    reports = verify_releases(None, None, None, tmp_path / "ws", SilentReporter())
+    reports = verify_releases(None, None, None, tmp_path / "ws", Reporter())
     assert {report.dataset for report in reports} == {"sft", "vqa"}
     for report in reports:
         assert report.passed, report.problems

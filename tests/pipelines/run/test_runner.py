@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.errors import ConservationError, CorruptInput, GateNotMet, RateLimited, RecordFailed, Unavailable
+from pipelines.errors import ConservationError, GateNotMet, RateLimited, RecordFailed, Unavailable
 from pipelines.run.runner import Batch, RecordRunner, run_dataset_stage, run_source_stage
 from pipelines.run.shards import Origin, ShardInput, ShardRows, read_parts, read_rows, seal_stage, write_shard
 from pipelines.run.workspace import StageFolder
@@ -221,12 +221,6 @@ def test_a_source_stage_that_is_made_again_keeps_what_was_spent_on_it_and_files_
     shards = run_source_stage(Source(), folder, shard_rows=100)
     assert seal_stage(Source(), folder, shards, ORIGIN).stopped == Usage(calls=3, cost=0.5)
     assert (folder.path / "notes.txt").read_text() == "mine"
-
-
-def test_a_damaged_part_says_what_makes_it_again(folder: StageFolder, source: Path) -> None:
-    source.write_bytes(source.read_bytes()[:200])
-    with pytest.raises(CorruptInput, match="run `synth run`: it makes this part again"):
-        list(read_rows(source, Seed))
 
 
 def test_a_source_stage_is_cut_into_shards_that_add_up(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import pickle
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -23,16 +22,26 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import HealthConfig
 from pipelines.errors import ConfigError, Damaged, GateNotMet, Unavailable, UnusableReplies
 from pipelines.run.chains import link_up, make_shards, run_stages, run_together
-from pipelines.run.executors import RESTARTS, LocalExecutor, SpanExecutor, SpanProgress
-from pipelines.run.progress import Reporter, SilentReporter
+from pipelines.run.executors import RESTARTS, SpanExecutor
+from pipelines.run.progress import Reporter
 from pipelines.run.runner import PlannedStage, StageReport, read_source
-from pipelines.run.spans import SPANS, Span, SpanReport, WorkerSpec, cut_spans, list_missing, make_spans
-from pipelines.run.workers import find_chain, name_host, prepare_worker, run_span
+from pipelines.run.workers import (
+    SPANS,
+    Span,
+    SpanReport,
+    WorkerSpec,
+    cut_spans,
+    find_chain,
+    list_missing,
+    make_spans,
+    prepare_worker,
+    run_span,
+)
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.health import Health
 from tests.chaos.driving import digest_files
-from tests.pipelines.run.test_chains import CORPUS, ROWS, SHARD_ROWS, fail, list_written, plan
+from tests.pipelines.run.test_chains import CORPUS, ROWS, SHARD_ROWS, list_written, plan
 
 SHARDS = ROWS // SHARD_ROWS
 PATIENCE = 60.0
@@ -68,7 +77,7 @@ class FakePool:
 
     def make(self, span: Span, _: WorkerSpec) -> SpanReport:
         """Make the missing shards, as a worker does."""
-        links = link_up(self.chain, SilentReporter())
+        links = link_up(self.chain, Reporter())
         links[0].take_all([shard for shard in read_source(self.chain[0]).shards if shard.shard in span.shards])
         asyncio.run(run_together([make_shards(link) for link in links]))
         return SpanReport()
@@ -92,13 +101,14 @@ def lose(_: Span, __: WorkerSpec) -> SpanReport:
     raise BrokenProcessPool("a process died")
 
 
-class Heard(SilentReporter):
+class Heard(Reporter):
     """Keeps the notes of a run."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.notes: list[str] = []
 
-    def note(self, text: str, passing: bool = False) -> None:
+    def note(self, text: str) -> None:
         self.notes.append(text)
 
     def fork(self) -> "Heard":
@@ -110,15 +120,15 @@ def run_spans(
 ) -> list[StageReport]:
     """Run all stages, their shards in the pool."""
     spec = WorkerSpec(make_config(read_recipe("demo")), root, "", CORPUS)
-    with SpanExecutor(pool).begin(spec) as run_chain:
-        return run_stages(planned, CORPUS, SHARD_ROWS, reporter or SilentReporter(), lambda _: None, run_chain)
+    with SpanExecutor(pool)(spec) as run_chain:
+        return run_stages(planned, CORPUS, SHARD_ROWS, reporter or Reporter(), lambda _: None, run_chain)
 
 
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The files of three stages that ran in this process."""
     root = tmp_path_factory.mktemp("calm")
-    run_stages(plan(root, {}, {}, {}), CORPUS, SHARD_ROWS, SilentReporter())
+    run_stages(plan(root, {}, {}, {}), CORPUS, SHARD_ROWS, Reporter())
     return digest_files(root, "stages/**/*.parquet")
 
 
@@ -364,17 +374,6 @@ def test_a_worker_that_sees_another_folder_than_the_run_is_refused_before_it_wri
     assert [path.name for path in (tmp_path / "here").iterdir()] == [".lock"]
 
 
-def test_damage_that_is_read_in_a_hosts_own_copy_of_the_corpus_names_the_host_and_how_it_gets_another(tmp_path):
-    config = make_config(read_recipe("demo"), [f"runtime.corpora={tmp_path / 'copies'}"])
-    spec, table = WorkerSpec(config, tmp_path, "", CORPUS), tmp_path / "copies" / CORPUS.key / "pages.parquet"
-    told = name_host(Damaged(table, "has other bytes than were written"), spec)
-    assert isinstance(told, ConfigError)
-    assert f"host {socket.gethostname()}: {table}: has other bytes" in str(told)
-    assert f"rsync -a --checksum --delete {tmp_path / 'corpus' / CORPUS.key}/" in str(told)
-    shard = Damaged(tmp_path / "stages" / "part-00000.json", "is missing")
-    assert name_host(shard, spec) is shard
-
-
 def test_what_travels_between_processes_can(tmp_path):
     health = Health("paths", HealthConfig())
     note_unusable(health, 3, 2)
@@ -384,47 +383,3 @@ def test_what_travels_between_processes_can(tmp_path):
     assert (again.healths, again.scored, str(again.error)) == (report.healths, report.scored, "none")
     assert span.describe() == "paths 00000-00002 (2)"
     assert pickle.loads(pickle.dumps(spec)) == spec
-
-
-def follow_chain(planned: Sequence[PlannedStage]) -> list[tuple[Span, str]]:
-    """Run the stages in this process and return how each span that was followed ended."""
-    followed: list[tuple[Span, str]] = []
-
-    async def follow(progress: SpanProgress) -> None:
-        try:
-            await progress.ended
-        except Unavailable as error:
-            followed.append((progress.span, str(error)))
-            raise
-        followed.append((progress.span, "made"))
-
-    spec = WorkerSpec(make_config(read_recipe("demo")), Path(), "", CORPUS)
-    try:
-        with LocalExecutor(follow).begin(spec) as run_chain:
-            run_stages(planned, CORPUS, SHARD_ROWS, SilentReporter(), lambda _: None, run_chain)
-    except Unavailable:
-        return followed
-    return followed
-
-
-def test_spans_of_a_chain_in_this_process_are_followed_to_their_end(tmp_path, calm):
-    followed = follow_chain(plan(tmp_path / "here", {}, {}, {}))
-    assert sorted(shard for span, _ in followed for shard in span.shards) == list(range(SHARDS))
-    assert {told for _, told in followed} == {"made"}
-    assert digest_files(tmp_path / "here", "stages/**/*.parquet") == calm
-
-
-def test_spans_that_an_error_stops_are_told_it_and_those_that_never_began_are_not_followed(tmp_path):
-    followed = follow_chain(plan(tmp_path, {0: fail}, {}))
-    assert "the model is away" in {told for _, told in followed}
-    assert len(followed) < SPANS
-
-
-def test_a_chain_that_is_half_done_is_followed_for_what_is_missing(tmp_path):
-    planned = plan(tmp_path, {}, {})
-    run_stages(planned, CORPUS, SHARD_ROWS, SilentReporter())
-    for each in planned[1:]:
-        each.folder.manifest.unlink()
-    planned[2].folder.sidecar(5).unlink()
-    ((span, told),) = follow_chain(planned)
-    assert (span.shards, told) == ((5,), "made")

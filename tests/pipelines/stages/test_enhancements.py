@@ -7,7 +7,6 @@ from pipelines.agent.pictures import RepairTool, degrade_picture, make_repairs
 from pipelines.config.settings import EnhancementsConfig
 from pipelines.errors import CorruptInput, RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
-from pipelines.run.runner import process_records
 from pipelines.run.stage import RecordStage
 from pipelines.services.protocols import ImageHit
 from pipelines.stages.enhancements import Enhancements
@@ -16,6 +15,7 @@ from schemas.datasets import Difficulty, Enhancement, SearchResult
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.agent.test_pictures import DATA, HashSearch, make_reader
 from tests.pipelines.agent.trail import SOURCE, make_question
+from tests.record_shards import process_records
 
 RULES = {"share": 1.0, "degradations": ("perspective",), "strengths": (0.25, 0.5, 0.75, 1.0)}
 

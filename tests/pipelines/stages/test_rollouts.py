@@ -9,7 +9,6 @@ from pipelines.agent.judging import Jury
 from pipelines.config.settings import RolloutsConfig, TrajectoriesConfig
 from pipelines.errors import RateLimited, RecordFailed, Unavailable
 from pipelines.graph.answers import compare_answers
-from pipelines.run.runner import process_records
 from pipelines.run.stage import DatasetStage, RecordStage
 from pipelines.services.clients.recorded import RecordedChat
 from pipelines.services.clients.replies import open_replies
@@ -28,6 +27,7 @@ from tests.pipelines.agent.trail import (
     make_tools,
 )
 from tests.pipelines.stages.players import make_asking
+from tests.record_shards import process_records
 
 
 @pytest.fixture

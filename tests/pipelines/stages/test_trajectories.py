@@ -13,7 +13,6 @@ from pipelines.agent.observations import ANSWER as ANSWER_SUPPORT
 from pipelines.agent.transcript import Turn, render_turn
 from pipelines.config.settings import ALL_CHECKS, TrajectoriesConfig
 from pipelines.errors import GateNotMet, Unavailable
-from pipelines.run.runner import process_records
 from pipelines.run.stage import DatasetStage, RecordStage
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply
@@ -25,6 +24,7 @@ from schemas.datasets import Rollout, Step, Trajectory
 from schemas.reasons import STAGE_REASONS
 from tests.pipelines.agent.trail import make_agent, make_picture, make_question, make_tools
 from tests.pipelines.stages.players import make_asking
+from tests.record_shards import process_records
 
 
 @pytest.fixture(scope="module")
